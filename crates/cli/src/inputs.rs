@@ -1,0 +1,366 @@
+//! Sizes, tensors and scalars from the command line and from files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tilewright_interp::Inputs;
+use tilewright_ir::{DType, Number, Program, SymbolKind, Tensor};
+use tilewright_syntax::ast::{ExprKind, Function, Name, Type};
+use tilewright_syntax::diagnostic::similar;
+use tilewright_syntax::{Bindings, Code, Diagnostic, Span};
+
+use crate::failure::Failure;
+use crate::source::Source;
+use crate::{npy, seed};
+
+/// What the user has given.
+pub struct Given {
+    /// Sizes and integer scalars.
+    pub sizes: Bindings,
+    tensors: BTreeMap<String, (Tensor, String)>,
+    scalars: BTreeMap<String, Number>,
+}
+
+/// Where a size got its value.
+struct Origin {
+    from: String,
+    span: Option<Span>,
+}
+
+/// Tensors in a signature: parameters, and results that may be in-out.
+fn tensors(function: &Function) -> impl Iterator<Item = (&Name, Option<&Type>)> {
+    let params = function.params.iter().filter(|param| !param.ty.dims.is_empty());
+    let params = params.map(|param| (&param.name, Some(&param.ty)));
+    params.chain(function.results.iter().map(|result| (&result.name, result.ty.as_ref())))
+}
+
+fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
+    function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
+}
+
+/// Names that can be given a value: sizes, and integer scalars.
+fn size_names(function: &Function) -> Vec<&str> {
+    let dims = tensors(function).filter_map(|(_, ty)| ty).flat_map(|ty| &ty.dims);
+    let sizes = dims.filter_map(|dim| match &dim.kind {
+        ExprKind::Name(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let integers =
+        scalars(function).filter(|(_, dtype)| dtype.is_integer()).map(|(name, _)| name.text.as_str());
+    let mut names: Vec<&str> = sizes.chain(integers).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Refuses values for sizes that no function has.
+pub fn refuse_unknown_sizes(
+    source: &Source,
+    functions: &[&Function],
+    sizes: &Bindings,
+) -> Result<(), Failure> {
+    let names: Vec<&str> = functions.iter().flat_map(|function| size_names(function)).collect();
+    match sizes.iter().find(|(name, _)| !names.contains(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let hint = similar(name, names.iter().copied())
+                .map(|close| format!(" Did you mean {close}?"))
+                .unwrap_or_default();
+            let listed = if names.is_empty() {
+                "It has none.".to_owned()
+            } else {
+                format!("It has: {}.", names.join(", "))
+            };
+            Err(Failure::Input(format!(
+                "{} has no size or integer scalar {name}.{hint} {listed}",
+                source.path
+            )))
+        }
+    }
+}
+
+/// Reads everything the user has given for a function.
+pub fn gather(
+    source: &Source,
+    name: &str,
+    sizes: &[(String, i64)],
+    inputs: &[String],
+) -> Result<Given, Failure> {
+    let function = source.function(name);
+    let mut given = Given { sizes: Bindings::default(), tensors: BTreeMap::new(), scalars: BTreeMap::new() };
+    let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
+    for (size, value) in sizes {
+        if let Some(first) = given.sizes.get(size).filter(|first| first != value) {
+            return Err(Failure::Usage(format!("--sizes gives {size} twice: {first} and {value}")));
+        }
+        given.sizes.set(size.clone(), *value);
+        origins.insert(size.clone(), Origin { from: "--sizes".to_owned(), span: None });
+    }
+    refuse_unknown_sizes(source, &[function], &given.sizes)?;
+    for input in inputs {
+        given.read(function, input, &mut origins)?;
+    }
+    for (size, value) in given.sizes.iter() {
+        if let Some((_, dtype)) = scalars(function).find(|(scalar, _)| scalar.text == size) {
+            given.scalars.entry(size.to_owned()).or_insert(integer(size, dtype, value)?);
+        }
+    }
+    for (tensor, ty) in tensors(function) {
+        if let (Some(ty), Some((value, path))) = (ty, given.tensors.get(&tensor.text)) {
+            let shape: Vec<usize> = value.shape().to_vec();
+            let from = format!("{} ({path})", tensor.text);
+            bind_shape(source, tensor, ty, &shape, from, &mut given.sizes, &mut origins)?;
+        }
+    }
+    Ok(given)
+}
+
+fn integer(name: &str, dtype: DType, value: i64) -> Result<Number, Failure> {
+    let (low, high) = dtype.integer_bounds().unwrap_or((i128::MIN, i128::MAX));
+    if (low..=high).contains(&(value as i128)) {
+        return Ok(Number::Int(value as i128));
+    }
+    Err(Failure::Input(format!("{name} is {dtype}, which does not hold {value}")))
+}
+
+impl Given {
+    /// `A=a.npy`, `a=2.5` or `inputs.npz`.
+    fn read(
+        &mut self,
+        function: &Function,
+        input: &str,
+        origins: &mut BTreeMap<String, Origin>,
+    ) -> Result<(), Failure> {
+        match input.split_once('=') {
+            Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
+                Some((_, dtype)) => self.scalar(name, dtype, value, origins),
+                None => {
+                    let tensor = npy::read(Path::new(value))
+                        .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
+                    self.tensor(function, name, tensor, value)
+                }
+            },
+            None if Path::new(input).extension().is_some_and(|extension| extension == "npz") => {
+                let tensors = npy::read_archive(Path::new(input))
+                    .map_err(|error| Failure::Input(format!("{input}: {error}")))?;
+                for (name, tensor) in tensors {
+                    match scalars(function).find(|(scalar, _)| scalar.text == name) {
+                        Some((_, dtype)) => self.scalar_tensor(&name, dtype, &tensor, input, origins)?,
+                        None => self.tensor(function, &name, tensor, input)?,
+                    }
+                }
+                Ok(())
+            }
+            None => {
+                Err(Failure::Usage(format!("--in takes NAME=FILE, NAME=NUMBER or a .npz file, not {input}")))
+            }
+        }
+    }
+
+    fn tensor(&mut self, function: &Function, name: &str, tensor: Tensor, path: &str) -> Result<(), Failure> {
+        let known = tensors(function).any(|(tensor, _)| tensor.text == name);
+        if !known {
+            let names: Vec<&str> = tensors(function)
+                .map(|(tensor, _)| tensor.text.as_str())
+                .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
+                .collect();
+            let hint = similar(name, names.iter().copied())
+                .map(|close| format!(" Did you mean {close}?"))
+                .unwrap_or_default();
+            return Err(Failure::Input(format!(
+                "`{}` has no input {name}.{hint} It has: {}",
+                function.name.text,
+                names.join(", ")
+            )));
+        }
+        match self.tensors.insert(name.to_owned(), (tensor, path.to_owned())) {
+            None => Ok(()),
+            Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
+        }
+    }
+
+    /// A number, or a file with one.
+    fn scalar(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        value: &str,
+        origins: &mut BTreeMap<String, Origin>,
+    ) -> Result<(), Failure> {
+        if value.ends_with(".npy") {
+            let tensor =
+                npy::read(Path::new(value)).map_err(|error| Failure::Input(format!("{value}: {error}")))?;
+            return self.scalar_tensor(name, dtype, &tensor, value, origins);
+        }
+        let number = match dtype {
+            DType::Bool if value == "true" || value == "false" => {
+                Some(Number::Int((value == "true") as i128))
+            }
+            _ if dtype.is_float() => value.parse().ok().map(Number::Float),
+            _ => value.parse().ok().map(Number::Int),
+        };
+        let number =
+            number.ok_or_else(|| Failure::Input(format!("{name} is {dtype}, and `{value}` is not")))?;
+        self.set_scalar(name, dtype, number, "--in", origins)
+    }
+
+    fn scalar_tensor(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        tensor: &Tensor,
+        path: &str,
+        origins: &mut BTreeMap<String, Origin>,
+    ) -> Result<(), Failure> {
+        if tensor.len() != 1 {
+            return Err(Failure::Input(format!(
+                "{name} is a scalar, and {path} has {} elements",
+                tensor.len()
+            )));
+        }
+        if dtype.is_float() != tensor.dtype().is_float() {
+            return Err(Failure::Input(format!("{name} is {dtype}, and {path} holds {}", tensor.dtype())));
+        }
+        self.set_scalar(name, dtype, tensor.get(0), path, origins)
+    }
+
+    fn set_scalar(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        number: Number,
+        from: &str,
+        origins: &mut BTreeMap<String, Origin>,
+    ) -> Result<(), Failure> {
+        if dtype.is_integer() {
+            let value = i64::try_from(number.as_i128())
+                .map_err(|_| Failure::Input(format!("{name} does not fit 64 bits")))?;
+            integer(name, dtype, value)?;
+            if let Some(first) = self.sizes.get(name).filter(|first| *first != value) {
+                return Err(Failure::Input(format!(
+                    "{name} is {first} from --sizes, but {value} from {from}"
+                )));
+            }
+            self.sizes.set(name, value);
+            origins.insert(name.to_owned(), Origin { from: from.to_owned(), span: None });
+        }
+        self.scalars.insert(name.to_owned(), number.convert(dtype));
+        Ok(())
+    }
+}
+
+/// Takes sizes from the shape of a tensor, and refuses what contradicts them.
+fn bind_shape(
+    source: &Source,
+    tensor: &Name,
+    ty: &Type,
+    shape: &[usize],
+    from: String,
+    sizes: &mut Bindings,
+    origins: &mut BTreeMap<String, Origin>,
+) -> Result<(), Failure> {
+    let refuse = |diagnostic: Diagnostic| {
+        source.print(&[diagnostic]);
+        Failure::Reported
+    };
+    if shape.len() != ty.dims.len() {
+        let message = format!(
+            "`{}` has {} dimensions here, but {from} has the shape {shape:?}",
+            tensor.text,
+            ty.dims.len()
+        );
+        return Err(refuse(Diagnostic::error(Code::RankMismatch, ty.span, message)));
+    }
+    for (dim, extent) in ty.dims.iter().zip(shape) {
+        let extent = i64::try_from(*extent).unwrap_or(i64::MAX);
+        match &dim.kind {
+            ExprKind::Name(name) => match (sizes.get(name), origins.get(name)) {
+                (Some(first), Some(origin)) if first != extent => {
+                    let message = format!("{name} is {first} from {}, but {extent} from {from}", origin.from);
+                    let mut diagnostic = Diagnostic::error(Code::SizeMismatch, dim.span, message)
+                        .label(format!("{extent} here"));
+                    if let Some(span) = origin.span {
+                        diagnostic = diagnostic.also(span, format!("{first} here"));
+                    }
+                    return Err(refuse(diagnostic));
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    sizes.set(name.clone(), extent);
+                    origins.insert(name.clone(), Origin { from: from.clone(), span: Some(dim.span) });
+                }
+            },
+            ExprKind::Int(number, _) if *number != extent as i128 => {
+                let message =
+                    format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
+                return Err(refuse(Diagnostic::error(Code::SizeMismatch, dim.span, message)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Everything the program needs: what was given, and the rest from the seed.
+pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inputs, Failure> {
+    let mut inputs = Inputs::default();
+    let Given { sizes, mut tensors, scalars } = given;
+    for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
+        let shape = program
+            .shape(id)
+            .ok_or_else(|| Failure::Input(format!("the shape of {} is not known", declared.name)))?;
+        let tensor = match tensors.remove(&declared.name) {
+            Some((tensor, path)) => {
+                refuse_other_type(&declared.name, declared.dtype, &shape, &tensor, &path)?;
+                tensor
+            }
+            None => seed::tensor(program, id, &shape, seed)
+                .map_err(|error| Failure::Machine(error.to_string()))?,
+        };
+        inputs.tensors.insert(declared.name.clone(), tensor);
+    }
+    if let Some((name, (_, path))) = tensors.pop_first() {
+        return Err(Failure::Input(format!(
+            "{name} is a result that `{}` defines by itself, so {path} has no use",
+            program.name
+        )));
+    }
+    for scalar in &program.scalars {
+        let bound = sizes.get(&scalar.name).filter(|_| {
+            program
+                .symbols
+                .iter()
+                .any(|symbol| symbol.name == scalar.name && matches!(symbol.kind, SymbolKind::Scalar(_)))
+        });
+        let value = match (scalars.get(&scalar.name), bound) {
+            (_, Some(value)) => Number::Int(value as i128),
+            (Some(value), None) => *value,
+            (None, None) => seed::scalar(&scalar.name, scalar.dtype, seed),
+        };
+        inputs.scalars.insert(scalar.name.clone(), value);
+    }
+    Ok(inputs)
+}
+
+fn refuse_other_type(
+    name: &str,
+    dtype: DType,
+    shape: &[usize],
+    tensor: &Tensor,
+    path: &str,
+) -> Result<(), Failure> {
+    if tensor.dtype() != dtype {
+        let found = tensor.dtype();
+        return Err(Failure::Input(format!(
+            "{name} is {dtype} in the program, but {path} holds {found}; save it with {name}.astype(np.{})",
+            if dtype == DType::Bool { "bool_" } else { dtype.name() }
+        )));
+    }
+    if tensor.shape() != shape {
+        return Err(Failure::Input(format!(
+            "{name} has the shape {shape:?}, but {path} has {:?}",
+            tensor.shape()
+        )));
+    }
+    Ok(())
+}

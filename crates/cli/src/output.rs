@@ -1,0 +1,15 @@
+//! Writing to standard output.
+
+use std::io::{self, Write};
+
+use crate::failure::Failure;
+
+/// Writes text to standard output. A reader that went away, as `head` does, ends the command quietly.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ClosedOutput),
+        Err(error) => Err(Failure::Machine(format!("cannot write to standard output: {error}"))),
+    }
+}

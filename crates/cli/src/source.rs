@@ -1,0 +1,104 @@
+//! Reading programs and drawing what there is to say about them.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use tilewright_syntax::ast::{Function, Module};
+use tilewright_syntax::diagnostic::{Style, similar};
+use tilewright_syntax::{Diagnostic, parse};
+
+use crate::failure::Failure;
+
+/// A source file that could be read.
+pub struct Source {
+    /// Its name for messages.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// What could be parsed of it.
+    pub module: Module,
+    /// What could not.
+    pub syntax_errors: Vec<Diagnostic>,
+}
+
+impl Source {
+    /// Reads and parses a file.
+    pub fn read(path: &Path) -> Result<Source, Failure> {
+        let shown = path.display().to_string();
+        let bytes =
+            fs::read(path).map_err(|error| Failure::Input(format!("cannot read {shown}: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let byte = error.as_bytes()[at];
+            Failure::Input(format!("{shown}:{line}: this is not text in UTF-8: byte {at} is 0x{byte:02x}"))
+        })?;
+        let parsed = parse(&text);
+        Ok(Source { path: shown, text, module: parsed.ast, syntax_errors: parsed.diagnostics })
+    }
+
+    /// Reads `FILE` or `FILE:NAME`, and finds the function.
+    pub fn read_function(spec: &str) -> Result<(Source, String), Failure> {
+        let (path, name) = split_name(spec);
+        let source = Source::read(&path)?;
+        if !source.syntax_errors.is_empty() {
+            source.print(&source.syntax_errors);
+            return Err(Failure::Reported);
+        }
+        let function = source.pick(name)?.name.text.clone();
+        Ok((source, function))
+    }
+
+    fn pick(&self, name: Option<&str>) -> Result<&Function, Failure> {
+        let names: Vec<&str> =
+            self.module.functions.iter().map(|function| function.name.text.as_str()).collect();
+        let listed = names.join(", ");
+        match (name, self.module.functions.as_slice()) {
+            (_, []) => Err(Failure::Input(format!("{} has no functions", self.path))),
+            (Some(name), _) => self.module.function(name).ok_or_else(|| {
+                let hint = similar(name, names.iter().copied())
+                    .map(|close| format!("; did you mean {close}?"))
+                    .unwrap_or_default();
+                Failure::Input(format!("{} has no function {name}{hint} It has: {listed}", self.path))
+            }),
+            (None, [only]) => Ok(only),
+            (None, _) => Err(Failure::Usage(format!(
+                "{} has several functions; say which, as in {}:{}. It has: {listed}",
+                self.path, self.path, names[0]
+            ))),
+        }
+    }
+
+    /// The function that was picked.
+    pub fn function(&self, name: &str) -> &Function {
+        self.module.function(name).expect("the function was found when the file was read")
+    }
+
+    /// Draws diagnostics on standard error.
+    pub fn print(&self, diagnostics: &[Diagnostic]) {
+        let style = Style { color: use_color(), width: terminal_width() };
+        for diagnostic in diagnostics {
+            eprintln!("{}\n", diagnostic.render(&self.path, &self.text, style));
+        }
+    }
+}
+
+/// `FILE:NAME`, unless a file of the whole name exists.
+fn split_name(spec: &str) -> (PathBuf, Option<&str>) {
+    match spec.rsplit_once(':') {
+        Some((path, name)) if !path.is_empty() && !Path::new(spec).exists() => (path.into(), Some(name)),
+        _ => (spec.into(), None),
+    }
+}
+
+fn use_color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+}
+
+fn terminal_width() -> usize {
+    std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok())
+        .map_or(140, |columns: usize| columns.clamp(60, 300))
+}

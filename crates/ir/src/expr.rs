@@ -1,0 +1,401 @@
+//! Value expressions: what a statement computes at one point of its box.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use crate::dtype::DType;
+use crate::index::IndexExpr;
+use crate::program::{ScalarId, TensorId};
+
+/// Where in the source text a piece of the program came from, as a byte range.
+///
+/// Origins serve messages only: two expressions that differ in nothing else are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Origin {}
+impl Hash for Origin {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+impl PartialOrd for Origin {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Origin {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+/// One number, exact: any integer type fits `Int`, any float type fits `Float`, and `bool` is 0 or 1.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// An integer or a truth value.
+    Int(i128),
+    /// A float, already rounded to its type.
+    Float(f64),
+}
+
+impl Number {
+    fn key(self) -> (u8, i128) {
+        match self {
+            Number::Int(value) => (0, value),
+            Number::Float(value) => (1, value.to_bits() as i128),
+        }
+    }
+
+    /// The number as a float.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Int(value) => value as f64,
+            Number::Float(value) => value,
+        }
+    }
+
+    /// The number as an integer, truncated toward zero; NaN is 0.
+    pub fn as_i128(self) -> i128 {
+        match self {
+            Number::Int(value) => value,
+            Number::Float(value) => value as i128,
+        }
+    }
+
+    /// Whether the number is other than zero.
+    pub fn is_true(self) -> bool {
+        match self {
+            Number::Int(value) => value != 0,
+            Number::Float(value) => value != 0.0,
+        }
+    }
+
+    /// The number as a value of `dtype`: integers wrap, floats round, float to integer truncates and saturates.
+    pub fn convert(self, dtype: DType) -> Number {
+        match (dtype, self) {
+            (DType::Bool, number) => Number::Int(number.is_true() as i128),
+            (DType::Float64, number) => Number::Float(number.as_f64()),
+            (DType::Float32, Number::Int(value)) => Number::Float(value as f32 as f64),
+            (DType::Float32, Number::Float(value)) => Number::Float(value as f32 as f64),
+            (DType::Float16, number) => Number::Float(half::f16::from_f64(number.as_f64()).to_f64()),
+            (DType::BFloat16, number) => Number::Float(half::bf16::from_f64(number.as_f64()).to_f64()),
+            (integer, Number::Int(value)) => Number::Int(wrap(value, integer)),
+            (integer, Number::Float(value)) => {
+                let (low, high) = integer.integer_bounds().expect("the float types were matched above");
+                Number::Int((value as i128).clamp(low, high))
+            }
+        }
+    }
+}
+
+/// `value` modulo two to the width of `dtype`, in its range.
+fn wrap(value: i128, dtype: DType) -> i128 {
+    let width = 1i128 << dtype.bits();
+    let (_, high) = dtype.integer_bounds().expect("only integer types wrap");
+    let low_bits = value & (width - 1);
+    if low_bits > high { low_bits - width } else { low_bits }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Number {}
+impl Hash for Number {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// A typed value expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Expr {
+    /// The type of the value.
+    pub dtype: DType,
+    /// How the value comes about.
+    pub kind: ExprKind,
+}
+
+/// The kinds of value expression. Operands have the type of the result unless it is said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExprKind {
+    /// A constant.
+    Literal(Number),
+    /// Index variables and sizes as a value: evaluated exactly, then converted to the node's type.
+    Index(Box<IndexExpr>),
+    /// A scalar parameter.
+    Scalar(ScalarId),
+    /// One element of a tensor.
+    Load(Access),
+    /// A unary operation.
+    Unary(UnaryOp, Box<Expr>),
+    /// A binary operation; comparisons take two operands of one type and give `bool`; `&&` and `||` are lazy.
+    Binary(BinaryOp, Box<[Expr; 2]>),
+    /// `condition ? then : otherwise`; only the chosen side is evaluated.
+    Select(Box<[Expr; 3]>),
+    /// A mathematical function; its arguments have the type of the result, but for `isnan` and its kin.
+    Call(Builtin, Vec<Expr>),
+    /// Conversion of another type to the node's.
+    Cast(Box<Expr>),
+}
+
+/// A tensor with one subscript a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Access {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// One subscript a dimension.
+    pub indices: Vec<IndexExpr>,
+    /// Where the access was written.
+    pub origin: Origin,
+}
+
+/// Operators of one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum UnaryOp {
+    Neg,
+    Not,
+}
+
+/// Operators of two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    /// Rounds toward minus infinity on integers; by zero gives 0.
+    Div,
+    /// The remainder that belongs to `Div`: it has the sign of the divisor; by zero gives 0.
+    Mod,
+    /// If one operand is NaN, the other.
+    Min,
+    /// If one operand is NaN, the other.
+    Max,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    And,
+    Or,
+}
+
+impl BinaryOp {
+    /// `==` and its kin.
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            BinaryOp::Equal
+                | BinaryOp::NotEqual
+                | BinaryOp::Less
+                | BinaryOp::LessEqual
+                | BinaryOp::Greater
+                | BinaryOp::GreaterEqual
+        )
+    }
+
+    /// `&&` and `||`.
+    pub fn is_logical(self) -> bool {
+        matches!(self, BinaryOp::And | BinaryOp::Or)
+    }
+
+    /// The operator as a program writes it; `min` and `max` are written as calls.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Mod => "%",
+            BinaryOp::Min => "min",
+            BinaryOp::Max => "max",
+            BinaryOp::Equal => "==",
+            BinaryOp::NotEqual => "!=",
+            BinaryOp::Less => "<",
+            BinaryOp::LessEqual => "<=",
+            BinaryOp::Greater => ">",
+            BinaryOp::GreaterEqual => ">=",
+            BinaryOp::And => "&&",
+            BinaryOp::Or => "||",
+        }
+    }
+}
+
+macro_rules! builtins {
+    ($($variant:ident $name:literal $arity:literal,)*) => {
+        /// The mathematical functions that are neither operators nor `min`, `max` and `clamp`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "the names are those of the C library")]
+        pub enum Builtin { $($variant,)* }
+
+        impl Builtin {
+            /// Every function.
+            pub const ALL: &'static [Builtin] = &[$(Builtin::$variant,)*];
+
+            /// The generic name.
+            pub fn name(self) -> &'static str {
+                match self { $(Builtin::$variant => $name,)* }
+            }
+
+            /// How many arguments it takes.
+            pub fn arity(self) -> usize {
+                match self { $(Builtin::$variant => $arity,)* }
+            }
+        }
+    };
+}
+
+builtins! {
+    Abs "abs" 1,
+    Acos "acos" 1,
+    Acosh "acosh" 1,
+    Asin "asin" 1,
+    Asinh "asinh" 1,
+    Atan "atan" 1,
+    Atan2 "atan2" 2,
+    Atanh "atanh" 1,
+    Cbrt "cbrt" 1,
+    Ceil "ceil" 1,
+    Copysign "copysign" 2,
+    Cos "cos" 1,
+    Cosh "cosh" 1,
+    Erf "erf" 1,
+    Erfc "erfc" 1,
+    Exp "exp" 1,
+    Exp2 "exp2" 1,
+    Expm1 "expm1" 1,
+    Floor "floor" 1,
+    Fma "fma" 3,
+    Fmod "fmod" 2,
+    Hypot "hypot" 2,
+    IsFinite "isfinite" 1,
+    IsInf "isinf" 1,
+    IsNan "isnan" 1,
+    Lgamma "lgamma" 1,
+    Log "log" 1,
+    Log10 "log10" 1,
+    Log1p "log1p" 1,
+    Log2 "log2" 1,
+    Pow "pow" 2,
+    Rint "rint" 1,
+    Round "round" 1,
+    Rsqrt "rsqrt" 1,
+    Sigmoid "sigmoid" 1,
+    Sin "sin" 1,
+    Sinh "sinh" 1,
+    Sqrt "sqrt" 1,
+    Tan "tan" 1,
+    Tanh "tanh" 1,
+    Tgamma "tgamma" 1,
+    Trunc "trunc" 1,
+}
+
+impl Builtin {
+    /// `isnan` and its kin: they take a float and give `bool`.
+    pub fn is_predicate(self) -> bool {
+        matches!(self, Builtin::IsNan | Builtin::IsInf | Builtin::IsFinite)
+    }
+}
+
+impl Expr {
+    /// A constant of a type.
+    pub fn literal(dtype: DType, number: Number) -> Expr {
+        Expr { dtype, kind: ExprKind::Literal(number.convert(dtype)) }
+    }
+
+    /// `lhs op rhs`, of the type that the operator gives.
+    pub fn binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr {
+        let dtype = if op.is_comparison() || op.is_logical() { DType::Bool } else { lhs.dtype };
+        Expr { dtype, kind: ExprKind::Binary(op, Box::new([lhs, rhs])) }
+    }
+
+    /// The value converted to `dtype`, if it is of another type.
+    pub fn cast(self, dtype: DType) -> Expr {
+        if self.dtype == dtype {
+            return self;
+        }
+        match self.kind {
+            ExprKind::Literal(number) => Expr::literal(dtype, number),
+            // Exact index arithmetic converts once, straight to the wanted type.
+            ExprKind::Index(index) => Expr { dtype, kind: ExprKind::Index(index) },
+            kind => Expr { dtype, kind: ExprKind::Cast(Box::new(Expr { dtype: self.dtype, kind })) },
+        }
+    }
+
+    /// The operands, in order.
+    pub fn operands(&self) -> &[Expr] {
+        match &self.kind {
+            ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => &[],
+            ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => std::slice::from_ref(operand),
+            ExprKind::Binary(_, operands) => operands.as_slice(),
+            ExprKind::Select(operands) => operands.as_slice(),
+            ExprKind::Call(_, operands) => operands,
+        }
+    }
+
+    /// The operands, in order, to be changed.
+    pub fn operands_mut(&mut self) -> &mut [Expr] {
+        match &mut self.kind {
+            ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => &mut [],
+            ExprKind::Unary(_, operand) | ExprKind::Cast(operand) => std::slice::from_mut(operand),
+            ExprKind::Binary(_, operands) => operands.as_mut_slice(),
+            ExprKind::Select(operands) => operands.as_mut_slice(),
+            ExprKind::Call(_, operands) => operands,
+        }
+    }
+
+    /// Calls `visit` on every subscript or index value inside, not descending into data-dependent parts.
+    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+        match &mut self.kind {
+            ExprKind::Index(index) => **index = map(index),
+            ExprKind::Load(access) => {
+                for index in &mut access.indices {
+                    *index = map(index);
+                }
+            }
+            _ => {
+                for operand in self.operands_mut() {
+                    operand.map_indices(map);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversion_wraps_rounds_and_saturates() {
+        assert_eq!(Number::Int(300).convert(DType::UInt8), Number::Int(44));
+        assert_eq!(Number::Int(-1).convert(DType::UInt64), Number::Int(u64::MAX as i128));
+        assert_eq!(Number::Float(-1e30).convert(DType::Int16), Number::Int(-32768));
+        assert_eq!(Number::Float(f64::NAN).convert(DType::Int32), Number::Int(0));
+        assert_eq!(Number::Float(0.1).convert(DType::Float32), Number::Float(0.1f32 as f64));
+        assert_eq!(Number::Float(-0.5).convert(DType::Bool), Number::Int(1));
+    }
+}

@@ -1,0 +1,584 @@
+//! Integer expressions over index variables and sizes, in one normal form.
+//!
+//! An [`IndexExpr`] is a polynomial: a constant and a sorted list of terms, each an integer times a product of
+//! [`Atom`]s. Atoms are the variables, the symbols and what is not polynomial: floor division, remainder,
+//! minimum, maximum and values read from data. Building an expression brings it into normal form, so equal
+//! subscripts are equal values, and `i + 1 - i` is the constant 1.
+//!
+//! Arithmetic is exact. A coefficient that leaves 64 bits, or an expression that grows beyond what a person
+//! could have meant, becomes [`Atom::Overflow`], which absorbs everything; the checker turns it into a message.
+
+use std::collections::BTreeSet;
+
+use crate::dtype::DType;
+use crate::expr::{Expr, ExprKind};
+use crate::program::{SymbolId, TensorId, VarId};
+
+/// More terms than this in one expression make it an [`Atom::Overflow`].
+const MOST_TERMS: usize = 256;
+
+/// A polynomial with integer coefficients over [`Atom`]s.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct IndexExpr {
+    terms: Vec<Term>,
+    constant: i64,
+}
+
+/// An integer times a product of atoms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Term {
+    /// The factors, sorted; never empty.
+    pub factors: Vec<Atom>,
+    /// Never zero.
+    pub coefficient: i64,
+}
+
+/// What a polynomial is built from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// An index variable.
+    Var(VarId),
+    /// A size or an integer scalar whose value is not known yet.
+    Symbol(SymbolId),
+    /// The extent of a dimension of a tensor whose shape is not inferred yet. None is left in a checked program.
+    Extent(TensorId, u32),
+    /// Quotient rounded toward minus infinity.
+    FloorDiv(Box<(IndexExpr, IndexExpr)>),
+    /// The remainder that belongs to `FloorDiv`.
+    Mod(Box<(IndexExpr, IndexExpr)>),
+    /// The smaller of two.
+    Min(Box<(IndexExpr, IndexExpr)>),
+    /// The larger of two.
+    Max(Box<(IndexExpr, IndexExpr)>),
+    /// A value that depends on data.
+    Data(Box<Data>),
+    /// A number too large to work with.
+    Overflow,
+}
+
+/// An integer value read or computed from data.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Data {
+    /// The value, of an integer type.
+    pub value: Expr,
+    /// Bounds that a `where` clause declares: from, and one past the last.
+    pub declared: Option<(IndexExpr, IndexExpr)>,
+}
+
+impl IndexExpr {
+    /// A number.
+    pub fn constant(constant: i64) -> IndexExpr {
+        IndexExpr { terms: Vec::new(), constant }
+    }
+
+    /// One atom.
+    pub fn atom(atom: Atom) -> IndexExpr {
+        IndexExpr { terms: vec![Term { factors: vec![atom], coefficient: 1 }], constant: 0 }
+    }
+
+    /// A variable.
+    pub fn var(var: VarId) -> IndexExpr {
+        IndexExpr::atom(Atom::Var(var))
+    }
+
+    /// A size or integer scalar.
+    pub fn symbol(symbol: SymbolId) -> IndexExpr {
+        IndexExpr::atom(Atom::Symbol(symbol))
+    }
+
+    fn overflow() -> IndexExpr {
+        IndexExpr::atom(Atom::Overflow)
+    }
+
+    /// The terms, sorted by their factors.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// The constant part.
+    pub fn constant_part(&self) -> i64 {
+        self.constant
+    }
+
+    /// The value, if the expression is a number.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// The variable, if the expression is just one.
+    pub fn as_var(&self) -> Option<VarId> {
+        match self.terms.as_slice() {
+            [Term { factors, coefficient: 1 }] if self.constant == 0 => match factors.as_slice() {
+                [Atom::Var(var)] => Some(*var),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Builds the normal form from terms in any order.
+    fn from_terms(mut terms: Vec<Term>, constant: i64) -> IndexExpr {
+        if terms.iter().any(|term| term.factors.contains(&Atom::Overflow)) {
+            return IndexExpr::overflow();
+        }
+        terms.sort_by(|a, b| a.factors.cmp(&b.factors));
+        let mut merged: Vec<Term> = Vec::with_capacity(terms.len());
+        for term in terms {
+            match merged.last_mut() {
+                Some(last) if last.factors == term.factors => {
+                    match last.coefficient.checked_add(term.coefficient) {
+                        Some(sum) => last.coefficient = sum,
+                        None => return IndexExpr::overflow(),
+                    }
+                }
+                _ => merged.push(term),
+            }
+        }
+        merged.retain(|term| term.coefficient != 0);
+        if merged.len() > MOST_TERMS {
+            return IndexExpr::overflow();
+        }
+        IndexExpr { terms: merged, constant }
+    }
+
+    /// The sum.
+    pub fn add(&self, other: &IndexExpr) -> IndexExpr {
+        let Some(constant) = self.constant.checked_add(other.constant) else {
+            return IndexExpr::overflow();
+        };
+        if other.terms.is_empty() {
+            return IndexExpr { terms: self.terms.clone(), constant };
+        }
+        IndexExpr::from_terms(self.terms.iter().chain(&other.terms).cloned().collect(), constant)
+    }
+
+    /// The sum with a number.
+    pub fn offset(&self, by: i64) -> IndexExpr {
+        self.add(&IndexExpr::constant(by))
+    }
+
+    /// The difference.
+    pub fn sub(&self, other: &IndexExpr) -> IndexExpr {
+        self.add(&other.scale(-1))
+    }
+
+    /// The product with a number.
+    pub fn scale(&self, by: i64) -> IndexExpr {
+        self.mul(&IndexExpr::constant(by))
+    }
+
+    /// The product.
+    pub fn mul(&self, other: &IndexExpr) -> IndexExpr {
+        if (self.terms.len() + 1) * (other.terms.len() + 1) > MOST_TERMS {
+            return IndexExpr::overflow();
+        }
+        let Some(constant) = self.constant.checked_mul(other.constant) else {
+            return IndexExpr::overflow();
+        };
+        let mut terms = Vec::new();
+        let scaled = |terms: &mut Vec<Term>, from: &[Term], by: i64| {
+            for term in from {
+                let coefficient = term.coefficient.checked_mul(by)?;
+                terms.push(Term { factors: term.factors.clone(), coefficient });
+            }
+            Some(())
+        };
+        let fine = scaled(&mut terms, &self.terms, other.constant).is_some()
+            && scaled(&mut terms, &other.terms, self.constant).is_some();
+        if !fine {
+            return IndexExpr::overflow();
+        }
+        for left in &self.terms {
+            for right in &other.terms {
+                let Some(coefficient) = left.coefficient.checked_mul(right.coefficient) else {
+                    return IndexExpr::overflow();
+                };
+                let mut factors: Vec<Atom> = left.factors.iter().chain(&right.factors).cloned().collect();
+                factors.sort();
+                terms.push(Term { factors, coefficient });
+            }
+        }
+        IndexExpr::from_terms(terms, constant)
+    }
+
+    /// The quotient rounded toward minus infinity. Multiples of the divisor leave the division:
+    /// `(2*i + 3) / 2` is `i + 1`, and `(s*i + j) / s` is `i + j/s`. Division by zero gives 0.
+    pub fn floor_div(&self, divisor: &IndexExpr) -> IndexExpr {
+        if divisor.is_overflow() || self.is_overflow() {
+            return IndexExpr::overflow();
+        }
+        match divisor.as_constant() {
+            Some(0) => return IndexExpr::constant(0),
+            Some(1) => return self.clone(),
+            _ => {}
+        }
+        let (whole, rest) = self.split_multiples(divisor);
+        let quotient = match (rest.as_constant(), divisor.as_constant()) {
+            (Some(value), Some(by)) => match floor_div(value, by) {
+                Some(quotient) => IndexExpr::constant(quotient),
+                None => IndexExpr::overflow(),
+            },
+            (Some(0), None) => IndexExpr::constant(0),
+            _ => IndexExpr::atom(Atom::FloorDiv(Box::new((rest, divisor.clone())))),
+        };
+        whole.add(&quotient)
+    }
+
+    /// The remainder that belongs to [`IndexExpr::floor_div`]; by zero gives 0.
+    pub fn modulo(&self, divisor: &IndexExpr) -> IndexExpr {
+        if divisor.is_overflow() || self.is_overflow() {
+            return IndexExpr::overflow();
+        }
+        if matches!(divisor.as_constant(), Some(0 | 1)) {
+            return IndexExpr::constant(0);
+        }
+        let (_, rest) = self.split_multiples(divisor);
+        match (rest.as_constant(), divisor.as_constant()) {
+            (Some(value), Some(by)) => IndexExpr::constant(floor_mod(value, by)),
+            (Some(0), None) => IndexExpr::constant(0),
+            _ => IndexExpr::atom(Atom::Mod(Box::new((rest, divisor.clone())))),
+        }
+    }
+
+    /// `self = divisor * whole + rest`, moving what is plainly a multiple of the divisor into `whole`.
+    fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
+        let mut whole = Vec::new();
+        let mut rest = Vec::new();
+        let mut whole_constant = 0;
+        let mut rest_constant = self.constant;
+        match (divisor.as_constant(), divisor.terms.as_slice()) {
+            (Some(by), _) => {
+                for term in &self.terms {
+                    if term.coefficient % by == 0 {
+                        let coefficient = term.coefficient / by;
+                        whole.push(Term { factors: term.factors.clone(), coefficient });
+                    } else {
+                        rest.push(term.clone());
+                    }
+                }
+                whole_constant = floor_div(self.constant, by).unwrap_or(0);
+                rest_constant = self.constant - whole_constant * by;
+            }
+            (None, [Term { factors, coefficient: 1 }]) if divisor.constant == 0 && factors.len() == 1 => {
+                for term in &self.terms {
+                    match term.factors.iter().position(|factor| *factor == factors[0]) {
+                        Some(at) => {
+                            let mut others = term.factors.clone();
+                            others.remove(at);
+                            if others.is_empty() {
+                                whole_constant += term.coefficient;
+                            } else {
+                                whole.push(Term { factors: others, coefficient: term.coefficient });
+                            }
+                        }
+                        None => rest.push(term.clone()),
+                    }
+                }
+            }
+            _ => rest = self.terms.clone(),
+        }
+        (IndexExpr::from_terms(whole, whole_constant), IndexExpr::from_terms(rest, rest_constant))
+    }
+
+    /// The smaller of the two.
+    pub fn minimum(&self, other: &IndexExpr) -> IndexExpr {
+        match self.compare(other) {
+            Some(std::cmp::Ordering::Greater) => other.clone(),
+            Some(_) => self.clone(),
+            None => IndexExpr::atom(Atom::Min(Box::new(ordered_pair(self, other)))),
+        }
+    }
+
+    /// The larger of the two.
+    pub fn maximum(&self, other: &IndexExpr) -> IndexExpr {
+        match self.compare(other) {
+            Some(std::cmp::Ordering::Less) => other.clone(),
+            Some(_) => self.clone(),
+            None => IndexExpr::atom(Atom::Max(Box::new(ordered_pair(self, other)))),
+        }
+    }
+
+    /// The order of two expressions that differ by a number.
+    fn compare(&self, other: &IndexExpr) -> Option<std::cmp::Ordering> {
+        self.sub(other).as_constant().map(|difference| difference.cmp(&0))
+    }
+
+    /// Whether some number in it grew too large.
+    pub fn is_overflow(&self) -> bool {
+        matches!(self.terms.as_slice(), [Term { factors, .. }] if factors.as_slice() == [Atom::Overflow])
+    }
+
+    /// `self = coefficient * atom + rest`, where `rest` does not hold `atom` as a factor and the coefficient
+    /// does not either. `None` if the atom is squared or does not occur.
+    pub fn split_on(&self, atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
+        let mut coefficient = Vec::new();
+        let mut coefficient_constant = 0i64;
+        let mut rest = Vec::new();
+        for term in &self.terms {
+            let Some(at) = term.factors.iter().position(|factor| factor == atom) else {
+                rest.push(term.clone());
+                continue;
+            };
+            let mut others = term.factors.clone();
+            others.remove(at);
+            if others.contains(atom) {
+                return None;
+            }
+            if others.is_empty() {
+                coefficient_constant = term.coefficient;
+            } else {
+                coefficient.push(Term { factors: others, coefficient: term.coefficient });
+            }
+        }
+        if coefficient.is_empty() && coefficient_constant == 0 {
+            return None;
+        }
+        let coefficient = IndexExpr::from_terms(coefficient, coefficient_constant);
+        Some((coefficient, IndexExpr { terms: rest, constant: self.constant }))
+    }
+
+    /// The expression with atoms replaced, from the inside out. `replace` sees every atom after the atoms inside
+    /// it were replaced, and answers with what to put in its place.
+    pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
+        let mut sum = IndexExpr::constant(self.constant);
+        for term in &self.terms {
+            let mut product = IndexExpr::constant(term.coefficient);
+            for factor in &term.factors {
+                product = product.mul(&factor.substitute(replace));
+            }
+            sum = sum.add(&product);
+        }
+        sum
+    }
+
+    /// The value, given the values of variables, symbols, extents and data. `None` where one is missing or a
+    /// number leaves 64 bits.
+    pub fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
+        let mut sum = self.constant;
+        for term in &self.terms {
+            let mut product = term.coefficient;
+            for factor in &term.factors {
+                product = product.checked_mul(factor.eval(leaf)?)?;
+            }
+            sum = sum.checked_add(product)?;
+        }
+        Some(sum)
+    }
+
+    /// Calls `visit` on every atom, outermost first, those inside data included.
+    pub fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
+        for term in &self.terms {
+            for factor in &term.factors {
+                factor.visit(visit);
+            }
+        }
+    }
+
+    /// The variables that occur anywhere in it, also inside data.
+    pub fn vars(&self) -> BTreeSet<VarId> {
+        let mut vars = BTreeSet::new();
+        self.visit(&mut |atom| {
+            if let Atom::Var(var) = atom {
+                vars.insert(*var);
+            }
+        });
+        vars
+    }
+
+    /// Whether the variable occurs anywhere in it.
+    pub fn mentions(&self, var: VarId) -> bool {
+        self.any(&mut |atom| *atom == Atom::Var(var))
+    }
+
+    /// Whether its value depends on data.
+    pub fn has_data(&self) -> bool {
+        self.any(&mut |atom| matches!(atom, Atom::Data(_)))
+    }
+
+    /// Whether some atom anywhere in it satisfies the predicate.
+    pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |atom| found = found || test(atom));
+        found
+    }
+}
+
+impl Atom {
+    fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
+        let both = |pair: &(IndexExpr, IndexExpr), replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>| {
+            (pair.0.substitute(replace), pair.1.substitute(replace))
+        };
+        let rebuilt = match self {
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
+                return replace(self).unwrap_or_else(|| IndexExpr::atom(self.clone()));
+            }
+            Atom::FloorDiv(pair) => {
+                let (value, by) = both(pair, replace);
+                value.floor_div(&by)
+            }
+            Atom::Mod(pair) => {
+                let (value, by) = both(pair, replace);
+                value.modulo(&by)
+            }
+            Atom::Min(pair) => {
+                let (left, right) = both(pair, replace);
+                left.minimum(&right)
+            }
+            Atom::Max(pair) => {
+                let (left, right) = both(pair, replace);
+                left.maximum(&right)
+            }
+            Atom::Data(data) => {
+                let mut value = data.value.clone();
+                value.map_indices(&mut |index| index.substitute(replace));
+                let declared = data
+                    .declared
+                    .as_ref()
+                    .map(|(low, high)| (low.substitute(replace), high.substitute(replace)));
+                IndexExpr::atom(Atom::Data(Box::new(Data { value, declared })))
+            }
+        };
+        match rebuilt.terms.as_slice() {
+            [Term { factors, coefficient: 1 }] if rebuilt.constant == 0 && factors.len() == 1 => {
+                let atom = &factors[0];
+                if matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..)) {
+                    return rebuilt;
+                }
+                replace(atom).unwrap_or(rebuilt)
+            }
+            _ => rebuilt,
+        }
+    }
+
+    fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
+        Some(match self {
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) => leaf(self)?,
+            Atom::FloorDiv(pair) => floor_div(pair.0.eval(leaf)?, pair.1.eval(leaf)?)?,
+            Atom::Mod(pair) => floor_mod(pair.0.eval(leaf)?, pair.1.eval(leaf)?),
+            Atom::Min(pair) => pair.0.eval(leaf)?.min(pair.1.eval(leaf)?),
+            Atom::Max(pair) => pair.0.eval(leaf)?.max(pair.1.eval(leaf)?),
+            Atom::Overflow => return None,
+        })
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
+        visit(self);
+        match self {
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                pair.0.visit(visit);
+                pair.1.visit(visit);
+            }
+            Atom::Data(data) => visit_expr(&data.value, visit),
+            _ => {}
+        }
+    }
+}
+
+fn visit_expr(expr: &Expr, visit: &mut dyn FnMut(&Atom)) {
+    match &expr.kind {
+        ExprKind::Index(index) => index.visit(visit),
+        ExprKind::Load(access) => access.indices.iter().for_each(|index| index.visit(visit)),
+        _ => expr.operands().iter().for_each(|operand| visit_expr(operand, visit)),
+    }
+}
+
+impl Data {
+    /// The bounds that are known without looking at the data: declared ones, or those of a narrow unsigned type.
+    /// From, and one past the last.
+    pub fn bounds(&self) -> Option<(IndexExpr, IndexExpr)> {
+        if self.declared.is_some() {
+            return self.declared.clone();
+        }
+        match narrowest(&self.value) {
+            DType::Bool => Some((IndexExpr::constant(0), IndexExpr::constant(2))),
+            narrow @ (DType::UInt8 | DType::UInt16) => {
+                Some((IndexExpr::constant(0), IndexExpr::constant(1 << narrow.bits())))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The type of a value before the widening casts around it.
+fn narrowest(value: &Expr) -> DType {
+    match &value.kind {
+        ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => narrowest(inner),
+        _ => value.dtype,
+    }
+}
+
+fn ordered_pair(left: &IndexExpr, right: &IndexExpr) -> (IndexExpr, IndexExpr) {
+    if left <= right { (left.clone(), right.clone()) } else { (right.clone(), left.clone()) }
+}
+
+/// Quotient rounded toward minus infinity; by zero gives 0; `None` where it leaves 64 bits.
+pub fn floor_div(value: i64, by: i64) -> Option<i64> {
+    if by == 0 {
+        return Some(0);
+    }
+    let quotient = value.checked_div(by)?;
+    Some(if value % by != 0 && (value < 0) != (by < 0) { quotient - 1 } else { quotient })
+}
+
+/// Remainder with the sign of the divisor; by zero gives 0.
+pub fn floor_mod(value: i64, by: i64) -> i64 {
+    if by == 0 {
+        return 0;
+    }
+    let remainder = value.checked_rem(by).unwrap_or(0);
+    if remainder != 0 && (remainder < 0) != (by < 0) { remainder + by } else { remainder }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn i() -> IndexExpr {
+        IndexExpr::var(VarId(0))
+    }
+    fn n() -> IndexExpr {
+        IndexExpr::symbol(SymbolId(0))
+    }
+    fn c(value: i64) -> IndexExpr {
+        IndexExpr::constant(value)
+    }
+
+    #[test]
+    fn equal_expressions_have_one_form() {
+        assert_eq!(i().add(&c(1)).sub(&i()), c(1));
+        assert_eq!(i().add(&n()), n().add(&i()));
+        assert_eq!(i().add(&n()).mul(&c(2)), i().scale(2).add(&n().scale(2)));
+    }
+
+    #[test]
+    fn multiples_leave_a_division() {
+        assert_eq!(i().scale(2).offset(3).floor_div(&c(2)), i().offset(1));
+        assert_eq!(i().scale(2).offset(3).modulo(&c(2)), c(1));
+        assert_eq!(n().mul(&i()).floor_div(&n()), i());
+        assert_eq!(c(-7).floor_div(&c(2)), c(-4));
+        assert_eq!(c(-7).modulo(&c(2)), c(1));
+        assert_eq!(i().offset(-1).floor_div(&c(2)).eval(&mut |_| Some(0)), Some(-1));
+    }
+
+    #[test]
+    fn min_and_max_fold_when_the_difference_is_known() {
+        assert_eq!(n().minimum(&n().offset(-1)), n().offset(-1));
+        assert_eq!(n().maximum(&n().offset(-1)), n());
+        assert_eq!(n().minimum(&i()), i().minimum(&n()));
+    }
+
+    #[test]
+    fn overflow_absorbs() {
+        let huge = c(i64::MAX).mul(&i()).mul(&c(3));
+        assert!(huge.is_overflow());
+        assert!(huge.add(&n()).floor_div(&c(2)).is_overflow());
+        assert_eq!(n().mul(&n()).eval(&mut |_| Some(1 << 40)), None);
+    }
+
+    #[test]
+    fn substitution_reaches_inside_divisions() {
+        let half = i().floor_div(&c(2)).add(&n());
+        let at_five = half.substitute(&mut |atom| (*atom == Atom::Var(VarId(0))).then(|| c(5)));
+        assert_eq!(at_five, n().offset(2));
+    }
+}

@@ -1,0 +1,165 @@
+//! Bounds of index expressions over boxes of variables, as expressions of the sizes.
+
+use crate::index::{Atom, IndexExpr, Term};
+use crate::program::{Range, SymbolId, VarId};
+
+/// What is known about the leaves of an expression.
+pub trait Knowledge {
+    /// The range of a variable; `None` leaves the variable in the bounds.
+    fn range(&self, var: VarId) -> Option<Range>;
+    /// The least value of a symbol, if it has one.
+    fn least(&self, symbol: SymbolId) -> Option<i64>;
+}
+
+/// The least value of `expr` over the box, or `None` where it has no bound that can be written down.
+pub fn lower_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+    bound(expr, known, End::Low)
+}
+
+/// The greatest value of `expr` over the box, or `None`.
+pub fn upper_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+    bound(expr, known, End::High)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Low,
+    High,
+}
+
+impl End {
+    fn flip(self) -> End {
+        match self {
+            End::Low => End::High,
+            End::High => End::Low,
+        }
+    }
+}
+
+fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+    let mut sum = IndexExpr::constant(expr.constant_part());
+    for term in expr.terms() {
+        sum = sum.add(&bound_term(term, known, end)?);
+    }
+    Some(sum)
+}
+
+fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+    let end = if term.coefficient < 0 { end.flip() } else { end };
+    let fixed = |atom: &Atom| !varies(atom, known);
+    if term.factors.iter().all(fixed) {
+        let mut product = IndexExpr::constant(term.coefficient);
+        for factor in &term.factors {
+            product = product.mul(&IndexExpr::atom(factor.clone()));
+        }
+        return Some(product);
+    }
+    // With every other factor known to be non-negative, a product is bounded by the product of the bounds.
+    let several = term.factors.len() > 1;
+    let mut product = IndexExpr::constant(term.coefficient);
+    for factor in &term.factors {
+        let value = if fixed(factor) {
+            IndexExpr::atom(factor.clone())
+        } else {
+            if several {
+                let low = bound_atom(factor, known, End::Low)?;
+                if !plainly_nonnegative(&low, known) && term.factors.iter().filter(|f| !fixed(f)).count() > 1
+                {
+                    return None;
+                }
+            }
+            bound_atom(factor, known, end)?
+        };
+        if several && fixed(factor) && !plainly_nonnegative(&value, known) {
+            return None;
+        }
+        product = product.mul(&value);
+    }
+    Some(product)
+}
+
+/// Whether the atom's value changes over the box, or depends on data.
+fn varies(atom: &Atom, known: &dyn Knowledge) -> bool {
+    match atom {
+        Atom::Var(var) => known.range(*var).is_some(),
+        Atom::Symbol(_) | Atom::Extent(..) => false,
+        Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => [&pair.0, &pair.1]
+            .iter()
+            .any(|side| side.terms().iter().flat_map(|t| &t.factors).any(|f| varies(f, known))),
+        Atom::Data(_) | Atom::Overflow => true,
+    }
+}
+
+fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+    match atom {
+        Atom::Var(var) => known.range(*var).map(|range| match end {
+            End::Low => range.from,
+            End::High => range.to.offset(-1),
+        }),
+        Atom::FloorDiv(pair) => {
+            // Monotone in the dividend where the divisor is positive and does not vary.
+            let by = fixed_positive(&pair.1, known)?;
+            Some(bound(&pair.0, known, end)?.floor_div(&by))
+        }
+        Atom::Mod(pair) => {
+            let by = fixed_positive(&pair.1, known)?;
+            Some(match end {
+                End::Low => IndexExpr::constant(0),
+                End::High => by.offset(-1),
+            })
+        }
+        Atom::Min(pair) => both_or_either(&pair.0, &pair.1, known, end, End::High, IndexExpr::minimum),
+        Atom::Max(pair) => both_or_either(&pair.0, &pair.1, known, end, End::Low, IndexExpr::maximum),
+        Atom::Data(data) => {
+            let (from, to) = data.bounds()?;
+            Some(match end {
+                End::Low => from,
+                End::High => to.offset(-1),
+            })
+        }
+        Atom::Symbol(_) | Atom::Extent(..) => Some(IndexExpr::atom(atom.clone())),
+        Atom::Overflow => None,
+    }
+}
+
+/// The bound of a minimum or maximum. At `enough` one side's bound serves where the other has none.
+fn both_or_either(
+    left: &IndexExpr,
+    right: &IndexExpr,
+    known: &dyn Knowledge,
+    end: End,
+    enough: End,
+    join: fn(&IndexExpr, &IndexExpr) -> IndexExpr,
+) -> Option<IndexExpr> {
+    match (bound(left, known, end), bound(right, known, end)) {
+        (Some(left), Some(right)) => Some(join(&left, &right)),
+        (Some(one), None) | (None, Some(one)) if end == enough => Some(one),
+        _ => None,
+    }
+}
+
+fn fixed_positive(divisor: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
+    let fixed = divisor.terms().iter().flat_map(|term| &term.factors).all(|factor| !varies(factor, known));
+    (fixed && plainly_nonnegative(&divisor.offset(-1), known)).then(|| divisor.clone())
+}
+
+/// Whether the expression is non-negative by the least values of its symbols alone: each symbol `s` becomes
+/// `least + s'`, and no coefficient of the expansion may be negative.
+pub fn plainly_nonnegative(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
+    let mut bounded = true;
+    let shifted = expr.substitute(&mut |atom| match atom {
+        Atom::Symbol(symbol) => match known.least(*symbol) {
+            Some(least) => Some(IndexExpr::symbol(*symbol).offset(least)),
+            None => {
+                bounded = false;
+                None
+            }
+        },
+        Atom::Extent(..) => Some(IndexExpr::atom(atom.clone()).offset(1)),
+        _ => {
+            bounded = false;
+            None
+        }
+    });
+    bounded && shifted.constant_part() >= 0 && shifted.terms().iter().all(|term| term.coefficient > 0)
+}

@@ -1,0 +1,255 @@
+//! Proofs that an index expression is never negative, for every size.
+//!
+//! The method is elimination. To show `e >= 0`, an atom of `e` is replaced by a bound that can only make `e`
+//! smaller, until nothing but sizes is left, which are at least 1:
+//! - a variable becomes the end of its range that its coefficient's sign asks for;
+//! - `floor(n/d)` lies between `(n-d+1)/d` and `n/d`, and a remainder between 0 and `d-1`;
+//! - `min` and `max` are tried by both sides, or by either, as the sign asks for;
+//! - a known fact `h >= 0` may be taken away: `e - h >= 0` shows `e >= 0`.
+//!
+//! The search is sound and incomplete: `false` means that no proof was found within the budget, not that the
+//! claim is wrong. Who needs to know looks for a counterexample.
+
+use std::cell::Cell;
+
+use crate::index::{Atom, IndexExpr};
+use crate::interval::{Knowledge, lower_bound, plainly_nonnegative, upper_bound};
+
+/// How many replacements one proof may try.
+const BUDGET: usize = 4000;
+/// How many known facts may be used one on top of the other.
+const MOST_FACTS: usize = 3;
+
+/// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is non-negative.
+pub fn nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
+    let search = Search { facts, known, budget: Cell::new(BUDGET) };
+    // Few facts first: most proofs need none or one, and each more multiplies the ways.
+    (0..=MOST_FACTS.min(facts.len())).any(|more| search.shown(goal, more))
+}
+
+struct Search<'a> {
+    facts: &'a [IndexExpr],
+    known: &'a dyn Knowledge,
+    budget: Cell<usize>,
+}
+
+/// The sign of a coefficient, where it has one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Positive,
+    Negative,
+}
+
+impl Search<'_> {
+    /// The whole search for one goal: by elimination, else with up to `more` facts taken away first.
+    fn shown(&self, goal: &IndexExpr, more: usize) -> bool {
+        self.eliminate(goal, more) || self.with_a_fact(goal, more)
+    }
+
+    fn with_a_fact(&self, goal: &IndexExpr, more: usize) -> bool {
+        more > 0
+            && self.facts.iter().any(|fact| {
+                shares_an_atom(goal, fact) && self.spend() && self.shown(&goal.sub(fact), more - 1)
+            })
+    }
+
+    fn spend(&self) -> bool {
+        let left = self.budget.get();
+        self.budget.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// Replaces one atom after the other until only sizes are left.
+    fn eliminate(&self, goal: &IndexExpr, more: usize) -> bool {
+        if let Some(value) = goal.as_constant() {
+            return value >= 0;
+        }
+        if !self.spend() || goal.is_overflow() {
+            return false;
+        }
+        let Some(atom) = self.next_atom(goal) else {
+            return plainly_nonnegative(goal, self.known);
+        };
+        let Some((coefficient, rest)) = goal.split_on(&atom) else {
+            return false;
+        };
+        let Some(sign) = self.sign(&coefficient) else {
+            return false;
+        };
+        let with = |value: &IndexExpr| rest.add(&coefficient.mul(value));
+        match &atom {
+            Atom::Var(var) => self.known.range(*var).is_some_and(|range| {
+                let end = if sign == Sign::Positive { range.from } else { range.to.offset(-1) };
+                self.eliminate(&with(&end), more)
+            }),
+            Atom::Min(pair) | Atom::Max(pair) => {
+                let (left, right) = (with(&pair.0), with(&pair.1));
+                // The smaller of two is below both, so one suffices where it counts against the goal.
+                if matches!(atom, Atom::Min(_)) == (sign == Sign::Negative) {
+                    self.shown(&left, more) || self.shown(&right, more)
+                } else {
+                    self.shown(&left, more) && self.shown(&right, more)
+                }
+            }
+            Atom::FloorDiv(pair) => {
+                self.positive(&pair.1)
+                    && quotient_bounds(&coefficient, &rest, sign, &pair.0, &pair.1, self.known)
+                        .iter()
+                        .any(|smaller| self.shown(smaller, more))
+            }
+            Atom::Mod(pair) => {
+                let end = if sign == Sign::Positive { IndexExpr::constant(0) } else { pair.1.offset(-1) };
+                self.positive(&pair.1) && self.eliminate(&with(&end), more)
+            }
+            Atom::Data(data) => data.bounds().is_some_and(|(from, to)| {
+                let end = if sign == Sign::Positive { from } else { to.offset(-1) };
+                self.eliminate(&with(&end), more)
+            }),
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => false,
+        }
+    }
+
+    /// The atom to replace next: compound ones first, because variables inside them must stay until then.
+    fn next_atom(&self, goal: &IndexExpr) -> Option<Atom> {
+        let atoms = || goal.terms().iter().flat_map(|term| &term.factors);
+        let bounded = |atom: &&Atom| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some());
+        atoms()
+            .find(|atom| matches!(atom, Atom::Min(_) | Atom::Max(_)))
+            .or_else(|| atoms().find(|atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_))))
+            .or_else(|| atoms().find(bounded))
+            .cloned()
+    }
+
+    fn sign(&self, coefficient: &IndexExpr) -> Option<Sign> {
+        if self.never_negative(coefficient) {
+            Some(Sign::Positive)
+        } else if self.never_negative(&coefficient.scale(-1)) {
+            Some(Sign::Negative)
+        } else {
+            None
+        }
+    }
+
+    fn never_negative(&self, expr: &IndexExpr) -> bool {
+        match expr.as_constant() {
+            Some(value) => value >= 0,
+            None => {
+                plainly_nonnegative(expr, self.known)
+                    || (self.next_atom(expr).is_some_and(|atom| matches!(atom, Atom::Var(_)))
+                        && self.eliminate(expr, 0))
+            }
+        }
+    }
+
+    fn positive(&self, expr: &IndexExpr) -> bool {
+        plainly_nonnegative(&expr.offset(-1), self.known)
+    }
+}
+
+/// Goals that each imply `coefficient * floor(value/by) + rest >= 0`, without the quotient; `by` is positive.
+fn quotient_bounds(
+    coefficient: &IndexExpr,
+    rest: &IndexExpr,
+    sign: Sign,
+    value: &IndexExpr,
+    by: &IndexExpr,
+    known: &dyn Knowledge,
+) -> Vec<IndexExpr> {
+    // A quotient that stands alone is exact: floor(v/b) >= -r  is  v >= -r*b, and floor(v/b) <= r  is  v <= r*b + b-1.
+    match coefficient.as_constant() {
+        Some(1) => return vec![value.add(&rest.mul(by))],
+        Some(-1) => return vec![rest.mul(by).add(by).offset(-1).sub(value)],
+        _ => {}
+    }
+    // Otherwise by * floor(v/by) lies between v - by + 1 and v.
+    let product = if sign == Sign::Positive { value.sub(by).offset(1) } else { value.clone() };
+    let times = coefficient.floor_div(by);
+    if times.mul(by) == *coefficient {
+        return vec![rest.add(&times.mul(&product))];
+    }
+    // Or the quotient is that of the dividend's end, which is exact where the end is.
+    let end = match sign {
+        Sign::Positive => lower_bound(value, known),
+        Sign::Negative => upper_bound(value, known),
+    };
+    let mut goals = vec![rest.mul(by).add(&coefficient.mul(&product))];
+    goals.extend(end.filter(|end| end != value).map(|end| rest.add(&coefficient.mul(&end.floor_div(by)))));
+    goals
+}
+
+fn shares_an_atom(goal: &IndexExpr, fact: &IndexExpr) -> bool {
+    let atoms = |expr: &IndexExpr| expr.terms().iter().flat_map(|t| t.factors.clone()).collect::<Vec<_>>();
+    let of_fact = atoms(fact);
+    atoms(goal).iter().any(|atom| of_fact.contains(atom))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Range, SymbolId, VarId};
+
+    /// Variable 0 is in 0:N, variable 1 in 0:K, where N is symbol 0, K symbol 1, and symbol 2 any positive scalar.
+    struct Boxed;
+
+    impl Knowledge for Boxed {
+        fn range(&self, var: VarId) -> Option<Range> {
+            let size = IndexExpr::symbol(SymbolId(var.0));
+            (var.0 < 2).then(|| Range { from: IndexExpr::constant(0), to: size })
+        }
+        fn least(&self, _: SymbolId) -> Option<i64> {
+            Some(1)
+        }
+    }
+
+    fn v(id: u32) -> IndexExpr {
+        IndexExpr::var(VarId(id))
+    }
+    fn s(id: u32) -> IndexExpr {
+        IndexExpr::symbol(SymbolId(id))
+    }
+    fn c(value: i64) -> IndexExpr {
+        IndexExpr::constant(value)
+    }
+    fn shown(goal: IndexExpr) -> bool {
+        nonnegative(&goal, &[], &Boxed)
+    }
+
+    #[test]
+    fn a_variable_stays_in_its_range() {
+        assert!(shown(v(0)));
+        assert!(shown(s(0).offset(-1).sub(&v(0))));
+        assert!(!shown(s(0).offset(-2).sub(&v(0))));
+        assert!(!shown(s(1).offset(-1).sub(&v(0))));
+    }
+
+    #[test]
+    fn halves_fit_into_the_whole() {
+        // 2*(N/2) - 1 is at most N - 1, and x/2 is at most N/2 for x in 0:N.
+        let half = s(0).floor_div(&c(2));
+        assert!(shown(s(0).offset(-1).sub(&half.scale(2).offset(-1))));
+        assert!(shown(half.sub(&v(0).floor_div(&c(2)))));
+        assert!(!shown(half.offset(-1).sub(&v(0).floor_div(&c(2)))));
+    }
+
+    #[test]
+    fn a_stride_that_is_a_symbol_cancels() {
+        // floor((N-K)/S) * S + K - 1 <= N - 1
+        let quotient = s(0).sub(&s(1)).floor_div(&s(2));
+        assert!(shown(s(0).offset(-1).sub(&quotient.mul(&s(2))).sub(&s(1)).offset(1)));
+    }
+
+    #[test]
+    fn minimum_and_maximum_split() {
+        let clamped = v(0).add(&v(1)).minimum(&s(0).offset(-1)).maximum(&c(0));
+        assert!(shown(clamped.clone()));
+        assert!(shown(s(0).offset(-1).sub(&clamped)));
+    }
+
+    #[test]
+    fn a_fact_is_used() {
+        let shifted = v(0).sub(&v(1));
+        assert!(!shown(shifted.clone()));
+        assert!(nonnegative(&shifted, std::slice::from_ref(&shifted), &Boxed));
+        assert!(nonnegative(&shifted.floor_div(&s(2)), std::slice::from_ref(&shifted), &Boxed));
+    }
+}

@@ -1,0 +1,236 @@
+//! Every access within its tensor, and every range with a value in it.
+//!
+//! An access is proved in bounds for all sizes, or refuted by a counterexample, or, where it depends on data or
+//! the question stays open, left to be checked when the program runs.
+
+use tilewright_ir::prove::nonnegative;
+use tilewright_ir::{IndexExpr, TensorId, VarId, print};
+
+use super::facts::{Facts, alternatives};
+use super::model::{Model, Read};
+use super::witness::{Search, Witness, search};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+/// Reports ranges that have no value, whatever the sizes.
+pub(super) fn check_ranges(model: &mut Model) {
+    let ordered: Vec<VarId> = model.loops.iter().map(|inner| inner.var).collect();
+    for at in 0..model.vars.len() {
+        let var = VarId(at as u32);
+        let Some(range) = model.var(var).range.clone() else { continue };
+        let missing = range.from.sub(&range.to);
+        let empty = match missing.as_constant() {
+            Some(value) => value >= 0,
+            None => nonnegative(&missing, &[], model),
+        };
+        // A loop may have nothing to do: a recurrence over one element is its first element.
+        if empty && !(ordered.contains(&var) && missing.as_constant() == Some(0)) {
+            let diagnostic = empty_range(model, var);
+            model.report(diagnostic);
+        }
+    }
+}
+
+fn empty_range(model: &Model, var: VarId) -> Diagnostic {
+    let info = model.var(var);
+    let range = info.range.as_ref().expect("the caller looked at it");
+    let text = print::range(range, model);
+    let message = format!("the range of `{}` is empty: {text}", info.name);
+    let (span, label) = info.because.first().cloned().unwrap_or((info.span, String::new()));
+    let mut diagnostic = Diagnostic::error(Code::EmptyRange, span, message).label(label);
+    for (span, why) in info.because.iter().skip(1).take(2) {
+        diagnostic = diagnostic.also(*span, why.clone());
+    }
+    diagnostic.note("a range runs up to, not including, its end")
+}
+
+/// Reports accesses that can leave their tensor.
+pub(super) fn check_accesses(model: &mut Model) {
+    for at in 0..model.statements.len() {
+        let Some(lowered) = &model.statements[at].lowered else { continue };
+        let statement = &model.statements[at];
+        let write = Read {
+            access: tilewright_ir::Access {
+                tensor: statement.target,
+                indices: lowered.indices.clone(),
+                origin: statement.target_span.origin(),
+            },
+            guards: Vec::new(),
+            exists: false,
+        };
+        let mut found = Vec::new();
+        for (read, verb) in lowered.reads.iter().map(|read| (read, "reads")).chain([(&write, "writes")]) {
+            found.extend(check_access(model, at, read, verb));
+        }
+        for diagnostic in found {
+            let target = model.statements[at].target;
+            if diagnostic.is_error() {
+                model.tensors[target.index()].poisoned = true;
+            }
+            model.report(diagnostic);
+        }
+    }
+}
+
+/// One subscript of an access that must stay between 0 and its extent.
+struct Claim<'a> {
+    read: &'a Read,
+    dimension: usize,
+    index: &'a IndexExpr,
+    extent: &'a IndexExpr,
+}
+
+fn check_access(model: &Model, at: usize, read: &Read, verb: &str) -> Option<Diagnostic> {
+    let tensor = model.tensor(read.access.tensor);
+    if tensor.poisoned {
+        return None;
+    }
+    let shape = tensor.shape.as_ref()?;
+    let guards = alternatives(&read.guards);
+    for (dimension, (index, extent)) in read.access.indices.iter().zip(shape).enumerate() {
+        let claim = Claim { read, dimension, index, extent };
+        if let Some(diagnostic) = check_claim(model, at, &claim, &guards, verb) {
+            return Some(diagnostic);
+        }
+    }
+    None
+}
+
+fn check_claim(
+    model: &Model,
+    at: usize,
+    claim: &Claim<'_>,
+    guards: &[Facts],
+    verb: &str,
+) -> Option<Diagnostic> {
+    let statement = &model.statements[at];
+    let slack = claim.extent.offset(-1).sub(claim.index);
+    if nonnegative(claim.index, &[], model) && nonnegative(&slack, &[], model) {
+        return None;
+    }
+    let size_facts = model.facts_about(statement, &[claim.index, claim.extent]);
+    let in_bounds = guards.iter().all(|facts| {
+        let facts: Vec<IndexExpr> = facts.iter().chain(&size_facts).cloned().collect();
+        nonnegative(&IndexExpr::constant(-1), &facts, model)
+            || (nonnegative(claim.index, &facts, model) && nonnegative(&slack, &facts, model))
+    });
+    if in_bounds || claim.index.has_data() {
+        return None;
+    }
+    let mut vars: Vec<VarId> = claim.index.vars().into_iter().collect();
+    for (guard, _) in &claim.read.guards {
+        let mut guard = (**guard).clone();
+        guard.map_indices(&mut |index| {
+            vars.extend(index.vars());
+            index.clone()
+        });
+    }
+    vars.sort();
+    vars.dedup();
+    let outcome = search(model, &[claim.index, claim.extent], &vars, &size_facts, &mut |witness| {
+        let happens = claim.read.guards.iter().all(|(guard, holds)| witness.holds(guard) == Some(*holds));
+        let inside = match (witness.eval(claim.index), witness.eval(claim.extent)) {
+            (Some(index), Some(extent)) => (0..extent).contains(&index),
+            _ => true,
+        };
+        happens && !inside
+    });
+    match outcome {
+        Search::Found(witness) => Some(out_of_bounds(model, claim, &witness, verb)),
+        Search::Proved => None,
+        Search::Unknown => Some(unproved(model, claim)),
+    }
+}
+
+fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str) -> Diagnostic {
+    let tensor = model.tensor(claim.read.access.tensor);
+    let span: Span = claim.read.access.origin.into();
+    let text = print::access(&claim.read.access, model);
+    let index = witness.eval(claim.index).unwrap_or_default();
+    let extent = witness.eval(claim.extent).unwrap_or_default();
+    let place = match claim.read.access.indices.len() {
+        1 => String::new(),
+        _ => format!(" in dimension {}", claim.dimension),
+    };
+    let at = witness.vars_text(model);
+    let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
+    let label = format!("{at}the index is {index}, but `{}` has 0 to {}{place}", tensor.name, extent - 1);
+    let mut diagnostic =
+        Diagnostic::error(Code::OutOfBounds, span, format!("`{text}` {verb} outside of `{}`", tensor.name))
+            .label(label);
+    let sizes = witness.sizes_text(model);
+    if !sizes.is_empty() {
+        diagnostic = diagnostic.note(format!("this happens {sizes}, for one"));
+    }
+    for (var, _) in witness.vars.iter() {
+        if let Some(range) = &model.var(*var).range {
+            let info = model.var(*var);
+            let text = print::range(range, model);
+            match info.because.first() {
+                Some((span, why)) if why.starts_with("`where`") || why.starts_with("the loop") => {
+                    diagnostic = diagnostic.also(*span, format!("{} is in {text} because {why}", info.name));
+                }
+                Some((_, why)) => diagnostic = diagnostic.note(format!("{} is in {text}: {why}", info.name)),
+                None => diagnostic = diagnostic.note(format!("{} is in {text}", info.name)),
+            }
+        }
+    }
+    if index < 0 {
+        diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
+    }
+    let suggestion = suggestion(model, claim, index);
+    diagnostic.help(suggestion)
+}
+
+fn suggestion(model: &Model, claim: &Claim<'_>, index: i64) -> String {
+    let subscript = print::index(claim.index, model);
+    let extent = print::index(claim.extent, model);
+    let guard = if index < 0 { format!("{subscript} >= 0") } else { format!("{subscript} < {extent}") };
+    let text = print::access(&claim.read.access, model);
+    format!(
+        "shorten the range with `where`, or guard the access: `({guard}) ? {text} : 0`, or clamp the index: `clamp({subscript}, 0, {extent} - 1)`"
+    )
+}
+
+fn unproved(model: &Model, claim: &Claim<'_>) -> Diagnostic {
+    let text = print::access(&claim.read.access, model);
+    let span: Span = claim.read.access.origin.into();
+    Diagnostic::warning(
+        Code::OutOfBounds,
+        span,
+        format!(
+            "`{text}` could not be proved to stay within `{}`",
+            model.tensor(claim.read.access.tensor).name
+        ),
+    )
+    .note("no size was found at which it does not; it is checked when the program runs")
+    .help("a `clamp` or a condition around the access makes it certain")
+}
+
+/// Reports extents that a call requires to be equal and that are not.
+pub(super) fn check_equal_sizes(model: &mut Model) {
+    let mut found = Vec::new();
+    for equal in &model.equal_sizes {
+        let (Some(left), Some(right)) = (model.with_extents(&equal.left), model.with_extents(&equal.right))
+        else {
+            continue;
+        };
+        let difference = left.sub(&right);
+        let same = nonnegative(&difference, &model.size_facts, model)
+            && nonnegative(&difference.scale(-1), &model.size_facts, model);
+        if !same {
+            let (left, right) = (print::index(&left, model), print::index(&right, model));
+            let message = format!("sizes differ: {left} and {right}");
+            found.push(
+                Diagnostic::error(Code::SizeMismatch, equal.span, message)
+                    .label(format!("{} is {left}, but must be {right}", equal.what)),
+            );
+        }
+    }
+    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
+
+/// The tensors that are poisoned, for later passes to leave alone.
+pub(super) fn is_sound(model: &Model, tensor: TensorId) -> bool {
+    !model.tensor(tensor).poisoned && model.tensor(tensor).shape.is_some()
+}

@@ -1,0 +1,80 @@
+//! What a condition says about indices: alternatives, each a list of expressions that are not negative.
+
+use std::rc::Rc;
+
+use tilewright_ir::{Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
+
+/// One alternative: all of these are at least 0.
+pub(super) type Facts = Vec<IndexExpr>;
+
+/// More alternatives than this are not followed; the condition then says nothing.
+const MOST_ALTERNATIVES: usize = 16;
+
+/// What holds wherever all guards do: at least one of the alternatives.
+pub(super) fn alternatives(guards: &[(Rc<Expr>, bool)]) -> Vec<Facts> {
+    guards.iter().fold(vec![Vec::new()], |all, (condition, holds)| both(all, of_condition(condition, *holds)))
+}
+
+fn of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {
+    match &condition.kind {
+        ExprKind::Unary(UnaryOp::Not, inner) => of_condition(inner, !holds),
+        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
+            let [left, right] = operands.as_ref();
+            let (left, right) = (of_condition(left, holds), of_condition(right, holds));
+            if (*op == BinaryOp::And) == holds { both(left, right) } else { either(left, right) }
+        }
+        ExprKind::Binary(op, operands) if op.is_comparison() => {
+            match (as_index(&operands[0]), as_index(&operands[1])) {
+                (Some(left), Some(right)) => of_comparison(*op, holds, &left, &right),
+                _ => vec![Vec::new()],
+            }
+        }
+        ExprKind::Literal(Number::Int(value)) if (*value != 0) != holds => {
+            vec![vec![IndexExpr::constant(-1)]]
+        }
+        _ => vec![Vec::new()],
+    }
+}
+
+fn of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr) -> Vec<Facts> {
+    let at_least = |big: &IndexExpr, small: &IndexExpr| big.sub(small);
+    let above = |big: &IndexExpr, small: &IndexExpr| big.sub(small).offset(-1);
+    match (op, holds) {
+        (BinaryOp::Less, true) | (BinaryOp::GreaterEqual, false) => vec![vec![above(right, left)]],
+        (BinaryOp::LessEqual, true) | (BinaryOp::Greater, false) => vec![vec![at_least(right, left)]],
+        (BinaryOp::Greater, true) | (BinaryOp::LessEqual, false) => vec![vec![above(left, right)]],
+        (BinaryOp::GreaterEqual, true) | (BinaryOp::Less, false) => vec![vec![at_least(left, right)]],
+        (BinaryOp::Equal, true) | (BinaryOp::NotEqual, false) => {
+            vec![vec![at_least(left, right), at_least(right, left)]]
+        }
+        _ => vec![vec![above(left, right)], vec![above(right, left)]],
+    }
+}
+
+/// The value as an index, where it is an integer: exact, or data.
+fn as_index(value: &Expr) -> Option<IndexExpr> {
+    match &value.kind {
+        ExprKind::Index(index) if !value.dtype.is_float() => Some((**index).clone()),
+        ExprKind::Literal(Number::Int(number)) => i64::try_from(*number).ok().map(IndexExpr::constant),
+        ExprKind::Cast(inner) if !inner.dtype.is_float() && inner.dtype.fits_in(value.dtype) => {
+            as_index(inner)
+        }
+        _ if value.dtype.is_float() => None,
+        _ => Some(IndexExpr::atom(Atom::Data(Box::new(Data { value: value.clone(), declared: None })))),
+    }
+}
+
+fn both(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+    if left.len() * right.len() > MOST_ALTERNATIVES {
+        // Dropping a condition only makes less provable.
+        return left;
+    }
+    left.iter()
+        .flat_map(|first| right.iter().map(move |second| first.iter().chain(second).cloned().collect()))
+        .collect()
+}
+
+fn either(mut left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+    left.extend(right);
+    if left.len() > MOST_ALTERNATIVES { vec![Vec::new()] } else { left }
+}

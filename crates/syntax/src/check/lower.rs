@@ -1,0 +1,459 @@
+//! Resolved expressions to the intermediate representation: typed values, and subscripts in normal form.
+//!
+//! Subscripts are exact 64-bit arithmetic. A value made of variables, sizes and integer literals alone is one
+//! [`ExprKind::Index`] node, so it is exact too and is converted once. 16-bit floats are computed in float32.
+
+use std::rc::Rc;
+
+use tilewright_ir::{
+    Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,
+    UnaryOp,
+};
+
+use super::model::{Lowered, Model, Read};
+use super::resolved::{Value, ValueKind};
+use super::types::{NoCommonType, Ty, check_store, promote, type_of};
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Lowers every statement whose parts have types.
+pub(super) fn lower_statements(model: &mut Model) {
+    for at in 0..model.statements.len() {
+        let lowered = lower_statement(model, at);
+        if lowered.is_none() {
+            let target = model.statements[at].target;
+            model.tensors[target.index()].poisoned = true;
+        }
+        model.statements[at].lowered = lowered;
+    }
+}
+
+fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
+    let wanted = check_store(model, at)?;
+    // The parts are put back, so that messages can look at them.
+    let resolved = std::mem::replace(
+        &mut model.statements[at].resolved,
+        super::model::Resolved {
+            indices: Vec::new(),
+            value: Value::new(ValueKind::Bool(false), Default::default()),
+            exists: Vec::new(),
+            ranges: Vec::new(),
+        },
+    );
+    let indices: Option<Vec<IndexExpr>> = resolved.indices.iter().map(|value| index(value, model)).collect();
+    let value = value_as(&resolved.value, wanted.compute_type(), model);
+    let exists: Option<Vec<Expr>> = resolved
+        .exists
+        .iter()
+        .map(|value| {
+            let dtype = type_of(value, model).settle().unwrap_or(DType::Float32).compute_type();
+            value_as(value, dtype, model)
+        })
+        .collect();
+    for (var, from, to) in &resolved.ranges {
+        if let (Some(from_index), Some(to_index)) = (bound(from, model), bound(to, model)) {
+            let declared = &mut model.vars[var.index()];
+            declared.range = Some(tilewright_ir::Range { from: from_index, to: to_index });
+            declared.because.push((from.span.to(to.span), "`where` says so".to_owned()));
+        } else {
+            model.statements[at].resolved = resolved;
+            return None;
+        }
+    }
+    model.statements[at].resolved = resolved;
+    let (indices, value) = (indices?, value?);
+    let mut reads = Vec::new();
+    collect_reads(&value, &mut Vec::new(), &mut reads);
+    for expr in &indices {
+        collect_index_reads(expr, &[], &mut reads);
+    }
+    let computed = reads.len();
+    for expr in exists? {
+        collect_reads(&expr, &mut Vec::new(), &mut reads);
+    }
+    reads[computed..].iter_mut().for_each(|read| read.exists = true);
+    Some(Lowered { indices, value, reads })
+}
+
+/// A bound of a declared range.
+fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+    let lowered = index(value, model)?;
+    if lowered.has_data() || !lowered.vars().is_empty() {
+        let what = "the bounds of a range are of sizes and integer scalars only";
+        model.report(
+            Diagnostic::error(Code::InvalidRange, value.span, what)
+                .label("this varies inside the program")
+                .help("take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`"),
+        );
+        return None;
+    }
+    Some(lowered)
+}
+
+// --- subscripts ---
+
+/// The value as a subscript or bound, or `None` after a report.
+pub(super) fn index(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+    let lowered = index_parts(value, model)?;
+    if lowered.is_overflow() {
+        model.report(
+            Diagnostic::error(Code::TooComplex, value.span, "this index expression is too large")
+                .note("indices are 64-bit integers, and polynomials of at most 256 terms"),
+        );
+        return None;
+    }
+    Some(lowered)
+}
+
+fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+    Some(match &value.kind {
+        ValueKind::Int(number, _) => match i64::try_from(*number) {
+            Ok(number) => IndexExpr::constant(number),
+            Err(_) => IndexExpr::atom(Atom::Overflow),
+        },
+        ValueKind::Var(var) => IndexExpr::var(*var),
+        ValueKind::Size(symbol) => symbol_value(*symbol, model),
+        ValueKind::Scalar(_) => match scalar_symbol(value, model) {
+            Some(symbol) => symbol_value(symbol, model),
+            None => return data(value, model),
+        },
+        ValueKind::Extent(tensor, dimension) => IndexExpr::atom(Atom::Extent(*tensor, *dimension)),
+        ValueKind::Unary(UnaryOp::Neg, operand) => index_parts(operand, model)?.scale(-1),
+        ValueKind::Binary(op, operands) if is_index_operator(*op) => {
+            if type_of(value, model).settle().is_some_and(DType::is_float) {
+                return data(value, model);
+            }
+            let left = index_parts(&operands[0], model)?;
+            let right = index_parts(&operands[1], model)?;
+            if matches!(op, BinaryOp::Mul) {
+                for (factor, other) in [(&left, &right), (&right, &left)] {
+                    if !other.vars().is_empty() {
+                        assume_positive(factor, model);
+                    }
+                }
+            }
+            if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
+                assume_positive(&right, model);
+                if right.as_constant() == Some(0) {
+                    model.report(Diagnostic::error(Code::InvalidRange, operands[1].span, "division by zero"));
+                    return None;
+                }
+            }
+            match op {
+                BinaryOp::Add => left.add(&right),
+                BinaryOp::Sub => left.sub(&right),
+                BinaryOp::Mul => left.mul(&right),
+                BinaryOp::Div => left.floor_div(&right),
+                BinaryOp::Mod => left.modulo(&right),
+                BinaryOp::Min => left.minimum(&right),
+                _ => left.maximum(&right),
+            }
+        }
+        ValueKind::Call(Builtin::Abs, arguments) if !is_float(&arguments[0], model) => {
+            let inner = index_parts(&arguments[0], model)?;
+            inner.maximum(&inner.scale(-1))
+        }
+        // A cast to a type wide enough changes nothing that an index could hold.
+        ValueKind::Cast(DType::Int32 | DType::Int64, inner) if is_pure_index(inner, model) => {
+            return index_parts(inner, model);
+        }
+        _ => return data(value, model),
+    })
+}
+
+fn is_index_operator(op: BinaryOp) -> bool {
+    !op.is_comparison() && !op.is_logical()
+}
+
+fn is_float(value: &Value, model: &Model) -> bool {
+    type_of(value, model).settle().is_some_and(DType::is_float)
+}
+
+fn symbol_value(symbol: SymbolId, model: &Model) -> IndexExpr {
+    match model.symbols[symbol.index()].value {
+        Some(value) => IndexExpr::constant(value),
+        None => IndexExpr::symbol(symbol),
+    }
+}
+
+fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
+    let ValueKind::Scalar(scalar) = value.kind else { return None };
+    let at = model.symbols.iter().position(|symbol| symbol.kind == SymbolKind::Scalar(scalar))?;
+    Some(SymbolId(at as u32))
+}
+
+/// An integer scalar that multiplies or divides an index is taken to be positive; binding its value checks that.
+fn assume_positive(factor: &IndexExpr, model: &mut Model) {
+    if let [tilewright_ir::Term { factors, coefficient: 1 }] = factor.terms()
+        && let [Atom::Symbol(symbol)] = factors.as_slice()
+        && factor.constant_part() == 0
+    {
+        let least = &mut model.symbols[symbol.index()].least;
+        *least = Some(least.unwrap_or(1).max(1));
+    }
+}
+
+/// A subscript that depends on data.
+fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+    let (inner, declared) = match &value.kind {
+        ValueKind::Bounded(parts) => {
+            let (from, to) = (index(&parts[1], model)?, index(&parts[2], model)?);
+            (&parts[0], Some((from, to)))
+        }
+        _ => (value, None),
+    };
+    let dtype = type_of(inner, model).settle().unwrap_or(DType::Int32);
+    if dtype.is_float() {
+        model.report(
+            Diagnostic::error(
+                Code::TypeMismatch,
+                inner.span,
+                format!("a subscript must be an integer, and this is {dtype}"),
+            )
+            .help("convert it: `int32(…)`"),
+        );
+        return None;
+    }
+    if is_pure_index(inner, model) {
+        return index_parts(inner, model);
+    }
+    let value = strip_widening(value_as(inner, dtype, model)?);
+    Some(IndexExpr::atom(Atom::Data(Box::new(Data { value, declared }))))
+}
+
+/// The value inside casts that keep every value.
+fn strip_widening(value: Expr) -> Expr {
+    match value.kind {
+        ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) && !inner.dtype.is_float() => {
+            strip_widening(*inner)
+        }
+        kind => Expr { dtype: value.dtype, kind },
+    }
+}
+
+// --- values ---
+
+/// Whether the value is made of variables, sizes, extents, integer scalars and literals alone, one of them not a
+/// literal: then it is an index.
+fn is_pure_index(value: &Value, model: &Model) -> bool {
+    fn parts(value: &Value, model: &Model, any: &mut bool) -> bool {
+        match &value.kind {
+            ValueKind::Int(_, crate::lexer::Suffix::None) => true,
+            ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => {
+                *any = true;
+                true
+            }
+            ValueKind::Scalar(scalar) => {
+                *any = true;
+                matches!(model.scalars[scalar.index()].dtype, DType::Int32 | DType::Int64)
+            }
+            ValueKind::Unary(UnaryOp::Neg, operand) => parts(operand, model, any),
+            ValueKind::Binary(op, operands) if is_index_operator(*op) => {
+                operands.iter().all(|operand| parts(operand, model, any))
+            }
+            _ => false,
+        }
+    }
+    let mut any = false;
+    parts(value, model, &mut any) && any
+}
+
+/// The value as a typed expression of `wanted`, which is a compute type; or `None` after a report.
+fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
+    if is_pure_index(value, model) && wanted != DType::Bool {
+        let lowered = index(value, model)?;
+        return Some(Expr { dtype: wanted, kind: ExprKind::Index(Box::new(lowered)) });
+    }
+    let own = match type_of(value, model) {
+        Ty::Open | Ty::Int | Ty::Float => wanted,
+        Ty::Is(dtype) => dtype,
+    };
+    let expr = value_in(value, own, model)?;
+    Some(expr.cast(own.compute_type()).cast(wanted))
+}
+
+/// The value in its own type.
+fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
+    let compute = own.compute_type();
+    Some(match &value.kind {
+        ValueKind::Int(number, _) => integer_literal(*number, value, own, model)?,
+        ValueKind::Float(number, _) => Expr::literal(compute, Number::Float(*number)),
+        ValueKind::Bool(truth) => Expr::literal(own, Number::Int(*truth as i128)),
+        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => {
+            let lowered = index(value, model)?;
+            Expr { dtype: own, kind: ExprKind::Index(Box::new(lowered)) }
+        }
+        ValueKind::Scalar(scalar) => Expr { dtype: own, kind: ExprKind::Scalar(*scalar) },
+        ValueKind::Load(tensor, subscripts) => {
+            let indices: Option<Vec<IndexExpr>> =
+                subscripts.iter().map(|subscript| index(subscript, model)).collect();
+            let access = Access { tensor: *tensor, indices: indices?, origin: value.span.origin() };
+            Expr { dtype: own, kind: ExprKind::Load(access) }
+        }
+        ValueKind::Call(builtin, arguments) => call(*builtin, arguments, compute, model)?,
+        ValueKind::Cast(dtype, operand) => cast(*dtype, operand, model)?,
+        ValueKind::Unary(UnaryOp::Not, operand) => {
+            let operand = condition(operand, model)?;
+            Expr { dtype: DType::Bool, kind: ExprKind::Unary(UnaryOp::Not, Box::new(operand)) }
+        }
+        ValueKind::Unary(UnaryOp::Neg, operand) => match &operand.kind {
+            ValueKind::Int(number, _) => integer_literal(-number, value, own, model)?,
+            _ => {
+                let operand = value_as(operand, compute, model)?;
+                Expr { dtype: compute, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(operand)) }
+            }
+        },
+        ValueKind::Binary(op, operands) if op.is_logical() => {
+            let (left, right) = (condition(&operands[0], model), condition(&operands[1], model));
+            Expr::binary(*op, left?, right?)
+        }
+        ValueKind::Binary(op, operands) if op.is_comparison() => comparison(*op, operands, model)?,
+        ValueKind::Binary(op, operands) => {
+            common_type(operands.as_slice(), value, model)?;
+            let (left, right) =
+                (value_as(&operands[0], compute, model), value_as(&operands[1], compute, model));
+            Expr::binary(*op, left?, right?)
+        }
+        ValueKind::Select(operands) => {
+            common_type(&operands[1..], value, model)?;
+            let chosen = condition(&operands[0], model);
+            let (then, otherwise) =
+                (value_as(&operands[1], compute, model), value_as(&operands[2], compute, model));
+            Expr { dtype: compute, kind: ExprKind::Select(Box::new([chosen?, then?, otherwise?])) }
+        }
+        ValueKind::Bounded(parts) => value_in(&parts[0], own, model)?,
+    })
+}
+
+fn integer_literal(number: i128, value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
+    if let Some((low, high)) = own.integer_bounds()
+        && own != DType::Bool
+        && !(low..=high).contains(&number)
+    {
+        let message = format!("{number} does not fit {own}, which the value beside it has");
+        let help = "convert that value to a wider type first: `int32(…)`";
+        model.report(Diagnostic::error(Code::TypeMismatch, value.span, message).help(help));
+        return None;
+    }
+    Some(Expr::literal(own.compute_type(), Number::Int(number)))
+}
+
+fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
+    if dtype == DType::Bool {
+        return condition(operand, model);
+    }
+    let own = match type_of(operand, model) {
+        // A literal is converted as the number it is: uint8(300) is 44.
+        Ty::Int => DType::Int64,
+        Ty::Float => DType::Float64,
+        ty => ty.settle().unwrap_or(dtype),
+    };
+    Some(value_as(operand, own.compute_type(), model)?.cast(dtype))
+}
+
+fn condition(value: &Value, model: &mut Model) -> Option<Expr> {
+    let dtype = type_of(value, model).settle().unwrap_or(DType::Int32);
+    if dtype == DType::Bool {
+        return value_as(value, DType::Bool, model);
+    }
+    let compute = dtype.compute_type();
+    let number = value_as(value, compute, model)?;
+    Some(Expr::binary(BinaryOp::NotEqual, number, Expr::literal(compute, Number::Int(0))))
+}
+
+fn comparison(op: BinaryOp, operands: &[Value; 2], model: &mut Model) -> Option<Expr> {
+    let ty = common_type(operands.as_slice(), &operands[0], model)?;
+    let exact = operands
+        .iter()
+        .all(|operand| is_pure_index(operand, model) || matches!(type_of(operand, model), Ty::Int));
+    let dtype = if exact { DType::Int64 } else { ty.settle().unwrap_or(DType::Int32).compute_type() };
+    let (left, right) = (value_as(&operands[0], dtype, model), value_as(&operands[1], dtype, model));
+    Some(Expr::binary(op, left?, right?))
+}
+
+fn common_type(operands: &[Value], whole: &Value, model: &mut Model) -> Option<Ty> {
+    let mut common = Ty::Open;
+    for operand in operands {
+        match promote(common, type_of(operand, model)) {
+            Ok(ty) => common = ty,
+            Err(NoCommonType(left, right)) => {
+                let message = format!("no type holds both {left} and {right}");
+                model.report(
+                    Diagnostic::error(Code::TypeMismatch, whole.span, message)
+                        .help("convert one of them: `int64(…)`"),
+                );
+                return None;
+            }
+        }
+    }
+    Some(common)
+}
+
+fn call(builtin: Builtin, arguments: &[Value], compute: DType, model: &mut Model) -> Option<Expr> {
+    let dtype = if builtin.is_predicate() {
+        let own = type_of(&arguments[0], model).settle().unwrap_or(DType::Float32);
+        if own.is_float() { own.compute_type() } else { DType::Float32 }
+    } else {
+        compute
+    };
+    let lowered: Option<Vec<Expr>> =
+        arguments.iter().map(|argument| value_as(argument, dtype, model)).collect();
+    let mut lowered = lowered?;
+    let rounds =
+        matches!(builtin, Builtin::Floor | Builtin::Ceil | Builtin::Round | Builtin::Rint | Builtin::Trunc);
+    if rounds && !dtype.is_float() {
+        return lowered.pop();
+    }
+    let dtype = if builtin.is_predicate() { DType::Bool } else { dtype };
+    Some(Expr { dtype, kind: ExprKind::Call(builtin, lowered) })
+}
+
+// --- accesses ---
+
+/// Every access in the expression, with the conditions it stands under.
+fn collect_reads(expr: &Expr, guards: &mut Vec<(Rc<Expr>, bool)>, reads: &mut Vec<Read>) {
+    match &expr.kind {
+        ExprKind::Load(access) => {
+            access.indices.iter().for_each(|index| collect_index_reads(index, guards, reads));
+            reads.push(Read { access: access.clone(), guards: guards.clone(), exists: false });
+        }
+        ExprKind::Index(index) => collect_index_reads(index, guards, reads),
+        ExprKind::Select(operands) => {
+            let [condition, then, otherwise] = operands.as_ref();
+            collect_reads(condition, guards, reads);
+            under(condition, true, then, guards, reads);
+            under(condition, false, otherwise, guards, reads);
+        }
+        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
+            let [left, right] = operands.as_ref();
+            collect_reads(left, guards, reads);
+            under(left, *op == BinaryOp::And, right, guards, reads);
+        }
+        _ => expr.operands().iter().for_each(|operand| collect_reads(operand, guards, reads)),
+    }
+}
+
+fn under(
+    condition: &Expr,
+    holds: bool,
+    inner: &Expr,
+    guards: &mut Vec<(Rc<Expr>, bool)>,
+    reads: &mut Vec<Read>,
+) {
+    guards.push((Rc::new(condition.clone()), holds));
+    collect_reads(inner, guards, reads);
+    guards.pop();
+}
+
+/// Accesses inside the data-dependent parts of a subscript.
+fn collect_index_reads(index: &IndexExpr, guards: &[(Rc<Expr>, bool)], reads: &mut Vec<Read>) {
+    for factor in index.terms().iter().flat_map(|term| &term.factors) {
+        match factor {
+            Atom::Data(data) => collect_reads(&data.value, &mut guards.to_vec(), reads),
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                collect_index_reads(&pair.0, guards, reads);
+                collect_index_reads(&pair.1, guards, reads);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From the text's meaning to a program that is known to be right: the passes, in order.
+//!
+//! | pass | file | finds |
+//! |---|---|---|
+//! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
+//! | types | `types`, `lower` | values that do not fit |
+//! | ranges and shapes | `ranges` | ambiguous ranges |
+//! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
+//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates |
+//! | definedness | `definedness`, `trial` | elements read before they are written, or never written |
+//!
+//! Each pass works on the [`model`] and reports all it finds. A tensor that a report is about is poisoned: what
+//! follows from it is not reported again. [`facts`] and [`witness`] serve the proofs: what conditions say, and
+//! counterexamples where a proof fails.
+
+mod assemble;
+mod bounds;
+mod definedness;
+mod facts;
+mod lower;
+mod model;
+mod nest;
+mod ranges;
+mod resolve;
+mod resolved;
+mod trial;
+mod types;
+mod witness;
+mod writes;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
+
+use crate::ast::{Function, Module};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+use model::Model;
+
+/// Values of sizes and integer scalars, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bindings {
+    values: BTreeMap<String, i64>,
+}
+
+impl Bindings {
+    /// Gives a size or integer scalar its value.
+    pub fn set(&mut self, name: impl Into<String>, value: i64) {
+        self.values.insert(name.into(), value);
+    }
+
+    /// The value of a size or integer scalar, where it is given.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        self.values.get(name).copied()
+    }
+
+    /// The names and values, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+impl<S: Into<String>> FromIterator<(S, i64)> for Bindings {
+    fn from_iter<I: IntoIterator<Item = (S, i64)>>(values: I) -> Bindings {
+        Bindings { values: values.into_iter().map(|(name, value)| (name.into(), value)).collect() }
+    }
+}
+
+/// A checked function, and what there is to say about it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The program, unless there is an error.
+    pub program: Option<Program>,
+    /// Errors and warnings, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// For each variable of the program, what determined its range.
+    pub reasons: Vec<Vec<(Span, String)>>,
+    /// Expressions of the sizes that must not be negative: the program is refused at sizes where one is.
+    pub requirements: Vec<IndexExpr>,
+}
+
+/// Checks one function. Sizes that are given are put in place, and the proofs are for them; for the others the
+/// proofs hold for every value.
+pub fn check(module: &Module, name: &str, bindings: &Bindings) -> Checked {
+    match module.function(name) {
+        Some(function) => check_function(module, function, bindings),
+        None => {
+            let message = format!("there is no function `{name}` in this file");
+            let diagnostics = vec![Diagnostic::error(Code::UndefinedName, Span::default(), message)];
+            Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() }
+        }
+    }
+}
+
+/// Checks every function of a file for all sizes; what is found in several is said once.
+pub fn check_module(module: &Module, bindings: &Bindings) -> Vec<Diagnostic> {
+    let mut diagnostics = name_collisions(module);
+    let mut said: HashSet<(Code, Span)> = HashSet::new();
+    for function in &module.functions {
+        let found = check_function(module, function, bindings).diagnostics;
+        diagnostics.extend(
+            found.into_iter().filter(|diagnostic| said.insert((diagnostic.code, diagnostic.primary.0))),
+        );
+    }
+    diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
+    diagnostics
+}
+
+fn name_collisions(module: &Module) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut seen: HashMap<&str, Span> = HashMap::new();
+    for function in &module.functions {
+        let name = &function.name;
+        if let Some(first) = seen.insert(&name.text, name.span) {
+            diagnostics.push(
+                Diagnostic::error(
+                    Code::NameCollision,
+                    name.span,
+                    format!("there are two functions called `{}`", name.text),
+                )
+                .also(first, "the first is here"),
+            );
+        } else if resolve::builtin_named(&name.text).is_some() {
+            let message = format!("`{}` is a function of the language", name.text);
+            diagnostics
+                .push(Diagnostic::error(Code::NameCollision, name.span, message).help("choose another name"));
+        }
+    }
+    diagnostics
+}
+
+fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
+    let mut model = resolve::resolve(module, function, bindings);
+    refuse_bad_sizes(&mut model, function);
+    types::infer(&mut model);
+    lower::lower_statements(&mut model);
+    ranges::infer(&mut model);
+    bounds::check_ranges(&mut model);
+    bounds::check_equal_sizes(&mut model);
+    bounds::check_accesses(&mut model);
+    writes::check(&mut model);
+    let supplies = definedness::check(&mut model);
+    let mut diagnostics = std::mem::take(&mut model.diagnostics);
+    add_call_sites(&model, &mut diagnostics);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
+    diagnostics.dedup();
+    let refused = model.incomplete || diagnostics.iter().any(Diagnostic::is_error);
+    let reasons = model.vars.iter().map(|var| var.because.clone()).collect();
+    let requirements = model.size_facts.clone();
+    let program = if refused { None } else { assemble::assemble(model, &supplies) };
+    assert!(refused || program.is_some(), "`{}` is refused without a report", function.name.text);
+    if let Some(program) = &program {
+        debug_assert_eq!(verify(program), Ok(()));
+    }
+    Checked { program, diagnostics, reasons, requirements }
+}
+
+/// Sizes must be positive, as must scalars that multiply or divide an index.
+fn refuse_bad_sizes(model: &mut Model, function: &Function) {
+    let mut found = Vec::new();
+    for symbol in &model.symbols {
+        let (Some(value), Some(least)) = (symbol.value, symbol.least) else { continue };
+        if value >= least {
+            continue;
+        }
+        let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
+        let message = format!("the {what} `{}` must be at least {least}, and is {value}", symbol.name);
+        found.push(Diagnostic::error(Code::InvalidSize, function.name.span, message));
+    }
+    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
+
+/// A message about an inlined statement also shows the call that brought it here.
+fn add_call_sites(model: &Model, diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
+        let at = diagnostic.primary.0;
+        let inside = |span: Span| span.start <= at.start && at.end <= span.end;
+        let statement = model.statements.iter().find(|statement| inside(statement.span));
+        if let Some(call) = statement.and_then(|statement| statement.call)
+            && call != at
+        {
+            diagnostic.secondary.push((call, "called from here".to_owned()));
+        }
+    }
+}

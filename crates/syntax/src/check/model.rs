@@ -1,0 +1,256 @@
+//! What the checker knows of a function while it works: tensors, variables and statements, calls already inlined.
+
+use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
+
+use tilewright_ir::interval::{Knowledge, plainly_nonnegative};
+use tilewright_ir::print::Names;
+use tilewright_ir::{
+    Access, Atom, DType, Expr, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId,
+};
+
+use super::resolved::Value;
+use crate::ast::AssignOp;
+use crate::diagnostic::Diagnostic;
+use crate::span::Span;
+
+/// A function under examination.
+#[derive(Default)]
+pub(super) struct Model {
+    pub name: String,
+    pub symbols: Vec<Symbol>,
+    pub scalars: Vec<Scalar>,
+    pub tensors: Vec<Tensor>,
+    pub vars: Vec<Var>,
+    pub loops: Vec<Loop>,
+    pub statements: Vec<Statement>,
+    /// Extents that calls require to be equal.
+    pub equal_sizes: Vec<EqualSizes>,
+    /// Whether part of the text could not be understood, so that nothing can be said about what is missing.
+    pub incomplete: bool,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Expressions that are never negative for sizes the program accepts.
+    pub size_facts: Vec<IndexExpr>,
+}
+
+/// Where a tensor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Param { constant: bool },
+    Result,
+    Local,
+}
+
+pub(super) struct Tensor {
+    pub name: String,
+    pub span: Span,
+    pub source: Source,
+    /// `None` until it is inferred.
+    pub dtype: Option<DType>,
+    /// The type as declared, for results and locals that have one.
+    pub declared_dtype: Option<DType>,
+    /// `None` where a mistake hides it.
+    pub rank: Option<usize>,
+    /// The extents of inputs, and of what is declared.
+    pub declared: Option<Vec<IndexExpr>>,
+    /// The extents once they are inferred.
+    pub shape: Option<Vec<IndexExpr>>,
+    /// A mistake about it was reported; what follows from that is not.
+    pub poisoned: bool,
+}
+
+pub(super) struct Var {
+    pub name: String,
+    pub span: Span,
+    pub range: Option<Range>,
+    /// What determined the range: places and what they say.
+    pub because: Vec<(Span, String)>,
+}
+
+/// An ordered loop; statements name the loops around them.
+pub(super) struct Loop {
+    pub var: VarId,
+}
+
+/// Points at a loop of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoopId(pub usize);
+
+pub(super) struct Statement {
+    pub target: TensorId,
+    pub target_span: Span,
+    pub op: AssignOp,
+    pub op_span: Span,
+    pub span: Span,
+    /// The call that brought the statement here, where one did.
+    pub call: Option<Span>,
+    pub loops: Vec<LoopId>,
+    /// Variables of its own, in the order of their first mention.
+    pub vars: Vec<VarId>,
+    /// As resolved; `lowered` has it typed.
+    pub resolved: Resolved,
+    /// `None` until types are known, or where a mistake prevents it.
+    pub lowered: Option<Lowered>,
+    /// Its ranges are inferred.
+    pub ranged: bool,
+}
+
+/// The parts of a statement with names resolved, before types are known.
+pub(super) struct Resolved {
+    pub indices: Vec<Value>,
+    pub value: Value,
+    pub exists: Vec<Value>,
+    pub ranges: Vec<(VarId, Value, Value)>,
+}
+
+/// The parts of a statement in the intermediate representation.
+pub(super) struct Lowered {
+    pub indices: Vec<IndexExpr>,
+    pub value: Expr,
+    /// Every access on the right and in `exists` clauses, with the conditions it stands under.
+    pub reads: Vec<Read>,
+}
+
+/// An access that happens where its conditions hold.
+#[derive(Clone)]
+pub(super) struct Read {
+    pub access: Access,
+    /// Conditions and whether they hold.
+    pub guards: Vec<(Rc<Expr>, bool)>,
+    /// It stands in an `exists` clause: it must be in bounds, but is not computed.
+    pub exists: bool,
+}
+
+/// Two extents that a call requires to be equal.
+pub(super) struct EqualSizes {
+    pub left: IndexExpr,
+    pub right: IndexExpr,
+    pub span: Span,
+    pub what: String,
+}
+
+impl Model {
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+
+    pub fn var(&self, id: VarId) -> &Var {
+        &self.vars[id.index()]
+    }
+
+    pub fn add_var(&mut self, name: &str, span: Span) -> VarId {
+        let id = VarId(self.vars.len() as u32);
+        self.vars.push(Var { name: name.to_owned(), span, range: None, because: Vec::new() });
+        id
+    }
+
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Variables of a statement and of the loops around it.
+    pub fn all_vars(&self, statement: &Statement) -> Vec<VarId> {
+        statement.loops.iter().map(|id| self.loops[id.0].var).chain(statement.vars.iter().copied()).collect()
+    }
+
+    /// The expression with inferred extents in place, or `None` while one is still open.
+    pub fn with_extents(&self, expr: &IndexExpr) -> Option<IndexExpr> {
+        if !expr.any(&mut |atom| matches!(atom, Atom::Extent(..))) {
+            return Some(expr.clone());
+        }
+        let mut known = true;
+        let replaced = expr.substitute(&mut |atom| match atom {
+            Atom::Extent(tensor, dimension) => {
+                let shape = self.tensor(*tensor).shape.as_ref();
+                let extent = shape.and_then(|shape| shape.get(*dimension as usize));
+                known &= extent.is_some();
+                extent.cloned()
+            }
+            _ => None,
+        });
+        known.then_some(replaced)
+    }
+
+    /// Collects what holds for every size that the program accepts: no range is empty. Ordered loops may be.
+    pub fn collect_size_facts(&mut self) {
+        let ordered: HashSet<VarId> = self.loops.iter().map(|inner| inner.var).collect();
+        let mut facts = BTreeSet::new();
+        for (at, var) in self.vars.iter().enumerate() {
+            if let Some(range) = &var.range
+                && !ordered.contains(&VarId(at as u32))
+            {
+                facts.extend(self.nonempty(range));
+            }
+        }
+        self.size_facts = facts.into_iter().collect();
+    }
+
+    fn nonempty(&self, range: &Range) -> Option<IndexExpr> {
+        let fact = range.extent().offset(-1);
+        (!plainly_nonnegative(&fact, self)).then_some(fact)
+    }
+
+    /// The facts that bear on a statement and the expressions it is asked about.
+    pub fn facts_about(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
+        let mut symbols = BTreeSet::new();
+        exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
+        for var in self.all_vars(statement) {
+            if let Some(range) = &self.var(var).range {
+                add_symbols(&range.from, &mut symbols);
+                add_symbols(&range.to, &mut symbols);
+            }
+        }
+        let around = statement.loops.iter().filter_map(|id| self.var(self.loops[id.0].var).range.as_ref());
+        let mut facts: Vec<IndexExpr> = around.filter_map(|range| self.nonempty(range)).collect();
+        let related = |fact: &&IndexExpr| {
+            let mut own = BTreeSet::new();
+            add_symbols(fact, &mut own);
+            !own.is_disjoint(&symbols)
+        };
+        facts.extend(self.size_facts.iter().filter(related).take(MOST_FACTS).cloned());
+        facts
+    }
+}
+
+/// More facts than this do not make a proof likelier.
+const MOST_FACTS: usize = 16;
+
+/// Adds the symbols of an expression.
+pub(super) fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
+    expr.visit(&mut |atom| {
+        if let Atom::Symbol(symbol) = atom {
+            symbols.insert(*symbol);
+        }
+    });
+}
+
+impl Statement {
+    /// Whether it needs what its elements held before.
+    pub fn reads_target(&self) -> bool {
+        matches!(self.op, AssignOp::Reduce { reset: false, .. })
+    }
+}
+
+impl Knowledge for Model {
+    fn range(&self, var: VarId) -> Option<Range> {
+        self.vars[var.index()].range.clone()
+    }
+    fn least(&self, symbol: SymbolId) -> Option<i64> {
+        self.symbols[symbol.index()].least
+    }
+}
+
+impl Names for Model {
+    fn var(&self, id: VarId) -> &str {
+        &self.vars[id.index()].name
+    }
+    fn symbol(&self, id: SymbolId) -> &str {
+        &self.symbols[id.index()].name
+    }
+    fn tensor(&self, id: TensorId) -> &str {
+        &self.tensors[id.index()].name
+    }
+    fn scalar(&self, id: ScalarId) -> &str {
+        &self.scalars[id.index()].name
+    }
+}

@@ -1,0 +1,30 @@
+//! Statements inside their ordered loops.
+
+use super::model::{LoopId, Model};
+
+/// A statement by its place, or a loop around some.
+pub(super) enum Nest {
+    Statement(usize),
+    For(LoopId, Vec<Nest>),
+}
+
+/// The statements that were lowered, inside their loops.
+pub(super) fn nest(model: &Model) -> Vec<Nest> {
+    let lowered: Vec<usize> =
+        (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();
+    nest_at(model, &lowered, 0)
+}
+
+fn nest_at(model: &Model, statements: &[usize], depth: usize) -> Vec<Nest> {
+    let loop_of = |at: usize| model.statements[at].loops.get(depth).copied();
+    let mut nodes = Vec::new();
+    for run in
+        statements.chunk_by(|left, right| loop_of(*left).is_some() && loop_of(*left) == loop_of(*right))
+    {
+        match loop_of(run[0]) {
+            Some(id) => nodes.push(Nest::For(id, nest_at(model, run, depth + 1))),
+            None => nodes.extend(run.iter().map(|at| Nest::Statement(*at))),
+        }
+    }
+    nodes
+}

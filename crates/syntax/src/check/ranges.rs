@@ -1,0 +1,559 @@
+//! Range inference, in the rounds of the Tensor Comprehensions paper (section 3.1).
+//!
+//! A variable starts at 0 unless `where` says otherwise, and its range is as large as the accesses allow. In each
+//! round the subscripts with exactly one open variable are solved for it, for all values of the variables already
+//! known; several answers are intersected. Variables that stay open are ambiguous and need a `where`.
+//!
+//! Departures from the paper:
+//! - An access under a condition constrains only as far as the condition does not already keep it in bounds.
+//! - Statements are taken in any order in which they can be solved: one that leaves a variable of its left-hand
+//!   side open (`C(i) = 0`) takes it from the other statements that define the tensor.
+//! - The shape of a tensor is the hull of what its statements write, or what is declared.
+
+use std::rc::Rc;
+
+use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
+use tilewright_ir::prove::nonnegative;
+use tilewright_ir::{Atom, IndexExpr, Range, TensorId, VarId, print};
+
+use super::facts::alternatives;
+use super::model::{Model, Source};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+/// Gives every variable its range and every tensor its shape, reporting what stays open.
+pub(super) fn infer(model: &mut Model) {
+    settle_declared_extents(model);
+    let writers = writers(model);
+    let mut pending: Vec<usize> =
+        (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();
+    loop {
+        let before = pending.len();
+        pending.retain(|at| !try_forward(model, *at, &writers));
+        if pending.is_empty() {
+            break;
+        }
+        if pending.len() == before {
+            let solved = pending.iter().position(|at| try_backward(model, *at, &writers));
+            match solved {
+                Some(place) => {
+                    pending.remove(place);
+                }
+                None => break,
+            }
+        }
+    }
+    for at in &pending {
+        report_open(model, *at, &writers);
+    }
+    put_extents_in_place(model);
+    model.collect_size_facts();
+}
+
+/// With every shape known, no statement speaks of extents any more.
+fn put_extents_in_place(model: &mut Model) {
+    for at in 0..model.statements.len() {
+        let Some(mut lowered) = model.statements[at].lowered.take() else { continue };
+        let mut known = true;
+        let mut settle = |index: &IndexExpr| {
+            let settled = model.with_extents(index);
+            known &= settled.is_some();
+            settled.unwrap_or_else(|| index.clone())
+        };
+        lowered.indices = lowered.indices.iter().map(&mut settle).collect();
+        lowered.value.map_indices(&mut settle);
+        for read in &mut lowered.reads {
+            read.access.indices = read.access.indices.iter().map(&mut settle).collect();
+            for (guard, _) in &mut read.guards {
+                let mut condition = (**guard).clone();
+                condition.map_indices(&mut settle);
+                *guard = Rc::new(condition);
+            }
+        }
+        if known && model.statements[at].ranged {
+            model.statements[at].lowered = Some(lowered);
+        } else {
+            let target = model.statements[at].target;
+            model.tensors[target.index()].poisoned = true;
+        }
+    }
+}
+
+/// Extents declared in terms of others (`T.0`), and those that calls hand over.
+fn settle_declared_extents(model: &mut Model) {
+    for at in 0..model.tensors.len() {
+        let Some(declared) = model.tensors[at].declared.clone() else { continue };
+        let settled: Option<Vec<IndexExpr>> =
+            declared.iter().map(|extent| model.with_extents(extent)).collect();
+        if settled.is_some() {
+            model.tensors[at].shape = settled;
+        }
+    }
+}
+
+/// For each tensor the statements that write it, in order.
+fn writers(model: &Model) -> Vec<Vec<usize>> {
+    let mut writers = vec![Vec::new(); model.tensors.len()];
+    for (at, statement) in model.statements.iter().enumerate() {
+        writers[statement.target.index()].push(at);
+    }
+    writers
+}
+
+/// What is known of a tensor's shape where a statement reads it.
+enum Shape {
+    Known(Vec<IndexExpr>),
+    /// Statements before this one still have open ranges.
+    Waiting,
+    /// Nothing before this one defines it.
+    Nothing,
+    /// A mistake was reported.
+    Poisoned,
+}
+
+/// The shape of a tensor as far as the statements before `at` define it.
+fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &[Vec<usize>]) -> Shape {
+    let info = model.tensor(tensor);
+    if info.poisoned {
+        return Shape::Poisoned;
+    }
+    if let Some(declared) = &info.declared {
+        let settled: Option<Vec<IndexExpr>> =
+            declared.iter().map(|extent| model.with_extents(extent)).collect();
+        return settled.map_or(Shape::Waiting, Shape::Known);
+    }
+    let earlier: Vec<usize> = writers[tensor.index()].iter().copied().filter(|other| *other < at).collect();
+    if earlier.is_empty() {
+        return Shape::Nothing;
+    }
+    if earlier.iter().any(|other| !model.statements[*other].ranged) {
+        return Shape::Waiting;
+    }
+    hull(model, &earlier).map_or(Shape::Waiting, Shape::Known)
+}
+
+/// The smallest box from 0 that holds everything the statements write.
+fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
+    let mut shape: Option<Vec<IndexExpr>> = None;
+    for at in statements {
+        let lowered = model.statements[*at].lowered.as_ref()?;
+        let ends: Option<Vec<IndexExpr>> = lowered
+            .indices
+            .iter()
+            .map(|index| upper_bound(&model.with_extents(index)?, model).map(|last| last.offset(1)))
+            .collect();
+        let ends = ends?;
+        shape = Some(match shape {
+            None => ends,
+            Some(shape) => shape.iter().zip(&ends).map(|(left, right)| larger(left, right, model)).collect(),
+        });
+    }
+    shape
+}
+
+/// The larger of two extents, without a `max` where one is provably the larger.
+fn larger(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
+    if nonnegative(&left.sub(right), &[], model) {
+        left.clone()
+    } else if nonnegative(&right.sub(left), &[], model) {
+        right.clone()
+    } else {
+        left.maximum(right)
+    }
+}
+
+/// The smaller of two bounds, without a `min` where one is provably the smaller.
+fn smaller(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
+    if nonnegative(&left.sub(right), &[], model) {
+        right.clone()
+    } else if nonnegative(&right.sub(left), &[], model) {
+        left.clone()
+    } else {
+        left.minimum(right)
+    }
+}
+
+/// A subscript that must stay within an extent.
+struct Constraint {
+    index: IndexExpr,
+    extent: IndexExpr,
+    /// What conditions around the access say.
+    guards: Vec<super::facts::Facts>,
+    span: Span,
+    access: String,
+}
+
+/// Solves a statement with the shapes known so far. True once it is done, or nothing more can be said of it.
+fn try_forward(model: &mut Model, at: usize, writers: &[Vec<usize>]) -> bool {
+    let Some(constraints) = constraints(model, at, writers, None) else {
+        return false;
+    };
+    match constraints {
+        Ready::Poisoned => {
+            let target = model.statements[at].target;
+            model.tensors[target.index()].poisoned = true;
+            true
+        }
+        Ready::Constraints(constraints) => {
+            let solved = solve_rounds(model, at, &constraints);
+            if solved {
+                settle_shape(model, model.statements[at].target, writers);
+            }
+            solved
+        }
+    }
+}
+
+/// Solves a statement with the shape that the other statements give its target.
+fn try_backward(model: &mut Model, at: usize, writers: &[Vec<usize>]) -> bool {
+    let target = model.statements[at].target;
+    let others: Vec<usize> =
+        writers[target.index()].iter().copied().filter(|other| model.statements[*other].ranged).collect();
+    if others.is_empty() {
+        return false;
+    }
+    let Some(shape) = hull(model, &others) else { return false };
+    match constraints(model, at, writers, Some(&shape)) {
+        Some(Ready::Constraints(constraints)) => {
+            let solved = solve_rounds(model, at, &constraints);
+            if solved {
+                settle_shape(model, target, writers);
+            }
+            solved
+        }
+        _ => false,
+    }
+}
+
+enum Ready {
+    Constraints(Vec<Constraint>),
+    Poisoned,
+}
+
+/// Every subscript that constrains a statement's variables, or `None` while a shape is still open. With a shape
+/// for the target, its own accesses constrain too.
+fn constraints(
+    model: &Model,
+    at: usize,
+    writers: &[Vec<usize>],
+    target_shape: Option<&[IndexExpr]>,
+) -> Option<Ready> {
+    let statement = &model.statements[at];
+    let lowered = statement.lowered.as_ref()?;
+    let mut constraints = Vec::new();
+    let mut add = |indices: &[IndexExpr], shape: &[IndexExpr], guards, span, access: &str| -> Option<()> {
+        for (index, extent) in indices.iter().zip(shape) {
+            constraints.push(Constraint {
+                index: model.with_extents(index)?,
+                extent: extent.clone(),
+                guards: Clone::clone(&guards),
+                span,
+                access: access.to_owned(),
+            });
+        }
+        Some(())
+    };
+    for read in &lowered.reads {
+        let tensor = read.access.tensor;
+        let shape = match shape_before(model, tensor, at, writers) {
+            Shape::Known(shape) => shape,
+            Shape::Poisoned => return Some(Ready::Poisoned),
+            _ if tensor == statement.target => match target_shape {
+                Some(shape) => shape.to_vec(),
+                None => continue,
+            },
+            Shape::Waiting => return None,
+            // Written later or supplied by the caller: its shape comes from elsewhere.
+            Shape::Nothing => match whole_shape(model, tensor, writers) {
+                Some(shape) => shape,
+                None => return None,
+            },
+        };
+        let text = print::access(&read.access, model);
+        add(&read.access.indices, &shape, alternatives(&read.guards), read.access.origin.into(), &text)?;
+    }
+    let text = format!("{}(…)", model.tensor(statement.target).name);
+    let own_shape = match shape_before(model, statement.target, at, writers) {
+        Shape::Known(shape)
+            if model.tensor(statement.target).declared.is_some() || statement.reads_target() =>
+        {
+            Some(shape)
+        }
+        Shape::Poisoned => return Some(Ready::Poisoned),
+        _ => target_shape.map(<[IndexExpr]>::to_vec),
+    };
+    if let Some(shape) = own_shape {
+        add(&lowered.indices, &shape, vec![Vec::new()], statement.target_span, &text)?;
+    }
+    Some(Ready::Constraints(constraints))
+}
+
+/// The hull of all statements that write a tensor, once all have their ranges.
+fn whole_shape(model: &Model, tensor: TensorId, writers: &[Vec<usize>]) -> Option<Vec<IndexExpr>> {
+    let all = &writers[tensor.index()];
+    let ranged = !all.is_empty() && all.iter().all(|at| model.statements[*at].ranged);
+    if ranged { hull(model, all) } else { None }
+}
+
+/// The paper's rounds. True once every variable of the statement has a range.
+fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> bool {
+    let vars = model.statements[at].vars.clone();
+    if !model.all_vars(&model.statements[at]).into_iter().all(|var| settle_declared_range(model, var)) {
+        return false;
+    }
+    loop {
+        let open: Vec<VarId> = vars.iter().copied().filter(|var| model.var(*var).range.is_none()).collect();
+        if open.is_empty() {
+            model.statements[at].ranged = true;
+            return true;
+        }
+        let mut solved: Vec<(VarId, IndexExpr, Vec<(Span, String)>)> = Vec::new();
+        for constraint in constraints {
+            let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
+            let (Some(var), None) = (inside.next(), inside.next()) else { continue };
+            for last in upper_limits(model, constraint, var) {
+                let because = (
+                    constraint.span,
+                    format!(
+                        "`{}` allows {} up to {}",
+                        constraint.access,
+                        model.var(var).name,
+                        print::index(&last, model)
+                    ),
+                );
+                match solved.iter_mut().find(|(other, ..)| *other == var) {
+                    Some((_, limit, reasons)) => {
+                        *limit = smaller(limit, &last, model);
+                        reasons.push(because);
+                    }
+                    None => solved.push((var, last, vec![because])),
+                }
+            }
+        }
+        if solved.is_empty() {
+            return false;
+        }
+        for (var, last, because) in solved {
+            let info = &mut model.vars[var.index()];
+            info.range = Some(Range { from: IndexExpr::constant(0), to: last.offset(1) });
+            info.because = because;
+        }
+    }
+}
+
+/// Puts the extents that a declared range uses in place; false while one is not known.
+fn settle_declared_range(model: &mut Model, var: VarId) -> bool {
+    let Some(range) = model.var(var).range.clone() else { return true };
+    match (model.with_extents(&range.from), model.with_extents(&range.to)) {
+        (Some(from), Some(to)) => {
+            model.vars[var.index()].range = Some(Range { from, to });
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The greatest values of `var` that the constraint allows.
+fn upper_limits(model: &Model, constraint: &Constraint, var: VarId) -> Vec<IndexExpr> {
+    let sides = [
+        (End::AtLeast, IndexExpr::constant(0), constraint.index.clone()),
+        (End::AtMost, constraint.extent.offset(-1), constraint.extent.offset(-1).sub(&constraint.index)),
+    ];
+    let mut limits = Vec::new();
+    for (end, limit, slack) in sides {
+        let guarded = constraint.guards.iter().all(|facts| {
+            let mut facts = facts.clone();
+            facts.push(IndexExpr::var(var));
+            nonnegative(&slack, &facts, model)
+        });
+        if guarded {
+            continue;
+        }
+        if let Solution::AtMost(last) = solve(model, &constraint.index, var, end, &limit) {
+            limits.push(last);
+        }
+    }
+    limits
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    AtLeast,
+    AtMost,
+}
+
+impl End {
+    fn flip(self) -> End {
+        match self {
+            End::AtLeast => End::AtMost,
+            End::AtMost => End::AtLeast,
+        }
+    }
+}
+
+/// What an inequality says about a variable.
+enum Solution {
+    AtMost(IndexExpr),
+    /// A lower bound, or nothing that could be solved: the check of bounds will judge.
+    Other,
+}
+
+/// Solves `index <= limit` or `index >= limit` for `var`, for all values of the other variables.
+fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limit: &IndexExpr) -> Solution {
+    if index.as_var() == Some(var) {
+        return if end == End::AtMost { Solution::AtMost(limit.clone()) } else { Solution::Other };
+    }
+    let mut holders = index
+        .terms()
+        .iter()
+        .flat_map(|term| &term.factors)
+        .filter(|factor| IndexExpr::atom((*factor).clone()).mentions(var));
+    let (Some(holder), None) = (holders.next(), holders.next()) else { return Solution::Other };
+    let Some((coefficient, rest)) = index.split_on(holder) else { return Solution::Other };
+    let positive = plainly_nonnegative(&coefficient, model);
+    let negative = plainly_nonnegative(&coefficient.scale(-1), model);
+    if positive == negative || rest.mentions(var) || coefficient.mentions(var) {
+        return Solution::Other;
+    }
+    let (coefficient, end) = if positive { (coefficient, end) } else { (coefficient.scale(-1), end.flip()) };
+    // coefficient * holder + rest <= limit for every rest, with the sign moved out of the coefficient.
+    let room = match (end == End::AtMost) == positive {
+        true => upper_bound(&rest, model).map(|rest| limit.sub(&rest)),
+        false => lower_bound(&rest, model).map(|rest| limit.sub(&rest)),
+    };
+    let Some(room) = room else { return Solution::Other };
+    let room = if positive { room } else { room.scale(-1) };
+    let room = match end {
+        End::AtMost => room.floor_div(&coefficient),
+        End::AtLeast => room.scale(-1).floor_div(&coefficient).scale(-1),
+    };
+    solve_atom(model, holder, var, end, &room)
+}
+
+fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExpr) -> Solution {
+    match atom {
+        Atom::Var(_) => solve(model, &IndexExpr::var(var), var, end, limit),
+        Atom::FloorDiv(pair) => {
+            let (value, by) = pair.as_ref();
+            match end {
+                End::AtMost => solve(model, value, var, end, &limit.mul(by).add(by).offset(-1)),
+                End::AtLeast => solve(model, value, var, end, &limit.mul(by)),
+            }
+        }
+        Atom::Min(pair) | Atom::Max(pair) => {
+            let (holder, other) = if pair.0.mentions(var) { (&pair.0, &pair.1) } else { (&pair.1, &pair.0) };
+            // The smaller of two is small enough if either is.
+            let either = matches!(atom, Atom::Min(_)) == (end == End::AtMost);
+            let slack = if end == End::AtMost { limit.sub(other) } else { other.sub(limit) };
+            if other.mentions(var) || (either && nonnegative(&slack, &[], model)) {
+                return Solution::Other;
+            }
+            solve(model, holder, var, end, limit)
+        }
+        _ => Solution::Other,
+    }
+}
+
+/// The final shape of a tensor, once every statement that writes it has its ranges.
+fn settle_shape(model: &mut Model, id: TensorId, writers: &[Vec<usize>]) {
+    let info = model.tensor(id);
+    if info.poisoned || matches!(info.source, Source::Param { .. }) {
+        return;
+    }
+    if let Some(declared) = info.declared.clone() {
+        let settled: Option<Vec<IndexExpr>> =
+            declared.iter().map(|extent| model.with_extents(extent)).collect();
+        model.tensors[id.index()].shape = settled;
+        return;
+    }
+    let all = &writers[id.index()];
+    if all.iter().any(|at| !model.statements[*at].ranged) {
+        return;
+    }
+    match hull(model, all) {
+        Some(shape) => model.tensors[id.index()].shape = Some(shape),
+        None if all.is_empty() => {}
+        None => report_unbounded_scatter(model, id, all),
+    }
+}
+
+fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) {
+    let name = model.tensor(id).name.clone();
+    let place = writers.iter().find_map(|at| {
+        let statement = &model.statements[*at];
+        let lowered = statement.lowered.as_ref()?;
+        let open = lowered.indices.iter().position(|index| upper_bound(index, model).is_none())?;
+        Some(statement.resolved.indices.get(open).map_or(statement.target_span, |value| value.span))
+    });
+    let span = place.unwrap_or(model.tensor(id).span);
+    let message = format!("the size of `{name}` does not follow from an index that is computed");
+    model.report(
+        Diagnostic::error(Code::AmbiguousRange, span, message)
+            .label("this index can be anything")
+            .help(format!("declare the size among the results or in the body: `int32(256) {name}`"))
+            .help("or bound the index: `where b = …, b in 0:256`"),
+    );
+    model.tensors[id.index()].poisoned = true;
+}
+
+/// Says which variables of a statement stay open, and why.
+fn report_open(model: &mut Model, at: usize, writers: &[Vec<usize>]) {
+    let statement = &model.statements[at];
+    let target = statement.target;
+    let open: Vec<VarId> =
+        statement.vars.iter().copied().filter(|var| model.var(*var).range.is_none()).collect();
+    let waiting = statement.lowered.iter().flat_map(|lowered| &lowered.reads).any(|read| {
+        let tensor = read.access.tensor;
+        tensor != target
+            && !matches!(shape_before(model, tensor, at, writers), Shape::Known(_))
+            && !matches!(shape_before(model, tensor, at, writers), Shape::Nothing if writers[tensor.index()].is_empty())
+    });
+    let silent = !model.diagnostics.iter().any(Diagnostic::is_error);
+    if !open.is_empty() && !model.tensor(target).poisoned && (!waiting || silent) {
+        let diagnostic = open_variables(model, at, &open);
+        model.report(diagnostic);
+    }
+    if open.is_empty() && silent {
+        let span = model.statements[at].span;
+        model.report(
+            Diagnostic::error(
+                Code::AmbiguousRange,
+                span,
+                "the ranges of this statement depend on its own result",
+            )
+            .help("state the ranges with `where`, or declare the size of the result"),
+        );
+    }
+    model.tensors[target.index()].poisoned = true;
+}
+
+fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
+    let statement = &model.statements[at];
+    let names: Vec<String> = open.iter().map(|var| format!("`{}`", model.var(*var).name)).collect();
+    let (range, belongs) = if open.len() == 1 { ("range", "is") } else { ("ranges", "are") };
+    let message = format!("the {range} of {} {belongs} ambiguous", names.join(" and "));
+    let mut diagnostic = Diagnostic::error(Code::AmbiguousRange, model.var(open[0]).span, message)
+        .label("nothing says where it ends");
+    let together = statement.lowered.iter().flat_map(|lowered| &lowered.reads).find(|read| {
+        read.access.indices.iter().any(|index| open.iter().filter(|var| index.mentions(**var)).count() > 1)
+    });
+    if let Some(read) = together {
+        let text = print::access(&read.access, model);
+        diagnostic =
+            diagnostic.note(format!("`{text}` holds several of them at once, so one of them must be given"));
+    }
+    let digits = open
+        .iter()
+        .map(|var| model.var(*var).name.as_str())
+        .find(|name| name.starts_with(|c: char| c.is_ascii_digit()));
+    if let Some(name) = digits {
+        let digits = name.chars().take_while(char::is_ascii_digit).count();
+        diagnostic = diagnostic.note(format!(
+            "`{name}` is one name; a product is `{}*{}`",
+            &name[..digits],
+            &name[digits..]
+        ));
+    }
+    let clauses: Vec<String> = open.iter().map(|var| format!("{} in 0:…", model.var(*var).name)).collect();
+    diagnostic.help(format!("write `where {}`", clauses.join(", ")))
+}

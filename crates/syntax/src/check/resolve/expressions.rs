@@ -1,0 +1,211 @@
+//! Expressions: each name to what it means.
+
+use tilewright_ir::BinaryOp;
+
+use super::signature::{Callable, builtin_names};
+use super::{Resolver, StatementScope, builtin_named, dimensions, given};
+use crate::ast::{Expr, ExprKind, Name};
+use crate::check::resolved::{Value, ValueKind};
+use crate::diagnostic::{Code, Diagnostic, similar};
+use crate::span::Span;
+
+impl Resolver<'_> {
+    /// The expression with its names resolved, or `None` after a report.
+    pub(super) fn expression(&mut self, expr: &Expr, names: &mut StatementScope<'_>) -> Option<Value> {
+        let kind = match &expr.kind {
+            ExprKind::Int(value, suffix) => ValueKind::Int(*value, *suffix),
+            ExprKind::Float(value, suffix) => ValueKind::Float(*value, *suffix),
+            ExprKind::Bool(value) => ValueKind::Bool(*value),
+            ExprKind::Name(text) => return self.name(text, expr.span, names),
+            ExprKind::Extent(name, dimension) => self.extent(name, *dimension, expr.span, names)?,
+            ExprKind::Apply(name, arguments) => return self.application(name, arguments, expr.span, names),
+            ExprKind::Cast(dtype, operand) => {
+                ValueKind::Cast(*dtype, Box::new(self.expression(operand, names)?))
+            }
+            ExprKind::Unary(op, operand) => ValueKind::Unary(*op, Box::new(self.expression(operand, names)?)),
+            ExprKind::Binary(op, operands) => {
+                let [left, right] = operands.as_ref();
+                let (left, right) = (self.expression(left, names), self.expression(right, names));
+                ValueKind::Binary(*op, Box::new([left?, right?]))
+            }
+            ExprKind::Ternary(operands) => {
+                let [condition, then, otherwise] = operands.as_ref();
+                let condition = self.expression(condition, names);
+                let (then, otherwise) = (self.expression(then, names), self.expression(otherwise, names));
+                ValueKind::Select(Box::new([condition?, then?, otherwise?]))
+            }
+        };
+        Some(Value::new(kind, expr.span))
+    }
+
+    fn name(&mut self, text: &str, span: Span, names: &mut StatementScope<'_>) -> Option<Value> {
+        if let Some(value) = names.lets.get(text) {
+            return Some(Value { span, ..value.clone() });
+        }
+        if let Some((_, id)) = names.vars.iter().find(|(name, _)| name == text) {
+            return Some(Value::new(ValueKind::Var(*id), span));
+        }
+        if let Some((_, id)) = names.scope.loops.iter().rev().find(|(name, _)| name == text) {
+            return Some(Value::new(ValueKind::Var(self.model.loops[id.0].var), span));
+        }
+        let known = names.scope.sizes.get(text).or_else(|| names.scope.scalars.get(text));
+        if let Some(value) = known {
+            return Some(Value { span, ..value.clone() });
+        }
+        if let Some(id) = names.scope.tensors.get(text).copied() {
+            return match self.model.tensor(id).rank {
+                Some(0) => Some(Value::new(ValueKind::Load(id, Vec::new()), span)),
+                Some(rank) => {
+                    let message = format!(
+                        "`{text}` is a tensor with {}, and no subscript stands here",
+                        dimensions(rank)
+                    );
+                    let subscripts =
+                        ["i", "j", "k", "l"].get(..rank).map_or("…".to_owned(), |names| names.join(", "));
+                    let help =
+                        format!("write `{text}({subscripts})`, or choose another name for the variable");
+                    self.report(Diagnostic::error(Code::RankMismatch, span, message).help(help));
+                    None
+                }
+                None => None,
+            };
+        }
+        if !names.allow_new {
+            let name = Name { text: text.to_owned(), span };
+            let candidates =
+                names.scope.sizes.keys().chain(names.scope.scalars.keys()).map(String::as_str).collect();
+            self.undefined(&name, "size or integer scalar", candidates);
+            return None;
+        }
+        let id = self.model.add_var(text, span);
+        names.vars.push((text.to_owned(), id));
+        Some(Value::new(ValueKind::Var(id), span))
+    }
+
+    fn extent(
+        &mut self,
+        name: &Name,
+        dimension: u32,
+        span: Span,
+        names: &StatementScope<'_>,
+    ) -> Option<ValueKind> {
+        let Some(id) = names.scope.tensors.get(&name.text).copied() else {
+            self.undefined(name, "tensor", names.scope.tensors.keys().map(String::as_str).collect());
+            return None;
+        };
+        let rank = self.model.tensor(id).rank?;
+        if dimension as usize >= rank {
+            let message =
+                format!("`{}` has {}, and there is no dimension {dimension}", name.text, dimensions(rank));
+            self.report(
+                Diagnostic::error(Code::RankMismatch, span, message).help("dimensions are counted from 0"),
+            );
+            return None;
+        }
+        Some(ValueKind::Extent(id, dimension))
+    }
+
+    fn application(
+        &mut self,
+        name: &Name,
+        arguments: &[Expr],
+        span: Span,
+        names: &mut StatementScope<'_>,
+    ) -> Option<Value> {
+        let arguments: Vec<Option<Value>> =
+            arguments.iter().map(|argument| self.expression(argument, names)).collect();
+        if let Some(id) = names.scope.tensors.get(&name.text).copied() {
+            let rank = self.model.tensor(id).rank?;
+            if rank != arguments.len() {
+                let message =
+                    format!("`{}` has {}, but {}", name.text, dimensions(rank), given(arguments.len()));
+                let first = self.model.tensor(id).span;
+                self.report(
+                    Diagnostic::error(Code::RankMismatch, span, message)
+                        .also(first, "its rank comes from here"),
+                );
+                return None;
+            }
+            let indices: Option<Vec<Value>> = arguments.into_iter().collect();
+            return Some(Value::new(ValueKind::Load(id, indices?), span));
+        }
+        match builtin_named(&name.text) {
+            Some(callable) => self.builtin(callable, name, arguments, span),
+            None => {
+                self.unknown_application(name, names);
+                None
+            }
+        }
+    }
+
+    fn unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {
+        if self.module.function(&name.text).is_some() {
+            let message =
+                format!("`{}` is a function, and functions are called in statements of their own", name.text);
+            self.report(
+                Diagnostic::error(Code::UndefinedName, name.span, message)
+                    .help(format!("write `T = {}(…)` first, then use `T(…)` here", name.text)),
+            );
+            return;
+        }
+        let bare = names.scope.sizes.contains_key(&name.text) || names.scope.scalars.contains_key(&name.text);
+        if bare {
+            let message = format!("`{}` is not a tensor or function", name.text);
+            self.report(
+                Diagnostic::error(Code::UndefinedName, name.span, message).help("write `*` for a product"),
+            );
+            return;
+        }
+        let mut candidates: Vec<&str> = names.scope.tensors.keys().map(String::as_str).collect();
+        for builtin in builtin_names() {
+            candidates.push(builtin);
+        }
+        let message = format!("there is no tensor or function `{}`", name.text);
+        let mut diagnostic = Diagnostic::error(Code::UndefinedName, name.span, message);
+        if let Some(close) = similar(&name.text, candidates) {
+            diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
+        }
+        self.report(diagnostic);
+    }
+
+    fn builtin(
+        &mut self,
+        callable: Callable,
+        name: &Name,
+        arguments: Vec<Option<Value>>,
+        span: Span,
+    ) -> Option<Value> {
+        let (least, most) = match callable {
+            Callable::Builtin(builtin) => (builtin.arity(), builtin.arity()),
+            Callable::Extremum(_) => (2, usize::MAX),
+            Callable::Clamp => (3, 3),
+        };
+        if arguments.len() < least || arguments.len() > most {
+            let wanted = if least == most { format!("{least}") } else { format!("{least} or more") };
+            let plural = if wanted == "1" { "" } else { "s" };
+            let message = format!(
+                "`{}` takes {wanted} argument{plural}, and {} stand here",
+                name.text,
+                arguments.len()
+            );
+            self.report(Diagnostic::error(Code::RankMismatch, span, message));
+            return None;
+        }
+        let arguments: Option<Vec<Value>> = arguments.into_iter().collect();
+        let pair = |op: BinaryOp, left: Value, right: Value| {
+            Value::new(ValueKind::Binary(op, Box::new([left, right])), span)
+        };
+        let mut arguments = arguments?.into_iter();
+        Some(match callable {
+            Callable::Builtin(builtin) => Value::new(ValueKind::Call(builtin, arguments.collect()), span),
+            Callable::Extremum(op) => {
+                let first = arguments.next()?;
+                arguments.fold(first, |left, right| pair(op, left, right))
+            }
+            Callable::Clamp => {
+                let (value, low, high) = (arguments.next()?, arguments.next()?, arguments.next()?);
+                pair(BinaryOp::Max, pair(BinaryOp::Min, value, high), low)
+            }
+        })
+    }
+}

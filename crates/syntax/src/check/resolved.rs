@@ -1,0 +1,60 @@
+//! Expressions with every name resolved and calls of functions inlined, not yet typed.
+
+use tilewright_ir::{BinaryOp, Builtin, DType, ScalarId, SymbolId, TensorId, UnaryOp, VarId};
+
+use crate::lexer::Suffix;
+use crate::span::Span;
+
+/// A resolved expression and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub kind: ValueKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum ValueKind {
+    Int(i128, Suffix),
+    Float(f64, Suffix),
+    Bool(bool),
+    Var(VarId),
+    /// A size.
+    Size(SymbolId),
+    Scalar(ScalarId),
+    Extent(TensorId, u32),
+    Load(TensorId, Vec<Value>),
+    Call(Builtin, Vec<Value>),
+    Cast(DType, Box<Value>),
+    Unary(UnaryOp, Box<Value>),
+    Binary(BinaryOp, Box<[Value; 2]>),
+    Select(Box<[Value; 3]>),
+    /// A value that a `where` clause says is within bounds.
+    Bounded(Box<[Value; 3]>),
+}
+
+impl Value {
+    pub fn new(kind: ValueKind, span: Span) -> Value {
+        Value { kind, span }
+    }
+
+    pub fn operands(&self) -> &[Value] {
+        match &self.kind {
+            ValueKind::Load(_, operands) | ValueKind::Call(_, operands) => operands,
+            ValueKind::Cast(_, operand) | ValueKind::Unary(_, operand) => std::slice::from_ref(operand),
+            ValueKind::Binary(_, operands) => operands.as_slice(),
+            ValueKind::Select(operands) | ValueKind::Bounded(operands) => operands.as_slice(),
+            _ => &[],
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        1 + self.operands().iter().map(Value::count).sum::<usize>()
+    }
+}
+
+impl Value {
+    /// How many levels there are, itself included.
+    pub fn height(&self) -> usize {
+        1 + self.operands().iter().map(Value::height).max().unwrap_or(0)
+    }
+}

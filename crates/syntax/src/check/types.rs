@@ -1,0 +1,210 @@
+//! Types of values and tensors.
+//!
+//! A literal has no type of its own and takes that of what it meets; alone it is int32 or float32. A tensor has
+//! the type of its first statement that has a definite one. Mixed operands take a type that holds both, and a
+//! float wins over any integer.
+
+use tilewright_ir::{BinaryOp, Builtin, DType, TensorId};
+
+use super::model::Model;
+use super::resolved::{Value, ValueKind};
+use crate::ast::AssignOp;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::Suffix;
+use tilewright_ir::ReduceOp;
+
+/// The type of a value, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ty {
+    /// Depends on a tensor whose type is still open.
+    Open,
+    /// An integer literal, or several.
+    Int,
+    /// A float literal, or several.
+    Float,
+    /// Definite.
+    Is(DType),
+}
+
+impl Ty {
+    /// The type itself, with literals as int32 and float32.
+    pub fn settle(self) -> Option<DType> {
+        match self {
+            Ty::Open => None,
+            Ty::Int => Some(DType::Int32),
+            Ty::Float => Some(DType::Float32),
+            Ty::Is(dtype) => Some(dtype),
+        }
+    }
+}
+
+/// Two types with no type that holds both.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoCommonType(pub DType, pub DType);
+
+/// The type of an operation on both.
+pub(super) fn promote(left: Ty, right: Ty) -> Result<Ty, NoCommonType> {
+    Ok(match (left, right) {
+        (Ty::Open, other) | (other, Ty::Open) => other,
+        (Ty::Is(left), Ty::Is(right)) => Ty::Is(promote_types(left, right)?),
+        (Ty::Is(DType::Bool), literal) | (literal, Ty::Is(DType::Bool)) => literal,
+        (Ty::Is(dtype), Ty::Float) | (Ty::Float, Ty::Is(dtype)) if !dtype.is_float() => {
+            Ty::Is(DType::Float32)
+        }
+        (Ty::Is(dtype), _) | (_, Ty::Is(dtype)) => Ty::Is(dtype),
+        (Ty::Float, _) | (_, Ty::Float) => Ty::Float,
+        (Ty::Int, Ty::Int) => Ty::Int,
+    })
+}
+
+fn promote_types(left: DType, right: DType) -> Result<DType, NoCommonType> {
+    if left.fits_in(right) {
+        return Ok(right);
+    }
+    if right.fits_in(left) {
+        return Ok(left);
+    }
+    match (left.is_float(), right.is_float()) {
+        (true, false) => Ok(left),
+        (false, true) => Ok(right),
+        // float16 and bfloat16
+        (true, true) => Ok(DType::Float32),
+        (false, false) => [DType::Int16, DType::Int32, DType::Int64]
+            .into_iter()
+            .find(|wide| left.fits_in(*wide) && right.fits_in(*wide))
+            .ok_or(NoCommonType(left, right)),
+    }
+}
+
+/// The type of a value; operands without a common type count as open here, and lowering reports them.
+pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
+    let common = |operands: &[Value]| {
+        operands.iter().fold(Ty::Open, |ty, operand| promote(ty, type_of(operand, model)).unwrap_or(Ty::Open))
+    };
+    match &value.kind {
+        ValueKind::Int(_, suffix) => match suffix {
+            Suffix::Unsigned => Ty::Is(DType::UInt32),
+            Suffix::Long => Ty::Is(DType::Int64),
+            Suffix::UnsignedLong => Ty::Is(DType::UInt64),
+            _ => Ty::Int,
+        },
+        ValueKind::Float(_, Suffix::Float) => Ty::Is(DType::Float32),
+        ValueKind::Float(..) => Ty::Float,
+        ValueKind::Bool(_) => Ty::Is(DType::Bool),
+        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => Ty::Is(DType::Int32),
+        ValueKind::Scalar(id) => Ty::Is(model.scalars[id.index()].dtype),
+        ValueKind::Load(tensor, _) => model.tensor(*tensor).dtype.map_or(Ty::Open, Ty::Is),
+        ValueKind::Call(builtin, arguments) => call_type(*builtin, common(arguments)),
+        ValueKind::Cast(dtype, _) => Ty::Is(*dtype),
+        ValueKind::Unary(tilewright_ir::UnaryOp::Not, _) => Ty::Is(DType::Bool),
+        ValueKind::Unary(_, operand) => arithmetic(type_of(operand, model)),
+        ValueKind::Binary(op, _) if op.is_comparison() || op.is_logical() => Ty::Is(DType::Bool),
+        ValueKind::Binary(op, operands) => {
+            let ty = common(operands.as_slice());
+            if matches!(op, BinaryOp::Min | BinaryOp::Max) { ty } else { arithmetic(ty) }
+        }
+        ValueKind::Select(operands) => common(&operands[1..]),
+        ValueKind::Bounded(operands) => type_of(&operands[0], model),
+    }
+}
+
+/// Arithmetic on truth values counts them.
+fn arithmetic(ty: Ty) -> Ty {
+    if ty == Ty::Is(DType::Bool) { Ty::Is(DType::Int32) } else { ty }
+}
+
+fn call_type(builtin: Builtin, argument: Ty) -> Ty {
+    if builtin.is_predicate() {
+        return Ty::Is(DType::Bool);
+    }
+    let keeps_integers = matches!(
+        builtin,
+        Builtin::Abs | Builtin::Floor | Builtin::Ceil | Builtin::Round | Builtin::Rint | Builtin::Trunc
+    );
+    match argument {
+        Ty::Is(dtype) if !dtype.is_float() && !keeps_integers => Ty::Is(DType::Float32),
+        Ty::Int if !keeps_integers => Ty::Float,
+        other => arithmetic(other),
+    }
+}
+
+/// Gives every tensor its type.
+pub(super) fn infer(model: &mut Model) {
+    while settle_definite(model) || settle_first_literal(model) {}
+    for tensor in &mut model.tensors {
+        // Only tensors that are defined by themselves alone are left; any type will do.
+        tensor.dtype.get_or_insert(DType::Float32);
+    }
+}
+
+/// Types that follow from statements with a definite type; whether there was a new one.
+fn settle_definite(model: &mut Model) -> bool {
+    let mut found = false;
+    for at in 0..model.statements.len() {
+        let target = model.statements[at].target;
+        if model.tensor(target).dtype.is_none()
+            && let Ty::Is(dtype) = stored_type(model, at)
+        {
+            model.tensors[target.index()].dtype = Some(dtype);
+            found = true;
+        }
+    }
+    found
+}
+
+/// The first tensor that literals alone define gets their type.
+fn settle_first_literal(model: &mut Model) -> bool {
+    let open = |model: &Model, target: TensorId| model.tensor(target).dtype.is_none();
+    for at in 0..model.statements.len() {
+        let target = model.statements[at].target;
+        if !open(model, target) {
+            continue;
+        }
+        // Of several literal statements a float decides: `s() = 0` and `s() += 0.5` make a float32.
+        let all = (0..model.statements.len()).filter(|other| model.statements[*other].target == target);
+        let joined = all.fold(Ty::Open, |ty, other| promote(ty, stored_type(model, other)).unwrap_or(ty));
+        if let Some(dtype) = joined.settle() {
+            model.tensors[target.index()].dtype = Some(dtype);
+            return true;
+        }
+    }
+    false
+}
+
+/// The type that a statement alone would give its target.
+fn stored_type(model: &Model, at: usize) -> Ty {
+    let statement = &model.statements[at];
+    let ty = type_of(&statement.resolved.value, model);
+    match statement.op {
+        AssignOp::Reduce { op: ReduceOp::Add | ReduceOp::Mul, .. } => arithmetic(ty),
+        _ => ty,
+    }
+}
+
+/// Refuses a value that its target cannot hold without loss.
+pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
+    let statement = &model.statements[at];
+    let target = model.tensor(statement.target);
+    let wanted = target.dtype?;
+    let value = &statement.resolved.value;
+    let fits = match type_of(value, model) {
+        Ty::Open | Ty::Int => true,
+        Ty::Float => wanted.is_float(),
+        Ty::Is(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
+    };
+    if fits {
+        return Some(wanted);
+    }
+    let found = type_of(value, model).settle()?;
+    let message = format!("a {found} value does not fit `{}`, which holds {wanted}", target.name);
+    let origin = match target.declared_dtype {
+        Some(_) => "its type is declared here",
+        None => "its type comes from its first statement",
+    };
+    let diagnostic = Diagnostic::error(Code::TypeMismatch, value.span, message)
+        .label(format!("this is {found}"))
+        .also(target.span, origin)
+        .help(format!("convert it: `{wanted}(…)`"));
+    model.report(diagnostic);
+    None
+}

@@ -1,0 +1,198 @@
+//! Counterexamples: values of sizes and variables at which a claim fails.
+//!
+//! What cannot be proved is tried at small sizes, or at the sizes given, with every value of the variables. A
+//! counterexample makes the message concrete; a search that visits everything is itself a proof.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId, UnaryOp, VarId};
+
+use super::model::{Model, add_symbols};
+
+/// Points that one search may visit.
+const BUDGET: usize = 300_000;
+/// Sizes up to this are tried while they are not given.
+const LARGEST: i64 = 8;
+
+/// Values at which a claim fails.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witness {
+    pub sizes: BTreeMap<SymbolId, i64>,
+    pub vars: BTreeMap<VarId, i64>,
+}
+
+/// How a search ended.
+pub(super) enum Search {
+    Found(Witness),
+    /// Every point of the only possible sizes was visited.
+    Proved,
+    Unknown,
+}
+
+impl Witness {
+    pub fn eval(&self, expr: &IndexExpr) -> Option<i64> {
+        expr.eval(&mut |atom| match atom {
+            Atom::Var(var) => self.vars.get(var).copied(),
+            Atom::Symbol(symbol) => self.sizes.get(symbol).copied(),
+            _ => None,
+        })
+    }
+
+    /// The truth of a condition, or `None` where it depends on data.
+    pub fn holds(&self, condition: &Expr) -> Option<bool> {
+        match &condition.kind {
+            ExprKind::Literal(number) => Some(number.is_true()),
+            ExprKind::Unary(UnaryOp::Not, inner) => self.holds(inner).map(|truth| !truth),
+            ExprKind::Binary(BinaryOp::And, operands) => {
+                match (self.holds(&operands[0]), self.holds(&operands[1])) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), other) => other,
+                    _ => None,
+                }
+            }
+            ExprKind::Binary(BinaryOp::Or, operands) => {
+                match (self.holds(&operands[0]), self.holds(&operands[1])) {
+                    (Some(true), _) | (_, Some(true)) => Some(true),
+                    (Some(false), other) => other,
+                    _ => None,
+                }
+            }
+            ExprKind::Binary(op, operands) if op.is_comparison() => {
+                let (left, right) = (self.integer(&operands[0])?, self.integer(&operands[1])?);
+                Some(match op {
+                    BinaryOp::Equal => left == right,
+                    BinaryOp::NotEqual => left != right,
+                    BinaryOp::Less => left < right,
+                    BinaryOp::LessEqual => left <= right,
+                    BinaryOp::Greater => left > right,
+                    _ => left >= right,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn integer(&self, value: &Expr) -> Option<i128> {
+        match &value.kind {
+            ExprKind::Literal(Number::Int(number)) => Some(*number),
+            ExprKind::Index(index) if !value.dtype.is_float() => self.eval(index).map(i128::from),
+            ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => self.integer(inner),
+            _ => None,
+        }
+    }
+
+    /// `with N = 1, M = 2`, or nothing where the sizes are given.
+    pub fn sizes_text(&self, model: &Model) -> String {
+        let sizes: Vec<String> = self
+            .sizes
+            .iter()
+            .map(|(symbol, value)| format!("{} = {value}", model.symbols[symbol.index()].name))
+            .collect();
+        if sizes.is_empty() { String::new() } else { format!("with {}", sizes.join(", ")) }
+    }
+
+    /// `i = 3, j = 0`
+    pub fn vars_text(&self, model: &Model) -> String {
+        let vars: Vec<String> =
+            self.vars.iter().map(|(var, value)| format!("{} = {value}", model.var(*var).name)).collect();
+        vars.join(", ")
+    }
+}
+
+/// Looks for sizes and values of `vars` at which `fails` says so. Sizes at which a fact is negative are passed over:
+/// the program is refused there anyway.
+pub(super) fn search(
+    model: &Model,
+    mentioned: &[&IndexExpr],
+    vars: &[VarId],
+    facts: &[IndexExpr],
+    fails: &mut dyn FnMut(&Witness) -> bool,
+) -> Search {
+    let mut symbols = BTreeSet::new();
+    mentioned.iter().copied().chain(facts).for_each(|expr| add_symbols(expr, &mut symbols));
+    for range in vars.iter().filter_map(|var| model.var(*var).range.as_ref()) {
+        add_symbols(&range.from, &mut symbols);
+        add_symbols(&range.to, &mut symbols);
+    }
+    let symbols: Vec<SymbolId> = symbols.into_iter().collect();
+    let mut budget = BUDGET;
+    for sizes in assignments(model, &symbols) {
+        let mut witness = Witness { sizes, vars: BTreeMap::new() };
+        if facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
+            continue;
+        }
+        match visit(model, vars, &mut witness, &mut budget, fails) {
+            Visit::Found => return Search::Found(witness),
+            Visit::Exhausted => return Search::Unknown,
+            Visit::Done => {}
+        }
+    }
+    if symbols.is_empty() { Search::Proved } else { Search::Unknown }
+}
+
+enum Visit {
+    Found,
+    Done,
+    Exhausted,
+}
+
+fn visit(
+    model: &Model,
+    vars: &[VarId],
+    witness: &mut Witness,
+    budget: &mut usize,
+    fails: &mut dyn FnMut(&Witness) -> bool,
+) -> Visit {
+    let Some((var, rest)) = vars.split_first() else {
+        if *budget == 0 {
+            return Visit::Exhausted;
+        }
+        *budget -= 1;
+        return if fails(witness) { Visit::Found } else { Visit::Done };
+    };
+    let Some((from, to)) = extent(model, witness, *var) else { return Visit::Done };
+    for value in from..to {
+        witness.vars.insert(*var, value);
+        match visit(model, rest, witness, budget, fails) {
+            Visit::Done => {}
+            end => return end,
+        }
+    }
+    witness.vars.remove(var);
+    Visit::Done
+}
+
+pub(super) fn extent(model: &Model, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
+    let range = model.var(var).range.as_ref()?;
+    Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
+}
+
+/// Small sizes, the smallest first: all combinations of a few symbols, a fixed sample of many.
+pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
+    let least = |symbol: &SymbolId| model.symbols[symbol.index()].least.unwrap_or(0).max(0);
+    let mut all = Vec::new();
+    if symbols.len() <= 3 {
+        let side = LARGEST as usize;
+        for number in 0..side.pow(symbols.len() as u32) {
+            let digit = |at: usize| (number / side.pow(at as u32) % side) as i64;
+            all.push(
+                symbols.iter().enumerate().map(|(at, symbol)| (*symbol, least(symbol) + digit(at))).collect(),
+            );
+        }
+    } else {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for _ in 0..2000 {
+            let mut draw = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((state >> 33) % LARGEST as u64) as i64
+            };
+            all.push(
+                symbols.iter().map(|symbol| (*symbol, least(symbol) + draw())).collect::<BTreeMap<_, _>>(),
+            );
+        }
+    }
+    all.sort_by_key(|sizes: &BTreeMap<SymbolId, i64>| {
+        (sizes.values().max().copied(), sizes.values().sum::<i64>())
+    });
+    all
+}

@@ -1,0 +1,277 @@
+//! The left-hand sides: every variable accounted for, every element written once, nothing read that the same
+//! statement overwrites.
+
+use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::prove::nonnegative;
+use tilewright_ir::{Atom, IndexExpr, Term, VarId, VarKind, print};
+
+use super::model::{Model, Read, Statement};
+use super::witness::{Search, search};
+use crate::ast::AssignOp;
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Checks every statement's left-hand side against its right.
+pub(super) fn check(model: &mut Model) {
+    for at in 0..model.statements.len() {
+        if model.statements[at].lowered.is_none() {
+            continue;
+        }
+        let problem = missing_reduction(model, at)
+            .or_else(|| repeated_write(model, at))
+            .or_else(|| in_place(model, at));
+        if let Some(diagnostic) = problem {
+            let target = model.statements[at].target;
+            model.tensors[target.index()].poisoned = true;
+            model.report(diagnostic);
+        }
+    }
+}
+
+/// How a variable of a statement is used.
+pub(super) fn var_kind(statement: &Statement, var: VarId) -> VarKind {
+    let Some(lowered) = &statement.lowered else { return VarKind::Reduction };
+    let separates = |index: &IndexExpr| {
+        let own: Vec<VarId> =
+            index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();
+        own == [var] && unit_coefficient(index, var)
+    };
+    match statement.op {
+        AssignOp::Assign => VarKind::Spatial,
+        AssignOp::Reduce { .. } if lowered.indices.iter().any(separates) => VarKind::Spatial,
+        AssignOp::Reduce { .. } => VarKind::Reduction,
+    }
+}
+
+fn unit_coefficient(index: &IndexExpr, var: VarId) -> bool {
+    let split = index.split_on(&Atom::Var(var));
+    split.is_some_and(|(coefficient, rest)| {
+        coefficient.as_constant().is_some_and(|value| value.abs() == 1) && !rest.mentions(var)
+    })
+}
+
+fn missing_reduction(model: &Model, at: usize) -> Option<Diagnostic> {
+    let statement = &model.statements[at];
+    let lowered = statement.lowered.as_ref()?;
+    if statement.op != AssignOp::Assign {
+        return None;
+    }
+    let on_left = |var: &VarId| lowered.indices.iter().any(|index| index.mentions(*var));
+    let missing: Vec<VarId> = statement.vars.iter().copied().filter(|var| !on_left(var)).collect();
+    let first = *missing.first()?;
+    let name = &model.var(first).name;
+    let message = format!("`{name}` is on the right only, and `=` does not say how to combine its values");
+    Some(
+        Diagnostic::error(Code::MissingReduction, statement.op_span, message)
+            .label("no reduction here")
+            .also(
+                model.var(first).span,
+                format!(
+                    "`{name}` takes many values for one element of `{}`",
+                    model.tensor(statement.target).name
+                ),
+            )
+            .help("to add them up write `+=!`; there are `*=!`, `min=!` and `max=!` too"),
+    )
+}
+
+fn repeated_write(model: &Model, at: usize) -> Option<Diagnostic> {
+    let statement = &model.statements[at];
+    let lowered = statement.lowered.as_ref()?;
+    if statement.op != AssignOp::Assign {
+        return None;
+    }
+    let name = &model.tensor(statement.target).name;
+    if let Some(place) = lowered.indices.iter().position(IndexExpr::has_data) {
+        let span = statement.resolved.indices.get(place).map_or(statement.target_span, |value| value.span);
+        return Some(
+            Diagnostic::error(
+                Code::RepeatedWrite,
+                span,
+                "an index that depends on data may name one element twice",
+            )
+            .help("scatter with a reduction, which does not depend on the order: `+=`, `max=`, …"),
+        );
+    }
+    if is_injective(model, statement, &lowered.indices) {
+        return None;
+    }
+    let mut seen: std::collections::HashMap<Vec<i64>, String> = std::collections::HashMap::new();
+    let mut clash = None;
+    let mut sizes_before = None;
+    let mentioned: Vec<&IndexExpr> = lowered.indices.iter().collect();
+    let facts = model.facts_about(statement, &mentioned);
+    let outcome = search(model, &mentioned, &model.all_vars(statement), &facts, &mut |witness| {
+        let loops: Vec<Option<i64>> =
+            statement.loops.iter().map(|id| witness.vars.get(&model.loops[id.0].var).copied()).collect();
+        let context = (witness.sizes.clone(), loops);
+        if sizes_before.as_ref() != Some(&context) {
+            seen.clear();
+            sizes_before = Some(context);
+        }
+        let Some(element) =
+            lowered.indices.iter().map(|index| witness.eval(index)).collect::<Option<Vec<i64>>>()
+        else {
+            return false;
+        };
+        match seen.insert(element.clone(), witness.vars_text(model)) {
+            Some(first) => {
+                clash = Some((element, first));
+                true
+            }
+            None => false,
+        }
+    });
+    let message = format!("this assigns some element of `{name}` more than once");
+    let diagnostic = Diagnostic::error(Code::RepeatedWrite, statement.target_span, message)
+        .help("use a reduction, or an index that is different for different variables");
+    match (outcome, clash) {
+        (Search::Found(witness), Some((element, first))) => {
+            let element: Vec<String> = element.iter().map(i64::to_string).collect();
+            Some(diagnostic.label(format!(
+                "`{name}({})` is assigned at {first} and at {}",
+                element.join(", "),
+                witness.vars_text(model)
+            )))
+        }
+        (Search::Proved, _) => None,
+        _ => Some(diagnostic.label("could not show that the index is different for different variables")),
+    }
+}
+
+/// Whether different values of the statement's variables name different elements.
+fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> bool {
+    let alone = |var: VarId| {
+        indices.iter().any(|index| {
+            let own: Vec<VarId> =
+                index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();
+            own == [var]
+                && index.split_on(&Atom::Var(var)).is_some_and(|(coefficient, rest)| {
+                    coefficient.as_constant().is_some_and(|value| value != 0) && !rest.mentions(var)
+                })
+        })
+    };
+    let together: Vec<VarId> = statement.vars.iter().copied().filter(|var| !alone(*var)).collect();
+    together.is_empty()
+        || indices.iter().any(|index| {
+            together.iter().all(|var| index.mentions(*var)) && mixed_radix(model, statement, index)
+        })
+}
+
+/// `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3: each coefficient is beyond the reach of the smaller ones.
+fn mixed_radix(model: &Model, statement: &Statement, index: &IndexExpr) -> bool {
+    let mut digits: Vec<(i64, IndexExpr)> = Vec::new();
+    for Term { factors, coefficient } in index.terms() {
+        match factors.as_slice() {
+            [Atom::Var(var)] if statement.vars.contains(var) => {
+                let Some(range) = &model.var(*var).range else { return false };
+                digits.push((coefficient.abs(), range.extent()));
+            }
+            _ if factors.iter().any(|factor| {
+                IndexExpr::atom(factor.clone()).vars().iter().any(|var| statement.vars.contains(var))
+            }) =>
+            {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    digits.sort_by_key(|(coefficient, _)| *coefficient);
+    let mut reach = IndexExpr::constant(0);
+    for (coefficient, extent) in digits {
+        if !nonnegative(&IndexExpr::constant(coefficient - 1).sub(&reach), &[], model) {
+            return false;
+        }
+        reach = reach.add(&extent.offset(-1).scale(coefficient));
+    }
+    true
+}
+
+/// An update that reads elements which the same statement overwrites.
+fn in_place(model: &Model, at: usize) -> Option<Diagnostic> {
+    let statement = &model.statements[at];
+    let lowered = statement.lowered.as_ref()?;
+    let reductions = statement.vars.iter().any(|var| var_kind(statement, *var) == VarKind::Reduction);
+    let own_reads = lowered.reads.iter().filter(|read| read.access.tensor == statement.target);
+    for read in own_reads {
+        let same = read.access.indices == lowered.indices;
+        if same && !reductions {
+            continue;
+        }
+        if single_instance(model, statement) || apart(model, statement, &lowered.indices, read) {
+            continue;
+        }
+        return Some(in_place_problem(model, statement, read, same));
+    }
+    None
+}
+
+fn single_instance(model: &Model, statement: &Statement) -> bool {
+    statement.vars.iter().all(|var| {
+        let range = model.var(*var).range.as_ref();
+        range.is_some_and(|range| range.extent().as_constant() == Some(1))
+    })
+}
+
+/// Whether no instance of the statement reads what another writes: in some dimension the indices never meet,
+/// whatever the variables of the two are.
+fn apart(model: &Model, statement: &Statement, written: &[IndexExpr], read: &Read) -> bool {
+    let own = OwnVars { model, vars: &statement.vars };
+    written.iter().zip(&read.access.indices).any(|(write, read)| {
+        // Bounds over the statement's own variables; those of the loops around are the same for both.
+        let bounds = (
+            lower_bound(write, &own),
+            upper_bound(write, &own),
+            lower_bound(read, &own),
+            upper_bound(read, &own),
+        );
+        let (Some(write_low), Some(write_high), Some(read_low), Some(read_high)) = bounds else {
+            return false;
+        };
+        let facts = model.facts_about(statement, &[write, read]);
+        nonnegative(&read_low.sub(&write_high).offset(-1), &facts, model)
+            || nonnegative(&write_low.sub(&read_high).offset(-1), &facts, model)
+            || different_residues(write, read)
+    })
+}
+
+/// `2*i` and `2*j + 1` never meet.
+fn different_residues(write: &IndexExpr, read: &IndexExpr) -> bool {
+    let coefficients =
+        |expr: &IndexExpr| expr.terms().iter().map(|term| term.coefficient).collect::<Vec<_>>();
+    let divisor = coefficients(write).into_iter().chain(coefficients(read)).fold(0i64, gcd);
+    divisor > 1 && (write.constant_part() - read.constant_part()) % divisor != 0
+}
+
+fn gcd(left: i64, right: i64) -> i64 {
+    if right == 0 { left.abs() } else { gcd(right, left % right) }
+}
+
+struct OwnVars<'a> {
+    model: &'a Model,
+    vars: &'a [VarId],
+}
+
+impl Knowledge for OwnVars<'_> {
+    fn range(&self, var: VarId) -> Option<tilewright_ir::Range> {
+        self.vars.contains(&var).then(|| self.model.var(var).range.clone()).flatten()
+    }
+    fn least(&self, symbol: tilewright_ir::SymbolId) -> Option<i64> {
+        self.model.least(symbol)
+    }
+}
+
+fn in_place_problem(model: &Model, statement: &Statement, read: &Read, same: bool) -> Diagnostic {
+    let name = &model.tensor(statement.target).name;
+    let text = print::access(&read.access, model);
+    let message = format!("this statement reads `{text}` while it overwrites `{name}`");
+    let diagnostic = Diagnostic::error(Code::InPlace, read.access.origin.into(), message)
+        .also(statement.target_span, "written here");
+    if same {
+        return diagnostic
+            .label("the element changes while values are reduced into it")
+            .help("compute the right-hand side into another tensor first");
+    }
+    diagnostic.label("the value may already be overwritten").help(
+        "write into another tensor; or, if the order matters, use an ordered loop: `for t in 1:T { … }`",
+    )
+}

@@ -1,0 +1,133 @@
+//! Expressions, by precedence climbing.
+
+use super::{MOST_NESTING, Parse, Parser};
+use crate::ast::{Expr, ExprKind, Name, type_name};
+use crate::lexer::{Suffix, TokenKind};
+use crate::span::Span;
+use tilewright_ir::{BinaryOp, UnaryOp};
+
+/// How tightly a binary operator binds, loosest first.
+fn precedence(kind: &TokenKind) -> Option<(u8, BinaryOp)> {
+    Some(match kind {
+        TokenKind::Or => (1, BinaryOp::Or),
+        TokenKind::And => (2, BinaryOp::And),
+        TokenKind::Equal => (3, BinaryOp::Equal),
+        TokenKind::NotEqual => (3, BinaryOp::NotEqual),
+        TokenKind::Less => (4, BinaryOp::Less),
+        TokenKind::LessEqual => (4, BinaryOp::LessEqual),
+        TokenKind::Greater => (4, BinaryOp::Greater),
+        TokenKind::GreaterEqual => (4, BinaryOp::GreaterEqual),
+        TokenKind::Plus => (5, BinaryOp::Add),
+        TokenKind::Minus => (5, BinaryOp::Sub),
+        TokenKind::Star => (6, BinaryOp::Mul),
+        TokenKind::Slash => (6, BinaryOp::Div),
+        TokenKind::Percent => (6, BinaryOp::Mod),
+        _ => return None,
+    })
+}
+
+impl Parser<'_> {
+    pub(super) fn expr(&mut self) -> Parse<Expr> {
+        self.nested(|parser| {
+            let condition = parser.binary(1)?;
+            if !parser.eat(&TokenKind::Question) {
+                return Ok(condition);
+            }
+            let then = parser.expr()?;
+            parser.expect(&TokenKind::Colon, "`:` and the other value")?;
+            let otherwise = parser.expr()?;
+            let span = condition.span.to(otherwise.span);
+            parser.make(ExprKind::Ternary(Box::new([condition, then, otherwise])), span)
+        })
+    }
+
+    fn binary(&mut self, least: u8) -> Parse<Expr> {
+        let mut left = self.unary()?;
+        while let Some((tightness, op)) = precedence(self.peek()).filter(|(tightness, _)| *tightness >= least)
+        {
+            self.advance();
+            let right = self.binary(tightness + 1)?;
+            let span = left.span.to(right.span);
+            left = self.make(ExprKind::Binary(op, Box::new([left, right])), span)?;
+        }
+        Ok(left)
+    }
+
+    /// An expression, unless it is too high a tree: chains such as `a + b + c` grow one without nesting.
+    fn make(&mut self, kind: ExprKind, span: Span) -> Parse<Expr> {
+        let expr = Expr::new(kind, span);
+        if expr.height as usize > MOST_NESTING { self.too_deep() } else { Ok(expr) }
+    }
+
+    fn unary(&mut self) -> Parse<Expr> {
+        let start = self.span();
+        let op = match self.peek() {
+            TokenKind::Minus => UnaryOp::Neg,
+            TokenKind::Not => UnaryOp::Not,
+            TokenKind::Plus => {
+                self.advance();
+                return self.nested(Self::unary);
+            }
+            _ => return self.primary(),
+        };
+        self.advance();
+        let operand = self.nested(Self::unary)?;
+        let span = start.to(operand.span);
+        self.make(ExprKind::Unary(op, Box::new(operand)), span)
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        let span = self.span();
+        let kind = match self.peek().clone() {
+            TokenKind::Int(value, suffix) => {
+                self.advance();
+                ExprKind::Int(value, suffix)
+            }
+            TokenKind::Float(value, suffix) => {
+                self.advance();
+                ExprKind::Float(value, suffix)
+            }
+            TokenKind::LeftParen => {
+                self.advance();
+                let inner = self.expr()?;
+                self.expect(&TokenKind::RightParen, "`)`")?;
+                return Ok(Expr { span: span.to(self.previous_span()), ..inner });
+            }
+            TokenKind::Word(word) if word == "true" || word == "false" => {
+                self.advance();
+                ExprKind::Bool(word == "true")
+            }
+            TokenKind::Word(word) => match type_name(&word) {
+                Some(dtype) => {
+                    self.advance();
+                    self.expect(&TokenKind::LeftParen, "`(` and the value to convert")?;
+                    let value = self.expr()?;
+                    self.expect(&TokenKind::RightParen, "`)`")?;
+                    ExprKind::Cast(dtype, Box::new(value))
+                }
+                None => self.name_or_application()?,
+            },
+            _ => return self.expected("an expression"),
+        };
+        self.make(kind, span.to(self.previous_span()))
+    }
+
+    fn name_or_application(&mut self) -> Parse<ExprKind> {
+        let name: Name = self.name("a value")?;
+        if *self.peek() == TokenKind::LeftParen && !self.starts_line() {
+            self.advance();
+            return Ok(ExprKind::Apply(name, self.list("an argument", Self::expr)?));
+        }
+        if *self.peek() == TokenKind::Dot {
+            self.advance();
+            return match *self.peek() {
+                TokenKind::Int(dimension, Suffix::None) if dimension < 64 => {
+                    self.advance();
+                    Ok(ExprKind::Extent(name, dimension as u32))
+                }
+                _ => self.expected("the number of a dimension, as in `A.1`"),
+            };
+        }
+        Ok(ExprKind::Name(name.text))
+    }
+}

@@ -1,0 +1,283 @@
+//! Tokens to an [`ast`](crate::ast), by recursive descent.
+//!
+//! A mistake is reported once; then the parser skips to the next statement or function and goes on. Nesting is
+//! limited, so that no text can exhaust the stack here or in whoever walks the tree later.
+//!
+//! This file has the cursor, the recovery and the functions; [`statement`] and [`expression`] have the rest.
+
+mod expression;
+mod statement;
+
+use crate::ast::{Declaration, Expr, Function, Module, Name, Param, Type, type_name};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::{Token, TokenKind, lex};
+use crate::span::Span;
+
+/// Deeper expressions and loops are refused. Chains such as `a + b + c` count one level a link.
+pub const MOST_NESTING: usize = 300;
+/// More mistakes than this are not worth listing.
+const MOST_ERRORS: usize = 50;
+
+/// A parsed file and what was wrong with it.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    /// What could be parsed.
+    pub ast: Module,
+    /// What could not.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses a file.
+pub fn parse(source: &str) -> Parsed {
+    if source.len() > u32::MAX as usize {
+        let diagnostic = Diagnostic::error(Code::TooComplex, Span::default(), "the file is larger than 4 GB");
+        return Parsed { ast: Module::default(), diagnostics: vec![diagnostic] };
+    }
+    let (tokens, diagnostics) = lex(source);
+    let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics };
+    let ast = parser.module();
+    let mut diagnostics = parser.diagnostics;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
+    if diagnostics.len() > MOST_ERRORS {
+        let left_out = diagnostics.len() - MOST_ERRORS;
+        diagnostics.truncate(MOST_ERRORS);
+        if let Some(last) = diagnostics.last_mut() {
+            last.notes.push(format!("{left_out} further syntax errors are not shown"));
+        }
+    }
+    Parsed { ast, diagnostics }
+}
+
+/// The mistake has been reported; the caller recovers.
+struct Reported;
+
+type Parse<T> = Result<T, Reported>;
+
+struct Parser<'a> {
+    source: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &TokenKind {
+        &self.tokens[self.at].kind
+    }
+
+    fn peek_ahead(&self, by: usize) -> &TokenKind {
+        &self.tokens[(self.at + by).min(self.tokens.len() - 1)].kind
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// The end of the token before this one.
+    fn previous_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    fn starts_line(&self) -> bool {
+        self.tokens[self.at].starts_line
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.tokens[self.at].clone();
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn eat(&mut self, kind: &TokenKind) -> bool {
+        let found = self.peek() == kind;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        matches!(self.peek(), TokenKind::Word(text) if text == word)
+    }
+
+    fn at_type(&self) -> bool {
+        matches!(self.peek(), TokenKind::Word(text) if type_name(text).is_some())
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn report<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
+        self.diagnostics.push(diagnostic);
+        Err(Reported)
+    }
+
+    /// Reports that something else was expected here.
+    fn expected<T>(&mut self, what: &str) -> Parse<T> {
+        let found = match self.peek() {
+            TokenKind::End => "the end of the file".to_owned(),
+            _ => format!("`{}`", self.span().text(self.source)),
+        };
+        let span = self.span();
+        self.report(
+            Diagnostic::error(Code::Syntax, span, format!("expected {what}, found {found}"))
+                .label(format!("expected {what}")),
+        )
+    }
+
+    fn expect(&mut self, kind: &TokenKind, what: &str) -> Parse<Span> {
+        let span = self.span();
+        if self.eat(kind) { Ok(span) } else { self.expected(what) }
+    }
+
+    fn name(&mut self, what: &str) -> Parse<Name> {
+        let span = self.span();
+        match self.peek() {
+            TokenKind::Word(text) if is_reserved(text) => {
+                let message = format!("`{text}` is a word of the language and cannot name {what}");
+                self.report(Diagnostic::error(Code::Syntax, span, message).help("choose another name"))
+            }
+            TokenKind::Word(text) => {
+                let text = text.clone();
+                self.advance();
+                Ok(Name { text, span })
+            }
+            _ => self.expected(&format!("the name of {what}")),
+        }
+    }
+
+    /// Runs `inner` one level deeper, or refuses.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MOST_NESTING {
+            return self.too_deep();
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn too_deep<T>(&mut self) -> Parse<T> {
+        let span = self.span();
+        self.report(
+            Diagnostic::error(Code::TooComplex, span, format!("nested more than {MOST_NESTING} levels deep"))
+                .help("split it into several statements with temporaries"),
+        )
+    }
+
+    /// Items with commas between them, up to the closing parenthesis, which is taken too.
+    fn list<T>(&mut self, what: &str, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        let mut items = Vec::new();
+        if self.eat(&TokenKind::RightParen) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.eat(&TokenKind::RightParen) {
+                return Ok(items);
+            }
+            self.expect(&TokenKind::Comma, &format!("`,` or `)` after {what}"))?;
+        }
+    }
+
+    fn module(&mut self) -> Module {
+        let mut module = Module::default();
+        while *self.peek() != TokenKind::End {
+            if !self.at_word("def") {
+                let _: Parse<()> = self.expected("a function: `def name(…) -> (…) { … }`");
+                self.advance();
+                self.skip_to_function();
+                continue;
+            }
+            match self.function() {
+                Ok(function) => module.functions.push(function),
+                Err(Reported) => self.skip_to_function(),
+            }
+        }
+        module
+    }
+
+    fn skip_to_function(&mut self) {
+        while *self.peek() != TokenKind::End && !(self.at_word("def") && self.starts_line()) {
+            self.advance();
+        }
+    }
+
+    fn function(&mut self) -> Parse<Function> {
+        self.advance();
+        let name = self.name("a function")?;
+        self.expect(&TokenKind::LeftParen, "`(` and the parameters")?;
+        let params = self.list("a parameter", Self::param)?;
+        self.expect(&TokenKind::Arrow, "`->` and the results")?;
+        let results = if self.eat(&TokenKind::LeftParen) {
+            self.list("a result", Self::declaration)?
+        } else {
+            vec![self.declaration()?]
+        };
+        let open = self.expect(&TokenKind::LeftBrace, "`{` and the body")?;
+        let before = self.diagnostics.len();
+        let (body, closed) = self.statements();
+        if !closed {
+            let span = self.span();
+            let diagnostic =
+                Diagnostic::error(Code::Syntax, span, format!("the body of `{}` has no end", name.text))
+                    .label("expected `}`")
+                    .also(open, "it begins here");
+            self.diagnostics.push(diagnostic);
+        }
+        let incomplete = self.diagnostics.len() > before;
+        Ok(Function { name, params, results, body, incomplete })
+    }
+
+    fn param(&mut self) -> Parse<Param> {
+        let constant = self.at_word("const");
+        if constant {
+            self.advance();
+        }
+        if !self.at_type() {
+            return self.expected("a type and a name, such as `float(M, K) A`");
+        }
+        let ty = self.ty()?;
+        let name = self.name("a parameter")?;
+        Ok(Param { constant, ty, name })
+    }
+
+    fn declaration(&mut self) -> Parse<Declaration> {
+        let ty = if self.at_type() { Some(self.ty()?) } else { None };
+        let name = self.name("a result")?;
+        Ok(Declaration { ty, name })
+    }
+
+    fn ty(&mut self) -> Parse<Type> {
+        let start = self.span();
+        let dtype = match self.peek() {
+            TokenKind::Word(text) => type_name(text),
+            _ => None,
+        };
+        let Some(dtype) = dtype else {
+            return self.expected("a type");
+        };
+        self.advance();
+        let dims: Vec<Expr> = match *self.peek() == TokenKind::LeftParen {
+            true => {
+                self.advance();
+                self.list("a size", Self::expr)?
+            }
+            false => Vec::new(),
+        };
+        Ok(Type { dtype, dims, span: start.to(self.previous_span()) })
+    }
+}
+
+/// Words that cannot be names. `in`, `const` and `exists` can: programs in the wild call their input `in`.
+fn is_reserved(word: &str) -> bool {
+    matches!(word, "def" | "where" | "for" | "true" | "false") || type_name(word).is_some()
+}

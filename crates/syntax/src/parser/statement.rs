@@ -1,0 +1,210 @@
+//! Statements.
+
+use super::{Parse, Parser, Reported};
+use crate::ast::{AssignOp, Clause, Comprehension, Declaration, Expr, ExprKind, Name, Stmt, StmtKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::TokenKind;
+use tilewright_ir::ReduceOp;
+
+impl Parser<'_> {
+    /// Statements up to the closing brace, which is taken too; and whether there was one.
+    pub(super) fn statements(&mut self) -> (Vec<Stmt>, bool) {
+        let mut body = Vec::new();
+        loop {
+            match self.peek() {
+                TokenKind::RightBrace => {
+                    self.advance();
+                    return (body, true);
+                }
+                TokenKind::End => return (body, false),
+                TokenKind::Word(word) if word == "def" && self.starts_line() => return (body, false),
+                TokenKind::Semicolon => {
+                    self.advance();
+                }
+                _ => match self.statement() {
+                    Ok(statement) => body.push(statement),
+                    Err(Reported) => self.skip_statement(),
+                },
+            }
+        }
+    }
+
+    /// Skips to what may begin a statement on a new line, or to the end of the block.
+    fn skip_statement(&mut self) {
+        let mut braces = 0usize;
+        loop {
+            match self.peek() {
+                TokenKind::End => return,
+                TokenKind::RightBrace if braces == 0 => return,
+                TokenKind::RightBrace => braces -= 1,
+                TokenKind::LeftBrace => braces += 1,
+                _ => {}
+            }
+            let before = self.at;
+            self.advance();
+            if self.at == before {
+                return;
+            }
+            let may_begin = matches!(self.peek(), TokenKind::Word(_) | TokenKind::LeftParen);
+            if braces == 0 && self.starts_line() && may_begin && !self.at_word("where") {
+                return;
+            }
+        }
+    }
+
+    fn statement(&mut self) -> Parse<Stmt> {
+        let start = self.span();
+        let kind = if self.at_word("for") && matches!(self.peek_ahead(1), TokenKind::Word(_)) {
+            self.for_loop()?
+        } else if self.at_type() {
+            let ty = self.ty()?;
+            let name = self.name("a tensor")?;
+            StmtKind::Declare(Declaration { ty: Some(ty), name })
+        } else if *self.peek() == TokenKind::LeftParen {
+            self.advance();
+            let targets = self.list("a result", |parser| parser.name("a tensor"))?;
+            self.call(targets)?
+        } else {
+            let target = self.name("a tensor")?;
+            match self.peek() {
+                TokenKind::Comma => self.call_with_bare_targets(target)?,
+                TokenKind::Assign if self.is_call_of_name() => self.call(vec![target])?,
+                _ => StmtKind::Comprehension(self.comprehension(target)?),
+            }
+        };
+        Ok(Stmt { kind, span: start.to(self.previous_span()) })
+    }
+
+    /// After a bare name: `= f(`; whether `f` is a function is for the checker to say.
+    fn is_call_of_name(&self) -> bool {
+        matches!(self.peek_ahead(1), TokenKind::Word(_)) && *self.peek_ahead(2) == TokenKind::LeftParen
+    }
+
+    fn call_with_bare_targets(&mut self, first: Name) -> Parse<StmtKind> {
+        let mut targets = vec![first];
+        while self.eat(&TokenKind::Comma) {
+            targets.push(self.name("a tensor")?);
+        }
+        self.call(targets)
+    }
+
+    /// `= f(a, b)`. With one bare target this may turn out to be the definition of a 0-dimensional tensor.
+    fn call(&mut self, targets: Vec<Name>) -> Parse<StmtKind> {
+        let op_span = self.expect(&TokenKind::Assign, "`=` and the call of a function")?;
+        let value = self.expr()?;
+        match value.kind {
+            ExprKind::Apply(callee, arguments) => Ok(StmtKind::Call { targets, callee, arguments }),
+            _ => match <[Name; 1]>::try_from(targets) {
+                Ok([target]) => {
+                    let clauses = self.where_clauses()?;
+                    let op = AssignOp::Assign;
+                    let indices = Vec::new();
+                    Ok(StmtKind::Comprehension(Comprehension {
+                        target,
+                        indices,
+                        op,
+                        op_span,
+                        value,
+                        clauses,
+                    }))
+                }
+                Err(_) => self.report(
+                    Diagnostic::error(
+                        Code::Syntax,
+                        value.span,
+                        "several results come from the call of a function",
+                    )
+                    .help("write `(A, B) = f(C)`"),
+                ),
+            },
+        }
+    }
+
+    fn comprehension(&mut self, target: Name) -> Parse<Comprehension> {
+        let indices = if *self.peek() == TokenKind::LeftParen && !self.starts_line() {
+            self.advance();
+            self.list("a subscript", Self::expr)?
+        } else {
+            Vec::new()
+        };
+        let op_span = self.span();
+        let op = self.assign_op()?;
+        let value = self.expr()?;
+        let clauses = self.where_clauses()?;
+        Ok(Comprehension { target, indices, op, op_span, value, clauses })
+    }
+
+    fn assign_op(&mut self) -> Parse<AssignOp> {
+        let (op, reset) = match *self.peek() {
+            TokenKind::Assign => {
+                self.advance();
+                return Ok(AssignOp::Assign);
+            }
+            TokenKind::AddAssign(reset) => (ReduceOp::Add, reset),
+            TokenKind::MulAssign(reset) => (ReduceOp::Mul, reset),
+            TokenKind::MinAssign(reset) => (ReduceOp::Min, reset),
+            TokenKind::MaxAssign(reset) => (ReduceOp::Max, reset),
+            _ => return self.expected("`=` or a reduction such as `+=!`"),
+        };
+        self.advance();
+        Ok(AssignOp::Reduce { op, reset })
+    }
+
+    fn where_clauses(&mut self) -> Parse<Vec<Clause>> {
+        let mut clauses = Vec::new();
+        if !self.eat_word("where") {
+            return Ok(clauses);
+        }
+        loop {
+            clauses.push(self.clause()?);
+            if !self.eat(&TokenKind::Comma) {
+                return Ok(clauses);
+            }
+        }
+    }
+
+    fn clause(&mut self) -> Parse<Clause> {
+        let names_exists = *self.peek_ahead(1) == TokenKind::Assign
+            || matches!(self.peek_ahead(1), TokenKind::Word(word) if word == "in");
+        if self.at_word("exists") && !names_exists {
+            self.advance();
+            return Ok(Clause::Exists(self.expr()?));
+        }
+        let name = self.name("a variable")?;
+        if self.eat(&TokenKind::Assign) {
+            return Ok(Clause::Let { name, value: self.expr()? });
+        }
+        if !self.eat_word("in") {
+            return self.expected("`in` and a range, or `=` and an expression");
+        }
+        let (from, to) = self.range()?;
+        Ok(Clause::In { name, from, to })
+    }
+
+    fn range(&mut self) -> Parse<(Expr, Expr)> {
+        let from = self.expr()?;
+        self.expect(&TokenKind::Colon, "`:` and the end of the range")?;
+        Ok((from, self.expr()?))
+    }
+
+    fn for_loop(&mut self) -> Parse<StmtKind> {
+        self.nested(|parser| {
+            parser.advance();
+            let var = parser.name("a variable")?;
+            if !parser.eat_word("in") {
+                return parser.expected("`in` and a range");
+            }
+            let (from, to) = parser.range()?;
+            let open = parser.expect(&TokenKind::LeftBrace, "`{` and the body of the loop")?;
+            let (body, closed) = parser.statements();
+            if !closed {
+                let span = parser.span();
+                let diagnostic = Diagnostic::error(Code::Syntax, span, "the body of the loop has no end")
+                    .label("expected `}`")
+                    .also(open, "it begins here");
+                return parser.report(diagnostic);
+            }
+            Ok(StmtKind::For { var, from, to, body })
+        })
+    }
+}

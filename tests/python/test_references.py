@@ -1,0 +1,72 @@
+"""The longer NumPy references, each against a second way to compute the same thing. Needs no compiler."""
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+import cases_benchmarks
+import cases_flextensor
+import cases_images
+import cases_paper
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("axes, taps", [((9,), (4,)), ((7, 5), (3, 2)), ((4, 5, 6), (2, 3, 1))])
+@pytest.mark.parametrize("stride, pad, dilation", [(1, 0, 1), (2, 1, 1), (3, 2, 2)])
+def test_conv_is_a_product_with_sliding_windows(axes, taps, stride, pad, dilation):
+    image, weight = RNG.normal(size=(2, 3, *axes)), RNG.normal(size=(4, 3, *taps))
+    n = len(axes)
+    padded = np.pad(image, [(0, 0), (0, 0)] + [(pad, pad)] * n)
+    reach = [dilation * (k - 1) + 1 for k in taps]
+    windows = sliding_window_view(padded, reach, axis=range(2, 2 + n))
+    windows = windows[:, :, *[slice(None, None, stride)] * n, *[slice(None, None, dilation)] * n]
+    expected = np.einsum("bc...x,kcx->bk...", windows.reshape(*windows.shape[: 2 + n], -1), weight.reshape(4, 3, -1))
+    np.testing.assert_allclose(cases_flextensor.conv(image, weight, stride, pad, dilation), expected)
+
+
+@pytest.mark.parametrize("axes, taps", [((5,), (4,)), ((4, 3), (3, 5)), ((2, 3, 4), (3, 4, 3))])
+@pytest.mark.parametrize("stride, pad", [(1, 0), (2, 1), (3, 1)])
+def test_conv_transpose_is_the_adjoint_of_conv(axes, taps, stride, pad):
+    small, weight = RNG.normal(size=(2, 3, *axes)), RNG.normal(size=(3, 4, *taps))
+    spread = cases_flextensor.conv_transpose(small, weight, stride, pad)
+    assert spread.shape[2:] == tuple((n - 1) * stride - 2 * pad + k for n, k in zip(axes, taps))
+    large = RNG.normal(size=spread.shape)
+    gathered = cases_flextensor.conv(large, weight, stride, pad)
+    np.testing.assert_allclose((gathered * small).sum(), (large * spread).sum())
+
+
+def test_valid_conv2d_is_conv_without_padding():
+    image, weight = RNG.normal(size=(2, 3, 8, 7)), RNG.normal(size=(4, 3, 3, 2))
+    for stride in 1, 2:
+        expected = cases_flextensor.conv(image, weight, stride, 0)
+        np.testing.assert_allclose(cases_paper.valid_conv2d(image, weight, stride, stride), expected)
+
+
+def test_depthwise_is_group_convolution_of_one_channel():
+    image, weight = RNG.normal(size=(2, 3, 7, 6)), RNG.normal(size=(3, 2, 3, 2))
+    depthwise = cases_flextensor.depthwise_conv2d(image, weight, 2, 1)["O"]
+    grouped = cases_flextensor.group_conv2d(image[:, :, None], weight[:, :, None], 2, 1)["O"]
+    np.testing.assert_allclose(depthwise, grouped)
+
+
+def test_kronecker_full_is_the_three_steps():
+    w0, w1, w2 = RNG.normal(size=(2, 3)), RNG.normal(size=(4, 5)), RNG.normal(size=(3, 2))
+    x = RNG.normal(size=(7, 3, 5, 2))
+    expected = np.einsum("mabc,da,eb,fc->mdef", x, w0, w1, w2)
+    np.testing.assert_allclose(cases_benchmarks.kronecker_full(w0, w1, w2, x)["Y"], expected)
+
+
+def test_pyramid_with_gain_one_is_the_identity():
+    image = RNG.normal(size=(7, 10))
+    np.testing.assert_allclose(cases_images.pyramid(image, 1.0)["O"], image)
+
+
+def test_iir_blur_with_alpha_one_is_the_identity():
+    image = RNG.normal(size=(4, 5))
+    np.testing.assert_array_equal(cases_images.iir_blur(image, 1.0)["O"], image)
+
+
+def test_blurs_keep_a_constant_image_inside():
+    np.testing.assert_allclose(cases_images.blur_zero(np.ones((5, 6)))["O"][1:-1, 1:-1], 1)
+    np.testing.assert_array_equal(cases_images.blur_repeat(np.full((5, 6), 200, np.uint8))["O"], 200)
