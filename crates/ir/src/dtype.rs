@@ -121,11 +121,7 @@ impl DType {
         }
         match (self.integer_bounds(), wider.integer_bounds()) {
             (Some((low, high)), Some((wide_low, wide_high))) => wide_low <= low && high <= wide_high,
-            (None, None) => match (self, wider) {
-                (DType::Float16 | DType::BFloat16, DType::Float32 | DType::Float64) => true,
-                (DType::Float32, DType::Float64) => true,
-                _ => false,
-            },
+            (None, None) => wider == DType::Float64 || (wider == DType::Float32 && self != DType::Float64),
             _ => false,
         }
     }

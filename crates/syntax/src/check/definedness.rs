@@ -205,24 +205,21 @@ fn fills(statement: &Statement) -> bool {
 }
 
 /// Every box that is written before the statement at `reader` runs.
-fn written_before(model: &Model, tensor: TensorId, reader: usize) -> Vec<Region> {
+fn written_before(model: &Model, tensor: TensorId, reader: usize) -> impl Iterator<Item = Region> {
     let reading = &model.statements[reader];
-    let mut regions = Vec::new();
-    for (at, statement) in model.statements.iter().enumerate() {
-        if statement.target != tensor || !fills(statement) {
-            continue;
-        }
+    let writers = model
+        .statements
+        .iter()
+        .enumerate()
+        .filter(move |(_, writer)| writer.target == tensor && fills(writer));
+    writers.flat_map(move |(at, statement)| {
         let common =
             statement.loops.iter().zip(&reading.loops).take_while(|(left, right)| left == right).count();
         let shared = &reading.loops[..common];
-        for equal in 0..common {
-            regions.extend(Writer { model, statement, shared, equal }.region());
-        }
-        if at < reader {
-            regions.extend(Writer { model, statement, shared, equal: common }.region());
-        }
-    }
-    regions
+        // Earlier turns of the loops around both, and the same turn if the writer comes first.
+        let turns = if at < reader { common + 1 } else { common };
+        (0..turns).filter_map(move |equal| Writer { model, statement, shared, equal }.region())
+    })
 }
 
 /// Whether every element that a statement reads is defined, as far as boxes can show.
@@ -268,11 +265,14 @@ fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
             ),
         })
         .collect();
-    let written = written_before(model, read.access.tensor, at);
     // Most tensors are written in full by one statement.
     let full = whole(shape);
-    if written.contains(&full) || written.contains(&region) {
-        return true;
+    let mut written = Vec::new();
+    for part in written_before(model, read.access.tensor, at) {
+        if part == full || part == region {
+            return true;
+        }
+        written.push(part);
     }
     let ends: Vec<&IndexExpr> = region.iter().flat_map(|(low, high)| [low, high]).collect();
     let facts = model.facts_about(statement, &ends);

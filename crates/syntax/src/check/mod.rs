@@ -132,6 +132,11 @@ fn name_collisions(module: &Module) -> Vec<Diagnostic> {
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
     let mut model = resolve::resolve(module, function, bindings);
     refuse_bad_sizes(&mut model, function);
+    if model.diagnostics.iter().any(|diagnostic| diagnostic.code == Code::InvalidSize) {
+        // Nothing more can be said at sizes that do not exist.
+        let diagnostics = std::mem::take(&mut model.diagnostics);
+        return Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() };
+    }
     types::infer(&mut model);
     lower::lower_statements(&mut model);
     ranges::infer(&mut model);
@@ -166,6 +171,10 @@ fn refuse_bad_sizes(model: &mut Model, function: &Function) {
         let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
         let message = format!("the {what} `{}` must be at least {least}, and is {value}", symbol.name);
         found.push(Diagnostic::error(Code::InvalidSize, function.name.span, message));
+    }
+    if !found.is_empty() {
+        // The extents that such a size stands in are the same mistake again.
+        model.diagnostics.retain(|diagnostic| diagnostic.code != Code::InvalidSize);
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }

@@ -24,17 +24,17 @@ use crate::span::Span;
 /// Gives every variable its range and every tensor its shape, reporting what stays open.
 pub(super) fn infer(model: &mut Model) {
     settle_declared_extents(model);
-    let writers = writers(model);
+    let mut writers = Writers::new(model);
     let mut pending: Vec<usize> =
         (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();
     loop {
         let before = pending.len();
-        pending.retain(|at| !try_forward(model, *at, &writers));
+        pending.retain(|at| !try_forward(model, *at, &mut writers));
         if pending.is_empty() {
             break;
         }
         if pending.len() == before {
-            let solved = pending.iter().position(|at| try_backward(model, *at, &writers));
+            let solved = pending.iter().position(|at| try_backward(model, *at, &mut writers));
             match solved {
                 Some(place) => {
                     pending.remove(place);
@@ -44,7 +44,7 @@ pub(super) fn infer(model: &mut Model) {
         }
     }
     for at in &pending {
-        report_open(model, *at, &writers);
+        report_open(model, *at, &mut writers);
     }
     put_extents_in_place(model);
     model.collect_size_facts();
@@ -91,13 +91,38 @@ fn settle_declared_extents(model: &mut Model) {
     }
 }
 
-/// For each tensor the statements that write it, in order.
-fn writers(model: &Model) -> Vec<Vec<usize>> {
-    let mut writers = vec![Vec::new(); model.tensors.len()];
-    for (at, statement) in model.statements.iter().enumerate() {
-        writers[statement.target.index()].push(at);
+/// For each tensor the statements that write it, in order, and the hull of the first few of them.
+struct Writers {
+    statements: Vec<Vec<usize>>,
+    /// The hull of the first writer, of the first two, and so on, as far as it was asked for.
+    hulls: Vec<Vec<Vec<IndexExpr>>>,
+}
+
+impl Writers {
+    fn new(model: &Model) -> Writers {
+        let mut statements = vec![Vec::new(); model.tensors.len()];
+        for (at, statement) in model.statements.iter().enumerate() {
+            statements[statement.target.index()].push(at);
+        }
+        Writers { statements, hulls: vec![Vec::new(); model.tensors.len()] }
     }
-    writers
+
+    fn of(&self, tensor: TensorId) -> &[usize] {
+        &self.statements[tensor.index()]
+    }
+
+    /// The hull of the first `count` writers of a tensor, which must have their ranges.
+    fn hull_of_first(&mut self, model: &Model, tensor: TensorId, count: usize) -> Option<Vec<IndexExpr>> {
+        let hulls = &mut self.hulls[tensor.index()];
+        while hulls.len() < count {
+            let next = written_ends(model, self.statements[tensor.index()][hulls.len()])?;
+            hulls.push(match hulls.last() {
+                None => next,
+                Some(before) => join(before, &next, model),
+            });
+        }
+        hulls.get(count.checked_sub(1)?).cloned()
+    }
 }
 
 /// What is known of a tensor's shape where a statement reads it.
@@ -112,7 +137,7 @@ enum Shape {
 }
 
 /// The shape of a tensor as far as the statements before `at` define it.
-fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &[Vec<usize>]) -> Shape {
+fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &mut Writers) -> Shape {
     let info = model.tensor(tensor);
     if info.poisoned {
         return Shape::Poisoned;
@@ -122,33 +147,32 @@ fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &[Vec<usize
             declared.iter().map(|extent| model.with_extents(extent)).collect();
         return settled.map_or(Shape::Waiting, Shape::Known);
     }
-    let earlier: Vec<usize> = writers[tensor.index()].iter().copied().filter(|other| *other < at).collect();
-    if earlier.is_empty() {
+    let earlier = writers.of(tensor).partition_point(|other| *other < at);
+    if earlier == 0 {
         return Shape::Nothing;
     }
-    if earlier.iter().any(|other| !model.statements[*other].ranged) {
+    if writers.of(tensor)[..earlier].iter().any(|other| !model.statements[*other].ranged) {
         return Shape::Waiting;
     }
-    hull(model, &earlier).map_or(Shape::Waiting, Shape::Known)
+    writers.hull_of_first(model, tensor, earlier).map_or(Shape::Waiting, Shape::Known)
 }
 
 /// The smallest box from 0 that holds everything the statements write.
 fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
-    let mut shape: Option<Vec<IndexExpr>> = None;
-    for at in statements {
-        let lowered = model.statements[*at].lowered.as_ref()?;
-        let ends: Option<Vec<IndexExpr>> = lowered
-            .indices
-            .iter()
-            .map(|index| upper_bound(&model.with_extents(index)?, model).map(|last| last.offset(1)))
-            .collect();
-        let ends = ends?;
-        shape = Some(match shape {
-            None => ends,
-            Some(shape) => shape.iter().zip(&ends).map(|(left, right)| larger(left, right, model)).collect(),
-        });
-    }
-    shape
+    let mut ends = statements.iter().map(|at| written_ends(model, *at));
+    let first = ends.next()??;
+    ends.try_fold(first, |shape, next| Some(join(&shape, &next?, model)))
+}
+
+/// One past the last index that a statement writes, in each dimension.
+fn written_ends(model: &Model, at: usize) -> Option<Vec<IndexExpr>> {
+    let lowered = model.statements[at].lowered.as_ref()?;
+    let end = |index| upper_bound(&model.with_extents(index)?, model).map(|last| last.offset(1));
+    lowered.indices.iter().map(end).collect()
+}
+
+fn join(left: &[IndexExpr], right: &[IndexExpr], model: &Model) -> Vec<IndexExpr> {
+    left.iter().zip(right).map(|(left, right)| larger(left, right, model)).collect()
 }
 
 /// The larger of two extents, without a `max` where one is provably the larger.
@@ -184,7 +208,7 @@ struct Constraint {
 }
 
 /// Solves a statement with the shapes known so far. True once it is done, or nothing more can be said of it.
-fn try_forward(model: &mut Model, at: usize, writers: &[Vec<usize>]) -> bool {
+fn try_forward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let Some(constraints) = constraints(model, at, writers, None) else {
         return false;
     };
@@ -205,10 +229,10 @@ fn try_forward(model: &mut Model, at: usize, writers: &[Vec<usize>]) -> bool {
 }
 
 /// Solves a statement with the shape that the other statements give its target.
-fn try_backward(model: &mut Model, at: usize, writers: &[Vec<usize>]) -> bool {
+fn try_backward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let target = model.statements[at].target;
     let others: Vec<usize> =
-        writers[target.index()].iter().copied().filter(|other| model.statements[*other].ranged).collect();
+        writers.of(target).iter().copied().filter(|other| model.statements[*other].ranged).collect();
     if others.is_empty() {
         return false;
     }
@@ -235,7 +259,7 @@ enum Ready {
 fn constraints(
     model: &Model,
     at: usize,
-    writers: &[Vec<usize>],
+    writers: &mut Writers,
     target_shape: Option<&[IndexExpr]>,
 ) -> Option<Ready> {
     let statement = &model.statements[at];
@@ -264,10 +288,7 @@ fn constraints(
             },
             Shape::Waiting => return None,
             // Written later or supplied by the caller: its shape comes from elsewhere.
-            Shape::Nothing => match whole_shape(model, tensor, writers) {
-                Some(shape) => shape,
-                None => return None,
-            },
+            Shape::Nothing => whole_shape(model, tensor, writers)?,
         };
         let text = print::access(&read.access, model);
         add(&read.access.indices, &shape, alternatives(&read.guards), read.access.origin.into(), &text)?;
@@ -289,10 +310,17 @@ fn constraints(
 }
 
 /// The hull of all statements that write a tensor, once all have their ranges.
-fn whole_shape(model: &Model, tensor: TensorId, writers: &[Vec<usize>]) -> Option<Vec<IndexExpr>> {
-    let all = &writers[tensor.index()];
-    let ranged = !all.is_empty() && all.iter().all(|at| model.statements[*at].ranged);
-    if ranged { hull(model, all) } else { None }
+fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option<Vec<IndexExpr>> {
+    let all = writers.of(tensor);
+    let ranged = all.iter().all(|at| model.statements[*at].ranged);
+    if ranged { writers.hull_of_first(model, tensor, all.len()) } else { None }
+}
+
+/// The greatest value of a variable, and what says so.
+struct Limit {
+    var: VarId,
+    last: IndexExpr,
+    because: Vec<(Span, String)>,
 }
 
 /// The paper's rounds. True once every variable of the statement has a range.
@@ -307,7 +335,7 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
             model.statements[at].ranged = true;
             return true;
         }
-        let mut solved: Vec<(VarId, IndexExpr, Vec<(Span, String)>)> = Vec::new();
+        let mut solved: Vec<Limit> = Vec::new();
         for constraint in constraints {
             let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
             let (Some(var), None) = (inside.next(), inside.next()) else { continue };
@@ -321,19 +349,19 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
                         print::index(&last, model)
                     ),
                 );
-                match solved.iter_mut().find(|(other, ..)| *other == var) {
-                    Some((_, limit, reasons)) => {
-                        *limit = smaller(limit, &last, model);
-                        reasons.push(because);
+                match solved.iter_mut().find(|limit| limit.var == var) {
+                    Some(limit) => {
+                        limit.last = smaller(&limit.last, &last, model);
+                        limit.because.push(because);
                     }
-                    None => solved.push((var, last, vec![because])),
+                    None => solved.push(Limit { var, last, because: vec![because] }),
                 }
             }
         }
         if solved.is_empty() {
             return false;
         }
-        for (var, last, because) in solved {
+        for Limit { var, last, because } in solved {
             let info = &mut model.vars[var.index()];
             info.range = Some(Range { from: IndexExpr::constant(0), to: last.offset(1) });
             info.because = because;
@@ -455,7 +483,7 @@ fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExp
 }
 
 /// The final shape of a tensor, once every statement that writes it has its ranges.
-fn settle_shape(model: &mut Model, id: TensorId, writers: &[Vec<usize>]) {
+fn settle_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
     let info = model.tensor(id);
     if info.poisoned || matches!(info.source, Source::Param { .. }) {
         return;
@@ -466,14 +494,13 @@ fn settle_shape(model: &mut Model, id: TensorId, writers: &[Vec<usize>]) {
         model.tensors[id.index()].shape = settled;
         return;
     }
-    let all = &writers[id.index()];
+    let all = writers.of(id).to_vec();
     if all.iter().any(|at| !model.statements[*at].ranged) {
         return;
     }
-    match hull(model, all) {
+    match writers.hull_of_first(model, id, all.len()) {
         Some(shape) => model.tensors[id.index()].shape = Some(shape),
-        None if all.is_empty() => {}
-        None => report_unbounded_scatter(model, id, all),
+        None => report_unbounded_scatter(model, id, &all),
     }
 }
 
@@ -497,16 +524,19 @@ fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) 
 }
 
 /// Says which variables of a statement stay open, and why.
-fn report_open(model: &mut Model, at: usize, writers: &[Vec<usize>]) {
+fn report_open(model: &mut Model, at: usize, writers: &mut Writers) {
     let statement = &model.statements[at];
     let target = statement.target;
     let open: Vec<VarId> =
         statement.vars.iter().copied().filter(|var| model.var(*var).range.is_none()).collect();
     let waiting = statement.lowered.iter().flat_map(|lowered| &lowered.reads).any(|read| {
         let tensor = read.access.tensor;
-        tensor != target
-            && !matches!(shape_before(model, tensor, at, writers), Shape::Known(_))
-            && !matches!(shape_before(model, tensor, at, writers), Shape::Nothing if writers[tensor.index()].is_empty())
+        let known = match shape_before(model, tensor, at, writers) {
+            Shape::Known(_) => true,
+            Shape::Nothing => writers.of(tensor).is_empty(),
+            Shape::Waiting | Shape::Poisoned => false,
+        };
+        tensor != target && !known
     });
     let silent = !model.diagnostics.iter().any(Diagnostic::is_error);
     if !open.is_empty() && !model.tensor(target).poisoned && (!waiting || silent) {
@@ -530,8 +560,11 @@ fn report_open(model: &mut Model, at: usize, writers: &[Vec<usize>]) {
 fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
     let statement = &model.statements[at];
     let names: Vec<String> = open.iter().map(|var| format!("`{}`", model.var(*var).name)).collect();
-    let (range, belongs) = if open.len() == 1 { ("range", "is") } else { ("ranges", "are") };
-    let message = format!("the {range} of {} {belongs} ambiguous", names.join(" and "));
+    let message = match names.split_last() {
+        Some((last, [])) => format!("the range of {last} is ambiguous"),
+        Some((last, others)) => format!("the ranges of {} and {last} are ambiguous", others.join(", ")),
+        None => "a range is ambiguous".to_owned(),
+    };
     let mut diagnostic = Diagnostic::error(Code::AmbiguousRange, model.var(open[0]).span, message)
         .label("nothing says where it ends");
     let together = statement.lowered.iter().flat_map(|lowered| &lowered.reads).find(|read| {
@@ -554,6 +587,14 @@ fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
             &name[digits..]
         ));
     }
-    let clauses: Vec<String> = open.iter().map(|var| format!("{} in 0:…", model.var(*var).name)).collect();
+    // With the variables of the right-hand side alone given, those of the left often follow.
+    let on_left = |var: &VarId| {
+        statement.lowered.iter().flat_map(|lowered| &lowered.indices).any(|index| index.mentions(*var))
+    };
+    let mut wanted: Vec<VarId> = open.iter().copied().filter(|var| !on_left(var)).collect();
+    if wanted.is_empty() {
+        wanted = open.to_vec();
+    }
+    let clauses: Vec<String> = wanted.iter().map(|var| format!("{} in 0:…", model.var(*var).name)).collect();
     diagnostic.help(format!("write `where {}`", clauses.join(", ")))
 }

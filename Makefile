@@ -1,0 +1,49 @@
+# On a fresh machine `make demo` and `make test` do all there is to set up; scripts/setup.sh says what that is.
+
+# A shell from before rustup came does not have its folder on the path.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/release/tilewright
+FUZZ_SECONDS := 60
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup setup-rust setup-lint setup-python setup-fuzz build demo test lint test-rust test-python fuzz bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: setup-rust setup-lint setup-python ## Install what is missing: toolchain parts, C linker, .venv
+	@echo "setup: everything is here"
+
+setup-rust setup-lint setup-python setup-fuzz: setup-%:
+	@scripts/setup.sh $*
+
+build: setup-rust ## Build the command, as target/release/tilewright
+	cargo build --release
+
+demo: build ## Set up, build, and show what Tilewright does
+	@scripts/demo.sh "$(TILEWRIGHT)"
+
+test: lint test-rust test-python ## Set up, and run every check and test
+
+lint: setup-rust setup-lint ## Check formatting, and clippy without warnings
+	cargo fmt --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+test-rust: setup-rust ## Run the Rust tests, and build the documentation without warnings
+	cargo test --workspace
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+test-python: build setup-python ## Run every example against NumPy
+	TILEWRIGHT="$(TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
+
+fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
+	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
+
+bench: setup-rust ## Run the benchmarks
+	cargo bench
+
+clean: ## Remove everything that was built or installed in this folder
+	cargo clean
+	rm -rf .venv .pytest_cache fuzz/target

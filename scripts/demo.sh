@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Shows what Tilewright does, on one of the examples and on a program with two mistakes.
+#
+#   scripts/demo.sh TILEWRIGHT
+#
+# TILEWRIGHT is the built command; `make demo` builds it first.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tilewright=$(realpath -- "${1:?give the path of the tilewright command}")
+readonly tilewright example=examples/paper/conv1d.tw
+
+title() { printf '\n== %s\n\n' "$1"; }
+
+# Runs the command, and shows it as one would type it.
+show() {
+  printf '$ tilewright %s\n' "$*"
+  "$tilewright" "$@"
+}
+
+good_program() {
+  title "A program, as mathematics: index variables are implicit"
+  cat "$example"
+  title "Checked for every size: names, types, ranges and bounds"
+  show check "$example"
+  title "The range of each variable and the shape of the result follow from what is indexed"
+  show show "$example" --stage ranges
+  title "Run, on inputs made from a seed"
+  show run "$example" --sizes M=9,N=4
+}
+
+wrong_program() {
+  local status=0
+  title "A program with two mistakes"
+  cat >"$folder/wrong.tw" <<'PROGRAM'
+def windows(float(N) signal) -> (sums, peak) {
+  sums(i) +=! signal(i + k) where i in 0:N, k in 0:3
+  peak max=! signl(i)
+}
+PROGRAM
+  cat "$folder/wrong.tw"
+  title "Each is shown where it is, with a size at which it happens and a way out"
+  (cd "$folder" && show check wrong.tw 2>&1) || status=$?
+  # 1 is the status for a mistake in the program.
+  [[ $status -eq 1 ]] || { echo "demo: check ended with status $status where 1 was expected" >&2 && exit 1; }
+}
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+good_program
+wrong_program

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Checks that this machine has what Tilewright needs, and installs what is missing.
+#
+#   scripts/setup.sh [rust] [lint] [python] [fuzz]
+#
+# rust: a Rust toolchain and a C linker. lint: rustfmt and clippy. python: .venv with the packages of the Python
+# tests. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
+# Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly RUSTUP="install Rust with rustup, as https://rustup.rs shows"
+readonly REQUIREMENTS=tests/python/requirements.txt
+
+say() { echo "setup: $*" >&2; }
+
+fail() {
+  say "$*"
+  exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+works() { "$@" >/dev/null 2>&1; }
+
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+# install_packages WHAT PACKAGE...: Debian packages that bring WHAT.
+install_packages() {
+  local what=$1
+  shift
+  have apt-get || fail "$what is missing and there is no apt-get here: install your system's packages for $*."
+  [[ $(id -u) -eq 0 ]] || have sudo || fail "$what is missing: run \`apt-get install $*\` as root."
+  say "$what is missing: installing $* with apt-get"
+  # A fresh machine has no package lists; stale ones do where the update cannot be had.
+  as_root apt-get update -qq || say "apt-get update failed; going on with the package lists that are here"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2 ||
+    fail "apt-get could not install $*; its message is above."
+}
+
+rust() {
+  have cargo || have rustup || fail "cargo is missing: $RUSTUP, and try again."
+  if ! works cargo --version && have rustup && ! works rustup default; then
+    say "rustup has no toolchain: installing stable Rust with rustup"
+    rustup default stable >&2 || fail "rustup could not install stable Rust; its message is above."
+  fi
+  works cargo --version || fail "cargo does not start: run \`cargo --version\` to see why."
+  refuse_old_rust
+  c_linker
+}
+
+refuse_old_rust() {
+  local wanted found
+  wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+  found=$(rustc --version | cut -d ' ' -f 2)
+  printf '%s\n' "$wanted" "$found" | sort --version-sort --check=quiet && return
+  have rustup && fail "Rust $found is too old, $wanted is the oldest that works: run \`rustup update stable\`."
+  fail "Rust $found is too old, $wanted is the oldest that works: $RUSTUP."
+}
+
+c_linker() {
+  links && return
+  install_packages "a C linker" gcc libc6-dev
+  links || fail "cc still cannot link a program: run \`echo 'int main(void) { return 0; }' | cc -x c -\` to see why."
+}
+
+# Whether cc makes a program: rustc links with it, and it is of no use without the C library's own files.
+links() {
+  local program status=0
+  have cc || return
+  program=$(mktemp)
+  echo 'int main(void) { return 0; }' | works cc -x c - -o "$program" || status=$?
+  rm -f "$program"
+  return "$status"
+}
+
+lint() {
+  works cargo fmt --version && works cargo clippy --version && return
+  have rustup || fail "rustfmt or clippy is missing: install the packages rustfmt and rust-clippy."
+  say "rustfmt or clippy is missing: adding both with rustup"
+  rustup component add rustfmt clippy >&2 || fail "rustup could not add rustfmt and clippy; its message is above."
+}
+
+python() {
+  have python3 || install_packages "Python 3" python3
+  works python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$(python3 --version) is too old: the Python tests need 3.11 or newer."
+  environment
+  packages
+}
+
+# A .venv that works, also after the system's Python changed under it.
+environment() {
+  works .venv/bin/python -c 'import pip' && return
+  if ! works python3 -c 'import ensurepip, venv'; then
+    install_packages "Python's venv" python3-venv
+    works python3 -c 'import ensurepip, venv' ||
+      fail "$(command -v python3) is not the system's and has no venv: install a Python that has it."
+  fi
+  say "making .venv with $(python3 --version)"
+  python3 -m venv --clear .venv >&2 || fail "python3 could not make .venv; its message is above."
+}
+
+# The copy of the requirements in .venv says what was installed to the end.
+packages() {
+  cmp --quiet "$REQUIREMENTS" .venv/requirements.txt && return
+  say "installing into .venv: $(grep -v '^ *#' "$REQUIREMENTS" | paste -sd ' ')"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$REQUIREMENTS" >&2 ||
+    fail "pip could not install $REQUIREMENTS; its message is above."
+  cp "$REQUIREMENTS" .venv/requirements.txt
+}
+
+fuzz() {
+  rust
+  works rustup run nightly cargo --version || fail "fuzzing needs nightly Rust: run \`rustup toolchain install nightly\`."
+  works cargo fuzz --version || fail "fuzzing needs cargo-fuzz: run \`cargo install cargo-fuzz\`."
+  have c++ || fail "fuzzing needs a C++ compiler: run \`apt-get install g++\`, or what installs one on your system."
+}
+
+main() {
+  local part
+  [[ $# -gt 0 ]] || set -- rust lint python
+  for part in "$@"; do
+    case $part in
+      rust | lint | python | fuzz) "$part" ;;
+      *) fail "there is no part \`$part\`; the parts are rust, lint, python and fuzz." ;;
+    esac
+  done
+}
+
+main "$@"
