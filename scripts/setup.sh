@@ -36,14 +36,14 @@ install_packages() {
   say "$what is missing: installing $* with apt-get"
   # A fresh machine has no package lists; stale ones do where the update cannot be had.
   as_root apt-get update -qq || say "apt-get update failed; going on with the package lists that are here"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2 ||
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
     fail "apt-get could not install $*; its message is above."
 }
 
 rust() {
   have cargo || have rustup || fail "cargo is missing: $RUSTUP, and try again."
   if ! works cargo --version && have rustup && ! works rustup default; then
-    say "rustup has no toolchain: installing stable Rust with rustup"
+    say "rustup has no default toolchain: installing stable Rust with rustup"
     rustup default stable >&2 || fail "rustup could not install stable Rust; its message is above."
   fi
   works cargo --version || fail "cargo does not start: run \`cargo --version\` to see why."
@@ -85,6 +85,7 @@ lint() {
 
 python() {
   have python3 || install_packages "Python 3" python3
+  works python3 --version || fail "python3 does not start: run \`python3 --version\` to see why."
   works python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$(python3 --version) is too old: the Python tests need 3.11 or newer."
   environment

@@ -46,7 +46,7 @@ impl Failure {
     pub fn print(&self) {
         let text = self.to_string();
         if !text.is_empty() {
-            eprintln!("error: {text}");
+            crate::output::complain(&format!("error: {text}"));
         }
     }
 }

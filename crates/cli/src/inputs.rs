@@ -34,6 +34,10 @@ fn tensors(function: &Function) -> impl Iterator<Item = (&Name, Option<&Type>)> 
     params.chain(function.results.iter().map(|result| (&result.name, result.ty.as_ref())))
 }
 
+fn has_tensor(function: &Function, name: &str) -> bool {
+    tensors(function).any(|(tensor, _)| tensor.text == name)
+}
+
 fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
     function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
 }
@@ -53,13 +57,27 @@ fn size_names(function: &Function) -> Vec<&str> {
     names
 }
 
+/// The sizes of `--sizes`, each given once.
+pub fn bindings(sizes: &[(String, i64)]) -> Result<Bindings, Failure> {
+    let mut all = Bindings::default();
+    for (size, value) in sizes {
+        if let Some(first) = all.get(size) {
+            return Err(Failure::Usage(format!("--sizes gives {size} twice: {first} and {value}")));
+        }
+        all.set(size.clone(), *value);
+    }
+    Ok(all)
+}
+
 /// Refuses values for sizes that no function has.
 pub fn refuse_unknown_sizes(
     source: &Source,
     functions: &[&Function],
     sizes: &Bindings,
 ) -> Result<(), Failure> {
-    let names: Vec<&str> = functions.iter().flat_map(|function| size_names(function)).collect();
+    let mut names: Vec<&str> = functions.iter().flat_map(|function| size_names(function)).collect();
+    names.sort_unstable();
+    names.dedup();
     match sizes.iter().find(|(name, _)| !names.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
@@ -89,11 +107,8 @@ pub fn gather(
     let function = source.function(name);
     let mut given = Given { sizes: Bindings::default(), tensors: BTreeMap::new(), scalars: BTreeMap::new() };
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
-    for (size, value) in sizes {
-        if let Some(first) = given.sizes.get(size).filter(|first| first != value) {
-            return Err(Failure::Usage(format!("--sizes gives {size} twice: {first} and {value}")));
-        }
-        given.sizes.set(size.clone(), *value);
+    given.sizes = bindings(sizes)?;
+    for (size, _) in sizes {
         origins.insert(size.clone(), Origin { from: "--sizes".to_owned(), span: None });
     }
     refuse_unknown_sizes(source, &[function], &given.sizes)?;
@@ -134,6 +149,12 @@ impl Given {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
                 Some((_, dtype)) => self.scalar(name, dtype, value, origins),
+                None if size_names(function).contains(&name) && !has_tensor(function, name) => {
+                    Err(Failure::Usage(format!("{name} is a size: give --sizes {name}={value}")))
+                }
+                None if value.parse::<f64>().is_ok() => {
+                    Err(Failure::Usage(format!("{name} is a tensor and takes a file: --in {name}=FILE.npy")))
+                }
                 None => {
                     let tensor = npy::read(Path::new(value))
                         .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
@@ -158,8 +179,7 @@ impl Given {
     }
 
     fn tensor(&mut self, function: &Function, name: &str, tensor: Tensor, path: &str) -> Result<(), Failure> {
-        let known = tensors(function).any(|(tensor, _)| tensor.text == name);
-        if !known {
+        if !has_tensor(function, name) {
             let names: Vec<&str> = tensors(function)
                 .map(|(tensor, _)| tensor.text.as_str())
                 .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
@@ -244,8 +264,12 @@ impl Given {
             self.sizes.set(name, value);
             origins.insert(name.to_owned(), Origin { from: from.to_owned(), span: None });
         }
-        self.scalars.insert(name.to_owned(), number.convert(dtype));
-        Ok(())
+        match self.scalars.insert(name.to_owned(), number.convert(dtype)) {
+            Some(first) if first != number.convert(dtype) => {
+                Err(Failure::Usage(format!("--in gives {name} twice, with different values")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

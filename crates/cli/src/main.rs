@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     };
     // A panic is a bug of ours; say so, with the status that scripts rely on.
     std::panic::set_hook(Box::new(|panic| {
-        eprintln!("tilewright: this is a bug in Tilewright, please report it: {panic}");
+        output::complain(&format!("tilewright: this is a bug in Tilewright, please report it: {panic}"));
     }));
     let result = std::panic::catch_unwind(|| match args.command {
         Command::Check(check) => commands::check::run(&check),

@@ -68,7 +68,10 @@ fn read_from(mut source: impl Read, length: Option<u64>) -> Result<Tensor, Strin
 fn read_header(source: &mut impl Read) -> Result<(Header, usize), String> {
     let not_npy = || "not a .npy file".to_owned();
     let mut start = [0; 8];
-    source.read_exact(&mut start).map_err(|_| not_npy())?;
+    source.read_exact(&mut start).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => not_npy(),
+        _ => format!("cannot be read: {error}"),
+    })?;
     if &start[..6] != b"\x93NUMPY" {
         return Err(not_npy());
     }

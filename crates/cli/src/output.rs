@@ -13,3 +13,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(error) => Err(Failure::Machine(format!("cannot write to standard output: {error}"))),
     }
 }
+
+/// Writes text to standard error, and lets it go where nobody can read it.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -43,7 +43,18 @@ fn draw(generator: &mut Pcg64Mcg, dtype: DType, limit: u64) -> Number {
 fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
     let mut limit: Option<u64> = None;
     let mut note = |index: &IndexExpr, extent: Option<&IndexExpr>| {
-        let extent = extent.and_then(IndexExpr::as_constant).and_then(|extent| u64::try_from(extent).ok());
+        // Bounds that the program declares for the value count more than the tensor it indexes.
+        let mut declared = None;
+        index.visit(&mut |atom| {
+            if let Atom::Data(data) = atom
+                && loads(&data.value, id)
+                && let Some((_, to)) = &data.declared
+            {
+                declared = to.as_constant();
+            }
+        });
+        let extent = declared.or(extent.and_then(IndexExpr::as_constant));
+        let extent = extent.and_then(|extent| u64::try_from(extent).ok());
         let reads = index.any(&mut |atom| matches!(atom, Atom::Data(data) if loads(&data.value, id)));
         if let (Some(extent), true) = (extent, reads) {
             limit = Some(limit.map_or(extent, |limit| limit.min(extent)));

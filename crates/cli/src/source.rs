@@ -9,6 +9,10 @@ use tilewright_syntax::diagnostic::{Style, similar};
 use tilewright_syntax::{Diagnostic, parse};
 
 use crate::failure::Failure;
+use crate::output::complain;
+
+/// Nobody reads more messages than this at once.
+const MOST_SHOWN: usize = 100;
 
 /// A source file that could be read.
 pub struct Source {
@@ -58,9 +62,9 @@ impl Source {
             (_, []) => Err(Failure::Input(format!("{} has no functions", self.path))),
             (Some(name), _) => self.module.function(name).ok_or_else(|| {
                 let hint = similar(name, names.iter().copied())
-                    .map(|close| format!("; did you mean {close}?"))
+                    .map(|close| format!(" Did you mean {close}?"))
                     .unwrap_or_default();
-                Failure::Input(format!("{} has no function {name}{hint} It has: {listed}", self.path))
+                Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path))
             }),
             (None, [only]) => Ok(only),
             (None, _) => Err(Failure::Usage(format!(
@@ -78,8 +82,11 @@ impl Source {
     /// Draws diagnostics on standard error.
     pub fn print(&self, diagnostics: &[Diagnostic]) {
         let style = Style { color: use_color(), width: terminal_width() };
-        for diagnostic in diagnostics {
-            eprintln!("{}\n", diagnostic.render(&self.path, &self.text, style));
+        for diagnostic in diagnostics.iter().take(MOST_SHOWN) {
+            complain(&format!("{}\n", diagnostic.render(&self.path, &self.text, style)));
+        }
+        if diagnostics.len() > MOST_SHOWN {
+            complain(&format!("… and {} more\n", diagnostics.len() - MOST_SHOWN));
         }
     }
 }

@@ -6,8 +6,8 @@
 //! every operation, which for float32 gives the same bits as float32 arithmetic. Reductions accumulate in double
 //! precision or in wide integers and are rounded once, so the oracle is more exact than any order of summation.
 //!
-//! Every access is checked against its tensor, also those that the checker has proved: data-dependent ones can
-//! fail here, and any other failure is a bug of the checker.
+//! Every access is checked against its tensor, and every element that is read must have been written, also where
+//! the checker has proved it: what depends on data can fail here, and any other failure is a bug of the checker.
 //!
 //! [`arithmetic`] has the operators and functions on single numbers.
 
@@ -46,6 +46,9 @@ pub enum RunError {
     /// An index left its tensor.
     #[error("{}", .0.describe())]
     OutOfBounds(Box<OutOfBounds>),
+    /// An element was needed that nothing had defined.
+    #[error("`{}({})` is needed, but nothing has defined it", .0.tensor, .0.element.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Undefined(Box<Undefined>),
     /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
@@ -65,6 +68,19 @@ pub struct OutOfBounds {
     /// Lower and upper bound that a `where` clause declared, if that is what was broken.
     pub declared: Option<(i64, i64)>,
     /// The variables and their values.
+    pub point: Vec<(String, i64)>,
+    /// Where the access was written.
+    pub origin: Origin,
+}
+
+/// An element that was needed before anything defined it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undefined {
+    /// The tensor.
+    pub tensor: String,
+    /// The element.
+    pub element: Vec<usize>,
+    /// The variables and their values; empty for a result that was never defined.
     pub point: Vec<(String, i64)>,
     /// Where the access was written.
     pub origin: Origin,
@@ -120,6 +136,7 @@ pub fn run_with_progress(
     for stage in &program.stages {
         machine.nodes(&stage.body)?;
     }
+    machine.finish()?;
     let names = program.tensors.iter().map(|tensor| (tensor.role, tensor.name.clone()));
     let results = names.zip(machine.tensors).filter(|((role, _), _)| role.is_result());
     Ok(results.map(|((_, name), tensor)| (name, tensor)).collect())
@@ -144,6 +161,8 @@ pub fn points(program: &Program) -> u64 {
 struct Machine<'a> {
     program: &'a Program,
     tensors: Vec<Tensor>,
+    /// Which elements hold something; empty for tensors that the caller supplies.
+    defined: Vec<Vec<bool>>,
     scalars: Vec<Number>,
     vars: Vec<i64>,
     /// Variables that have a value, for messages.
@@ -167,6 +186,7 @@ impl<'a> Machine<'a> {
             return Err(RunError::OpenSize(open.name.clone()));
         }
         let mut tensors = Vec::with_capacity(program.tensors.len());
+        let mut defined = Vec::with_capacity(program.tensors.len());
         for (at, declared) in program.tensors.iter().enumerate() {
             let shape = program
                 .shape(TensorId(at as u32))
@@ -187,6 +207,8 @@ impl<'a> Machine<'a> {
             } else {
                 Tensor::zeros(declared.dtype, &shape)?
             });
+            let elements = if declared.role.is_supplied() { 0 } else { shape.iter().product() };
+            defined.push(vec![false; elements]);
         }
         let mut scalars = Vec::with_capacity(program.scalars.len());
         for scalar in &program.scalars {
@@ -197,6 +219,7 @@ impl<'a> Machine<'a> {
         Ok(Machine {
             program,
             tensors,
+            defined,
             scalars,
             vars: vec![0; program.vars.len()],
             live: Vec::new(),
@@ -245,7 +268,7 @@ impl<'a> Machine<'a> {
     fn assign(&mut self, statement: &Statement) -> Run<()> {
         self.each_point(statement, &mut |machine, place| {
             let value = machine.value(&statement.value)?;
-            machine.tensors[statement.target.index()].set(place, value);
+            machine.store(statement.target, place, value);
             Ok(())
         })
     }
@@ -261,13 +284,15 @@ impl<'a> Machine<'a> {
         }
         self.each_point(statement, &mut |machine, place| {
             let value = machine.value(&statement.value)?;
-            let start = || if reset { neutral } else { machine.tensors[statement.target.index()].get(place) };
-            let total = totals.entry(place).or_insert_with(start);
-            *total = arithmetic::reduce(op, *total, value, wide);
+            let total = match totals.get(&place) {
+                Some(total) => *total,
+                None if reset => neutral,
+                None => machine.load(statement.target, place, statement.origin)?,
+            };
+            totals.insert(place, arithmetic::reduce(op, total, value, wide));
             Ok(())
         })?;
-        let target = &mut self.tensors[statement.target.index()];
-        totals.into_iter().for_each(|(place, total)| target.set(place, total));
+        totals.into_iter().for_each(|(place, total)| self.store(statement.target, place, total));
         Ok(())
     }
 
@@ -318,6 +343,41 @@ impl<'a> Machine<'a> {
             place = place * extent + value as usize;
         }
         Ok(place)
+    }
+
+    fn store(&mut self, tensor: TensorId, place: usize, value: Number) {
+        self.tensors[tensor.index()].set(place, value);
+        if let Some(defined) = self.defined[tensor.index()].get_mut(place) {
+            *defined = true;
+        }
+    }
+
+    fn load(&self, tensor: TensorId, place: usize, origin: Origin) -> Run<Number> {
+        match self.defined[tensor.index()].get(place) {
+            Some(false) => Err(self.undefined(tensor, place, origin)),
+            _ => Ok(self.tensors[tensor.index()].get(place)),
+        }
+    }
+
+    fn undefined(&self, tensor: TensorId, place: usize, origin: Origin) -> RunError {
+        let mut element = Vec::new();
+        let mut rest = place;
+        for extent in self.tensors[tensor.index()].shape().iter().rev() {
+            element.insert(0, rest % extent);
+            rest /= extent;
+        }
+        let tensor = self.program.tensor(tensor).name.clone();
+        RunError::Undefined(Box::new(Undefined { tensor, element, point: self.point(), origin }))
+    }
+
+    /// A result must be defined in full.
+    fn finish(&self) -> Run<()> {
+        for (id, _) in self.program.tensors_with(|role| role.is_result()) {
+            if let Some(place) = self.defined[id.index()].iter().position(|defined| !defined) {
+                return Err(self.undefined(id, place, Origin::default()));
+            }
+        }
+        Ok(())
     }
 
     fn out_of_bounds(
@@ -390,7 +450,7 @@ impl<'a> Machine<'a> {
             }
             ExprKind::Scalar(scalar) => self.scalars[scalar.index()],
             ExprKind::Load(Access { tensor, indices, origin }) => {
-                self.tensors[tensor.index()].get(self.place(*tensor, indices, *origin)?)
+                self.load(*tensor, self.place(*tensor, indices, *origin)?, *origin)?
             }
             ExprKind::Unary(op, operand) => arithmetic::unary(*op, self.value(operand)?, expr.dtype),
             ExprKind::Binary(op, operands) => {

@@ -240,44 +240,57 @@ impl IndexExpr {
         }
     }
 
-    /// `self = divisor * whole + rest`, moving what is plainly a multiple of the divisor into `whole`.
+    /// `self = divisor * whole + rest`, moving what is plainly a multiple of the divisor into `whole`. Variables
+    /// may be 0, so only numbers, sizes and scalars, which are positive where they divide, are cancelled.
     fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
+        let nothing = (IndexExpr::constant(0), self.clone());
+        match (divisor.as_constant(), divisor.terms.as_slice()) {
+            (Some(by), _) => self.split_number(by).unwrap_or(nothing),
+            (None, [Term { factors, coefficient: 1 }]) if divisor.constant == 0 => match factors.as_slice() {
+                [by @ (Atom::Symbol(_) | Atom::Extent(..))] => self.split_factor(by),
+                _ => nothing,
+            },
+            _ => nothing,
+        }
+    }
+
+    fn split_number(&self, by: i64) -> Option<(IndexExpr, IndexExpr)> {
         let mut whole = Vec::new();
         let mut rest = Vec::new();
-        let mut whole_constant = 0;
-        let mut rest_constant = self.constant;
-        match (divisor.as_constant(), divisor.terms.as_slice()) {
-            (Some(by), _) => {
-                for term in &self.terms {
-                    if term.coefficient % by == 0 {
-                        let coefficient = term.coefficient / by;
-                        whole.push(Term { factors: term.factors.clone(), coefficient });
-                    } else {
-                        rest.push(term.clone());
-                    }
-                }
-                whole_constant = floor_div(self.constant, by).unwrap_or(0);
-                rest_constant = self.constant - whole_constant * by;
+        for term in &self.terms {
+            if term.coefficient.checked_rem(by)? == 0 {
+                let coefficient = term.coefficient.checked_div(by)?;
+                whole.push(Term { factors: term.factors.clone(), coefficient });
+            } else {
+                rest.push(term.clone());
             }
-            (None, [Term { factors, coefficient: 1 }]) if divisor.constant == 0 && factors.len() == 1 => {
-                for term in &self.terms {
-                    match term.factors.iter().position(|factor| *factor == factors[0]) {
-                        Some(at) => {
-                            let mut others = term.factors.clone();
-                            others.remove(at);
-                            if others.is_empty() {
-                                whole_constant += term.coefficient;
-                            } else {
-                                whole.push(Term { factors: others, coefficient: term.coefficient });
-                            }
-                        }
-                        None => rest.push(term.clone()),
-                    }
-                }
-            }
-            _ => rest = self.terms.clone(),
         }
-        (IndexExpr::from_terms(whole, whole_constant), IndexExpr::from_terms(rest, rest_constant))
+        let quotient = floor_div(self.constant, by)?;
+        let remainder = floor_mod(self.constant, by);
+        Some((IndexExpr::from_terms(whole, quotient), IndexExpr::from_terms(rest, remainder)))
+    }
+
+    fn split_factor(&self, by: &Atom) -> (IndexExpr, IndexExpr) {
+        let mut whole = IndexExpr::constant(0);
+        let mut rest = Vec::new();
+        for term in &self.terms {
+            match term.factors.iter().position(|factor| factor == by) {
+                Some(at) => {
+                    let mut others = term.factors.clone();
+                    others.remove(at);
+                    let quotient = match others.is_empty() {
+                        true => IndexExpr::constant(term.coefficient),
+                        false => IndexExpr::from_terms(
+                            vec![Term { factors: others, coefficient: term.coefficient }],
+                            0,
+                        ),
+                    };
+                    whole = whole.add(&quotient);
+                }
+                None => rest.push(term.clone()),
+            }
+        }
+        (whole, IndexExpr::from_terms(rest, self.constant))
     }
 
     /// The smaller of the two.
@@ -285,6 +298,7 @@ impl IndexExpr {
         match self.compare(other) {
             Some(std::cmp::Ordering::Greater) => other.clone(),
             Some(_) => self.clone(),
+            None if self.is_overflow() || other.is_overflow() => IndexExpr::overflow(),
             None => IndexExpr::atom(Atom::Min(Box::new(ordered_pair(self, other)))),
         }
     }
@@ -294,6 +308,7 @@ impl IndexExpr {
         match self.compare(other) {
             Some(std::cmp::Ordering::Less) => other.clone(),
             Some(_) => self.clone(),
+            None if self.is_overflow() || other.is_overflow() => IndexExpr::overflow(),
             None => IndexExpr::atom(Atom::Max(Box::new(ordered_pair(self, other)))),
         }
     }
@@ -555,6 +570,10 @@ mod tests {
         assert_eq!(i().scale(2).offset(3).floor_div(&c(2)), i().offset(1));
         assert_eq!(i().scale(2).offset(3).modulo(&c(2)), c(1));
         assert_eq!(n().mul(&i()).floor_div(&n()), i());
+        // A variable may be 0, and then the quotient is 0.
+        assert_eq!(i().floor_div(&i()).eval(&mut |_| Some(0)), Some(0));
+        assert_eq!(n().mul(&i()).floor_div(&i()).eval(&mut |_| Some(0)), Some(0));
+        assert!(i().mul(&c(i64::MIN)).floor_div(&c(-1)).eval(&mut |_| Some(1)).is_none());
         assert_eq!(c(-7).floor_div(&c(2)), c(-4));
         assert_eq!(c(-7).modulo(&c(2)), c(1));
         assert_eq!(i().offset(-1).floor_div(&c(2)).eval(&mut |_| Some(0)), Some(-1));
@@ -572,6 +591,7 @@ mod tests {
         let huge = c(i64::MAX).mul(&i()).mul(&c(3));
         assert!(huge.is_overflow());
         assert!(huge.add(&n()).floor_div(&c(2)).is_overflow());
+        assert!(huge.minimum(&n()).is_overflow() && n().maximum(&huge).is_overflow());
         assert_eq!(n().mul(&n()).eval(&mut |_| Some(1 << 40)), None);
     }
 

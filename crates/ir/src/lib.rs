@@ -5,7 +5,7 @@
 //! equal subscripts compare equal; values are [`Expr`]s with a data type on every node.
 //!
 //! What holds everywhere:
-//! - every node of a [`Program`] that [`verify`] accepts is typed, and every id points into its own table;
+//! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its own table;
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!

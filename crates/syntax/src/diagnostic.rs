@@ -159,8 +159,10 @@ impl Diagnostic {
     /// The message drawn with the lines of source it is about.
     pub fn render(&self, path: &str, source: &str, style: Style) -> String {
         let level = if self.is_error() { Level::ERROR } else { Level::WARNING };
+        let near = |span: &Span| !on_one_endless_line(source, &self.primary.0, span);
+        let secondary = self.secondary.iter().filter(|(span, _)| near(span));
         let labels: Vec<(&Span, &String)> =
-            std::iter::once(&self.primary).chain(&self.secondary).map(|(span, text)| (span, text)).collect();
+            std::iter::once(&self.primary).chain(secondary).map(|(span, text)| (span, text)).collect();
         let window = window(source, &labels);
         let place = |span: &Span| clamp(source, span, &window);
         let line_start = source[..window.start].matches('\n').count() + 1;
@@ -205,6 +207,13 @@ impl Default for Style {
     }
 }
 
+/// Whether two places are so far apart on one line that drawing both would fill the screen.
+fn on_one_endless_line(source: &str, left: &Span, right: &Span) -> bool {
+    let (first, last) = (left.start.min(right.start) as usize, left.end.max(right.end) as usize);
+    let between = source.as_bytes().get(first..last.min(source.len())).unwrap_or_default();
+    between.len() > 1000 && !between.contains(&b'\n')
+}
+
 /// The lines around the labels, so that drawing does not depend on the length of the file.
 fn window(source: &str, labels: &[(&Span, &String)]) -> Range<usize> {
     let first = labels.iter().map(|(span, _)| span.start as usize).min().unwrap_or(0);
@@ -229,7 +238,14 @@ fn floor_boundary(source: &str, at: usize) -> usize {
 
 /// The name among `candidates` that a mistyped `name` most likely meant.
 pub fn similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    if length < 3 {
+        // Any other short name is as close.
+        return candidates
+            .into_iter()
+            .find(|candidate| candidate.eq_ignore_ascii_case(name) && *candidate != name);
+    }
+    let limit = (length / 3).max(1);
     candidates
         .into_iter()
         .filter(|candidate| *candidate != name)

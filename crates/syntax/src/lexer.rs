@@ -197,7 +197,24 @@ impl Lexer<'_> {
         }
     }
 
+    /// Brackets are taken for the parentheses they stand for, and reported where they open.
+    fn bracket(&mut self, opens: bool) {
+        if opens {
+            let span = Span::new(self.at, self.at + 1);
+            self.diagnostics.push(
+                Diagnostic::error(Code::Syntax, span, "subscripts are written in parentheses")
+                    .help("write A(i, j)"),
+            );
+        }
+        self.push(if opens { TokenKind::LeftParen } else { TokenKind::RightParen }, 1);
+    }
+
     fn symbol(&mut self) {
+        match self.rest().as_bytes()[0] {
+            b'[' => return self.bracket(true),
+            b']' => return self.bracket(false),
+            _ => {}
+        }
         if let Some((text, kind)) = SYMBOLS.iter().find(|(text, _)| self.rest().starts_with(text)) {
             if *text == "/" && self.rest().starts_with("//") {
                 let span = Span::new(self.at, self.at + 2);
@@ -233,7 +250,6 @@ impl Lexer<'_> {
         let help = match shown.as_str() {
             "&" => Some("logical and is `&&`"),
             "|" => Some("logical or is `||`"),
-            "[" | "]" => Some("subscripts are written in parentheses: A(i, j)"),
             "^" => Some("powers are written pow(x, y)"),
             _ => None,
         };

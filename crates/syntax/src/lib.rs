@@ -1,6 +1,6 @@
 //! Text to a checked [`Program`](tilewright_ir::Program).
 //!
-//! The way of a program: [`lexer`] cuts the text into tokens, [`parser`] builds an [`ast`], and [`check`] resolves
+//! The way of a program: [`lexer`] cuts the text into tokens, [`parser`] builds an [`ast`], and [`mod@check`] resolves
 //! names, infers types and ranges, and proves every access in bounds. Each reports what it finds as
 //! [`Diagnostic`]s and goes on, so that one run shows all mistakes; nothing here panics on any text.
 //!

@@ -4,13 +4,13 @@ use tilewright_syntax::{Bindings, Diagnostic, check_module};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
-use crate::inputs::refuse_unknown_sizes;
-use crate::output::print;
+use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::output::{complain, print};
 use crate::source::Source;
 
 /// Checks every file, says all that is wrong, and fails if anything is.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let bindings: Bindings = args.sizes.iter().cloned().collect();
+    let bindings = bindings(&args.sizes)?;
     let mut refused = false;
     for path in &args.files {
         // A file that cannot be read does not keep the others from being checked.
@@ -38,7 +38,7 @@ fn check_file(path: &std::path::Path, bindings: &Bindings, args: &CheckArgs) -> 
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
     if errors > 0 {
-        eprintln!("{}: {}", source.path, count(errors, warnings));
+        complain(&format!("{}: {}", source.path, count(errors, warnings)));
         return Ok(false);
     }
     if source.module.functions.is_empty() {

@@ -130,14 +130,15 @@ fn interpret(source: &Source, program: &Program, given: Given, seed: u64) -> Res
     let mut results = match outcome {
         Ok(results) => results,
         Err(RunError::OutOfBounds(out)) => {
-            let mut diagnostic = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.describe());
-            if !out.point.is_empty() {
-                let point: Vec<String> =
-                    out.point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                diagnostic = diagnostic.label(format!("at {}", point.join(", ")));
-            }
-            diagnostic = diagnostic.help("the index depends on data: check the data, or clamp the index");
-            source.print(&[diagnostic]);
+            let diagnostic = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.describe());
+            source.print(&[at_point(diagnostic, &out.point)
+                .help("check the data that the index or its condition depends on, or clamp the index")]);
+            return Err(Failure::Reported);
+        }
+        Err(RunError::Undefined(undefined)) => {
+            let message = RunError::Undefined(undefined.clone()).to_string();
+            let diagnostic = Diagnostic::error(Code::ReadBeforeWrite, undefined.origin.into(), message);
+            source.print(&[at_point(diagnostic, &undefined.point)]);
             return Err(Failure::Reported);
         }
         Err(RunError::Tensor(error)) => return Err(Failure::Machine(error.to_string())),
@@ -146,6 +147,11 @@ fn interpret(source: &Source, program: &Program, given: Given, seed: u64) -> Res
     // In the order of the signature.
     let ordered = program.tensors_with(|role| role.is_result());
     Ok(ordered.filter_map(|(_, tensor)| results.remove_entry(&tensor.name)).collect())
+}
+
+fn at_point(diagnostic: Diagnostic, point: &[(String, i64)]) -> Diagnostic {
+    let point: Vec<String> = point.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if point.is_empty() { diagnostic } else { diagnostic.label(format!("at {}", point.join(", "))) }
 }
 
 /// Appears only where somebody watches and the run takes long enough to wonder.

@@ -3,18 +3,18 @@
 use std::fmt::Write;
 
 use tilewright_ir::{Program, Role, TensorId, VarId, print as text};
-use tilewright_syntax::{Bindings, Checked, Span, check};
+use tilewright_syntax::{Checked, Span, check};
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
-use crate::inputs::refuse_unknown_sizes;
+use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::output::print;
 use crate::source::Source;
 
 /// Shows a stage of a program.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let (source, function) = Source::read_function(&args.file)?;
-    let bindings: Bindings = args.sizes.iter().cloned().collect();
+    let bindings = bindings(&args.sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
     let checked = check(&source.module, &function, &bindings);
     source.print(&checked.diagnostics);

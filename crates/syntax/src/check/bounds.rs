@@ -3,8 +3,11 @@
 //! An access is proved in bounds for all sizes, or refuted by a counterexample, or, where it depends on data or
 //! the question stays open, left to be checked when the program runs.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{IndexExpr, TensorId, VarId, print};
+use tilewright_ir::{Expr, IndexExpr, TensorId, VarId, print};
 
 use super::facts::{Facts, alternatives};
 use super::model::{Model, Read};
@@ -24,10 +27,20 @@ pub(super) fn check_ranges(model: &mut Model) {
             None => nonnegative(&missing, &[], model),
         };
         // A loop may have nothing to do: a recurrence over one element is its first element.
-        if empty && !(ordered.contains(&var) && missing.as_constant() == Some(0)) {
+        if empty && !ordered.contains(&var) {
             let diagnostic = empty_range(model, var);
             model.report(diagnostic);
+            discard_statement_of(model, var);
         }
+    }
+}
+
+/// Nothing more is said of a statement that never runs.
+fn discard_statement_of(model: &mut Model, var: VarId) {
+    if let Some(at) = model.statements.iter().position(|statement| statement.vars.contains(&var)) {
+        model.statements[at].lowered = None;
+        let target = model.statements[at].target;
+        model.tensors[target.index()].poisoned = true;
     }
 }
 
@@ -42,6 +55,26 @@ fn empty_range(model: &Model, var: VarId) -> Diagnostic {
         diagnostic = diagnostic.also(*span, why.clone());
     }
     diagnostic.note("a range runs up to, not including, its end")
+}
+
+/// Reports ranges and shapes whose numbers leave 64 bits.
+pub(super) fn check_overflow(model: &mut Model) {
+    let mut found = Vec::new();
+    let too_large =
+        |span: Span, what: String| Diagnostic::error(Code::TooComplex, span, format!("{what} is too large"));
+    for var in &model.vars {
+        let ends = var.range.iter().flat_map(|range| [&range.from, &range.to]);
+        if ends.into_iter().any(IndexExpr::is_overflow) {
+            found.push(too_large(var.span, format!("the range of `{}`", var.name)));
+        }
+    }
+    for tensor in model.tensors.iter_mut() {
+        if tensor.shape.iter().flatten().any(IndexExpr::is_overflow) {
+            found.push(too_large(tensor.span, format!("`{}`", tensor.name)));
+            tensor.poisoned = true;
+        }
+    }
+    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
 /// Reports accesses that can leave their tensor.
@@ -117,29 +150,48 @@ fn check_claim(
     if in_bounds || claim.index.has_data() {
         return None;
     }
-    let mut vars: Vec<VarId> = claim.index.vars().into_iter().collect();
-    for (guard, _) in &claim.read.guards {
-        let mut guard = (**guard).clone();
-        guard.map_indices(&mut |index| {
-            vars.extend(index.vars());
-            index.clone()
-        });
-    }
-    vars.sort();
-    vars.dedup();
-    let outcome = search(model, &[claim.index, claim.extent], &vars, &size_facts, &mut |witness| {
-        let happens = claim.read.guards.iter().all(|(guard, holds)| witness.holds(guard) == Some(*holds));
+    // The guards' variables and sizes take part too.
+    let guard_indices = guard_indices(claim.read);
+    let mentioned: Vec<&IndexExpr> = [claim.index, claim.extent].into_iter().chain(&guard_indices).collect();
+    let vars: BTreeSet<VarId> =
+        [claim.index].into_iter().chain(&guard_indices).flat_map(IndexExpr::vars).collect();
+    let vars: Vec<VarId> = vars.into_iter().collect();
+    let mut depends_on_data = false;
+    let outcome = search(model, &mentioned, &vars, &size_facts, &mut |witness| {
         let inside = match (witness.eval(claim.index), witness.eval(claim.extent)) {
             (Some(index), Some(extent)) => (0..extent).contains(&index),
             _ => true,
         };
-        happens && !inside
+        if inside {
+            return false;
+        }
+        let holds = |(guard, holds): &(Rc<Expr>, bool)| witness.holds(guard).map(|truth| truth == *holds);
+        let verdicts: Vec<Option<bool>> = claim.read.guards.iter().map(holds).collect();
+        let excluded = verdicts.contains(&Some(false));
+        depends_on_data |= !excluded && verdicts.contains(&None);
+        !excluded && !verdicts.contains(&None)
     });
+    // Where a condition on data decides, the access is checked when the program runs.
+    if depends_on_data && !matches!(outcome, Search::Found(_)) {
+        return None;
+    }
     match outcome {
         Search::Found(witness) => Some(out_of_bounds(model, claim, &witness, verb)),
         Search::Proved => None,
         Search::Unknown => Some(unproved(model, claim)),
     }
+}
+
+/// The index expressions in the conditions around an access.
+fn guard_indices(read: &Read) -> Vec<IndexExpr> {
+    let mut indices = Vec::new();
+    for (guard, _) in &read.guards {
+        (**guard).clone().map_indices(&mut |index| {
+            indices.push(index.clone());
+            index.clone()
+        });
+    }
+    indices
 }
 
 fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str) -> Diagnostic {
@@ -178,11 +230,20 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
     if index < 0 {
         diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
     }
-    let suggestion = suggestion(model, claim, index);
-    diagnostic.help(suggestion)
+    if let [tilewright_ir::Term { factors, coefficient: 1 }] = claim.index.terms()
+        && let [tilewright_ir::Atom::Symbol(symbol)] = factors.as_slice()
+        && claim.index.constant_part() == 0
+    {
+        let name = &model.symbols[symbol.index()].name;
+        diagnostic = diagnostic.note(format!("`{name}` is a size here, not a variable"));
+    }
+    diagnostic.help(suggestion(model, claim, index, verb))
 }
 
-fn suggestion(model: &Model, claim: &Claim<'_>, index: i64) -> String {
+fn suggestion(model: &Model, claim: &Claim<'_>, index: i64, verb: &str) -> String {
+    if verb == "writes" {
+        return "shorten the range with `where`, or declare a larger size".to_owned();
+    }
     let subscript = print::index(claim.index, model);
     let extent = print::index(claim.extent, model);
     let guard = if index < 0 { format!("{subscript} >= 0") } else { format!("{subscript} < {extent}") };

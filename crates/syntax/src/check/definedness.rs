@@ -2,16 +2,21 @@
 //!
 //! A result that is read before anything writes it is in-out: the caller supplies it. Of every other tensor, what
 //! is read must have been written by an earlier statement, or by an earlier turn of a loop around both; and a
-//! result must be defined in full. Written and read regions are boxes; a box is covered if nothing is left of it
-//! once the written boxes are taken away. What that cannot show is tried out at small sizes.
+//! result must be defined in full. What is written and read are boxes, which `regions` compares. What that cannot
+//! show is tried out at small sizes, and where that finds nothing either, left to be checked when the program
+//! runs.
+
+use std::collections::BTreeSet;
 
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Atom, IndexExpr, Range, SymbolId, TensorId, VarId, print};
+use tilewright_ir::{Access, IndexExpr, Range, SymbolId, TensorId, VarId, print};
 
 use super::bounds::is_sound;
+use super::facts::alternatives;
 use super::model::{LoopId, Model, Read, Source, Statement};
-use super::trial::{Undefined, find_undefined};
+use super::regions::{Interval, Region, covers, dense_step, whole};
+use super::trial::{Trial, Undefined, find_undefined};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -28,36 +33,42 @@ pub(super) enum Supply {
 /// Says of every tensor who supplies it, and reports what is undefined.
 pub(super) fn check(model: &mut Model) -> Vec<Supply> {
     let supplies = supplies(model);
-    let mut open = false;
+    let mut open: Option<TensorId> = None;
     for at in 0..model.statements.len() {
-        open |= !reads_are_defined(model, at, &supplies);
+        open = open.or_else(|| open_read(model, at, &supplies));
     }
-    for id in 0..model.tensors.len() {
-        let id = TensorId(id as u32);
-        if model.tensor(id).source == Source::Result
-            && supplies[id.index()] == Supply::Defined
-            && is_sound(model, id)
-        {
-            open |= !is_covered(model, id);
+    for id in (0..model.tensors.len()).map(|at| TensorId(at as u32)) {
+        let result = model.tensor(id).source == Source::Result && supplies[id.index()] == Supply::Defined;
+        if open.is_none() && result && is_sound(model, id) && !is_covered(model, id) {
+            open = Some(id);
         }
     }
     let broken = model.tensors.iter().any(|tensor| tensor.poisoned);
-    if open && !broken && !model.incomplete {
-        let found = find_undefined(model, &supplies);
-        if let Some(undefined) = found {
-            let diagnostic = undefined_problem(model, &undefined);
-            model.report(diagnostic);
-        }
+    if let (Some(id), false, false) = (open, broken, model.incomplete) {
+        let diagnostic = match find_undefined(model, &supplies) {
+            Trial::Found(undefined) => Some(undefined_problem(model, &undefined)),
+            Trial::Complete => None,
+            Trial::Unknown => Some(undecided(model, id)),
+        };
+        diagnostic.into_iter().for_each(|diagnostic| model.report(diagnostic));
     }
     warn_of_unused(model);
     supplies
+}
+
+fn undecided(model: &Model, id: TensorId) -> Diagnostic {
+    let tensor = model.tensor(id);
+    let message =
+        format!("could not prove that every element of `{}` is defined before it is used", tensor.name);
+    Diagnostic::warning(Code::UndefinedElement, tensor.span, message)
+        .note("no size was found at which one is not; it is checked when the program runs")
 }
 
 fn supplies(model: &mut Model) -> Vec<Supply> {
     let mut supplies = vec![Supply::Defined; model.tensors.len()];
     let mut written = vec![false; model.tensors.len()];
     let mut reports = Vec::new();
-    for statement in &model.statements {
+    for (at, statement) in model.statements.iter().enumerate() {
         let Some(lowered) = &statement.lowered else {
             written[statement.target.index()] = true;
             continue;
@@ -69,6 +80,11 @@ fn supplies(model: &mut Model) -> Vec<Supply> {
             let info = model.tensor(tensor);
             let supplied = matches!(info.source, Source::Param { .. }) || info.poisoned || model.incomplete;
             if written[tensor.index()] || supplied || supplies[tensor.index()] == Supply::Caller {
+                continue;
+            }
+            // A recurrence may read only what its earlier turns have written.
+            let earlier_turns = !statement.loops.is_empty() && info.shape.is_some();
+            if earlier_turns && read.is_some_and(|read| read_is_defined(model, at, read)) {
                 continue;
             }
             supplies[tensor.index()] = Supply::Caller;
@@ -118,9 +134,6 @@ fn first_read(
     }
 }
 
-/// A box: the first and last index in each dimension.
-type Region = Vec<(IndexExpr, IndexExpr)>;
-
 /// What is known of a writer's variables, seen from a reader: its own range freely, and of the loops around both
 /// the first `equal` have the reader's value, the next one an earlier value, unless all are equal.
 struct Writer<'a> {
@@ -148,55 +161,43 @@ impl Knowledge for Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// The box that the statement fills, or `None` if it leaves gaps or they cannot be excluded.
+    /// The elements that the statement certainly fills, or `None` if they are no box, or there may be none.
     fn region(&self) -> Option<Region> {
         let lowered = self.statement.lowered.as_ref()?;
-        let scatter = lowered.indices.iter().any(IndexExpr::has_data);
-        if scatter {
+        if !self.certainly_runs(&lowered.indices) {
+            return None;
+        }
+        if lowered.indices.iter().any(IndexExpr::has_data) {
             let resets = matches!(self.statement.op, AssignOp::Reduce { reset: true, .. });
             let shape = self.model.tensor(self.statement.target).shape.as_ref()?;
             return resets.then(|| whole(shape));
         }
-        lowered
-            .indices
-            .iter()
-            .map(|index| {
-                self.is_dense(index).then_some(())?;
-                Some((lower_bound(index, self)?, upper_bound(index, self)?))
-            })
-            .collect()
+        // A variable in two dimensions fills a diagonal, not a box.
+        let varying = |index: &IndexExpr| index.vars().into_iter().filter(|var| self.range(*var).is_some());
+        let mut seen = BTreeSet::new();
+        if !lowered.indices.iter().flat_map(varying).all(|var| seen.insert(var)) {
+            return None;
+        }
+        let extent = |var: VarId| self.range(var).map(|range| range.extent());
+        let interval = |index: &IndexExpr| {
+            let step = dense_step(self.model, index, &extent)?;
+            Some(Interval { low: lower_bound(index, self)?, high: upper_bound(index, self)?, step })
+        };
+        lowered.indices.iter().map(interval).collect()
     }
 
-    /// Whether the index takes every value between its bounds: each coefficient is within the reach of the smaller.
-    fn is_dense(&self, index: &IndexExpr) -> bool {
-        let mut steps: Vec<(i64, IndexExpr)> = Vec::new();
-        for term in index.terms() {
-            let varies = term.factors.iter().any(|factor| {
-                IndexExpr::atom(factor.clone()).vars().iter().any(|var| self.range(*var).is_some())
-            });
-            match term.factors.as_slice() {
-                _ if !varies => {}
-                [Atom::Var(var)] => match self.range(*var) {
-                    Some(range) => steps.push((term.coefficient.abs(), range.extent())),
-                    None => return false,
-                },
-                _ => return false,
+    /// Ordered loops may be empty. One whose variable is in the indices then makes an empty box; any other must
+    /// be known to run.
+    fn certainly_runs(&self, indices: &[IndexExpr]) -> bool {
+        self.statement.loops.iter().all(|id| {
+            let var = self.model.loops[id.0].var;
+            match self.range(var) {
+                None => true,
+                Some(_) if indices.iter().any(|index| index.mentions(var)) => true,
+                Some(range) => nonnegative(&range.extent().offset(-1), &[], self.model),
             }
-        }
-        steps.sort_by_key(|(step, _)| *step);
-        let mut reach = IndexExpr::constant(1);
-        for (step, extent) in steps {
-            if !nonnegative(&reach.offset(-step), &[], self.model) {
-                return false;
-            }
-            reach = reach.add(&extent.offset(-1).scale(step));
-        }
-        true
+        })
     }
-}
-
-fn whole(shape: &[IndexExpr]) -> Region {
-    shape.iter().map(|extent| (IndexExpr::constant(0), extent.offset(-1))).collect()
 }
 
 /// Whether a statement fills elements, rather than updating what is there.
@@ -222,49 +223,36 @@ fn written_before(model: &Model, tensor: TensorId, reader: usize) -> impl Iterat
     })
 }
 
-/// Whether every element that a statement reads is defined, as far as boxes can show.
-fn reads_are_defined(model: &Model, at: usize, supplies: &[Supply]) -> bool {
+/// A tensor of which a statement reads elements that boxes cannot show to be defined.
+fn open_read(model: &Model, at: usize, supplies: &[Supply]) -> Option<TensorId> {
     let statement = &model.statements[at];
-    let Some(lowered) = &statement.lowered else { return true };
+    let lowered = statement.lowered.as_ref()?;
     let needs = |tensor: TensorId| {
         !matches!(model.tensor(tensor).source, Source::Param { .. })
             && supplies[tensor.index()] == Supply::Defined
             && is_sound(model, tensor)
     };
-    let own = Read {
-        access: tilewright_ir::Access {
-            tensor: statement.target,
-            indices: lowered.indices.clone(),
-            origin: Default::default(),
-        },
-        guards: Vec::new(),
-        exists: !statement.reads_target(),
-    };
-    lowered
-        .reads
-        .iter()
-        .chain([&own])
-        .filter(|read| !read.exists && needs(read.access.tensor))
-        .all(|read| read_is_defined(model, at, read))
+    let access =
+        Access { tensor: statement.target, indices: lowered.indices.clone(), origin: Default::default() };
+    let own = Read { access, guards: Vec::new(), exists: !statement.reads_target() };
+    let mut reads =
+        lowered.reads.iter().chain([&own]).filter(|read| !read.exists && needs(read.access.tensor));
+    reads.find(|read| !read_is_defined(model, at, read)).map(|read| read.access.tensor)
 }
 
 fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
     let statement = &model.statements[at];
     let Some(shape) = &model.tensor(read.access.tensor).shape else { return true };
     let own = Writer { model, statement, shared: &statement.loops, equal: statement.loops.len() };
-    let region: Region = read
-        .access
-        .indices
-        .iter()
-        .zip(shape)
-        .map(|(index, extent)| match index.has_data() {
-            true => (IndexExpr::constant(0), extent.offset(-1)),
-            false => (
-                lower_bound(index, &own).unwrap_or_else(|| IndexExpr::constant(0)),
-                upper_bound(index, &own).unwrap_or_else(|| extent.offset(-1)),
-            ),
-        })
-        .collect();
+    let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
+        let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
+        Interval {
+            low: known(lower_bound(index, &own)).unwrap_or_else(|| IndexExpr::constant(0)),
+            high: known(upper_bound(index, &own)).unwrap_or_else(|| extent.offset(-1)),
+            step: 1,
+        }
+    };
+    let region: Region = read.access.indices.iter().zip(shape).map(interval).collect();
     // Most tensors are written in full by one statement.
     let full = whole(shape);
     let mut written = Vec::new();
@@ -274,53 +262,28 @@ fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
         }
         written.push(part);
     }
-    let ends: Vec<&IndexExpr> = region.iter().flat_map(|(low, high)| [low, high]).collect();
-    let facts = model.facts_about(statement, &ends);
-    covers(model, region, &written, &facts)
+    let ends: Vec<&IndexExpr> = region.iter().flat_map(|interval| [&interval.low, &interval.high]).collect();
+    let sizes = model.facts_about(statement, &ends);
+    alternatives(&read.guards).iter().all(|guards| {
+        // What the conditions say of the loops around holds for the whole region.
+        let outer = |fact: &&IndexExpr| fact.vars().iter().all(|var| !statement.vars.contains(var));
+        let facts: Vec<IndexExpr> = guards.iter().filter(outer).chain(&sizes).cloned().collect();
+        covers(model, &region, &written, &facts)
+    })
 }
 
 fn is_covered(model: &Model, id: TensorId) -> bool {
     let Some(shape) = &model.tensor(id).shape else { return true };
+    let full = whole(shape);
     let mut written = Vec::new();
     for statement in model.statements.iter().filter(|statement| statement.target == id && fills(statement)) {
-        written.extend(Writer { model, statement, shared: &[], equal: 0 }.region());
-    }
-    let full = whole(shape);
-    written.contains(&full) || covers(model, full, &written, &model.size_facts)
-}
-
-/// Pieces beyond this many are not followed.
-const MOST_PIECES: usize = 64;
-
-/// Whether nothing is left of the region once the boxes are taken away.
-fn covers(model: &Model, region: Region, boxes: &[Region], facts: &[IndexExpr]) -> bool {
-    let empty = |low: &IndexExpr, high: &IndexExpr| nonnegative(&low.sub(high).offset(-1), facts, model);
-    let mut pieces = vec![region];
-    for taken in boxes {
-        let mut left = Vec::new();
-        for piece in pieces {
-            let mut core = piece.clone();
-            for (dimension, (from, to)) in taken.iter().enumerate() {
-                let (low, high) = core[dimension].clone();
-                for part in [
-                    (low.clone(), high.minimum(&from.offset(-1))),
-                    (low.maximum(&to.offset(1)), high.clone()),
-                ] {
-                    if !empty(&part.0, &part.1) {
-                        let mut outside = core.clone();
-                        outside[dimension] = part;
-                        left.push(outside);
-                    }
-                }
-                core[dimension] = (low.maximum(from), high.minimum(to));
-            }
+        let part = Writer { model, statement, shared: &[], equal: 0 }.region();
+        if part.as_ref() == Some(&full) {
+            return true;
         }
-        pieces = left;
-        if pieces.len() > MOST_PIECES {
-            return false;
-        }
+        written.extend(part);
     }
-    pieces.is_empty() || pieces.iter().all(|piece| piece.iter().any(|(low, high)| empty(low, high)))
+    covers(model, &full, &written, &model.size_facts)
 }
 
 fn undefined_problem(model: &Model, undefined: &Undefined) -> Diagnostic {

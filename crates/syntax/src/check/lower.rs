@@ -125,15 +125,15 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             let left = index_parts(&operands[0], model)?;
             let right = index_parts(&operands[1], model)?;
             if matches!(op, BinaryOp::Mul) {
-                for (factor, other) in [(&left, &right), (&right, &left)] {
+                for (factor, other) in [(&operands[0], &right), (&operands[1], &left)] {
                     if !other.vars().is_empty() {
                         assume_positive(factor, model);
                     }
                 }
             }
             if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
-                assume_positive(&right, model);
-                if right.as_constant() == Some(0) {
+                assume_positive(&operands[1], model);
+                if matches!(operands[1].kind, ValueKind::Int(0, _)) {
                     model.report(Diagnostic::error(Code::InvalidRange, operands[1].span, "division by zero"));
                     return None;
                 }
@@ -150,6 +150,11 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         }
         ValueKind::Call(Builtin::Abs, arguments) if !is_float(&arguments[0], model) => {
             let inner = index_parts(&arguments[0], model)?;
+            let plain = |atom: &Atom| matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..));
+            if inner.any(&mut |atom| !plain(atom)) {
+                // Both sides hold the whole expression, so nested ones would double and double.
+                return data(value, model);
+            }
             inner.maximum(&inner.scale(-1))
         }
         // A cast to a type wide enough changes nothing that an index could hold.
@@ -181,12 +186,9 @@ fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
     Some(SymbolId(at as u32))
 }
 
-/// An integer scalar that multiplies or divides an index is taken to be positive; binding its value checks that.
-fn assume_positive(factor: &IndexExpr, model: &mut Model) {
-    if let [tilewright_ir::Term { factors, coefficient: 1 }] = factor.terms()
-        && let [Atom::Symbol(symbol)] = factors.as_slice()
-        && factor.constant_part() == 0
-    {
+/// An integer scalar that multiplies or divides an index is positive; the check of sizes refuses other values.
+fn assume_positive(factor: &Value, model: &mut Model) {
+    if let Some(symbol) = scalar_symbol(factor, model) {
         let least = &mut model.symbols[symbol.index()].least;
         *least = Some(least.unwrap_or(1).max(1));
     }
@@ -214,6 +216,17 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         return None;
     }
     if is_pure_index(inner, model) {
+        if declared.is_some() {
+            model.report(
+                Diagnostic::error(
+                    Code::InvalidRange,
+                    value.span,
+                    "a range is given to a name that is computed from variables",
+                )
+                .help("give the range to the variables themselves"),
+            );
+            return None;
+        }
         return index_parts(inner, model);
     }
     let value = strip_widening(value_as(inner, dtype, model)?);
@@ -264,8 +277,10 @@ fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
         return Some(Expr { dtype: wanted, kind: ExprKind::Index(Box::new(lowered)) });
     }
     let own = match type_of(value, model) {
-        Ty::Open | Ty::Int | Ty::Float => wanted,
         Ty::Is(dtype) => dtype,
+        // Truth is not a number: a literal condition is computed as one and compared.
+        _ if wanted == DType::Bool => DType::Int32,
+        _ => wanted,
     };
     let expr = value_in(value, own, model)?;
     Some(expr.cast(own.compute_type()).cast(wanted))
@@ -329,8 +344,9 @@ fn integer_literal(number: i128, value: &Value, own: DType, model: &mut Model) -
         && own != DType::Bool
         && !(low..=high).contains(&number)
     {
-        let message = format!("{number} does not fit {own}, which the value beside it has");
-        let help = "convert that value to a wider type first: `int32(…)`";
+        let message = format!("{number} does not fit {own}");
+        let help =
+            "a literal takes the type of what it meets; convert that to a wider type first: `int32(…)`";
         model.report(Diagnostic::error(Code::TypeMismatch, value.span, message).help(help));
         return None;
     }
@@ -365,6 +381,16 @@ fn comparison(op: BinaryOp, operands: &[Value; 2], model: &mut Model) -> Option<
     let exact = operands
         .iter()
         .all(|operand| is_pure_index(operand, model) || matches!(type_of(operand, model), Ty::Int));
+    let ordering = !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
+    let truth = operands.iter().find(|operand| type_of(operand, model) == Ty::Is(DType::Bool));
+    if let (true, Some(truth)) = (ordering, truth) {
+        let message = "this is a truth value, which is not more or less than another";
+        model.report(
+            Diagnostic::error(Code::TypeMismatch, truth.span, message)
+                .help("comparisons do not chain: write `0 <= i && i < N`"),
+        );
+        return None;
+    }
     let dtype = if exact { DType::Int64 } else { ty.settle().unwrap_or(DType::Int32).compute_type() };
     let (left, right) = (value_as(&operands[0], dtype, model), value_as(&operands[1], dtype, model));
     Some(Expr::binary(op, left?, right?))

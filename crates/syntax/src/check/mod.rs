@@ -7,10 +7,10 @@
 //! | ranges and shapes | `ranges` | ambiguous ranges |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
 //! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates |
-//! | definedness | `definedness`, `trial` | elements read before they are written, or never written |
+//! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
 //!
-//! Each pass works on the [`model`] and reports all it finds. A tensor that a report is about is poisoned: what
-//! follows from it is not reported again. [`facts`] and [`witness`] serve the proofs: what conditions say, and
+//! Each pass works on the `model` and reports all it finds. A tensor that a report is about is poisoned: what
+//! follows from it is not reported again. `facts` and `witness` serve the proofs: what conditions say, and
 //! counterexamples where a proof fails.
 
 mod assemble;
@@ -21,6 +21,7 @@ mod lower;
 mod model;
 mod nest;
 mod ranges;
+mod regions;
 mod resolve;
 mod resolved;
 mod trial;
@@ -132,14 +133,17 @@ fn name_collisions(module: &Module) -> Vec<Diagnostic> {
 fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> Checked {
     let mut model = resolve::resolve(module, function, bindings);
     refuse_bad_sizes(&mut model, function);
-    if model.diagnostics.iter().any(|diagnostic| diagnostic.code == Code::InvalidSize) {
-        // Nothing more can be said at sizes that do not exist.
+    let hopeless = |diagnostic: &Diagnostic| matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex);
+    if model.diagnostics.iter().any(hopeless) {
+        // Nothing more can be said of sizes that do not exist, or of a program that is not all there.
         let diagnostics = std::mem::take(&mut model.diagnostics);
         return Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() };
     }
     types::infer(&mut model);
     lower::lower_statements(&mut model);
+    refuse_bad_sizes(&mut model, function);
     ranges::infer(&mut model);
+    bounds::check_overflow(&mut model);
     bounds::check_ranges(&mut model);
     bounds::check_equal_sizes(&mut model);
     bounds::check_accesses(&mut model);
@@ -153,7 +157,11 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     let reasons = model.vars.iter().map(|var| var.because.clone()).collect();
     let requirements = model.size_facts.clone();
     let program = if refused { None } else { assemble::assemble(model, &supplies) };
-    assert!(refused || program.is_some(), "`{}` is refused without a report", function.name.text);
+    if !refused && program.is_none() {
+        debug_assert!(false, "`{}` is refused without a report", function.name.text);
+        let message = format!("`{}` depends on something that is not understood", function.name.text);
+        diagnostics.push(Diagnostic::error(Code::UndefinedName, function.name.span, message));
+    }
     if let Some(program) = &program {
         debug_assert_eq!(verify(program), Ok(()));
     }

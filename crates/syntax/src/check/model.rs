@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use tilewright_ir::interval::{Knowledge, plainly_nonnegative};
+use tilewright_ir::interval::Knowledge;
 use tilewright_ir::print::Names;
+use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{
     Access, Atom, DType, Expr, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId,
 };
@@ -182,12 +183,19 @@ impl Model {
                 facts.extend(self.nonempty(range));
             }
         }
+        for extent in self.tensors.iter().flat_map(|tensor| tensor.shape.iter().flatten()) {
+            facts.extend(self.not_obvious(extent.offset(-1)));
+        }
         self.size_facts = facts.into_iter().collect();
     }
 
     fn nonempty(&self, range: &Range) -> Option<IndexExpr> {
-        let fact = range.extent().offset(-1);
-        (!plainly_nonnegative(&fact, self)).then_some(fact)
+        self.not_obvious(range.extent().offset(-1))
+    }
+
+    /// The fact, unless it holds for every size anyway.
+    fn not_obvious(&self, fact: IndexExpr) -> Option<IndexExpr> {
+        (!nonnegative(&fact, &[], self)).then_some(fact)
     }
 
     /// The facts that bear on a statement and the expressions it is asked about.

@@ -316,10 +316,10 @@ fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option
     if ranged { writers.hull_of_first(model, tensor, all.len()) } else { None }
 }
 
-/// The greatest value of a variable, and what says so.
+/// One past the greatest value of a variable, and what says so.
 struct Limit {
     var: VarId,
-    last: IndexExpr,
+    to: IndexExpr,
     because: Vec<(Span, String)>,
 }
 
@@ -351,19 +351,19 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
                 );
                 match solved.iter_mut().find(|limit| limit.var == var) {
                     Some(limit) => {
-                        limit.last = smaller(&limit.last, &last, model);
+                        limit.to = smaller(&limit.to, &last.offset(1), model);
                         limit.because.push(because);
                     }
-                    None => solved.push(Limit { var, last, because: vec![because] }),
+                    None => solved.push(Limit { var, to: last.offset(1), because: vec![because] }),
                 }
             }
         }
         if solved.is_empty() {
             return false;
         }
-        for Limit { var, last, because } in solved {
+        for Limit { var, to, because } in solved {
             let info = &mut model.vars[var.index()];
-            info.range = Some(Range { from: IndexExpr::constant(0), to: last.offset(1) });
+            info.range = Some(Range { from: IndexExpr::constant(0), to });
             info.because = because;
         }
     }
@@ -461,7 +461,7 @@ fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limit: &IndexEx
 fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExpr) -> Solution {
     match atom {
         Atom::Var(_) => solve(model, &IndexExpr::var(var), var, end, limit),
-        Atom::FloorDiv(pair) => {
+        Atom::FloorDiv(pair) if pair.1.vars().is_empty() && !pair.1.has_data() => {
             let (value, by) = pair.as_ref();
             match end {
                 End::AtMost => solve(model, value, var, end, &limit.mul(by).add(by).offset(-1)),
@@ -575,10 +575,8 @@ fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
         diagnostic =
             diagnostic.note(format!("`{text}` holds several of them at once, so one of them must be given"));
     }
-    let digits = open
-        .iter()
-        .map(|var| model.var(*var).name.as_str())
-        .find(|name| name.starts_with(|c: char| c.is_ascii_digit()));
+    let names = statement.vars.iter().map(|var| model.var(*var).name.as_str());
+    let digits = names.into_iter().find(|name| name.starts_with(|c: char| c.is_ascii_digit()));
     if let Some(name) = digits {
         let digits = name.chars().take_while(char::is_ascii_digit).count();
         diagnostic = diagnostic.note(format!(

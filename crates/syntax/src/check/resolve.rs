@@ -25,7 +25,9 @@ pub(super) use signature::builtin_named;
 /// Functions that call functions deeper than this are refused.
 const MOST_CALLS: usize = 64;
 /// More statements than this after calls are inlined are refused.
-const MOST_STATEMENTS: usize = 50_000;
+const MOST_STATEMENTS: usize = 10_000;
+/// Larger bindings and arguments are refused, since each use of one is a copy.
+const MOST_NODES: usize = 1000;
 
 /// The model of a function with every name resolved.
 pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings) -> Model {
@@ -259,11 +261,9 @@ impl<'a> Resolver<'a> {
             let id = scope.tensors.get(&result.name.text);
             let undefined = id.is_some_and(|id| {
                 let tensor = self.model.tensor(*id);
-                tensor.rank.is_none()
-                    && !tensor.poisoned
-                    && tensor.source != Source::Param { constant: false }
+                tensor.rank.is_none() && !tensor.poisoned && !is_target(&function.body, &result.name.text)
             });
-            if undefined && self.call_stack.is_empty() && !function.incomplete {
+            if undefined && !function.incomplete {
                 let message = format!("nothing defines the result `{}`", result.name.text);
                 let candidates = scope.tensors.keys().map(String::as_str).collect::<Vec<_>>();
                 let mut diagnostic = Diagnostic::error(Code::UndefinedElement, result.name.span, message);
@@ -359,10 +359,12 @@ impl<'a> Resolver<'a> {
 
     fn statements(&mut self, body: &[Stmt], scope: &mut Scope) {
         for statement in body {
-            if self.model.statements.len() >= MOST_STATEMENTS {
-                let message = format!("more than {MOST_STATEMENTS} statements once calls are inlined");
-                self.report(Diagnostic::error(Code::TooComplex, statement.span, message));
-                self.model.incomplete = true;
+            if self.is_full() {
+                if !self.model.incomplete {
+                    let message = format!("more than {MOST_STATEMENTS} statements once calls are inlined");
+                    self.report(Diagnostic::error(Code::TooComplex, statement.span, message));
+                    self.model.incomplete = true;
+                }
                 return;
             }
             match &statement.kind {
@@ -374,6 +376,10 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.model.statements.len() >= MOST_STATEMENTS
     }
 
     fn for_loop(&mut self, var: &Name, from: &Expr, to: &Expr, body: &[Stmt], scope: &mut Scope) {
@@ -430,6 +436,16 @@ impl<'a> Resolver<'a> {
 
     /// The tensor on the left, if a statement may define it.
     fn target(&mut self, target: &Name, scope: &Scope) -> Option<TensorId> {
+        let function = self.module.function(&scope.function);
+        let twice = |function: &Function| {
+            let named = |name: &Name| name.text == target.text;
+            function.results.iter().any(|result| named(&result.name))
+                && function.params.iter().any(|param| named(&param.name))
+        };
+        if function.is_some_and(twice) {
+            // That it is both a parameter and a result has been said.
+            return None;
+        }
         let Some(id) = scope.tensors.get(&target.text).copied() else {
             let message = format!("`{}` is a scalar parameter and cannot be assigned", target.text);
             self.report(Diagnostic::error(Code::InvalidTarget, target.span, message));
@@ -496,6 +512,16 @@ impl<'a> Resolver<'a> {
                 _ => None,
             })
             .collect();
+        let (indices, value, exists) = (indices?, value?, exists?);
+        // Bindings and calls put trees into trees.
+        if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > 3 * MOST_NESTING) {
+            self.report(Diagnostic::error(
+                Code::TooComplex,
+                span,
+                "this statement is too deep once bindings are put in",
+            ));
+            return None;
+        }
         Some(Statement {
             target,
             target_span: inner.target.span,
@@ -505,7 +531,7 @@ impl<'a> Resolver<'a> {
             call: self.call_stack.first().map(|(_, span)| *span),
             loops: scope.loops.iter().map(|(_, id)| *id).collect(),
             vars: names.vars.iter().map(|(_, id)| *id).collect(),
-            resolved: Resolved { indices: indices?, value: value?, exists: exists?, ranges: ranges? },
+            resolved: Resolved { indices, value, exists, ranges: ranges? },
             lowered: None,
             ranged: false,
         })
@@ -565,7 +591,7 @@ impl<'a> Resolver<'a> {
                 fine = false;
                 continue;
             };
-            if value.height() > MOST_NESTING || value.count() > 10_000 {
+            if value.height() > MOST_NESTING || value.count() > MOST_NODES {
                 self.report(Diagnostic::error(
                     Code::TooComplex,
                     name.span,
@@ -635,6 +661,9 @@ impl<'a> Resolver<'a> {
         span: Span,
         scope: &mut Scope,
     ) {
+        if self.is_full() {
+            return;
+        }
         let before = self.model.diagnostics.len();
         if let Some(inner) = self.enter_call(targets, callee, function, arguments, scope) {
             let mut inner = inner;
@@ -660,7 +689,10 @@ impl<'a> Resolver<'a> {
         let recursive =
             callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
         if recursive {
-            let message = format!("`{}` calls itself", callee.text);
+            let message = match self.call_stack.last() {
+                Some((caller, _)) => format!("`{caller}` calls `{}`, which is calling it", callee.text),
+                None => format!("`{}` calls itself", callee.text),
+            };
             self.report(
                 Diagnostic::error(Code::Recursion, callee.span, message)
                     .help("for a recurrence use an ordered loop: `for t in 1:T { … }`"),
@@ -674,6 +706,13 @@ impl<'a> Resolver<'a> {
         }
         self.arity(callee, "argument", function.params.len(), arguments.len(), function.name.span)?;
         self.arity(callee, "result", function.results.len(), targets.len(), function.name.span)?;
+        for (at, target) in targets.iter().enumerate() {
+            if let Some(first) = targets[..at].iter().find(|first| first.text == target.text) {
+                let first = first.span;
+                self.collision(target, "a result of this call", Some(first));
+                return None;
+            }
+        }
         let mut inner = Scope::new(function);
         for (param, argument) in
             function.params.iter().zip(arguments).filter(|(param, _)| param.ty.dims.is_empty())
@@ -735,7 +774,7 @@ impl<'a> Resolver<'a> {
     fn scalar_argument(&mut self, dtype: DType, argument: &Expr, scope: &Scope) -> Option<Value> {
         let mut names = StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), allow_new: false };
         let value = self.expression(argument, &mut names)?;
-        if value.height() > MOST_NESTING {
+        if value.height() > MOST_NESTING || value.count() > MOST_NODES {
             self.report(Diagnostic::error(
                 Code::TooComplex,
                 argument.span,
@@ -744,6 +783,15 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let span = value.span;
+        let float = super::types::type_of(&value, &self.model).settle().is_some_and(DType::is_float);
+        if float && !dtype.is_float() {
+            let message = format!("a float for a parameter that is {dtype}");
+            self.report(
+                Diagnostic::error(Code::TypeMismatch, span, message)
+                    .help(format!("convert it: `{dtype}(…)`")),
+            );
+            return None;
+        }
         Some(match (&value.kind, dtype.is_integer()) {
             // Integers stay visible to range inference.
             (
@@ -844,6 +892,16 @@ impl<'a> Resolver<'a> {
             }
         }
     }
+}
+
+/// Whether some statement defines a tensor of this name.
+fn is_target(body: &[Stmt], name: &str) -> bool {
+    body.iter().any(|statement| match &statement.kind {
+        StmtKind::Comprehension(inner) => inner.target.text == name,
+        StmtKind::Call { targets, .. } => targets.iter().any(|target| target.text == name),
+        StmtKind::Declare(_) => false,
+        StmtKind::For { body, .. } => is_target(body, name),
+    })
 }
 
 pub(super) fn dimensions(rank: usize) -> String {

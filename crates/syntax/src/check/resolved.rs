@@ -47,6 +47,12 @@ impl Value {
         }
     }
 
+    /// Calls `visit` on every node, outermost first.
+    pub fn walk(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(self);
+        self.operands().iter().for_each(|operand| operand.walk(visit));
+    }
+
     pub fn count(&self) -> usize {
         1 + self.operands().iter().map(Value::count).sum::<usize>()
     }

@@ -26,38 +26,57 @@ pub(super) struct Undefined {
     pub read: Option<(usize, Option<Read>)>,
 }
 
-/// An undefined element, if one of the sizes tried has one.
-pub(super) fn find_undefined(model: &Model, supplies: &[Supply]) -> Option<Undefined> {
+/// How a trial ended.
+pub(super) enum Trial {
+    /// An element that is needed and not defined.
+    Found(Undefined),
+    /// The only possible sizes were run to the end, and no condition or index depended on data.
+    Complete,
+    Unknown,
+}
+
+/// Runs the function at small sizes, or at the sizes given.
+pub(super) fn find_undefined(model: &Model, supplies: &[Supply]) -> Trial {
     let symbols: Vec<_> = (0..model.symbols.len())
         .filter(|at| model.symbols[*at].value.is_none())
         .map(|at| tilewright_ir::SymbolId(at as u32))
         .collect();
     let program = nest(model);
     let mut budget = BUDGET;
-    assignments(model, &symbols).into_iter().take(MOST_SIZES * 4).find_map(|sizes| {
-        let mut trial = Trial::new(model, supplies, sizes, &mut budget)?;
-        trial.run(&program);
-        trial.found.take().or_else(|| trial.undefined_result())
-    })
+    let mut complete = symbols.is_empty();
+    for sizes in assignments(model, &symbols).into_iter().take(MOST_SIZES * 4) {
+        let Some(mut run) = Run::new(model, supplies, sizes, &mut budget) else {
+            complete = false;
+            continue;
+        };
+        run.run(&program);
+        complete &= run.certain && *run.budget > 0;
+        if let Some(undefined) = run.found.take().or_else(|| run.undefined_result()) {
+            return Trial::Found(undefined);
+        }
+    }
+    if complete { Trial::Complete } else { Trial::Unknown }
 }
 
-struct Trial<'a> {
+struct Run<'a> {
     model: &'a Model,
     witness: Witness,
     shapes: Vec<Vec<i64>>,
     defined: Vec<Vec<bool>>,
     budget: &'a mut usize,
     found: Option<Undefined>,
+    /// Whether everything that was read could be told.
+    certain: bool,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> Run<'a> {
     /// `None` for sizes that the program does not accept, or that are too large to try.
     fn new(
         model: &'a Model,
         supplies: &[Supply],
         sizes: BTreeMap<tilewright_ir::SymbolId, i64>,
         budget: &'a mut usize,
-    ) -> Option<Trial<'a>> {
+    ) -> Option<Run<'a>> {
         let witness = Witness { sizes, vars: BTreeMap::new() };
         if model.size_facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
             return None;
@@ -77,7 +96,7 @@ impl<'a> Trial<'a> {
             }
             shapes.push(shape);
         }
-        Some(Trial { model, witness, shapes, defined, budget, found: None })
+        Some(Run { model, witness, shapes, defined, budget, found: None, certain: true })
     }
 
     fn run(&mut self, nodes: &[Nest]) {
@@ -132,8 +151,15 @@ impl<'a> Trial<'a> {
         let statement = &self.model.statements[at];
         let Some(lowered) = &statement.lowered else { return };
         for read in lowered.reads.iter().filter(|read| !read.exists) {
-            if read.guards.iter().all(|(guard, holds)| self.witness.holds(guard) == Some(*holds)) {
+            let verdicts: Vec<Option<bool>> = read
+                .guards
+                .iter()
+                .map(|(guard, holds)| self.witness.holds(guard).map(|truth| truth == *holds))
+                .collect();
+            if verdicts.iter().all(|verdict| *verdict == Some(true)) {
                 self.need(at, read.access.tensor, &read.access.indices, Some(read));
+            } else if !verdicts.contains(&Some(false)) {
+                self.certain = false;
             }
         }
         if statement.reads_target() {
@@ -159,7 +185,10 @@ impl<'a> Trial<'a> {
     }
 
     fn need(&mut self, at: usize, tensor: TensorId, indices: &[IndexExpr], read: Option<&Read>) {
-        let Some(place) = self.place(tensor, indices) else { return };
+        let Some(place) = self.place(tensor, indices) else {
+            self.certain = false;
+            return;
+        };
         if self.defined[tensor.index()].get(place) == Some(&false) && self.found.is_none() {
             let element = indices.iter().filter_map(|index| self.witness.eval(index)).collect();
             let witness = self.witness.clone();

@@ -20,6 +20,8 @@ pub(super) enum Ty {
     Open,
     /// An integer literal, or several.
     Int,
+    /// Index variables and sizes: int32 where nothing else decides.
+    Index,
     /// A float literal, or several.
     Float,
     /// Definite.
@@ -31,7 +33,7 @@ impl Ty {
     pub fn settle(self) -> Option<DType> {
         match self {
             Ty::Open => None,
-            Ty::Int => Some(DType::Int32),
+            Ty::Int | Ty::Index => Some(DType::Int32),
             Ty::Float => Some(DType::Float32),
             Ty::Is(dtype) => Some(dtype),
         }
@@ -47,12 +49,16 @@ pub(super) fn promote(left: Ty, right: Ty) -> Result<Ty, NoCommonType> {
     Ok(match (left, right) {
         (Ty::Open, other) | (other, Ty::Open) => other,
         (Ty::Is(left), Ty::Is(right)) => Ty::Is(promote_types(left, right)?),
-        (Ty::Is(DType::Bool), literal) | (literal, Ty::Is(DType::Bool)) => literal,
+        (Ty::Is(DType::Bool), other) | (other, Ty::Is(DType::Bool)) => other,
+        (Ty::Is(dtype), Ty::Index) | (Ty::Index, Ty::Is(dtype)) => {
+            Ty::Is(promote_types(dtype, DType::Int32)?)
+        }
         (Ty::Is(dtype), Ty::Float) | (Ty::Float, Ty::Is(dtype)) if !dtype.is_float() => {
             Ty::Is(DType::Float32)
         }
         (Ty::Is(dtype), _) | (_, Ty::Is(dtype)) => Ty::Is(dtype),
         (Ty::Float, _) | (_, Ty::Float) => Ty::Float,
+        (Ty::Index, _) | (_, Ty::Index) => Ty::Index,
         (Ty::Int, Ty::Int) => Ty::Int,
     })
 }
@@ -91,7 +97,7 @@ pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
         ValueKind::Float(_, Suffix::Float) => Ty::Is(DType::Float32),
         ValueKind::Float(..) => Ty::Float,
         ValueKind::Bool(_) => Ty::Is(DType::Bool),
-        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => Ty::Is(DType::Int32),
+        ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => Ty::Index,
         ValueKind::Scalar(id) => Ty::Is(model.scalars[id.index()].dtype),
         ValueKind::Load(tensor, _) => model.tensor(*tensor).dtype.map_or(Ty::Open, Ty::Is),
         ValueKind::Call(builtin, arguments) => call_type(*builtin, common(arguments)),
@@ -123,17 +129,44 @@ fn call_type(builtin: Builtin, argument: Ty) -> Ty {
     );
     match argument {
         Ty::Is(dtype) if !dtype.is_float() && !keeps_integers => Ty::Is(DType::Float32),
-        Ty::Int if !keeps_integers => Ty::Float,
+        Ty::Int | Ty::Index if !keeps_integers => Ty::Float,
         other => arithmetic(other),
     }
 }
 
 /// Gives every tensor its type.
 pub(super) fn infer(model: &mut Model) {
+    spread_poison(model);
     while settle_definite(model) || settle_first_literal(model) {}
     for tensor in &mut model.tensors {
         // Only tensors that are defined by themselves alone are left; any type will do.
         tensor.dtype.get_or_insert(DType::Float32);
+    }
+}
+
+/// What is computed from a tensor that a report is about is not known either.
+fn spread_poison(model: &mut Model) {
+    loop {
+        let poisoned = |model: &Model, value: &Value| {
+            let mut found = false;
+            value.walk(&mut |node| {
+                found |= matches!(&node.kind, ValueKind::Load(tensor, _) | ValueKind::Extent(tensor, _) if model.tensor(*tensor).poisoned);
+            });
+            found
+        };
+        let mut spread = false;
+        for at in 0..model.statements.len() {
+            let statement = &model.statements[at];
+            let target = statement.target.index();
+            let mut parts = statement.resolved.indices.iter().chain([&statement.resolved.value]);
+            if !model.tensors[target].poisoned && parts.any(|value| poisoned(model, value)) {
+                model.tensors[target].poisoned = true;
+                spread = true;
+            }
+        }
+        if !spread {
+            return;
+        }
     }
 }
 
@@ -185,10 +218,14 @@ fn stored_type(model: &Model, at: usize) -> Ty {
 pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     let statement = &model.statements[at];
     let target = model.tensor(statement.target);
+    if target.poisoned {
+        return None;
+    }
     let wanted = target.dtype?;
     let value = &statement.resolved.value;
     let fits = match type_of(value, model) {
         Ty::Open | Ty::Int => true,
+        Ty::Index => wanted.is_float() || DType::Int32.fits_in(wanted),
         Ty::Float => wanted.is_float(),
         Ty::Is(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
     };

@@ -169,7 +169,7 @@ pub(super) fn extent(model: &Model, witness: &Witness, var: VarId) -> Option<(i6
 
 /// Small sizes, the smallest first: all combinations of a few symbols, a fixed sample of many.
 pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
-    let least = |symbol: &SymbolId| model.symbols[symbol.index()].least.unwrap_or(0).max(0);
+    let least = |symbol: &SymbolId| model.symbols[symbol.index()].least.unwrap_or(-3);
     let mut all = Vec::new();
     if symbols.len() <= 3 {
         let side = LARGEST as usize;
@@ -191,8 +191,10 @@ pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<S
             );
         }
     }
-    all.sort_by_key(|sizes: &BTreeMap<SymbolId, i64>| {
-        (sizes.values().max().copied(), sizes.values().sum::<i64>())
-    });
+    let weight = |sizes: &BTreeMap<SymbolId, i64>| {
+        let distances = || sizes.values().map(|value| value.abs());
+        (distances().max(), distances().sum::<i64>())
+    };
+    all.sort_by_key(weight);
     all
 }

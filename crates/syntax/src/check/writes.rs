@@ -3,9 +3,10 @@
 
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Atom, IndexExpr, Term, VarId, VarKind, print};
+use tilewright_ir::{Atom, IndexExpr, VarId, VarKind, print};
 
 use super::model::{Model, Read, Statement};
+use super::regions::greatest_common_divisor;
 use super::witness::{Search, search};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
@@ -33,7 +34,7 @@ pub(super) fn var_kind(statement: &Statement, var: VarId) -> VarKind {
     let separates = |index: &IndexExpr| {
         let own: Vec<VarId> =
             index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();
-        own == [var] && unit_coefficient(index, var)
+        own == [var] && tells_apart(index, var)
     };
     match statement.op {
         AssignOp::Assign => VarKind::Spatial,
@@ -42,10 +43,11 @@ pub(super) fn var_kind(statement: &Statement, var: VarId) -> VarKind {
     }
 }
 
-fn unit_coefficient(index: &IndexExpr, var: VarId) -> bool {
+/// Whether different values of the variable give different indices.
+fn tells_apart(index: &IndexExpr, var: VarId) -> bool {
     let split = index.split_on(&Atom::Var(var));
     split.is_some_and(|(coefficient, rest)| {
-        coefficient.as_constant().is_some_and(|value| value.abs() == 1) && !rest.mentions(var)
+        coefficient.as_constant().is_some_and(|value| value != 0) && !rest.mentions(var)
     })
 }
 
@@ -121,7 +123,10 @@ fn repeated_write(model: &Model, at: usize) -> Option<Diagnostic> {
             None => false,
         }
     });
-    let message = format!("this assigns some element of `{name}` more than once");
+    let message = match clash {
+        Some(_) => format!("this assigns some element of `{name}` more than once"),
+        None => format!("this may assign some element of `{name}` more than once"),
+    };
     let diagnostic = Diagnostic::error(Code::RepeatedWrite, statement.target_span, message)
         .help("use a reduction, or an index that is different for different variables");
     match (outcome, clash) {
@@ -144,10 +149,7 @@ fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> 
         indices.iter().any(|index| {
             let own: Vec<VarId> =
                 index.vars().into_iter().filter(|other| statement.vars.contains(other)).collect();
-            own == [var]
-                && index.split_on(&Atom::Var(var)).is_some_and(|(coefficient, rest)| {
-                    coefficient.as_constant().is_some_and(|value| value != 0) && !rest.mentions(var)
-                })
+            own == [var] && tells_apart(index, var)
         })
     };
     let together: Vec<VarId> = statement.vars.iter().copied().filter(|var| !alone(*var)).collect();
@@ -157,33 +159,31 @@ fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> 
         })
 }
 
-/// `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3: each coefficient is beyond the reach of the smaller ones.
+/// `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3, or `M*i + j` with `j` in 0:M: in some order, each coefficient
+/// is beyond the reach of those before it.
 fn mixed_radix(model: &Model, statement: &Statement, index: &IndexExpr) -> bool {
-    let mut digits: Vec<(i64, IndexExpr)> = Vec::new();
-    for Term { factors, coefficient } in index.terms() {
-        match factors.as_slice() {
-            [Atom::Var(var)] if statement.vars.contains(var) => {
-                let Some(range) = &model.var(*var).range else { return false };
-                digits.push((coefficient.abs(), range.extent()));
-            }
-            _ if factors.iter().any(|factor| {
-                IndexExpr::atom(factor.clone()).vars().iter().any(|var| statement.vars.contains(var))
-            }) =>
-            {
-                return false;
-            }
-            _ => {}
-        }
-    }
-    digits.sort_by_key(|(coefficient, _)| *coefficient);
-    let mut reach = IndexExpr::constant(0);
-    for (coefficient, extent) in digits {
-        if !nonnegative(&IndexExpr::constant(coefficient - 1).sub(&reach), &[], model) {
+    let mut digits: Vec<(IndexExpr, IndexExpr)> = Vec::new();
+    for var in index.vars().into_iter().filter(|var| statement.vars.contains(var)) {
+        let Some((coefficient, rest)) = index.split_on(&Atom::Var(var)) else { return false };
+        let varies = coefficient.vars().iter().any(|other| statement.vars.contains(other));
+        let Some(range) = &model.var(var).range else { return false };
+        if varies || rest.mentions(var) {
             return false;
         }
-        reach = reach.add(&extent.offset(-1).scale(coefficient));
+        let size = if nonnegative(&coefficient, &[], model) { coefficient } else { coefficient.scale(-1) };
+        digits.push((size, range.extent()));
     }
-    true
+    digits.len() <= 5 && in_some_order(model, digits, &IndexExpr::constant(0))
+}
+
+fn in_some_order(model: &Model, digits: Vec<(IndexExpr, IndexExpr)>, reach: &IndexExpr) -> bool {
+    digits.is_empty()
+        || (0..digits.len()).any(|at| {
+            let mut rest = digits.clone();
+            let (size, extent) = rest.remove(at);
+            nonnegative(&size.offset(-1).sub(reach), &[], model)
+                && in_some_order(model, rest, &reach.add(&size.mul(&extent.offset(-1))))
+        })
 }
 
 /// An update that reads elements which the same statement overwrites.
@@ -238,12 +238,9 @@ fn apart(model: &Model, statement: &Statement, written: &[IndexExpr], read: &Rea
 fn different_residues(write: &IndexExpr, read: &IndexExpr) -> bool {
     let coefficients =
         |expr: &IndexExpr| expr.terms().iter().map(|term| term.coefficient).collect::<Vec<_>>();
-    let divisor = coefficients(write).into_iter().chain(coefficients(read)).fold(0i64, gcd);
+    let divisor =
+        coefficients(write).into_iter().chain(coefficients(read)).fold(0i64, greatest_common_divisor);
     divisor > 1 && (write.constant_part() - read.constant_part()) % divisor != 0
-}
-
-fn gcd(left: i64, right: i64) -> i64 {
-    if right == 0 { left.abs() } else { gcd(right, left % right) }
 }
 
 struct OwnVars<'a> {

@@ -3,10 +3,12 @@
 //! A mistake is reported once; then the parser skips to the next statement or function and goes on. Nesting is
 //! limited, so that no text can exhaust the stack here or in whoever walks the tree later.
 //!
-//! This file has the cursor, the recovery and the functions; [`statement`] and [`expression`] have the rest.
+//! This file has the cursor, the recovery and the functions; `statement` and `expression` have the rest.
 
 mod expression;
 mod statement;
+
+use std::collections::HashSet;
 
 use crate::ast::{Declaration, Expr, Function, Module, Name, Param, Type, type_name};
 use crate::diagnostic::{Code, Diagnostic};
@@ -34,9 +36,19 @@ pub fn parse(source: &str) -> Parsed {
         return Parsed { ast: Module::default(), diagnostics: vec![diagnostic] };
     }
     let (tokens, diagnostics) = lex(source);
-    let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics };
-    let ast = parser.module();
-    let mut diagnostics = parser.diagnostics;
+    let strange: HashSet<u32> = diagnostics.iter().map(|found| line_start(source, found.primary.0)).collect();
+    let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics: Vec::new() };
+    let mut ast = parser.module();
+    // What the parser says of a line with strange characters follows from them.
+    let parser_found = parser
+        .diagnostics
+        .into_iter()
+        .filter(|found| !strange.contains(&line_start(source, found.primary.0)));
+    let mut diagnostics = diagnostics;
+    diagnostics.extend(parser_found);
+    if !diagnostics.is_empty() {
+        ast.functions.iter_mut().for_each(|function| function.incomplete |= !strange.is_empty());
+    }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     if diagnostics.len() > MOST_ERRORS {
         let left_out = diagnostics.len() - MOST_ERRORS;
@@ -46,6 +58,12 @@ pub fn parse(source: &str) -> Parsed {
         }
     }
     Parsed { ast, diagnostics }
+}
+
+/// Where the line of a place begins.
+fn line_start(source: &str, span: Span) -> u32 {
+    let before = source.as_bytes().get(..span.start as usize).unwrap_or_default();
+    before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u32 + 1)
 }
 
 /// The mistake has been reported; the caller recovers.

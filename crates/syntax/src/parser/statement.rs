@@ -93,7 +93,9 @@ impl Parser<'_> {
         let op_span = self.expect(&TokenKind::Assign, "`=` and the call of a function")?;
         let value = self.expr()?;
         match value.kind {
-            ExprKind::Apply(callee, arguments) => Ok(StmtKind::Call { targets, callee, arguments }),
+            ExprKind::Apply(callee, arguments) if !self.at_word("where") => {
+                Ok(StmtKind::Call { targets, callee, arguments })
+            }
             _ => match <[Name; 1]>::try_from(targets) {
                 Ok([target]) => {
                     let clauses = self.where_clauses()?;
@@ -144,6 +146,13 @@ impl Parser<'_> {
             TokenKind::MulAssign(reset) => (ReduceOp::Mul, reset),
             TokenKind::MinAssign(reset) => (ReduceOp::Min, reset),
             TokenKind::MaxAssign(reset) => (ReduceOp::Max, reset),
+            TokenKind::Minus | TokenKind::Slash if *self.peek_ahead(1) == TokenKind::Assign => {
+                let span = self.span();
+                let diagnostic = Diagnostic::error(Code::Syntax, span, "there is no such reduction").help(
+                    "reductions are `+=`, `*=`, `min=` and `max=`; to subtract, add the negative: `+= -x`",
+                );
+                return self.report(diagnostic);
+            }
             _ => return self.expected("`=` or a reduction such as `+=!`"),
         };
         self.advance();

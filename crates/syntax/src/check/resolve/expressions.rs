@@ -75,6 +75,10 @@ impl Resolver<'_> {
             let candidates =
                 names.scope.sizes.keys().chain(names.scope.scalars.keys()).map(String::as_str).collect();
             self.undefined(&name, "size or integer scalar", candidates);
+            if let Some(diagnostic) = self.model.diagnostics.last_mut() {
+                let help = "bounds and sizes are of sizes and integer scalars only; for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
+                diagnostic.help.push(help.to_owned());
+            }
             return None;
         }
         let id = self.model.add_var(text, span);
@@ -112,6 +116,13 @@ impl Resolver<'_> {
         span: Span,
         names: &mut StatementScope<'_>,
     ) -> Option<Value> {
+        let known = names.scope.tensors.contains_key(&name.text) || builtin_named(&name.text).is_some();
+        if !known {
+            self.unknown_application(name, names);
+        }
+        if !known && self.module.function(&name.text).is_some() {
+            return None;
+        }
         let arguments: Vec<Option<Value>> =
             arguments.iter().map(|argument| self.expression(argument, names)).collect();
         if let Some(id) = names.scope.tensors.get(&name.text).copied() {
@@ -129,13 +140,7 @@ impl Resolver<'_> {
             let indices: Option<Vec<Value>> = arguments.into_iter().collect();
             return Some(Value::new(ValueKind::Load(id, indices?), span));
         }
-        match builtin_named(&name.text) {
-            Some(callable) => self.builtin(callable, name, arguments, span),
-            None => {
-                self.unknown_application(name, names);
-                None
-            }
-        }
+        self.builtin(builtin_named(&name.text)?, name, arguments, span)
     }
 
     fn unknown_application(&mut self, name: &Name, names: &StatementScope<'_>) {
@@ -199,8 +204,19 @@ impl Resolver<'_> {
         Some(match callable {
             Callable::Builtin(builtin) => Value::new(ValueKind::Call(builtin, arguments.collect()), span),
             Callable::Extremum(op) => {
-                let first = arguments.next()?;
-                arguments.fold(first, |left, right| pair(op, left, right))
+                // Pairs of pairs, so that many arguments make no deep tree.
+                let mut level: Vec<Value> = arguments.collect();
+                while level.len() > 1 {
+                    let mut rest = level.into_iter();
+                    level = Vec::new();
+                    while let Some(left) = rest.next() {
+                        level.push(match rest.next() {
+                            Some(right) => pair(op, left, right),
+                            None => left,
+                        });
+                    }
+                }
+                level.pop()?
             }
             Callable::Clamp => {
                 let (value, low, high) = (arguments.next()?, arguments.next()?, arguments.next()?);

@@ -1,0 +1,114 @@
+//! Text made to hurt: it is refused, quickly, with a message.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
+
+use std::time::{Duration, Instant};
+
+use tilewright_syntax::diagnostic::Style;
+use tilewright_syntax::{Bindings, Code, check_module, parse};
+
+/// The codes found, after making sure that finding and drawing them takes no time to speak of.
+fn codes(source: &str) -> Vec<Code> {
+    let start = Instant::now();
+    let parsed = parse(source);
+    let mut all = parsed.diagnostics;
+    all.extend(check_module(&parsed.ast, &Bindings::default()));
+    for diagnostic in &all {
+        let drawn = diagnostic.render("hostile.tw", source, Style::default());
+        assert!(drawn.len() < 10_000, "a message of {} bytes", drawn.len());
+    }
+    // Generous: unoptimised builds on busy machines run this too.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    all.into_iter().map(|diagnostic| diagnostic.code).collect()
+}
+
+fn function(body: &str) -> String {
+    format!("def f(float(N) A) -> (O) {{ {body} }}")
+}
+
+#[test]
+fn nesting_thousands_deep() {
+    for (open, close) in
+        [("(", ")"), ("-", ""), ("!", ""), ("exp(", ")"), ("A(", ")"), ("float(", ")"), ("1 ? 2 : ", "")]
+    {
+        let deep = format!("{}A(0){}", open.repeat(50_000), close.repeat(50_000));
+        assert_eq!(codes(&function(&format!("O(i) = {deep}"))), [Code::TooComplex], "{open}");
+    }
+    let loops = "for t in 0:1 { ".repeat(50_000);
+    assert!(codes(&function(&loops)).contains(&Code::TooComplex));
+}
+
+#[test]
+fn chains_thousands_long() {
+    let sum = vec!["A(i)"; 20_000].join(" + ");
+    assert_eq!(codes(&function(&format!("O(i) = {sum}"))), [Code::TooComplex]);
+    // Chains inside chains, which add up without any one of them being long.
+    let mut chain = "A(i)".to_owned();
+    for _ in 0..40 {
+        chain = format!("({chain}){}", " + 1".repeat(200));
+    }
+    assert_eq!(codes(&function(&format!("O(i) = {chain}"))), [Code::TooComplex]);
+}
+
+#[test]
+fn bindings_that_double() {
+    let doubling: Vec<String> = (1..60).map(|at| format!("x{at} = x{} + x{}", at - 1, at - 1)).collect();
+    let found = codes(&function(&format!("O(i) = x59 where x0 = A(i), {}", doubling.join(", "))));
+    assert!(found.contains(&Code::TooComplex));
+    let squaring: Vec<String> = (1..12).map(|at| format!("x{at} = x{} * x{}", at - 1, at - 1)).collect();
+    let found = codes(&function(&format!("O(i) = A(x11) where x0 = i + j + k + l, {}", squaring.join(", "))));
+    assert!(found.contains(&Code::TooComplex));
+}
+
+#[test]
+fn calls_that_double() {
+    let mut module = String::from("def f0(float(N) A) -> (O) { O(i) = A(i) }\n");
+    for at in 1..40 {
+        let inner = at - 1;
+        module.push_str(&format!("def f{at}(float(N) A) -> (O) {{ x = f{inner}(A) O = f{inner}(x) }}\n"));
+    }
+    assert!(codes(&module).contains(&Code::TooComplex));
+}
+
+#[test]
+fn numbers_too_large() {
+    for body in [
+        "O(i) = A(9223372036854775807 * i * 9223372036854775807)",
+        "O(i) = A(i) where i in 0:9223372036854775807 * 2",
+        "O(i) = A(i + 18446744073709551615)",
+        "O(i) = A(i) + 99999999999999999999999999",
+    ] {
+        assert!(!codes(&function(body)).is_empty(), "{body}");
+    }
+}
+
+#[test]
+fn a_megabyte_of_garbage() {
+    let mut state = 1u64;
+    let mut garbage = String::new();
+    while garbage.len() < 1 << 20 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        garbage.push(char::from_u32(32 + (state >> 33) as u32 % 0x2fff).unwrap_or('?'));
+    }
+    assert!(!codes(&garbage).is_empty());
+    assert!(!codes(&"def ".repeat(1 << 18)).is_empty());
+    assert!(!codes(&"(".repeat(1 << 20)).is_empty());
+}
+
+#[test]
+fn unterminated_text() {
+    for source in [
+        "def",
+        "def f",
+        "def f(",
+        "def f(float",
+        "def f(float(",
+        "def f() -> (",
+        "def f() -> (O) {",
+        "def f() -> (O) { O(",
+        "#",
+    ] {
+        let found = codes(source);
+        assert!(source == "#" || found.contains(&Code::Syntax), "{source}");
+    }
+}

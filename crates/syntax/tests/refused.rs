@@ -1,0 +1,42 @@
+//! Every program that must be refused, with what is said about it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use tilewright_syntax::diagnostic::Style;
+use tilewright_syntax::{Bindings, Code, Diagnostic, check_module, parse};
+
+fn diagnostics(source: &str) -> Vec<Diagnostic> {
+    let parsed = parse(source);
+    let mut all = parsed.diagnostics;
+    all.extend(check_module(&parsed.ast, &Bindings::default()));
+    all.sort_by_key(|diagnostic| diagnostic.primary.0);
+    all
+}
+
+#[test]
+fn refused_programs_are_explained() {
+    insta::glob!("refused/*.tw", |path| {
+        let source = fs::read_to_string(path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let rendered: Vec<String> =
+            diagnostics(&source).iter().map(|found| found.render(name, &source, Style::default())).collect();
+        insta::assert_snapshot!(rendered.join("\n\n"));
+    });
+}
+
+/// Deep nesting and oversized numbers have tests of their own, in `hostile.rs`.
+#[test]
+fn every_kind_of_diagnostic_has_a_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let mut seen = BTreeSet::from([Code::TooComplex]);
+    for entry in fs::read_dir(folder).unwrap() {
+        let source = fs::read_to_string(entry.unwrap().path()).unwrap();
+        seen.extend(diagnostics(&source).iter().map(|found| found.code));
+    }
+    let missing: Vec<&Code> = Code::ALL.iter().filter(|code| !seen.contains(code)).collect();
+    assert!(missing.is_empty(), "no program shows {missing:?}");
+}
