@@ -74,15 +74,15 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
     Some(Lowered { indices, value, reads })
 }
 
-/// A bound of a declared range.
-fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
+/// A bound of a declared range: sizes, integer scalars and extents.
+pub(super) fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let lowered = index(value, model)?;
     if lowered.has_data() || !lowered.vars().is_empty() {
         let what = "the bounds of a range are of sizes and integer scalars only";
         model.report(
             Diagnostic::error(Code::InvalidRange, value.span, what)
                 .label("this varies inside the program")
-                .help("take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`"),
+                .help(crate::check::resolve::TRIANGLE_HELP),
         );
         return None;
     }
@@ -111,9 +111,9 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             Err(_) => IndexExpr::atom(Atom::Overflow),
         },
         ValueKind::Var(var) => IndexExpr::var(*var),
-        ValueKind::Size(symbol) => symbol_value(*symbol, model),
+        ValueKind::Size(symbol) => IndexExpr::symbol(*symbol),
         ValueKind::Scalar(_) => match scalar_symbol(value, model) {
-            Some(symbol) => symbol_value(symbol, model),
+            Some(symbol) => IndexExpr::symbol(symbol),
             None => return data(value, model),
         },
         ValueKind::Extent(tensor, dimension) => IndexExpr::atom(Atom::Extent(*tensor, *dimension)),
@@ -171,13 +171,6 @@ fn is_index_operator(op: BinaryOp) -> bool {
 
 fn is_float(value: &Value, model: &Model) -> bool {
     type_of(value, model).settle().is_some_and(DType::is_float)
-}
-
-fn symbol_value(symbol: SymbolId, model: &Model) -> IndexExpr {
-    match model.symbols[symbol.index()].value {
-        Some(value) => IndexExpr::constant(value),
-        None => IndexExpr::symbol(symbol),
-    }
 }
 
 fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
-//! | ranges and shapes | `ranges` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `solve` | ambiguous ranges |
+//! | sizes that are given, put in place | `specialize` | shapes that do not exist |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
 //! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates |
 //! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
@@ -24,6 +25,8 @@ mod ranges;
 mod regions;
 mod resolve;
 mod resolved;
+mod solve;
+mod specialize;
 mod trial;
 mod types;
 mod witness;
@@ -143,6 +146,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     lower::lower_statements(&mut model);
     refuse_bad_sizes(&mut model, function);
     ranges::infer(&mut model);
+    specialize::specialize(&mut model);
     bounds::check_overflow(&mut model);
     bounds::check_ranges(&mut model);
     bounds::check_equal_sizes(&mut model);

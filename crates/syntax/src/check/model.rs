@@ -112,6 +112,20 @@ pub(super) struct Lowered {
     pub reads: Vec<Read>,
 }
 
+impl Lowered {
+    /// Replaces every subscript, index value and bound.
+    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+        self.indices.iter_mut().for_each(|index| *index = map(index));
+        self.value.map_indices(map);
+        for read in &mut self.reads {
+            read.access.indices.iter_mut().for_each(|index| *index = map(index));
+            for (guard, _) in &mut read.guards {
+                Rc::make_mut(guard).map_indices(map);
+            }
+        }
+    }
+}
+
 /// An access that happens where its conditions hold.
 #[derive(Clone)]
 pub(super) struct Read {

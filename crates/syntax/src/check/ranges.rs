@@ -10,14 +10,13 @@
 //!   side open (`C(i) = 0`) takes it from the other statements that define the tensor.
 //! - The shape of a tensor is the hull of what its statements write, or what is declared.
 
-use std::rc::Rc;
-
-use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
+use tilewright_ir::interval::upper_bound;
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Atom, IndexExpr, Range, TensorId, VarId, print};
+use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
 use super::facts::alternatives;
 use super::model::{Model, Source};
+use super::solve::{End, Solution, solve};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
@@ -55,21 +54,11 @@ fn put_extents_in_place(model: &mut Model) {
     for at in 0..model.statements.len() {
         let Some(mut lowered) = model.statements[at].lowered.take() else { continue };
         let mut known = true;
-        let mut settle = |index: &IndexExpr| {
+        lowered.map_indices(&mut |index| {
             let settled = model.with_extents(index);
             known &= settled.is_some();
             settled.unwrap_or_else(|| index.clone())
-        };
-        lowered.indices = lowered.indices.iter().map(&mut settle).collect();
-        lowered.value.map_indices(&mut settle);
-        for read in &mut lowered.reads {
-            read.access.indices = read.access.indices.iter().map(&mut settle).collect();
-            for (guard, _) in &mut read.guards {
-                let mut condition = (**guard).clone();
-                condition.map_indices(&mut settle);
-                *guard = Rc::new(condition);
-            }
-        }
+        });
         if known && model.statements[at].ranged {
             model.statements[at].lowered = Some(lowered);
         } else {
@@ -402,84 +391,6 @@ fn upper_limits(model: &Model, constraint: &Constraint, var: VarId) -> Vec<Index
         }
     }
     limits
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    AtLeast,
-    AtMost,
-}
-
-impl End {
-    fn flip(self) -> End {
-        match self {
-            End::AtLeast => End::AtMost,
-            End::AtMost => End::AtLeast,
-        }
-    }
-}
-
-/// What an inequality says about a variable.
-enum Solution {
-    AtMost(IndexExpr),
-    /// A lower bound, or nothing that could be solved: the check of bounds will judge.
-    Other,
-}
-
-/// Solves `index <= limit` or `index >= limit` for `var`, for all values of the other variables.
-fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limit: &IndexExpr) -> Solution {
-    if index.as_var() == Some(var) {
-        return if end == End::AtMost { Solution::AtMost(limit.clone()) } else { Solution::Other };
-    }
-    let mut holders = index
-        .terms()
-        .iter()
-        .flat_map(|term| &term.factors)
-        .filter(|factor| IndexExpr::atom((*factor).clone()).mentions(var));
-    let (Some(holder), None) = (holders.next(), holders.next()) else { return Solution::Other };
-    let Some((coefficient, rest)) = index.split_on(holder) else { return Solution::Other };
-    let positive = plainly_nonnegative(&coefficient, model);
-    let negative = plainly_nonnegative(&coefficient.scale(-1), model);
-    if positive == negative || rest.mentions(var) || coefficient.mentions(var) {
-        return Solution::Other;
-    }
-    let (coefficient, end) = if positive { (coefficient, end) } else { (coefficient.scale(-1), end.flip()) };
-    // coefficient * holder + rest <= limit for every rest, with the sign moved out of the coefficient.
-    let room = match (end == End::AtMost) == positive {
-        true => upper_bound(&rest, model).map(|rest| limit.sub(&rest)),
-        false => lower_bound(&rest, model).map(|rest| limit.sub(&rest)),
-    };
-    let Some(room) = room else { return Solution::Other };
-    let room = if positive { room } else { room.scale(-1) };
-    let room = match end {
-        End::AtMost => room.floor_div(&coefficient),
-        End::AtLeast => room.scale(-1).floor_div(&coefficient).scale(-1),
-    };
-    solve_atom(model, holder, var, end, &room)
-}
-
-fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExpr) -> Solution {
-    match atom {
-        Atom::Var(_) => solve(model, &IndexExpr::var(var), var, end, limit),
-        Atom::FloorDiv(pair) if pair.1.vars().is_empty() && !pair.1.has_data() => {
-            let (value, by) = pair.as_ref();
-            match end {
-                End::AtMost => solve(model, value, var, end, &limit.mul(by).add(by).offset(-1)),
-                End::AtLeast => solve(model, value, var, end, &limit.mul(by)),
-            }
-        }
-        Atom::Min(pair) | Atom::Max(pair) => {
-            let (holder, other) = if pair.0.mentions(var) { (&pair.0, &pair.1) } else { (&pair.1, &pair.0) };
-            // The smaller of two is small enough if either is.
-            let either = matches!(atom, Atom::Min(_)) == (end == End::AtMost);
-            let slack = if end == End::AtMost { limit.sub(other) } else { other.sub(limit) };
-            if other.mentions(var) || (either && nonnegative(&slack, &[], model)) {
-                return Solution::Other;
-            }
-            solve(model, holder, var, end, limit)
-        }
-        _ => Solution::Other,
-    }
 }
 
 /// The final shape of a tensor, once every statement that writes it has its ranges.

@@ -1,0 +1,298 @@
+//! Calls, replaced by the statements of the function called.
+
+use tilewright_ir::{DType, IndexExpr, TensorId};
+
+use super::{MOST_CALLS, MOST_NODES, Resolver, Scope, builtin_named, dimensions};
+use crate::ast::{AssignOp, Comprehension, Expr, ExprKind, Function, Name, Param, Type};
+use crate::check::model::EqualSizes;
+use crate::check::resolved::{Value, ValueKind};
+use crate::check::types;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::parser::MOST_NESTING;
+use crate::span::Span;
+
+impl Resolver<'_> {
+    pub(super) fn call_or_definition(
+        &mut self,
+        targets: &[Name],
+        callee: &Name,
+        arguments: &[Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) {
+        if let Some(function) = self.module.function(&callee.text) {
+            return self.call(targets, callee, function, arguments, span, scope);
+        }
+        let is_value = scope.tensors.contains_key(&callee.text) || builtin_named(&callee.text).is_some();
+        match targets {
+            [target] if is_value => {
+                let value = Expr::new(ExprKind::Apply(callee.clone(), arguments.to_vec()), span);
+                let inner = Comprehension {
+                    target: target.clone(),
+                    indices: Vec::new(),
+                    op: AssignOp::Assign,
+                    op_span: target.span,
+                    value,
+                    clauses: Vec::new(),
+                };
+                self.comprehension(&inner, span, scope);
+            }
+            _ => {
+                let candidates =
+                    self.module.functions.iter().map(|function| function.name.text.as_str()).collect();
+                self.undefined(callee, "function", candidates);
+                self.poison(targets, scope);
+            }
+        }
+    }
+
+    fn poison(&mut self, targets: &[Name], scope: &Scope) {
+        for target in targets {
+            if let Some(id) = scope.tensors.get(&target.text) {
+                self.model.tensors[id.index()].poisoned = true;
+            }
+        }
+    }
+
+    /// Inlines a call.
+    fn call(
+        &mut self,
+        targets: &[Name],
+        callee: &Name,
+        function: &Function,
+        arguments: &[Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) {
+        if self.is_full() {
+            return;
+        }
+        let before = self.model.diagnostics.len();
+        if let Some(inner) = self.enter_call(targets, callee, function, arguments, scope) {
+            let mut inner = inner;
+            inner.loops = scope.loops.clone();
+            self.call_stack.push((callee.text.clone(), span));
+            self.function_body(function, &mut inner);
+            self.call_stack.pop();
+        }
+        if self.model.diagnostics.len() > before {
+            self.poison(targets, scope);
+        }
+    }
+
+    /// The scope of the function called: its names as the caller's.
+    fn enter_call(
+        &mut self,
+        targets: &[Name],
+        callee: &Name,
+        function: &Function,
+        arguments: &[Expr],
+        scope: &mut Scope,
+    ) -> Option<Scope> {
+        let recursive =
+            callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
+        if recursive {
+            let message = match self.call_stack.last() {
+                Some((caller, _)) => format!("`{caller}` calls `{}`, which is calling it", callee.text),
+                None => format!("`{}` calls itself", callee.text),
+            };
+            self.report(
+                Diagnostic::error(Code::Recursion, callee.span, message)
+                    .help("for a recurrence use an ordered loop: `for t in 1:T { … }`"),
+            );
+            return None;
+        }
+        if self.call_stack.len() >= MOST_CALLS {
+            let message = format!("calls are nested more than {MOST_CALLS} deep");
+            self.report(Diagnostic::error(Code::TooComplex, callee.span, message));
+            return None;
+        }
+        self.arity(callee, "argument", function.params.len(), arguments.len(), function.name.span)?;
+        self.arity(callee, "result", function.results.len(), targets.len(), function.name.span)?;
+        for (at, target) in targets.iter().enumerate() {
+            if let Some(first) = targets[..at].iter().find(|first| first.text == target.text) {
+                let first = first.span;
+                self.collision(target, "a result of this call", Some(first));
+                return None;
+            }
+        }
+        let mut inner = Scope::new(function);
+        for (param, argument) in
+            function.params.iter().zip(arguments).filter(|(param, _)| param.ty.dims.is_empty())
+        {
+            let value = self.scalar_argument(param.ty.dtype, argument, scope)?;
+            inner.scalars.insert(param.name.text.clone(), value);
+        }
+        let mut tensors = Vec::new();
+        for (param, argument) in
+            function.params.iter().zip(arguments).filter(|(param, _)| !param.ty.dims.is_empty())
+        {
+            let id = self.tensor_argument(param, argument, targets, scope)?;
+            inner.tensors.insert(param.name.text.clone(), id);
+            self.bind_sizes(param, id, argument.span, &mut inner);
+            tensors.push((param, id, argument.span));
+        }
+        for (param, id, argument) in tensors {
+            self.require_sizes(param, id, argument, &inner);
+        }
+        for (result, target) in function.results.iter().zip(targets) {
+            let id = self.target(target, scope)?;
+            if let Some(ty) = &result.ty {
+                self.declare_result(ty, id, target, &inner);
+            }
+            inner.tensors.insert(result.name.text.clone(), id);
+        }
+        Some(inner)
+    }
+
+    /// A result that the function called declares has that type and those extents for the caller too.
+    fn declare_result(&mut self, ty: &Type, id: TensorId, target: &Name, inner: &Scope) {
+        let shape = self.declared_shape(ty, inner);
+        let tensor = &mut self.model.tensors[id.index()];
+        if let (None, Some(shape)) = (&tensor.declared, &shape) {
+            // Extents of the caller's tensors are not known yet, so the shape stays open until they are.
+            tensor.declared = Some(shape.clone());
+            tensor.dtype = tensor.dtype.or(Some(ty.dtype));
+            tensor.declared_dtype = tensor.dtype;
+        } else if let (Some(mine), Some(theirs)) = (tensor.declared.clone(), shape) {
+            for (left, right) in mine.into_iter().zip(theirs) {
+                let what = format!("an extent of `{}`", target.text);
+                self.model.equal_sizes.push(EqualSizes { left, right, span: target.span, what });
+            }
+        }
+    }
+
+    fn arity(&mut self, callee: &Name, what: &str, wanted: usize, found: usize, defined: Span) -> Option<()> {
+        if wanted == found {
+            return Some(());
+        }
+        let plural = if wanted == 1 { "" } else { "s" };
+        let message = format!("`{}` has {wanted} {what}{plural}, and {found} stand here", callee.text);
+        self.report(
+            Diagnostic::error(Code::RankMismatch, callee.span, message).also(defined, "it is defined here"),
+        );
+        None
+    }
+
+    fn scalar_argument(&mut self, dtype: DType, argument: &Expr, scope: &Scope) -> Option<Value> {
+        let mut names = scope.sizes_only();
+        let value = self.expression(argument, &mut names)?;
+        if value.height() > MOST_NESTING || value.count() > MOST_NODES {
+            self.report(Diagnostic::error(
+                Code::TooComplex,
+                argument.span,
+                "this argument is too large once calls are inlined",
+            ));
+            return None;
+        }
+        let span = value.span;
+        let float = types::type_of(&value, &self.model).settle().is_some_and(DType::is_float);
+        if float && !dtype.is_float() {
+            let message = format!("a float for a parameter that is {dtype}");
+            self.report(
+                Diagnostic::error(Code::TypeMismatch, span, message)
+                    .help(format!("convert it: `{dtype}(…)`")),
+            );
+            return None;
+        }
+        Some(match (&value.kind, dtype.is_integer()) {
+            // Integers stay visible to range inference.
+            (
+                ValueKind::Int(..) | ValueKind::Size(_) | ValueKind::Extent(..) | ValueKind::Scalar(_),
+                true,
+            ) => value,
+            _ => Value::new(ValueKind::Cast(dtype, Box::new(value)), span),
+        })
+    }
+
+    fn tensor_argument(
+        &mut self,
+        param: &Param,
+        argument: &Expr,
+        targets: &[Name],
+        scope: &Scope,
+    ) -> Option<TensorId> {
+        let wanted = format!("`{}` is a tensor, so its argument must be the name of one", param.name.text);
+        let ExprKind::Name(text) = &argument.kind else {
+            self.report(
+                Diagnostic::error(Code::TypeMismatch, argument.span, wanted)
+                    .also(param.name.span, "the parameter"),
+            );
+            return None;
+        };
+        let Some(id) = scope.tensors.get(text).copied() else {
+            let name = Name { text: text.clone(), span: argument.span };
+            self.undefined(&name, "tensor", scope.tensors.keys().map(String::as_str).collect());
+            return None;
+        };
+        if let Some(target) = targets.iter().find(|target| target.text == *text) {
+            let message = format!("`{text}` is both an argument and a result of this call");
+            self.report(
+                Diagnostic::error(Code::InPlace, target.span, message).help("give the result another name"),
+            );
+            return None;
+        }
+        let rank = self.model.tensor(id).rank;
+        if let Some(rank) = rank.filter(|rank| *rank != param.ty.dims.len()) {
+            let message = format!(
+                "`{text}` has {}, but `{}` has {}",
+                dimensions(rank),
+                param.name.text,
+                dimensions(param.ty.dims.len())
+            );
+            self.report(
+                Diagnostic::error(Code::RankMismatch, argument.span, message)
+                    .also(param.ty.span, "the parameter"),
+            );
+            return None;
+        }
+        self.expect_argument_type(id, param, argument.span);
+        Some(id)
+    }
+
+    fn expect_argument_type(&mut self, id: TensorId, param: &Param, span: Span) {
+        let tensor = &mut self.model.tensors[id.index()];
+        match tensor.dtype {
+            None => tensor.dtype = Some(param.ty.dtype),
+            Some(dtype) if dtype != param.ty.dtype => {
+                let message = format!(
+                    "`{}` holds {dtype}, but `{}` is {}",
+                    tensor.name, param.name.text, param.ty.dtype
+                );
+                self.report(
+                    Diagnostic::error(Code::TypeMismatch, span, message).also(param.ty.span, "the parameter"),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// A size of the function called is the extent of the first argument that has it.
+    fn bind_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &mut Scope) {
+        for (at, dim) in param.ty.dims.iter().enumerate() {
+            if let ExprKind::Name(text) = &dim.kind
+                && !inner.sizes.contains_key(text)
+                && !inner.scalars.contains_key(text)
+            {
+                inner.sizes.insert(text.clone(), Value::new(ValueKind::Extent(id, at as u32), span));
+            }
+        }
+    }
+
+    /// Every extent of an argument must be what the parameter says.
+    fn require_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &Scope) {
+        for (at, dim) in param.ty.dims.iter().enumerate() {
+            let Some(wanted) = self.size_expr(dim, inner) else { continue };
+            let found = IndexExpr::atom(tilewright_ir::Atom::Extent(id, at as u32));
+            if wanted != found {
+                let what = format!(
+                    "extent {at} of `{}`, which is parameter `{}` of `{}`",
+                    self.model.tensor(id).name,
+                    param.name.text,
+                    inner.function
+                );
+                self.model.equal_sizes.push(EqualSizes { left: found, right: wanted, span, what });
+            }
+        }
+    }
+}

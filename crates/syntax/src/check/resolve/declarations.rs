@@ -1,0 +1,247 @@
+//! Parameters, results and locals: names, types and sizes.
+
+use std::collections::HashMap;
+
+use tilewright_ir::{DType, IndexExpr, Symbol, SymbolId, SymbolKind, TensorId};
+
+use super::{Resolver, Scope, signature};
+use crate::ast::{Expr, ExprKind, Function, Name, Stmt, StmtKind, Type};
+use crate::check::lower;
+use crate::check::model::{Source, Tensor};
+use crate::check::resolved::{Value, ValueKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+impl Resolver<'_> {
+    /// The parameters of the function that is checked: its sizes become symbols.
+    pub(super) fn parameters(&mut self, function: &Function, scope: &mut Scope) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for param in &function.params {
+            if let Some(first) = seen.insert(&param.name.text, param.name.span) {
+                self.collision(&param.name, "a parameter", Some(first));
+            }
+            if param.ty.dims.is_empty() {
+                self.scalar_parameter(&param.name, param.ty.dtype, scope);
+            }
+        }
+        let tensors = function.params.iter().filter(|param| !param.ty.dims.is_empty());
+        for param in tensors.clone() {
+            self.introduce_sizes(&param.ty, scope);
+        }
+        for result in &function.results {
+            if let Some(ty) = &result.ty {
+                self.introduce_sizes(ty, scope);
+            }
+        }
+        for param in tensors {
+            let declared = self.declared_shape(&param.ty, scope);
+            let source = Source::Param { constant: param.constant };
+            self.add_tensor(&param.name, source, Some(&param.ty), declared, scope);
+        }
+    }
+
+    fn scalar_parameter(&mut self, name: &Name, dtype: DType, scope: &mut Scope) {
+        let id = tilewright_ir::ScalarId(self.model.scalars.len() as u32);
+        self.model.scalars.push(tilewright_ir::Scalar { name: name.text.clone(), dtype });
+        let value = Value::new(ValueKind::Scalar(id), name.span);
+        if dtype.is_integer() {
+            let value = self.bindings.get(&name.text);
+            let kind = SymbolKind::Scalar(id);
+            let least = dtype.is_unsigned_integer().then_some(0);
+            self.model.symbols.push(Symbol { name: name.text.clone(), kind, least, value });
+        }
+        scope.scalars.insert(name.text.clone(), value);
+    }
+
+    /// Names in the extents of a signature are sizes, unless an integer scalar has the name.
+    fn introduce_sizes(&mut self, ty: &Type, scope: &mut Scope) {
+        for dim in &ty.dims {
+            let ExprKind::Name(text) = &dim.kind else { continue };
+            if scope.sizes.contains_key(text) {
+                continue;
+            }
+            if let Some(scalar) = scope.scalars.get(text) {
+                let ValueKind::Scalar(id) = scalar.kind else { continue };
+                let dtype = self.model.scalars[id.index()].dtype;
+                if dtype.is_integer() {
+                    // The scalar is the extent of a dimension, so it is positive.
+                    if let Some(symbol) = self.model.symbols.iter_mut().find(|symbol| symbol.name == *text) {
+                        symbol.least = Some(1);
+                    }
+                    continue;
+                }
+                let message = format!("`{text}` is a {dtype} scalar and cannot be a size");
+                self.report(
+                    Diagnostic::error(Code::TypeMismatch, dim.span, message).help("sizes are integers"),
+                );
+                continue;
+            }
+            let id = SymbolId(self.model.symbols.len() as u32);
+            let value = self.bindings.get(text);
+            self.model.symbols.push(Symbol {
+                name: text.clone(),
+                kind: SymbolKind::Size,
+                least: Some(1),
+                value,
+            });
+            scope.sizes.insert(text.clone(), Value::new(ValueKind::Size(id), dim.span));
+        }
+    }
+
+    /// The extents that a type states. They may use sizes and integer scalars.
+    pub(super) fn declared_shape(&mut self, ty: &Type, scope: &Scope) -> Option<Vec<IndexExpr>> {
+        ty.dims.iter().map(|dim| self.size_expr(dim, scope)).collect()
+    }
+
+    /// An expression of sizes, integer scalars and extents.
+    pub(super) fn size_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<IndexExpr> {
+        let mut names = scope.sizes_only();
+        let value = self.expression(expr, &mut names)?;
+        let index = lower::index(&value, &mut self.model)?;
+        if index.has_data() || !index.vars().is_empty() {
+            self.report(
+                Diagnostic::error(
+                    Code::InvalidSize,
+                    expr.span,
+                    "an extent may depend on sizes and integer scalars only",
+                )
+                .label("this depends on data"),
+            );
+            return None;
+        }
+        if let Some(value) = index.as_constant().filter(|value| *value < 1) {
+            let message = format!("an extent must be at least 1, and this is {value}");
+            self.report(Diagnostic::error(Code::InvalidSize, expr.span, message));
+            return None;
+        }
+        Some(index)
+    }
+
+    fn add_tensor(
+        &mut self,
+        name: &Name,
+        source: Source,
+        ty: Option<&Type>,
+        declared: Option<Vec<IndexExpr>>,
+        scope: &mut Scope,
+    ) -> TensorId {
+        let id = TensorId(self.model.tensors.len() as u32);
+        let inlined = !self.call_stack.is_empty();
+        self.model.tensors.push(Tensor {
+            name: if inlined { format!("{}.{}", scope.function, name.text) } else { name.text.clone() },
+            span: name.span,
+            source,
+            dtype: ty.map(|ty| ty.dtype),
+            declared_dtype: ty.map(|ty| ty.dtype),
+            rank: ty.map(|ty| ty.dims.len()),
+            shape: declared.clone(),
+            poisoned: ty.is_some() && declared.is_none(),
+            declared,
+        });
+        scope.tensors.insert(name.text.clone(), id);
+        id
+    }
+
+    /// The results of the function that is checked.
+    pub(super) fn results(&mut self, function: &Function, scope: &mut Scope) {
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for result in &function.results {
+            if let Some(first) = seen.insert(&result.name.text, result.name.span) {
+                self.collision(&result.name, "a result", Some(first));
+                continue;
+            }
+            if let Some(param) = function.params.iter().find(|param| param.name.text == result.name.text) {
+                let message = format!("`{}` is both a parameter and a result", result.name.text);
+                self.report(
+                    Diagnostic::error(Code::NameCollision, result.name.span, message)
+                        .also(param.name.span, "the parameter")
+                        .help("to update a tensor in place, leave it out of the parameters: a result that is read before it is written is supplied by the caller"),
+                );
+                continue;
+            }
+            let declared = result.ty.as_ref().and_then(|ty| self.declared_shape(ty, scope));
+            self.add_tensor(&result.name, Source::Result, result.ty.as_ref(), declared, scope);
+        }
+    }
+
+    /// Adds the tensors that statements define, with their ranks, in the order of the text.
+    pub(super) fn declare_targets(&mut self, body: &[Stmt], scope: &mut Scope) {
+        for statement in body {
+            match &statement.kind {
+                StmtKind::Declare(declaration) => self.declare_local(declaration, scope),
+                StmtKind::Comprehension(inner) => {
+                    let rank = inner.indices.len();
+                    self.declare_target(&inner.target, Some(rank), scope);
+                }
+                StmtKind::Call { targets, callee, .. } => {
+                    let ranks = match self.module.function(&callee.text) {
+                        Some(function) => signature::result_ranks(self.module, function),
+                        // A 0-dimensional tensor defined by something that looks like a call.
+                        None => vec![Some(0)],
+                    };
+                    for (at, target) in targets.iter().enumerate() {
+                        self.declare_target(target, ranks.get(at).copied().flatten(), scope);
+                    }
+                }
+                StmtKind::For { body, .. } => self.declare_targets(body, scope),
+            }
+        }
+    }
+
+    fn declare_local(&mut self, declaration: &crate::ast::Declaration, scope: &mut Scope) {
+        let Some(ty) = &declaration.ty else { return };
+        self.introduce_known_sizes(ty, scope);
+        let declared = self.declared_shape(ty, scope);
+        match scope.tensors.get(&declaration.name.text).copied() {
+            None => {
+                self.add_tensor(&declaration.name, Source::Local, Some(ty), declared, scope);
+            }
+            Some(id)
+                if self.model.tensor(id).source == Source::Result
+                    && self.model.tensor(id).declared.is_none() =>
+            {
+                let tensor = &mut self.model.tensors[id.index()];
+                tensor.dtype = Some(ty.dtype);
+                tensor.declared_dtype = Some(ty.dtype);
+                tensor.rank = Some(ty.dims.len());
+                tensor.poisoned = declared.is_none();
+                tensor.shape = declared.clone();
+                tensor.declared = declared;
+            }
+            Some(id) => {
+                let first = self.model.tensor(id).span;
+                self.collision(&declaration.name, "a tensor", Some(first));
+            }
+        }
+    }
+
+    /// Names in the extents of a local must be known already.
+    fn introduce_known_sizes(&mut self, ty: &Type, scope: &Scope) {
+        for dim in &ty.dims {
+            if let ExprKind::Name(text) = &dim.kind
+                && !scope.sizes.contains_key(text)
+                && !scope.scalars.contains_key(text)
+            {
+                let name = Name { text: text.clone(), span: dim.span };
+                self.undefined(&name, "size", scope.sizes.keys().map(String::as_str).collect());
+            }
+        }
+    }
+
+    fn declare_target(&mut self, target: &Name, rank: Option<usize>, scope: &mut Scope) {
+        match scope.tensors.get(&target.text).copied() {
+            Some(id) => {
+                let tensor = &mut self.model.tensors[id.index()];
+                if tensor.rank.is_none() {
+                    tensor.rank = rank;
+                    tensor.span = target.span;
+                }
+            }
+            None if scope.scalars.contains_key(&target.text) => {}
+            None => {
+                let id = self.add_tensor(target, Source::Local, None, None, scope);
+                self.model.tensors[id.index()].rank = rank;
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Statements, loops and `where` clauses.
+
+use std::collections::{HashMap, HashSet};
+
+use tilewright_ir::{IndexExpr, TensorId, VarId};
+
+use super::{MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, dimensions, given};
+use crate::ast::{Clause, Comprehension, Expr, Function, Name, Stmt, StmtKind};
+use crate::check::lower;
+use crate::check::model::{self, LoopId, Resolved, Source, Statement};
+use crate::check::resolved::{Value, ValueKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::parser::MOST_NESTING;
+use crate::span::Span;
+
+impl Resolver<'_> {
+    pub(super) fn statements(&mut self, body: &[Stmt], scope: &mut Scope) {
+        for statement in body {
+            if self.is_full() {
+                if !self.model.incomplete {
+                    let message = format!("more than {MOST_STATEMENTS} statements once calls are inlined");
+                    self.report(Diagnostic::error(Code::TooComplex, statement.span, message));
+                    self.model.incomplete = true;
+                }
+                return;
+            }
+            match &statement.kind {
+                StmtKind::Declare(_) => {}
+                StmtKind::Comprehension(inner) => self.comprehension(inner, statement.span, scope),
+                StmtKind::For { var, from, to, body } => self.for_loop(var, from, to, body, scope),
+                StmtKind::Call { targets, callee, arguments } => {
+                    self.call_or_definition(targets, callee, arguments, statement.span, scope);
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.model.statements.len() >= MOST_STATEMENTS
+    }
+
+    fn for_loop(&mut self, var: &Name, from: &Expr, to: &Expr, body: &[Stmt], scope: &mut Scope) {
+        self.refuse_taken_name(var, "a loop variable", scope);
+        let (from_value, to_value) = (self.size_bound(from, scope), self.size_bound(to, scope));
+        let id = self.model.add_var(&var.text, var.span);
+        if let (Some(from_value), Some(to_value)) = (from_value, to_value) {
+            let declared = &mut self.model.vars[id.index()];
+            declared.range = Some(tilewright_ir::Range { from: from_value, to: to_value });
+            declared.because.push((from.span.to(to.span), "the loop says so".to_owned()));
+        }
+        let loop_id = LoopId(self.model.loops.len());
+        self.model.loops.push(model::Loop { var: id });
+        scope.loops.push((var.text.clone(), loop_id));
+        self.statements(body, scope);
+        scope.loops.pop();
+    }
+
+    /// A bound of a range: sizes, integer scalars and extents.
+    pub(super) fn size_bound(&mut self, expr: &Expr, scope: &Scope) -> Option<IndexExpr> {
+        let mut names = scope.sizes_only();
+        let value = self.expression(expr, &mut names)?;
+        lower::bound(&value, &mut self.model)
+    }
+
+    fn refuse_taken_name(&mut self, name: &Name, what: &str, scope: &Scope) {
+        let taken = if scope.sizes.contains_key(&name.text) {
+            "a size"
+        } else if scope.scalars.contains_key(&name.text) {
+            "a scalar parameter"
+        } else if scope.tensors.contains_key(&name.text) {
+            "a tensor"
+        } else if scope.loops.iter().any(|(text, _)| *text == name.text) {
+            "a loop variable"
+        } else {
+            return;
+        };
+        let message = format!("{what} cannot be called `{}`, which is {taken}", name.text);
+        self.report(Diagnostic::error(Code::NameCollision, name.span, message).help("choose another name"));
+    }
+
+    /// The tensor on the left, if a statement may define it.
+    pub(super) fn target(&mut self, target: &Name, scope: &Scope) -> Option<TensorId> {
+        let function = self.module.function(&scope.function);
+        let twice = |function: &Function| {
+            let named = |name: &Name| name.text == target.text;
+            function.results.iter().any(|result| named(&result.name))
+                && function.params.iter().any(|param| named(&param.name))
+        };
+        if function.is_some_and(twice) {
+            // That it is both a parameter and a result has been said.
+            return None;
+        }
+        let Some(id) = scope.tensors.get(&target.text).copied() else {
+            let message = format!("`{}` is a scalar parameter and cannot be assigned", target.text);
+            self.report(Diagnostic::error(Code::InvalidTarget, target.span, message));
+            return None;
+        };
+        if matches!(self.model.tensor(id).source, Source::Param { .. }) {
+            let input = self.model.tensor(id).span;
+            let message = format!("`{}` is an input and cannot be assigned", target.text);
+            self.report(
+                Diagnostic::error(Code::InvalidTarget, target.span, message)
+                    .also(input, "it is a parameter")
+                    .help("define another tensor, or make it a result instead of a parameter to update it in place"),
+            );
+            return None;
+        }
+        Some(id)
+    }
+
+    pub(super) fn comprehension(&mut self, inner: &Comprehension, span: Span, scope: &Scope) {
+        let Some(target) = self.target(&inner.target, scope) else { return };
+        let before = self.model.diagnostics.len();
+        let statement = self.resolve_comprehension(inner, span, target, scope);
+        match statement {
+            Some(statement) if self.model.diagnostics.len() == before => {
+                self.model.statements.push(statement)
+            }
+            // What the statement would have defined is not known; say nothing that follows from it.
+            _ => self.model.tensors[target.index()].poisoned = true,
+        }
+    }
+
+    fn resolve_comprehension(
+        &mut self,
+        inner: &Comprehension,
+        span: Span,
+        target: TensorId,
+        scope: &Scope,
+    ) -> Option<Statement> {
+        let rank = self.model.tensor(target).rank;
+        if let Some(rank) = rank.filter(|rank| *rank != inner.indices.len()) {
+            let first = self.model.tensor(target).span;
+            let message = format!(
+                "`{}` has {}, but {}",
+                inner.target.text,
+                dimensions(rank),
+                given(inner.indices.len())
+            );
+            self.report(
+                Diagnostic::error(Code::RankMismatch, inner.target.span, message)
+                    .also(first, "its rank comes from here"),
+            );
+            return None;
+        }
+        let mut names = StatementScope { scope, vars: Vec::new(), lets: HashMap::new(), allow_new: true };
+        let ranges = self.clauses(&inner.clauses, &mut names);
+        let indices: Option<Vec<Value>> =
+            inner.indices.iter().map(|index| self.expression(index, &mut names)).collect();
+        let value = self.expression(&inner.value, &mut names);
+        let exists: Option<Vec<Value>> = inner
+            .clauses
+            .iter()
+            .filter_map(|clause| match clause {
+                Clause::Exists(expr) => Some(self.expression(expr, &mut names)),
+                _ => None,
+            })
+            .collect();
+        let (indices, value, exists) = (indices?, value?, exists?);
+        // Bindings and calls put trees into trees.
+        if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > 3 * MOST_NESTING) {
+            self.report(Diagnostic::error(
+                Code::TooComplex,
+                span,
+                "this statement is too deep once bindings are put in",
+            ));
+            return None;
+        }
+        Some(Statement {
+            target,
+            target_span: inner.target.span,
+            op: inner.op,
+            op_span: inner.op_span,
+            span,
+            call: self.call_stack.first().map(|(_, span)| *span),
+            loops: scope.loops.iter().map(|(_, id)| *id).collect(),
+            vars: names.vars.iter().map(|(_, id)| *id).collect(),
+            resolved: Resolved { indices, value, exists, ranges: ranges? },
+            lowered: None,
+            ranged: false,
+        })
+    }
+
+    /// The `where` clauses: names with their values into the scope, and the declared ranges.
+    fn clauses(
+        &mut self,
+        clauses: &[Clause],
+        names: &mut StatementScope<'_>,
+    ) -> Option<Vec<(VarId, Value, Value)>> {
+        let lets: HashSet<&str> = clauses
+            .iter()
+            .filter_map(|clause| match clause {
+                Clause::Let { name, .. } => Some(name.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let mut ranges = Vec::new();
+        let mut bounds: HashMap<&str, (Value, Value)> = HashMap::new();
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        let mut fine = true;
+        for clause in clauses {
+            let Clause::In { name, from, to } = clause else { continue };
+            self.refuse_taken_name(name, "a variable", names.scope);
+            if let Some(first) = seen.insert(&name.text, name.span) {
+                self.collision(name, "given a range", Some(first));
+                continue;
+            }
+            let mut sizes = names.scope.sizes_only();
+            let ends = (self.expression(from, &mut sizes), self.expression(to, &mut sizes));
+            let (Some(from), Some(to)) = ends else {
+                fine = false;
+                continue;
+            };
+            if lets.contains(name.text.as_str()) {
+                bounds.insert(&name.text, (from, to));
+            } else {
+                let id = self.model.add_var(&name.text, name.span);
+                names.vars.push((name.text.clone(), id));
+                ranges.push((id, from, to));
+            }
+        }
+        for clause in clauses {
+            let Clause::Let { name, value } = clause else { continue };
+            fine &= self.binding(name, value, bounds.remove(name.text.as_str()), names).is_some();
+        }
+        fine.then_some(ranges)
+    }
+
+    /// `name = value`, with the bounds that another clause declares for it.
+    fn binding(
+        &mut self,
+        name: &Name,
+        value: &Expr,
+        bounds: Option<(Value, Value)>,
+        names: &mut StatementScope<'_>,
+    ) -> Option<()> {
+        self.refuse_taken_name(name, "a `where` binding", names.scope);
+        if names.lets.contains_key(&name.text) {
+            self.collision(name, "bound", None);
+            return None;
+        }
+        let mut value = self.expression(value, names)?;
+        if value.height() > MOST_NESTING || value.count() > MOST_NODES {
+            let message = "this binding is too large once the others are put in";
+            self.report(Diagnostic::error(Code::TooComplex, name.span, message));
+            return None;
+        }
+        if let Some((from, to)) = bounds {
+            let span = value.span;
+            value = Value::new(ValueKind::Bounded(Box::new([value, from, to])), span);
+        }
+        names.lets.insert(name.text.clone(), value);
+        Some(())
+    }
+}

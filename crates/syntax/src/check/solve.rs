@@ -1,0 +1,85 @@
+//! Solving a subscript's inequality for one variable.
+
+use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
+use tilewright_ir::prove::nonnegative;
+use tilewright_ir::{Atom, IndexExpr, VarId};
+
+use super::model::Model;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    AtLeast,
+    AtMost,
+}
+
+impl End {
+    fn flip(self) -> End {
+        match self {
+            End::AtLeast => End::AtMost,
+            End::AtMost => End::AtLeast,
+        }
+    }
+}
+
+/// What an inequality says about a variable.
+pub(super) enum Solution {
+    AtMost(IndexExpr),
+    /// A lower bound, or nothing that could be solved: the check of bounds will judge.
+    Other,
+}
+
+/// Solves `index <= limit` or `index >= limit` for `var`, for all values of the other variables.
+pub(super) fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limit: &IndexExpr) -> Solution {
+    if index.as_var() == Some(var) {
+        return if end == End::AtMost { Solution::AtMost(limit.clone()) } else { Solution::Other };
+    }
+    let mut holders = index
+        .terms()
+        .iter()
+        .flat_map(|term| &term.factors)
+        .filter(|factor| IndexExpr::atom((*factor).clone()).mentions(var));
+    let (Some(holder), None) = (holders.next(), holders.next()) else { return Solution::Other };
+    let Some((coefficient, rest)) = index.split_on(holder) else { return Solution::Other };
+    let positive = plainly_nonnegative(&coefficient, model);
+    let negative = plainly_nonnegative(&coefficient.scale(-1), model);
+    if positive == negative || rest.mentions(var) || coefficient.mentions(var) {
+        return Solution::Other;
+    }
+    let (coefficient, end) = if positive { (coefficient, end) } else { (coefficient.scale(-1), end.flip()) };
+    // coefficient * holder + rest <= limit for every rest, with the sign moved out of the coefficient.
+    let room = match (end == End::AtMost) == positive {
+        true => upper_bound(&rest, model).map(|rest| limit.sub(&rest)),
+        false => lower_bound(&rest, model).map(|rest| limit.sub(&rest)),
+    };
+    let Some(room) = room else { return Solution::Other };
+    let room = if positive { room } else { room.scale(-1) };
+    let room = match end {
+        End::AtMost => room.floor_div(&coefficient),
+        End::AtLeast => room.scale(-1).floor_div(&coefficient).scale(-1),
+    };
+    solve_atom(model, holder, var, end, &room)
+}
+
+fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExpr) -> Solution {
+    match atom {
+        Atom::Var(_) => solve(model, &IndexExpr::var(var), var, end, limit),
+        Atom::FloorDiv(pair) if pair.1.vars().is_empty() && !pair.1.has_data() => {
+            let (value, by) = pair.as_ref();
+            match end {
+                End::AtMost => solve(model, value, var, end, &limit.mul(by).add(by).offset(-1)),
+                End::AtLeast => solve(model, value, var, end, &limit.mul(by)),
+            }
+        }
+        Atom::Min(pair) | Atom::Max(pair) => {
+            let (holder, other) = if pair.0.mentions(var) { (&pair.0, &pair.1) } else { (&pair.1, &pair.0) };
+            // The smaller of two is small enough if either is.
+            let either = matches!(atom, Atom::Min(_)) == (end == End::AtMost);
+            let slack = if end == End::AtMost { limit.sub(other) } else { other.sub(limit) };
+            if other.mentions(var) || (either && nonnegative(&slack, &[], model)) {
+                return Solution::Other;
+            }
+            solve(model, holder, var, end, limit)
+        }
+        _ => Solution::Other,
+    }
+}

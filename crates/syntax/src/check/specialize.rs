@@ -1,0 +1,58 @@
+//! Sizes that are given, put in place.
+//!
+//! Ranges and shapes are inferred for all sizes first, so that a program means the same whether its sizes are given
+//! or not; only then do numbers take the place of symbols, and the proofs that follow are for these numbers.
+
+use tilewright_ir::{Atom, IndexExpr, Range};
+
+use super::model::Model;
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Puts the given sizes and scalars in place, and refuses shapes that do not exist at them.
+pub(super) fn specialize(model: &mut Model) {
+    let values: Vec<Option<i64>> = model.symbols.iter().map(|symbol| symbol.value).collect();
+    if values.iter().all(Option::is_none) {
+        return;
+    }
+    let put = |index: &IndexExpr| {
+        index.substitute(&mut |atom| match atom {
+            Atom::Symbol(symbol) => values[symbol.index()].map(IndexExpr::constant),
+            _ => None,
+        })
+    };
+    for var in &mut model.vars {
+        var.range = var.range.take().map(|range| Range { from: put(&range.from), to: put(&range.to) });
+    }
+    for tensor in &mut model.tensors {
+        for shape in [&mut tensor.shape, &mut tensor.declared].into_iter().flatten() {
+            shape.iter_mut().for_each(|extent| *extent = put(extent));
+        }
+    }
+    for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
+        lowered.map_indices(&mut |index| put(index));
+    }
+    for equal in &mut model.equal_sizes {
+        equal.left = put(&equal.left);
+        equal.right = put(&equal.right);
+    }
+    refuse_empty_tensors(model);
+    model.collect_size_facts();
+}
+
+fn refuse_empty_tensors(model: &mut Model) {
+    let mut found = Vec::new();
+    for tensor in model.tensors.iter_mut().filter(|tensor| !tensor.poisoned && tensor.declared.is_some()) {
+        let extents = tensor.declared.iter().flatten().enumerate();
+        let none = extents
+            .filter_map(|(at, extent)| Some((at, extent.as_constant()?)))
+            .find(|(_, extent)| *extent < 1);
+        if let Some((dimension, extent)) = none {
+            let message = format!("`{}` would have {extent} elements in dimension {dimension}", tensor.name);
+            found.push(
+                Diagnostic::error(Code::InvalidSize, tensor.span, message).label("an extent is at least 1"),
+            );
+            tensor.poisoned = true;
+        }
+    }
+    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
