@@ -14,6 +14,7 @@ use std::cell::Cell;
 
 use crate::index::{Atom, IndexExpr};
 use crate::interval::{Knowledge, lower_bound, plainly_nonnegative, upper_bound};
+use crate::program::VarId;
 
 /// How many replacements one proof may try.
 const BUDGET: usize = 4000;
@@ -109,13 +110,19 @@ impl Search<'_> {
         }
     }
 
-    /// The atom to replace next: compound ones first, because variables inside them must stay until then.
+    /// The atom to replace next. A variable inside a compound atom must stay until that is gone; any other goes
+    /// first, because its range's end may cancel a quotient that would otherwise lose by being bounded.
     fn next_atom(&self, goal: &IndexExpr) -> Option<Atom> {
         let atoms = || goal.terms().iter().flat_map(|term| &term.factors);
+        let compound = |atom: &Atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_));
+        let inside =
+            |var: VarId| atoms().any(|atom| compound(atom) && IndexExpr::atom(atom.clone()).mentions(var));
         let bounded = |atom: &&Atom| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some());
+        let free = |atom: &&Atom| matches!(atom, Atom::Var(var) if self.known.range(*var).is_some() && !inside(*var));
         atoms()
             .find(|atom| matches!(atom, Atom::Min(_) | Atom::Max(_)))
-            .or_else(|| atoms().find(|atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_))))
+            .or_else(|| atoms().find(free))
+            .or_else(|| atoms().find(|atom| compound(atom)))
             .or_else(|| atoms().find(bounded))
             .cloned()
     }
@@ -186,7 +193,7 @@ fn shares_an_atom(goal: &IndexExpr, fact: &IndexExpr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Range, SymbolId, VarId};
+    use crate::program::{Range, SymbolId};
 
     /// Variable 0 is in 0:N, variable 1 in 0:K, where N is symbol 0, K symbol 1, and symbol 2 any positive scalar.
     struct Boxed;

@@ -137,7 +137,14 @@ fn interpret(source: &Source, program: &Program, given: Given, seed: u64) -> Res
         }
         Err(RunError::Undefined(undefined)) => {
             let message = RunError::Undefined(undefined.clone()).to_string();
-            let diagnostic = Diagnostic::error(Code::ReadBeforeWrite, undefined.origin.into(), message);
+            let results = &source.function(&program.name).results;
+            let result = results
+                .iter()
+                .find(|result| undefined.point.is_empty() && result.name.text == undefined.tensor);
+            let diagnostic = match result {
+                Some(result) => Diagnostic::error(Code::UndefinedElement, result.name.span, message),
+                None => Diagnostic::error(Code::ReadBeforeWrite, undefined.origin.into(), message),
+            };
             source.print(&[at_point(diagnostic, &undefined.point)]);
             return Err(Failure::Reported);
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Expr, IndexExpr, TensorId, VarId, print};
+use tilewright_ir::{Expr, IndexExpr, SymbolKind, TensorId, VarId, print};
 
 use super::facts::{Facts, alternatives};
 use super::model::{Model, Read};
@@ -137,7 +137,9 @@ fn check_claim(
     verb: &str,
 ) -> Option<Diagnostic> {
     let statement = &model.statements[at];
-    let slack = claim.extent.offset(-1).sub(claim.index);
+    // What a tensor's own statements write is within its shape, which is inferred from them.
+    let inferred = verb == "writes" && model.tensor(claim.read.access.tensor).declared.is_none();
+    let slack = if inferred { IndexExpr::constant(0) } else { claim.extent.offset(-1).sub(claim.index) };
     if nonnegative(claim.index, &[], model) && nonnegative(&slack, &[], model) {
         return None;
     }
@@ -227,15 +229,17 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
             }
         }
     }
-    if index < 0 {
+    if index < 0 && !witness.vars.is_empty() {
         diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
     }
     if let [tilewright_ir::Term { factors, coefficient: 1 }] = claim.index.terms()
         && let [tilewright_ir::Atom::Symbol(symbol)] = factors.as_slice()
         && claim.index.constant_part() == 0
     {
-        let name = &model.symbols[symbol.index()].name;
-        diagnostic = diagnostic.note(format!("`{name}` is a size here, not a variable"));
+        let symbol = &model.symbols[symbol.index()];
+        let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
+        let name = &symbol.name;
+        diagnostic = diagnostic.note(format!("`{name}` is a {what} here, not a variable"));
     }
     diagnostic.help(suggestion(model, claim, index, verb))
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Access, IndexExpr, Range, SymbolId, TensorId, VarId, print};
+use tilewright_ir::{Access, Atom, IndexExpr, Range, SymbolId, TensorId, VarId, print};
 
 use super::bounds::is_sound;
 use super::facts::alternatives;
@@ -134,6 +134,9 @@ fn first_read(
     }
 }
 
+/// A variable with at most this many values may be looked at value by value.
+const MOST_VALUES: i64 = 16;
+
 /// What is known of a writer's variables, seen from a reader: its own range freely, and of the loops around both
 /// the first `equal` have the reader's value, the next one an earlier value, unless all are equal.
 struct Writer<'a> {
@@ -161,21 +164,52 @@ impl Knowledge for Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// The elements that the statement certainly fills, or `None` if they are no box, or there may be none.
-    fn region(&self) -> Option<Region> {
-        let lowered = self.statement.lowered.as_ref()?;
+    /// Boxes of elements that the statement certainly fills.
+    fn regions(&self) -> Vec<Region> {
+        let Some(lowered) = &self.statement.lowered else { return Vec::new() };
         if !self.certainly_runs(&lowered.indices) {
-            return None;
+            return Vec::new();
         }
         if lowered.indices.iter().any(IndexExpr::has_data) {
             let resets = matches!(self.statement.op, AssignOp::Reduce { reset: true, .. });
-            let shape = self.model.tensor(self.statement.target).shape.as_ref()?;
-            return resets.then(|| whole(shape));
+            let shape = self.model.tensor(self.statement.target).shape.as_ref();
+            return shape.filter(|_| resets).map(|shape| whole(shape)).into_iter().collect();
         }
+        let mut regions = Vec::new();
+        self.add_regions(&lowered.indices, &mut regions);
+        regions
+    }
+
+    /// The box that the indices fill; or, with a variable of few values, the boxes for each of them.
+    fn add_regions(&self, indices: &[IndexExpr], regions: &mut Vec<Region>) {
+        if let Some(region) = self.region(indices) {
+            regions.push(region);
+            return;
+        }
+        let few = |var: &VarId| {
+            let range = self.range(*var)?;
+            let (from, to) = (range.from.as_constant()?, range.to.as_constant()?);
+            (to - from <= MOST_VALUES).then_some((*var, from, to))
+        };
+        let vars: BTreeSet<VarId> = indices.iter().flat_map(IndexExpr::vars).collect();
+        if let Some((var, from, to)) = vars.iter().find_map(few)
+            && regions.len() as i64 <= MOST_VALUES
+        {
+            for value in from..to {
+                let put = |index: &IndexExpr| {
+                    index
+                        .substitute(&mut |atom| (*atom == Atom::Var(var)).then(|| IndexExpr::constant(value)))
+                };
+                self.add_regions(&indices.iter().map(put).collect::<Vec<_>>(), regions);
+            }
+        }
+    }
+
+    fn region(&self, indices: &[IndexExpr]) -> Option<Region> {
         // A variable in two dimensions fills a diagonal, not a box.
         let varying = |index: &IndexExpr| index.vars().into_iter().filter(|var| self.range(*var).is_some());
         let mut seen = BTreeSet::new();
-        if !lowered.indices.iter().flat_map(varying).all(|var| seen.insert(var)) {
+        if !indices.iter().flat_map(varying).all(|var| seen.insert(var)) {
             return None;
         }
         let extent = |var: VarId| self.range(var).map(|range| range.extent());
@@ -183,7 +217,7 @@ impl Writer<'_> {
             let step = dense_step(self.model, index, &extent)?;
             Some(Interval { low: lower_bound(index, self)?, high: upper_bound(index, self)?, step })
         };
-        lowered.indices.iter().map(interval).collect()
+        indices.iter().map(interval).collect()
     }
 
     /// Ordered loops may be empty. One whose variable is in the indices then makes an empty box; any other must
@@ -219,7 +253,7 @@ fn written_before(model: &Model, tensor: TensorId, reader: usize) -> impl Iterat
         let shared = &reading.loops[..common];
         // Earlier turns of the loops around both, and the same turn if the writer comes first.
         let turns = if at < reader { common + 1 } else { common };
-        (0..turns).filter_map(move |equal| Writer { model, statement, shared, equal }.region())
+        (0..turns).flat_map(move |equal| Writer { model, statement, shared, equal }.regions())
     })
 }
 
@@ -277,11 +311,11 @@ fn is_covered(model: &Model, id: TensorId) -> bool {
     let full = whole(shape);
     let mut written = Vec::new();
     for statement in model.statements.iter().filter(|statement| statement.target == id && fills(statement)) {
-        let part = Writer { model, statement, shared: &[], equal: 0 }.region();
-        if part.as_ref() == Some(&full) {
+        let parts = Writer { model, statement, shared: &[], equal: 0 }.regions();
+        if parts.contains(&full) {
             return true;
         }
-        written.extend(part);
+        written.extend(parts);
     }
     covers(model, &full, &written, &model.size_facts)
 }

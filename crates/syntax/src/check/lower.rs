@@ -124,7 +124,7 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             }
             let left = index_parts(&operands[0], model)?;
             let right = index_parts(&operands[1], model)?;
-            if matches!(op, BinaryOp::Mul) {
+            if matches!(op, BinaryOp::Mul) && !model.in_value {
                 for (factor, other) in [(&operands[0], &right), (&operands[1], &left)] {
                     if !other.vars().is_empty() {
                         assume_positive(factor, model);
@@ -156,6 +156,11 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
                 return data(value, model);
             }
             inner.maximum(&inner.scale(-1))
+        }
+        ValueKind::Cast(dtype, inner) if dtype.is_integer() && matches!(inner.kind, ValueKind::Int(..)) => {
+            let ValueKind::Int(number, _) = inner.kind else { return None };
+            let Number::Int(number) = Number::Int(number).convert(*dtype) else { return None };
+            i64::try_from(number).map_or_else(|_| IndexExpr::atom(Atom::Overflow), IndexExpr::constant)
         }
         // A cast to a type wide enough changes nothing that an index could hold.
         ValueKind::Cast(DType::Int32 | DType::Int64, inner) if is_pure_index(inner, model) => {
@@ -252,7 +257,8 @@ fn is_pure_index(value: &Value, model: &Model) -> bool {
                 *any = true;
                 matches!(model.scalars[scalar.index()].dtype, DType::Int32 | DType::Int64)
             }
-            ValueKind::Unary(UnaryOp::Neg, operand) => parts(operand, model, any),
+            ValueKind::Unary(UnaryOp::Neg, operand)
+            | ValueKind::Cast(DType::Int32 | DType::Int64, operand) => parts(operand, model, any),
             ValueKind::Binary(op, operands) if is_index_operator(*op) => {
                 operands.iter().all(|operand| parts(operand, model, any))
             }
@@ -266,7 +272,11 @@ fn is_pure_index(value: &Value, model: &Model) -> bool {
 /// The value as a typed expression of `wanted`, which is a compute type; or `None` after a report.
 fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     if is_pure_index(value, model) && wanted != DType::Bool {
-        let lowered = index(value, model)?;
+        // A product of a scalar and a variable is a subscript's stride only in a subscript.
+        let outside = std::mem::replace(&mut model.in_value, true);
+        let lowered = index(value, model);
+        model.in_value = outside;
+        let lowered = lowered?;
         return Some(Expr { dtype: wanted, kind: ExprKind::Index(Box::new(lowered)) });
     }
     let own = match type_of(value, model) {
@@ -292,8 +302,10 @@ fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
         }
         ValueKind::Scalar(scalar) => Expr { dtype: own, kind: ExprKind::Scalar(*scalar) },
         ValueKind::Load(tensor, subscripts) => {
+            let outside = std::mem::replace(&mut model.in_value, false);
             let indices: Option<Vec<IndexExpr>> =
                 subscripts.iter().map(|subscript| index(subscript, model)).collect();
+            model.in_value = outside;
             let access = Access { tensor: *tensor, indices: indices?, origin: value.span.origin() };
             Expr { dtype: own, kind: ExprKind::Load(access) }
         }

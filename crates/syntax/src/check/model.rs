@@ -30,6 +30,8 @@ pub(super) struct Model {
     /// Whether part of the text could not be understood, so that nothing can be said about what is missing.
     pub incomplete: bool,
     pub diagnostics: Vec<Diagnostic>,
+    /// What is being lowered is a value, not a subscript.
+    pub in_value: bool,
     /// Expressions that are never negative for sizes the program accepts.
     pub size_facts: Vec<IndexExpr>,
 }

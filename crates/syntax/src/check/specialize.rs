@@ -41,8 +41,8 @@ pub(super) fn specialize(model: &mut Model) {
 
 fn refuse_empty_tensors(model: &mut Model) {
     let mut found = Vec::new();
-    for tensor in model.tensors.iter_mut().filter(|tensor| !tensor.poisoned && tensor.declared.is_some()) {
-        let extents = tensor.declared.iter().flatten().enumerate();
+    for tensor in model.tensors.iter_mut().filter(|tensor| !tensor.poisoned) {
+        let extents = tensor.shape.iter().flatten().enumerate();
         let none = extents
             .filter_map(|(at, extent)| Some((at, extent.as_constant()?)))
             .find(|(_, extent)| *extent < 1);

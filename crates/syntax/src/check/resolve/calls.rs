@@ -195,14 +195,14 @@ impl Resolver<'_> {
             );
             return None;
         }
-        Some(match (&value.kind, dtype.is_integer()) {
-            // Integers stay visible to range inference.
-            (
-                ValueKind::Int(..) | ValueKind::Size(_) | ValueKind::Extent(..) | ValueKind::Scalar(_),
-                true,
-            ) => value,
-            _ => Value::new(ValueKind::Cast(dtype, Box::new(value)), span),
-        })
+        if let (ValueKind::Int(number, _), Some((low, high))) = (&value.kind, dtype.integer_bounds())
+            && !(low..=high).contains(number)
+        {
+            let message = format!("{number} does not fit {dtype}");
+            self.report(Diagnostic::error(Code::TypeMismatch, span, message));
+            return None;
+        }
+        Some(Value::new(ValueKind::Cast(dtype, Box::new(value)), span))
     }
 
     fn tensor_argument(

@@ -1,0 +1,698 @@
+//! The command as its users meet it: statuses, streams, files and messages.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  C(i,j) +=! A(i,k) * B(k,j)\n}\n";
+const DOUBLE: &str = "def double_all(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";
+const REFUSED: &str = "def bad(float(N) x) -> (y) {\n  y(i) = x(i) - x(i-1)\n}\n";
+const WARNED: &str = "def sum(float(N) x) -> (s) { s += x(i) }\n";
+const STRIDED: &str = "def strided(float(N) x, int s) -> (y) { y(i) = x(s*i) }\n";
+const SGEMM: &str = "def sgemm(float a, float b, float(N,M) A, float(M,K) B) -> (C) {
+  C(i,j) = b * C(i,j)
+  C(i,j) += a * A(i,k) * B(k,j)
+}\n";
+
+/// A folder of its own for every test.
+struct Folder(TempDir);
+
+/// How a command ended.
+struct Ended {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let programs = [
+            ("mm", PRODUCT),
+            ("double", DOUBLE),
+            ("bad", REFUSED),
+            ("warned", WARNED),
+            ("strided", STRIDED),
+            ("sgemm", SGEMM),
+        ];
+        for (name, text) in programs {
+            folder.write(&format!("{name}.tw"), text);
+        }
+        folder.write("several.tw", &[PRODUCT, DOUBLE].concat());
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        fs::write(self.path(name), contents).unwrap();
+    }
+
+    fn floats(&self, name: &str, shape: &[usize], values: &[f32]) {
+        self.write(name, npy("<f4", shape, &float_bytes(values)));
+    }
+
+    fn ints(&self, name: &str, shape: &[usize], values: &[i32]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.write(name, npy("<i4", shape, &bytes));
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
+        command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("COLUMNS");
+        command
+    }
+
+    /// Runs a command line, words separated by spaces. No command here may take long, or fail by itself.
+    #[track_caller]
+    fn tilewright(&self, line: &str) -> Ended {
+        let begun = Instant::now();
+        let ended = Ended::of(line, self.command(line).output().unwrap());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{line} took {:?}", begun.elapsed());
+        ended
+    }
+
+    /// Runs what must succeed, and gives its output.
+    #[track_caller]
+    fn fine(&self, line: &str) -> String {
+        let ended = self.tilewright(line);
+        assert_eq!(ended.status, 0, "{line}\n{}", ended.err);
+        ended.out
+    }
+
+    /// Runs what must fail, with nothing but a message on standard error.
+    #[track_caller]
+    fn fails(&self, line: &str, status: i32, parts: &[&str]) {
+        let ended = self.tilewright(line);
+        assert_eq!(ended.status, status, "{line}\n{}{}", ended.out, ended.err);
+        assert_eq!(ended.out, "", "{line}");
+        assert!(ended.err.starts_with("error"), "{line}\n{}", ended.err);
+        for part in parts {
+            assert!(ended.err.contains(part), "{line}\nsays nothing of {part:?}:\n{}", ended.err);
+        }
+    }
+
+    /// Whether a result was written as these bytes.
+    #[track_caller]
+    fn holds(&self, name: &str, descr: &str, shape: &[usize], data: &[u8]) {
+        let bytes = fs::read(self.path(name)).unwrap();
+        assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00", "{name}");
+        let start = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+        assert_eq!(start % 64, 0, "{name}");
+        let text = std::str::from_utf8(&bytes[10..start]).unwrap();
+        assert_eq!(text.trim_end(), header(descr, "False", &tuple(shape)), "{name}");
+        assert!(text.ends_with('\n'), "{name}");
+        assert_eq!(&bytes[start..], data, "{name}");
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    fn of(line: &str, output: Output) -> Ended {
+        let status = output.status.code();
+        let err = String::from_utf8(output.stderr).unwrap();
+        let known = status.is_some_and(|status| (0..=3).contains(&status));
+        assert!(known, "{line} ended with {:?}\n{err}", output.status);
+        Ended { status: status.unwrap(), out: String::from_utf8(output.stdout).unwrap(), err }
+    }
+}
+
+fn float_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn tuple(shape: &[usize]) -> String {
+    match shape {
+        [only] => format!("({only},)"),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn header(descr: &str, fortran: &str, shape: &str) -> String {
+    format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}")
+}
+
+/// A .npy file as NumPy writes it.
+fn npy(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
+    npy_with(&header(descr, "False", &tuple(shape)), data)
+}
+
+fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {
+    let text = format!("{header:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn npz(entries: &[(&str, Vec<u8>)], method: zip::CompressionMethod) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default().compression_method(method);
+    for (name, contents) in entries {
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(contents).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn check_looks_at_every_file_and_fails_if_one_is_bad() {
+    let folder = Folder::new();
+    assert_eq!(folder.fine("check mm.tw several.tw"), "mm.tw: ok (mm)\nseveral.tw: ok (mm, double_all)\n");
+    folder.write("syntax.tw", "def f(float(N) x) -> (y) { y(i) = }\n");
+    folder.write("empty.tw", "# nothing\n");
+    let ended = folder.tilewright("check mm.tw bad.tw missing.tw syntax.tw empty.tw double.tw");
+    assert_eq!(ended.status, 1);
+    assert_eq!(ended.out, "mm.tw: ok (mm)\ndouble.tw: ok (double_all)\n");
+    for part in [
+        "error[out-of-bounds]: `x(i - 1)` reads outside of `x`\n --> bad.tw:2:17",
+        "bad.tw: 1 error\n",
+        "error: cannot read missing.tw: ",
+        "error[syntax]",
+        " --> syntax.tw:1:",
+        "error: empty.tw has no functions",
+    ] {
+        assert!(ended.err.contains(part), "{part:?}\n{}", ended.err);
+    }
+    // A warning does not fail, and goes to standard error.
+    let ended = folder.tilewright("check warned.tw");
+    assert_eq!((ended.status, ended.out.as_str()), (0, "warned.tw: ok (sum), 1 warning\n"));
+    assert!(ended.err.contains("warning[uninitialized-reduction]"), "{}", ended.err);
+    // With sizes the proof is for these.
+    folder.write("fourth.tw", "def fourth(float(M, N) x) -> (y) { y(i) = x(i, 3) }\n");
+    folder.fails("check fourth.tw", 1, &["error[out-of-bounds]"]);
+    assert_eq!(folder.fine("check fourth.tw --sizes N=4"), "fourth.tw: ok (fourth)\n");
+    folder.fails("check mm.tw --sizes Q=3", 1, &["mm.tw has no size or integer scalar Q. It has: K, M, N."]);
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2() {
+    let folder = Folder::new();
+    let table: [(&str, &[&str]); 17] = [
+        ("check", &["<FILE>"]),
+        ("run", &["FILE"]),
+        ("dance", &["dance"]),
+        ("run mm.tw --nonsense", &["--nonsense"]),
+        ("show mm.tw --stage nonsense", &["ranges", "program"]),
+        ("show mm.tw", &["--stage"]),
+        ("run mm.tw --sizes M", &["NAME=N"]),
+        ("run mm.tw --sizes =3", &["NAME=N"]),
+        ("run mm.tw --sizes M=x", &["`x` is not a 64-bit integer"]),
+        ("run mm.tw --sizes M=2.5", &["`2.5` is not a 64-bit integer"]),
+        ("run mm.tw --sizes M=9223372036854775808", &["`9223372036854775808` is not a 64-bit integer"]),
+        ("run mm.tw --sizes M=2,M=3", &["--sizes gives M twice: 2 and 3"]),
+        ("run mm.tw --seed -1", &["-1"]),
+        ("run mm.tw --in M=3", &["M is a size: give --sizes M=3"]),
+        ("run mm.tw --in A=3.5", &["A is a tensor and takes a file"]),
+        ("run mm.tw --in A.npy", &["--in takes NAME=FILE, NAME=NUMBER or a .npz file, not A.npy"]),
+        ("run several.tw", &["several functions", "several.tw:mm", "mm, double_all"]),
+    ];
+    for (line, parts) in table {
+        folder.fails(line, 2, parts);
+    }
+    folder.floats("x.npy", &[1], &[1.0]);
+    folder.fails("run double.tw --in x=x.npy --in x=x.npy", 2, &["--in gives x twice"]);
+    // Help and version are no mistakes.
+    assert!(folder.fine("--help").contains("check"));
+    assert!(folder.fine("run --help").contains("--sizes"));
+    assert!(folder.fine("--version").starts_with("tilewright "));
+}
+
+#[test]
+fn targets_that_are_absent_and_targets_that_do_not_exist() {
+    let folder = Folder::new();
+    for target in ["cpu", "cuda", "cuda:0", "opencl"] {
+        let line = format!("run double.tw --sizes N=2 --target {target}");
+        folder.fails(&line, 3, &[&format!("no target {target}"), "interp"]);
+    }
+    for target in ["nonsense", "interp:1", "CPU"] {
+        let line = format!("run double.tw --sizes N=2 --target {target}");
+        folder.fails(&line, 2, &[&format!("there is no target {target}"), "interp"]);
+    }
+    folder.fine("run double.tw --sizes N=2 --target interp");
+}
+
+#[test]
+fn functions_are_picked_by_name() {
+    let folder = Folder::new();
+    assert!(folder.fine("run several.tw:double_all --sizes N=2").starts_with("y: float32(2)  checksum "));
+    assert!(folder.fine("run several.tw:mm --sizes M=1,N=2,K=3").starts_with("C: float32(1, 2)  checksum "));
+    assert!(folder.fine("run mm.tw:mm --sizes M=1,N=2,K=3").starts_with("C: float32(1, 2)  checksum "));
+    folder.fails(
+        "run several.tw:double_al --sizes N=2",
+        1,
+        &["several.tw has no function `double_al`. Did you mean double_all? It has: mm, double_all."],
+    );
+    folder.fails("show several.tw:zzz --stage ranges", 1, &["no function `zzz`. It has: mm, double_all."]);
+    // A file whose name has a colon is a file.
+    folder.write("odd:name.tw", DOUBLE);
+    assert!(folder.fine("run odd:name.tw --sizes N=2").starts_with("y: float32(2)"));
+}
+
+#[test]
+fn source_files_that_cannot_be_read() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("dir.tw")).unwrap();
+    folder.write("latin.tw", b"# fine\ndef f(float(N) x) -> (y) { y(i) = x(i) } # \xe9\n");
+    folder.write("empty.tw", "");
+    for command in ["check", "run", "show --stage ranges"] {
+        folder.fails(&format!("{command} missing.tw"), 1, &["error: cannot read missing.tw: No such file"]);
+        folder.fails(&format!("{command} dir.tw"), 1, &["error: cannot read dir.tw: Is a directory"]);
+        folder.fails(&format!("{command} latin.tw"), 1, &["latin.tw:2: this is not text in UTF-8", "0xe9"]);
+        folder.fails(&format!("{command} empty.tw"), 1, &["error: empty.tw has no functions"]);
+    }
+    folder.fails("run missing.tw:f", 1, &["cannot read missing.tw"]);
+    folder.fails("run bad.tw --sizes N=4", 1, &["error[out-of-bounds]", " --> bad.tw:2:17", "at i = 0"]);
+}
+
+#[test]
+fn show_prints_ranges_and_the_program() {
+    let folder = Folder::new();
+    let ranges = folder.fine("show mm.tw --stage ranges");
+    assert_eq!(
+        ranges,
+        "mm
+  input        float32(M, K) A
+  input        float32(K, N) B
+  output       float32(M, N) C
+
+C(i, j) +=! A(i, k) * B(k, j)
+    i in 0:M                 line 2: `A(i, k)` allows i up to M - 1
+    j in 0:N                 line 2: `B(k, j)` allows j up to N - 1
+    k in 0:K                 line 2: `A(i, k)` allows k up to K - 1; line 2: `B(k, j)` allows k up to K - 1
+"
+    );
+    assert_eq!(
+        folder.fine("show several.tw:mm --stage program --sizes M=2"),
+        "program mm
+  sizes       M = 2, K, N
+  input       A : float32(2, K)
+  input       B : float32(K, N)
+  output      C : float32(2, N)
+
+stage C
+  C(i, j) +=! A(i, k) * B(k, j)
+      over i in 0:2, j in 0:N
+      reducing k in 0:K
+"
+    );
+    folder.fails("show bad.tw --stage ranges", 1, &["error[out-of-bounds]"]);
+    folder.fails("show mm.tw --stage ranges --sizes L=2", 1, &["no size or integer scalar L"]);
+    folder.fails("show several.tw --stage program", 2, &["several functions"]);
+}
+
+#[test]
+fn sizes_come_from_the_command_line_and_from_files() {
+    let folder = Folder::new();
+    folder.floats("a.npy", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    folder.floats("b.npy", &[3, 1], &[1.0, 0.0, -1.0]);
+    let out = folder.fine("run mm.tw --in A=a.npy --in B=b.npy");
+    assert!(out.starts_with("C: float32(2, 1)  checksum "), "{out}");
+    assert!(out.ends_with("  [-2.000000, -2.000000]\n"), "{out}");
+    // A size that is given must agree with the file.
+    assert_eq!(folder.fine("run mm.tw --in A=a.npy --in B=b.npy --sizes K=3,M=2"), out);
+    assert!(folder.fine("run mm.tw --in A=a.npy --sizes N=4").starts_with("C: float32(2, 4)  checksum "));
+    folder.floats("b64.npy", &[64, 5], &[0.0; 320]);
+    folder.floats("a32.npy", &[4, 32], &[0.0; 128]);
+    folder.fails(
+        "run mm.tw --in B=b64.npy --in A=a32.npy",
+        1,
+        &["error[size-mismatch]: K is 32 from A (a32.npy), but 64 from B (b64.npy)", "32 here", "64 here"],
+    );
+    folder.fails(
+        "run mm.tw --in A=a32.npy --sizes K=5",
+        1,
+        &["error[size-mismatch]: K is 5 from --sizes, but 32 from A (a32.npy)"],
+    );
+    // What is missing is named, with what is known.
+    folder.fails("run mm.tw", 1, &["`mm` needs values for M, K, N: give --sizes M=…,K=…,N=…"]);
+    folder.fails("run mm.tw --in A=a.npy", 1, &["`mm` needs a value for N", "K=3, M=2", "--sizes N=…"]);
+    // Names that do not exist suggest those that do.
+    folder.fails(
+        "run strided.tw --sizes NN=3",
+        1,
+        &["no size or integer scalar NN. Did you mean N? It has: N, s."],
+    );
+    folder.fails("run mm.tw --in Ab=a.npy", 1, &["`mm` has no input Ab. Did you mean A? It has: A, B, C"]);
+    folder.fails(
+        "run mm.tw --in C=a.npy --in A=a.npy --in B=b.npy",
+        1,
+        &["C is a result", "a.npy has no use"],
+    );
+}
+
+#[test]
+fn sizes_that_cannot_be() {
+    let folder = Folder::new();
+    for value in ["0", "-1", "-9223372036854775808"] {
+        for command in ["run", "check", "show --stage program"] {
+            let line = format!("{command} double.tw --sizes N={value}");
+            folder.fails(
+                &line,
+                1,
+                &["error[invalid-size]", &format!("`N` must be at least 1, and is {value}")],
+            );
+        }
+    }
+    folder.floats("none.npy", &[0], &[]);
+    folder.fails("run double.tw --in x=none.npy", 1, &["error[invalid-size]", "is 0"]);
+    folder.fails(
+        "run strided.tw --sizes N=3,s=0",
+        1,
+        &["error[invalid-size]", "`s` must be at least 1, and is 0"],
+    );
+    folder.write("three.tw", "def three(float(N) x) -> (y) { y(i) = x(i) + x(i + 2) }\n");
+    folder.fails("run three.tw --sizes N=2", 1, &["error[empty-range]"]);
+    // Refused before anything is allocated.
+    folder.fails("run double.tw --sizes N=9223372036854775807", 1, &["`x`", "larger than any memory"]);
+    folder.fails(
+        "run double.tw --sizes N=1000000000000000",
+        1,
+        &["the tensors of `double_all` take 7.1 PiB", "free"],
+    );
+    folder.fails("run mm.tw --sizes M=4000000000,K=4000000000,N=1", 1, &["larger than any memory"]);
+    folder.fails("run mm.tw --sizes M=1000000,K=1000000,N=1", 1, &["the tensors of `mm` take 3.6 TiB"]);
+    folder.write("wide.tw", "def wide(float(N) x) -> (y) { y(i, j) = x(i) * x(j) }\n");
+    folder.fails("run wide.tw --sizes N=10000000", 1, &["the tensors of `wide` take"]);
+}
+
+#[test]
+fn scalars_by_in_and_by_sizes() {
+    let folder = Folder::new();
+    folder.floats("x.npy", &[5], &[0.0, 1.0, 2.0, 3.0, 4.0]);
+    folder.ints("two.npy", &[], &[2]);
+    folder.floats("half.npy", &[], &[0.5]);
+    let stride = folder.fine("run strided.tw --in x=x.npy --in s=2");
+    assert!(stride.ends_with("[0.000000, 2.000000, 4.000000]\n"), "{stride}");
+    assert_eq!(folder.fine("run strided.tw --in x=x.npy --sizes s=2"), stride);
+    assert_eq!(folder.fine("run strided.tw --in x=x.npy --in s=two.npy"), stride);
+    assert_eq!(folder.fine("run strided.tw --in x=x.npy --in s=2 --sizes s=2"), stride);
+    folder.fails(
+        "run strided.tw --in x=x.npy --sizes s=2 --in s=3",
+        1,
+        &["s is 2 from --sizes, but 3 from --in"],
+    );
+    folder.fails("run strided.tw --in x=x.npy --in s=2.5", 1, &["s is int32, and `2.5` is not"]);
+    folder.fails("run strided.tw --in x=x.npy --in s=3000000000", 1, &["s is int32", "3000000000"]);
+    folder.fails("run strided.tw --in x=x.npy --sizes s=3000000000", 1, &["s is int32", "3000000000"]);
+    folder.fails(
+        "run strided.tw --in x=x.npy --in s=half.npy",
+        1,
+        &["s is int32, and half.npy holds float32"],
+    );
+    folder.fails("run strided.tw --in x=x.npy --in s=x.npy", 1, &["s is a scalar, and x.npy has 5 elements"]);
+    folder.fails("run strided.tw --in x=x.npy", 1, &["`strided` needs a value for s (known: N=5)"]);
+    folder.write(
+        "scalars.tw",
+        "def f(float(N) x, float a, double d, bool on, uint8 k) -> (y) {
+           y(i) = on ? a * x(i) + float(d) + k : 0 }\n",
+    );
+    let line = "run scalars.tw --in x=x.npy --in a=-2e0 --in d=0.25 --in k=200";
+    let on = folder.fine(&format!("{line} --in on=true"));
+    assert!(on.ends_with("[200.250000, 198.250000, 196.250000, 194.250000, 192.250000]\n"), "{on}");
+    assert!(folder.fine(&format!("{line} --in on=false")).contains("  [0.000000, 0.000000, "));
+    assert_eq!(folder.fine(&format!("{line} --in on=1")), on);
+    folder.fails(&format!("{line} --in on=maybe"), 1, &["on is bool, and `maybe` is not"]);
+    folder.fails("run scalars.tw --in x=x.npy --in a=x --in k=1", 1, &["a is float32, and `x` is not"]);
+    folder.fails("run scalars.tw --in x=x.npy --in k=256", 1, &["k is uint8, which does not hold 256"]);
+    folder.fails("run scalars.tw --in x=x.npy --in k=-1", 1, &["k is uint8, which does not hold -1"]);
+    folder.fails("run scalars.tw --in x=x.npy --in q=q.npy", 1, &["q.npy"]);
+}
+
+#[test]
+#[ignore = "says that the first value is from --sizes"]
+fn a_scalar_that_is_given_twice_names_where_from() {
+    let folder = Folder::new();
+    let ended = folder.tilewright("run strided.tw --sizes N=5 --in s=2 --in s=3");
+    assert_eq!(ended.status, 2);
+    assert!(!ended.err.contains("--sizes"), "{}", ended.err);
+}
+
+#[test]
+fn in_out_tensors_and_archives() {
+    let folder = Folder::new();
+    let matrix = |values: &[f32]| npy("<f4", &[2, 2], &float_bytes(values));
+    let (a, b) = (matrix(&[1.0, 2.0, 3.0, 4.0]), matrix(&[5.0, 6.0, 7.0, 8.0]));
+    let c = matrix(&[10.0, 20.0, 30.0, 40.0]);
+    for (name, contents) in [("a.npy", &a), ("b.npy", &b), ("c.npy", &c)] {
+        folder.write(name, contents);
+    }
+    let scalars = "--in a=2 --in b=0.5";
+    let separate = folder.fine(&format!("run sgemm.tw --in A=a.npy --in B=b.npy --in C=c.npy {scalars}"));
+    assert!(separate.ends_with("[43.000000, 54.000000, 101.000000, 120.000000]\n"), "{separate}");
+    for (name, method) in
+        [("stored.npz", zip::CompressionMethod::Stored), ("deflated.npz", zip::CompressionMethod::Deflated)]
+    {
+        folder.write(name, npz(&[("A", a.clone()), ("B", b.clone()), ("C", c.clone())], method));
+        assert_eq!(folder.fine(&format!("run sgemm.tw --in {name} {scalars}")), separate, "{name}");
+    }
+    // Scalars may be in the archive, and the archive beside single files.
+    let scalar = |value: f32| npy("<f4", &[], &float_bytes(&[value]));
+    let stored = zip::CompressionMethod::Stored;
+    folder.write("some.npz", npz(&[("a", scalar(2.0)), ("b", scalar(0.5)), ("A", a.clone())], stored));
+    assert_eq!(folder.fine("run sgemm.tw --in some.npz --in B=b.npy --in C=c.npy"), separate);
+    folder.fails("run sgemm.tw --in some.npz --in A=a.npy", 2, &["--in gives A twice"]);
+    folder.write("other.npz", npz(&[("Q", a.clone())], stored));
+    folder.fails("run sgemm.tw --in other.npz", 1, &["`sgemm` has no input Q"]);
+    folder.write("broken.npz", "no archive");
+    folder.fails("run sgemm.tw --in broken.npz", 1, &["broken.npz: not a .npz file"]);
+    folder.write("damaged.npz", npz(&[("A", a[..a.len() - 4].to_vec())], stored));
+    folder.fails("run sgemm.tw --in damaged.npz", 1, &["damaged.npz: A: it is cut short"]);
+    folder.fails("run sgemm.tw --in missing.npz", 1, &["missing.npz: No such file"]);
+    // A reduction that nothing initialises warns on standard error, and takes its start from the caller.
+    folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
+    folder.floats("s.npy", &[], &[100.0]);
+    let ended = folder.tilewright("run warned.tw --in x=x.npy --in s=s.npy");
+    assert_eq!(ended.status, 0);
+    assert!(
+        ended.out.starts_with("s: float32()  checksum ") && ended.out.ends_with("[106.000000]\n"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.err.contains("warning[uninitialized-reduction]"), "{}", ended.err);
+}
+
+#[test]
+fn results_are_written_as_npy_files_that_can_be_read_again() {
+    let folder = Folder::new();
+    folder.write(
+        "kinds.tw",
+        "def kinds(int(N) x) -> (i, f, d, h, b, u, l, s, m) {
+           i(k) = x(k)
+           f(k) = float(x(k)) / 2
+           d(k) = double(x(k)) / 4
+           h(k) = half(x(k))
+           b(k) = x(k) > 1
+           u(k) = uint8(x(k))
+           l(k) = int64(x(k)) * 4294967296
+           s +=! x(k)
+           m(k, j) = 10 * x(k) + j where j in 0:2
+         }\n",
+    );
+    folder.ints("x.npy", &[3], &[1, 2, -3]);
+    let out = folder.fine("run kinds.tw --in x=x.npy --out new/results");
+    let names: Vec<&str> = out.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(names, ["i", "f", "d", "h", "b", "u", "l", "s", "m"]);
+    assert!(out.contains("m: int32(3, 2)  checksum ") && out.contains("  -> new/results/m.npy\n"), "{out}");
+    let le = |values: &[i32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    folder.holds("new/results/i.npy", "<i4", &[3], &le(&[1, 2, -3]));
+    folder.holds("new/results/f.npy", "<f4", &[3], &float_bytes(&[0.5, 1.0, -1.5]));
+    let doubles: Vec<u8> = [0.25f64, 0.5, -0.75].iter().flat_map(|value| value.to_le_bytes()).collect();
+    folder.holds("new/results/d.npy", "<f8", &[3], &doubles);
+    // 1, 2 and -3 in half precision.
+    folder.holds("new/results/h.npy", "<f2", &[3], &[0x00, 0x3c, 0x00, 0x40, 0x00, 0xc2]);
+    folder.holds("new/results/b.npy", "|b1", &[3], &[0, 1, 0]);
+    folder.holds("new/results/u.npy", "|u1", &[3], &[1, 2, 253]);
+    let longs: Vec<u8> =
+        [1i64 << 32, 2 << 32, -3 << 32].iter().flat_map(|value| value.to_le_bytes()).collect();
+    folder.holds("new/results/l.npy", "<i8", &[3], &longs);
+    folder.holds("new/results/s.npy", "<i4", &[], &le(&[0]));
+    folder.holds("new/results/m.npy", "<i4", &[3, 2], &le(&[10, 11, 20, 21, -30, -29]));
+    // The same again: the same text and the same bytes, and nothing left over.
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let first = read("new/results/m.npy");
+    assert_eq!(folder.fine("run kinds.tw --in x=x.npy --out new/results"), out);
+    assert_eq!(read("new/results/m.npy"), first);
+    assert_eq!(fs::read_dir(folder.path("new/results")).unwrap().count(), 9);
+    // A result is an input of the next run.
+    let doubled = folder.fine("run double.tw --in x=new/results/f.npy");
+    assert!(doubled.ends_with("[1.000000, 2.000000, -3.000000]\n"), "{doubled}");
+    folder.fails("run double.tw --in x=new/results/i.npy", 1, &["int32", "float32"]);
+    // Where nothing can be written.
+    folder.fails("run double.tw --sizes N=1 --out double.tw", 3, &["cannot write to double.tw"]);
+    folder.fails(
+        "run double.tw --sizes N=1 --out double.tw/results",
+        3,
+        &["cannot write to double.tw/results"],
+    );
+}
+
+#[test]
+fn a_seed_means_the_same_data_every_time() {
+    let folder = Folder::new();
+    let run = |seed: &str| folder.fine(&format!("run double.tw --sizes N=100 {seed}"));
+    let zero = run("");
+    assert_eq!(run(""), zero);
+    assert_eq!(run("--seed 0"), zero);
+    assert_ne!(run("--seed 1"), zero);
+    assert_eq!(run("--seed 18446744073709551615"), run("--seed 18446744073709551615"));
+    // An input has the same data whatever else the program has.
+    folder.write("more.tw", "def more(int(K) a, float(N) x) -> (y, z) { y(i) = 2 * x(i)\n z(i) = a(i) }\n");
+    let more = folder.fine("run more.tw --sizes N=100,K=3");
+    assert_eq!(more.lines().next().unwrap(), zero.trim_end());
+    // Integers that index something stay within it.
+    folder.write("gather.tw", "def gather(float(N) x, int(M) k) -> (y) { y(i) = x(k(i)) }\n");
+    folder.fine("run gather.tw --sizes N=2,M=1000");
+}
+
+#[test]
+fn damaged_and_foreign_npy_files_are_refused() {
+    let folder = Folder::new();
+    let data = float_bytes(&[1.0, 2.0, 3.0, 4.0]);
+    let whole = npy("<f4", &[4], &data);
+    let text = |descr: &str, fortran: &str, shape: &str| npy_with(&header(descr, fortran, shape), &data);
+    let table: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("empty", Vec::new(), "not a .npy file"),
+        ("words", b"these are only words, and no numbers".to_vec(), "not a .npy file"),
+        ("magic", whole[..8].to_vec(), "its header is cut short"),
+        ("header", whole[..60].to_vec(), "its header is cut short"),
+        ("data", whole[..whole.len() - 1].to_vec(), "it is cut short: 16 bytes of data announced, 15 there"),
+        ("fortran", text("<f4", "True", "(4,)"), "Fortran order"),
+        ("big", text(">f4", "False", "(4,)"), "big-endian (>f4)"),
+        ("complex", text("<c8", "False", "(2,)"), "it holds <c8"),
+        ("negative", text("<f4", "False", "(-4,)"), "(-4,)"),
+        ("huge", text("<f4", "False", "(99999999999, 99999999999)"), "which no memory holds"),
+        ("large", text("<f4", "False", "(1000000000000,)"), "it is cut short"),
+        ("shapeless", npy_with("{'descr': '<f4', 'fortran_order': False}", &data), "its header has no shape"),
+        ("future", [&b"\x93NUMPY\x09\x00"[..], &whole[8..]].concat(), "version 9 of the .npy format"),
+    ];
+    for (name, contents, reason) in table {
+        folder.write(&format!("{name}.npy"), contents);
+        let line = format!("run double.tw --in x={name}.npy");
+        folder.fails(&line, 1, &[&format!("error: {name}.npy: "), reason]);
+    }
+    fs::create_dir(folder.path("dir.npy")).unwrap();
+    folder.fails("run double.tw --in x=dir.npy", 1, &["dir.npy: "]);
+    folder.fails("run double.tw --in x=absent.npy", 1, &["absent.npy: No such file"]);
+    // Whole files of the wrong kind.
+    folder.write("double.npy", npy("<f8", &[2], &data));
+    folder.fails(
+        "run double.tw --in x=double.npy",
+        1,
+        &["x is float32 in the program, but double.npy holds float64", "x.astype(np.float32)"],
+    );
+    folder.floats("matrix.npy", &[2, 2], &[0.0; 4]);
+    folder.fails(
+        "run double.tw --in x=matrix.npy",
+        1,
+        &["error[rank-mismatch]", "x (matrix.npy) has the shape [2, 2]"],
+    );
+    folder.write("fixed.tw", "def fixed(float(N, 3) x) -> (y) { y(i) +=! x(i, c) }\n");
+    folder.fails(
+        "run fixed.tw --in x=matrix.npy",
+        1,
+        &["error[size-mismatch]", "is 3, but x (matrix.npy) has 2"],
+    );
+    folder.write("pairs.tw", "def pairs(float(2*N) x) -> (float(N) y) { y(i) = x(2*i) + x(2*i + 1) }\n");
+    folder.fails("run pairs.tw --in x=vector.npy --sizes N=1", 1, &["vector.npy: No such file"]);
+    folder.write("vector.npy", &whole);
+    folder.fails(
+        "run pairs.tw --in x=vector.npy --sizes N=1",
+        1,
+        &["x has the shape [2], but vector.npy has [4]"],
+    );
+    assert!(folder.fine("run pairs.tw --in x=vector.npy --sizes N=2").ends_with("[3.000000, 7.000000]\n"));
+    // Version 2 of the format, with a longer header, is fine.
+    let mut second = b"\x93NUMPY\x02\x00".to_vec();
+    second.extend((whole.len() as u32 - 10 - 16).to_le_bytes());
+    second.extend(&whole[10..]);
+    folder.write("second.npy", second);
+    let out = folder.fine("run double.tw --in x=second.npy");
+    assert!(out.ends_with("[2.000000, 4.000000, 6.000000, 8.000000]\n"), "{out}");
+}
+
+#[test]
+fn an_index_from_data_that_leaves_its_tensor_fails_the_run() {
+    let folder = Folder::new();
+    folder.write("gather.tw", "def gather(float(N) x, int(M) index) -> (y) {\n  y(i) = x(index(i))\n}\n");
+    folder.ints("index.npy", &[4], &[0, 1, 7, 2]);
+    folder.fails(
+        "run gather.tw --sizes N=4 --in index=index.npy --out results",
+        1,
+        &[
+            "error[out-of-bounds]: `x(7)` does not exist: index 7 must be in 0 to 3",
+            " --> gather.tw:2:10",
+            "at i = 2",
+        ],
+    );
+    // A run that fails leaves no results.
+    assert!(!folder.path("results").exists());
+    folder.ints("index.npy", &[2], &[0, -1]);
+    folder.fails("run gather.tw --sizes N=4 --in index=index.npy", 1, &["`x(-1)`", "index -1", "at i = 1"]);
+    folder.write("bins.tw", "def bins(int(M) k) -> (h) {\n  h(b, 1) +=! 1 where b = k(i), b in 0:3\n  h(b, 0) +=! 1 where b = k(i), b in 0:3\n}\n");
+    folder.ints("k.npy", &[2], &[0, 3]);
+    folder.fails("run bins.tw --in k=k.npy", 1, &["error[out-of-bounds]", "index is 3", "0:3", "at i = 1"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn output_that_nobody_can_take_is_no_crash() {
+    let folder = Folder::new();
+    let lines = [
+        "check mm.tw",
+        "show mm.tw --stage ranges",
+        "run double.tw --sizes N=3",
+        "--help",
+        "--version",
+        "run --help",
+    ];
+    for line in lines {
+        // A reader that is gone already: the command ends quietly.
+        let mut child = folder
+            .command(&format!("{line} "))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ended = Ended::of(line, child.wait_with_output().unwrap());
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{line}");
+        // No standard output at all.
+        let mut shell = Command::new("sh");
+        let closed = format!("exec \"$0\" {line} >&-");
+        shell.args(["-c", &closed, env!("CARGO_BIN_EXE_tilewright")]).current_dir(folder.0.path());
+        Ended::of(line, shell.output().unwrap());
+    }
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    for line in &lines[..3] {
+        let output = folder.command(line).stdout(full.try_clone().unwrap()).output().unwrap();
+        let ended = Ended::of(line, output);
+        assert_eq!(ended.status, 3, "{line}");
+        assert!(ended.err.starts_with("error: cannot write to standard output"), "{line}\n{}", ended.err);
+    }
+    for line in ["--help", "check bad.tw", "run mm.tw", "run mm.tw --nonsense"] {
+        let mut command = folder.command(line);
+        command.stdout(full.try_clone().unwrap()).stderr(full.try_clone().unwrap());
+        Ended::of(line, command.output().unwrap());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+#[ignore = "a closed output hides that a file before it was refused"]
+fn a_refused_file_fails_the_check_also_when_nobody_reads() {
+    let folder = Folder::new();
+    let mut child =
+        folder.command("check bad.tw mm.tw").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(Ended::of("check", child.wait_with_output().unwrap()).status, 1);
+}
