@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 /// Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the
 /// language; examples/ has programs to start from.
 #[derive(Debug, Parser)]
-#[command(version, verbatim_doc_comment, max_term_width = 110)]
+#[command(name = "tilewright", version, verbatim_doc_comment, max_term_width = 110)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

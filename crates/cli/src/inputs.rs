@@ -253,22 +253,29 @@ impl Given {
         origins: &mut BTreeMap<String, Origin>,
     ) -> Result<(), Failure> {
         if dtype.is_integer() {
-            let value = i64::try_from(number.as_i128())
-                .map_err(|_| Failure::Input(format!("{name} does not fit 64 bits")))?;
+            let value = i64::try_from(number.as_i128()).map_err(|_| {
+                Failure::Input(format!(
+                    "{name} is larger than {}, the largest that an index can be",
+                    i64::MAX
+                ))
+            })?;
             integer(name, dtype, value)?;
-            if let Some(first) = self.sizes.get(name).filter(|first| *first != value) {
-                return Err(Failure::Input(format!(
-                    "{name} is {first} from --sizes, but {value} from {from}"
-                )));
+            if let (Some(first), Some(origin)) = (self.sizes.get(name), origins.get(name)) {
+                if origin.from != "--sizes" {
+                    return Err(Failure::Usage(format!("--in gives {name} twice")));
+                }
+                if first != value {
+                    return Err(Failure::Input(format!(
+                        "{name} is {first} from --sizes, but {value} from {from}"
+                    )));
+                }
             }
             self.sizes.set(name, value);
             origins.insert(name.to_owned(), Origin { from: from.to_owned(), span: None });
         }
         match self.scalars.insert(name.to_owned(), number.convert(dtype)) {
-            Some(first) if first != number.convert(dtype) => {
-                Err(Failure::Usage(format!("--in gives {name} twice, with different values")))
-            }
-            _ => Ok(()),
+            Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
+            None => Ok(()),
         }
     }
 }

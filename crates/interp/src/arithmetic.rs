@@ -26,20 +26,10 @@ pub fn binary(op: BinaryOp, left: Number, right: Number, dtype: DType) -> Number
 }
 
 fn compare(op: BinaryOp, left: Number, right: Number) -> bool {
-    fn by<T: PartialOrd>(op: BinaryOp, left: T, right: T) -> bool {
-        match op {
-            BinaryOp::Equal => left == right,
-            BinaryOp::NotEqual => left != right,
-            BinaryOp::Less => left < right,
-            BinaryOp::LessEqual => left <= right,
-            BinaryOp::Greater => left > right,
-            _ => left >= right,
-        }
-    }
-    match (left, right) {
-        (Number::Int(left), Number::Int(right)) => by(op, left, right),
-        (left, right) => by(op, left.as_f64(), right.as_f64()),
-    }
+    op.holds(match (left, right) {
+        (Number::Int(left), Number::Int(right)) => left.partial_cmp(&right),
+        (left, right) => left.as_f64().partial_cmp(&right.as_f64()),
+    })
 }
 
 /// Exact for operands of 64 bits; the caller wraps the result to its type.
@@ -69,7 +59,11 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> f64 {
         BinaryOp::Sub => left - right,
         BinaryOp::Mul => left * right,
         BinaryOp::Div => left / right,
-        BinaryOp::Mod => left - (left / right).floor() * right,
+        BinaryOp::Mod => {
+            let remainder = left % right;
+            let opposite = remainder != 0.0 && (remainder < 0.0) != (right < 0.0);
+            if opposite { remainder + right } else { remainder }
+        }
         // Both ignore a NaN.
         BinaryOp::Min => left.min(right),
         _ => left.max(right),

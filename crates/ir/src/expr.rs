@@ -86,8 +86,10 @@ impl Number {
             (DType::Float64, number) => Number::Float(number.as_f64()),
             (DType::Float32, Number::Int(value)) => Number::Float(value as f32 as f64),
             (DType::Float32, Number::Float(value)) => Number::Float(value as f32 as f64),
-            (DType::Float16, number) => Number::Float(half::f16::from_f64(number.as_f64()).to_f64()),
-            (DType::BFloat16, number) => Number::Float(half::bf16::from_f64(number.as_f64()).to_f64()),
+            (DType::Float16, number) => Number::Float(half::f16::from_f32(to_odd(number.as_f64())).to_f64()),
+            (DType::BFloat16, number) => {
+                Number::Float(half::bf16::from_f32(to_odd(number.as_f64())).to_f64())
+            }
             (integer, Number::Int(value)) => Number::Int(wrap(value, integer)),
             (integer, Number::Float(value)) => {
                 let (low, high) = integer.integer_bounds().expect("the float types were matched above");
@@ -95,6 +97,18 @@ impl Number {
             }
         }
     }
+}
+
+/// The value in single precision, rounded to odd: cut off, with the last bit set where something was cut. Rounding
+/// that to 16 bits is the same as rounding the value itself, which rounding twice to nearest is not.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let exact = nearest as f64;
+    if exact == value || value.is_nan() {
+        return nearest;
+    }
+    let toward_zero = if exact.abs() > value.abs() { nearest.to_bits() - 1 } else { nearest.to_bits() };
+    f32::from_bits(toward_zero | 1)
 }
 
 /// `value` modulo two to the width of `dtype`, in its range.
@@ -215,6 +229,19 @@ impl BinaryOp {
                 | BinaryOp::Greater
                 | BinaryOp::GreaterEqual
         )
+    }
+
+    /// Whether a comparison is true of operands in this order; `None` where one is NaN.
+    pub fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            BinaryOp::Equal => order == Some(Ordering::Equal),
+            BinaryOp::NotEqual => order != Some(Ordering::Equal),
+            BinaryOp::Less => order == Some(Ordering::Less),
+            BinaryOp::LessEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            BinaryOp::Greater => order == Some(Ordering::Greater),
+            BinaryOp::GreaterEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            _ => false,
+        }
     }
 
     /// `&&` and `||`.
@@ -397,5 +424,10 @@ mod tests {
         assert_eq!(Number::Float(f64::NAN).convert(DType::Int32), Number::Int(0));
         assert_eq!(Number::Float(0.1).convert(DType::Float32), Number::Float(0.1f32 as f64));
         assert_eq!(Number::Float(-0.5).convert(DType::Bool), Number::Int(1));
+        // Just above the middle between two 16-bit floats, by less than single precision shows.
+        let (half, brain) = (1.0 + 2f64.powi(-11) + 2f64.powi(-30), 1.0 + 2f64.powi(-8) + 2f64.powi(-40));
+        assert_eq!(Number::Float(half).convert(DType::Float16), Number::Float(1.0 + 2f64.powi(-10)));
+        assert_eq!(Number::Float(brain).convert(DType::BFloat16), Number::Float(1.0 + 2f64.powi(-7)));
+        assert_eq!(Number::Float(1e300).convert(DType::Float16), Number::Float(f64::INFINITY));
     }
 }

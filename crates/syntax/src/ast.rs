@@ -89,6 +89,8 @@ pub enum StmtKind {
         callee: Name,
         /// Its arguments.
         arguments: Vec<Expr>,
+        /// Where the call itself stands.
+        value: Span,
     },
     /// `int32(256) hist`
     Declare(Declaration),

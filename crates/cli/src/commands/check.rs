@@ -1,6 +1,6 @@
 //! `tilewright check`
 
-use tilewright_syntax::{Bindings, Diagnostic, check_module};
+use tilewright_syntax::{Bindings, check_module};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -11,26 +11,42 @@ use crate::source::Source;
 /// Checks every file, says all that is wrong, and fails if anything is.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let bindings = bindings(&args.sizes)?;
+    // A file that cannot be read does not keep the others from being checked.
+    let sources: Vec<Result<Source, Failure>> = args.files.iter().map(|path| Source::read(path)).collect();
+    let readable = || sources.iter().filter_map(|source| source.as_ref().ok());
+    let functions: Vec<_> = readable().flat_map(|source| &source.module.functions).collect();
+    if let Some(first) = readable().next() {
+        refuse_unknown_sizes(first, &functions, &bindings)?;
+    }
     let mut refused = false;
-    for path in &args.files {
-        // A file that cannot be read does not keep the others from being checked.
-        match check_file(path, &bindings, args) {
+    let mut closed = false;
+    for source in &sources {
+        let outcome = match source {
+            Ok(source) => check_file(source, &bindings),
+            Err(failure) => {
+                failure.print();
+                Ok(false)
+            }
+        };
+        match outcome {
             Ok(fine) => refused |= !fine,
-            Err(failure @ (Failure::Input(_) | Failure::Reported)) => {
+            Err(Failure::ClosedOutput) => closed = true,
+            Err(failure @ Failure::Input(_)) => {
                 failure.print();
                 refused = true;
             }
             Err(failure) => return Err(failure),
         }
     }
-    if refused { Err(Failure::Reported) } else { Ok(()) }
+    match (refused, closed) {
+        (true, _) => Err(Failure::Reported),
+        (false, true) => Err(Failure::ClosedOutput),
+        (false, false) => Ok(()),
+    }
 }
 
-fn check_file(path: &std::path::Path, bindings: &Bindings, args: &CheckArgs) -> Result<bool, Failure> {
-    let source = Source::read(path)?;
-    if !args.sizes.is_empty() {
-        refuse_unknown_sizes(&source, &source.module.functions.iter().collect::<Vec<_>>(), bindings)?;
-    }
+/// Checks one file; whether it is accepted.
+fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
     let mut diagnostics = source.syntax_errors.clone();
     diagnostics.extend(check_module(&source.module, bindings));
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
@@ -48,7 +64,7 @@ fn check_file(path: &std::path::Path, bindings: &Bindings, args: &CheckArgs) -> 
         source.module.functions.iter().map(|function| function.name.text.as_str()).collect();
     let warned = if warnings > 0 { format!(", {}", plural(warnings, "warning")) } else { String::new() };
     print(&format!("{}: ok ({}){warned}\n", source.path, names.join(", ")))?;
-    Ok(diagnostics.iter().all(|diagnostic: &Diagnostic| !diagnostic.is_error()))
+    Ok(true)
 }
 
 fn count(errors: usize, warnings: usize) -> String {

@@ -60,9 +60,9 @@ fn refuse_open_sizes(program: &Program, given: &Given) -> Result<(), Failure> {
     let known =
         given.sizes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
     let known = if known.is_empty() { String::new() } else { format!(" (known: {known})") };
-    let (what, them) = if open.len() == 1 { ("a value for", "it") } else { ("values for", "them") };
+    let what = if open.len() == 1 { "a value for" } else { "values for" };
     Err(Failure::Input(format!(
-        "`{}` needs {what} {}{known}: give --sizes {}, or --in with a tensor that has {them}",
+        "`{}` needs {what} {}{known}: give --sizes {}, or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
         program.name,
         open.join(", "),
         values.join(",")

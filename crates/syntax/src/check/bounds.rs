@@ -10,7 +10,7 @@ use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{Expr, IndexExpr, SymbolKind, TensorId, VarId, print};
 
 use super::facts::{Facts, alternatives};
-use super::model::{Model, Read};
+use super::model::{MixedSizes, Model, Read};
 use super::witness::{Search, Witness, search};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -291,6 +291,33 @@ pub(super) fn check_equal_sizes(model: &mut Model) {
                     .label(format!("{} is {left}, but must be {right}", equal.what)),
             );
         }
+    }
+    found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
+
+/// Warns of variables whose range was cut to the smaller of two sizes.
+pub(super) fn warn_of_mixed_sizes(model: &mut Model) {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for MixedSizes { var, left, right } in &model.mixed_sizes {
+        let difference = left.extent.sub(&right.extent);
+        let same = nonnegative(&difference, &model.size_facts, model)
+            && nonnegative(&difference.scale(-1), &model.size_facts, model);
+        if same || found.iter().any(|other| other.primary.0 == right.span) {
+            continue;
+        }
+        let (one, other) = (print::index(&left.extent, model), print::index(&right.extent, model));
+        let name = &model.var(*var).name;
+        let message = format!(
+            "`{name}` runs over two sizes: {one} from `{}`, but {other} from `{}`",
+            left.access, right.access
+        );
+        found.push(
+            Diagnostic::warning(Code::SizeMismatch, right.span, message)
+                .label(format!("{other} here"))
+                .also(left.span, format!("{one} here"))
+                .note("its range ends at the smaller of the two")
+                .help("if they are meant to be equal, give both dimensions one name; if not, say so with `where`"),
+        );
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }

@@ -151,6 +151,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     bounds::check_ranges(&mut model);
     bounds::check_equal_sizes(&mut model);
     bounds::check_accesses(&mut model);
+    bounds::warn_of_mixed_sizes(&mut model);
     writes::check(&mut model);
     let supplies = definedness::check(&mut model);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);

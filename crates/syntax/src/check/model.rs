@@ -27,6 +27,8 @@ pub(super) struct Model {
     pub statements: Vec<Statement>,
     /// Extents that calls require to be equal.
     pub equal_sizes: Vec<EqualSizes>,
+    /// Variables that index dimensions of different sizes.
+    pub mixed_sizes: Vec<MixedSizes>,
     /// Whether part of the text could not be understood, so that nothing can be said about what is missing.
     pub incomplete: bool,
     pub diagnostics: Vec<Diagnostic>,
@@ -144,6 +146,21 @@ pub(super) struct EqualSizes {
     pub right: IndexExpr,
     pub span: Span,
     pub what: String,
+}
+
+/// A variable that alone indexes two dimensions, whose sizes may differ.
+pub(super) struct MixedSizes {
+    pub var: VarId,
+    pub left: SizeOf,
+    pub right: SizeOf,
+}
+
+/// A size that limits a variable, and the access it comes from.
+#[derive(Clone)]
+pub(super) struct SizeOf {
+    pub extent: IndexExpr,
+    pub span: Span,
+    pub access: String,
 }
 
 impl Model {

@@ -15,7 +15,7 @@ use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
 use super::facts::alternatives;
-use super::model::{Model, Source};
+use super::model::{MixedSizes, Model, SizeOf, Source};
 use super::solve::{End, Solution, solve};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -328,6 +328,7 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
         for constraint in constraints {
             let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
             let (Some(var), None) = (inside.next(), inside.next()) else { continue };
+            note_mixed_sizes(model, constraints, constraint, var);
             for last in upper_limits(model, constraint, var) {
                 let because = (
                     constraint.span,
@@ -355,6 +356,18 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
             info.range = Some(Range { from: IndexExpr::constant(0), to });
             info.because = because;
         }
+    }
+}
+
+/// A variable that alone indexes two dimensions is expected to find them of one size.
+fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &Constraint, var: VarId) {
+    let alone =
+        |other: &&Constraint| other.index.as_var() == Some(var) && other.guards.iter().all(Vec::is_empty);
+    let size =
+        |of: &Constraint| SizeOf { extent: of.extent.clone(), span: of.span, access: of.access.clone() };
+    let Some(first) = constraints.iter().find(alone) else { return };
+    if alone(&constraint) && first.extent != constraint.extent {
+        model.mixed_sizes.push(MixedSizes { var, left: size(first), right: size(constraint) });
     }
 }
 

@@ -35,6 +35,10 @@ pub(super) fn specialize(model: &mut Model) {
         equal.left = put(&equal.left);
         equal.right = put(&equal.right);
     }
+    for mixed in &mut model.mixed_sizes {
+        mixed.left.extent = put(&mixed.left.extent);
+        mixed.right.extent = put(&mixed.right.extent);
+    }
     refuse_empty_tensors(model);
     model.collect_size_facts();
 }

@@ -59,14 +59,7 @@ impl Witness {
             }
             ExprKind::Binary(op, operands) if op.is_comparison() => {
                 let (left, right) = (self.integer(&operands[0])?, self.integer(&operands[1])?);
-                Some(match op {
-                    BinaryOp::Equal => left == right,
-                    BinaryOp::NotEqual => left != right,
-                    BinaryOp::Less => left < right,
-                    BinaryOp::LessEqual => left <= right,
-                    BinaryOp::Greater => left > right,
-                    _ => left >= right,
-                })
+                Some(op.holds(left.partial_cmp(&right)))
             }
             _ => None,
         }

@@ -94,7 +94,7 @@ impl Parser<'_> {
         let value = self.expr()?;
         match value.kind {
             ExprKind::Apply(callee, arguments) if !self.at_word("where") => {
-                Ok(StmtKind::Call { targets, callee, arguments })
+                Ok(StmtKind::Call { targets, callee, arguments, value: value.span })
             }
             _ => match <[Name; 1]>::try_from(targets) {
                 Ok([target]) => {

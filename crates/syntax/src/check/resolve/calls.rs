@@ -17,7 +17,7 @@ impl Resolver<'_> {
         targets: &[Name],
         callee: &Name,
         arguments: &[Expr],
-        span: Span,
+        (span, value_span): (Span, Span),
         scope: &mut Scope,
     ) {
         if let Some(function) = self.module.function(&callee.text) {
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         let is_value = scope.tensors.contains_key(&callee.text) || builtin_named(&callee.text).is_some();
         match targets {
             [target] if is_value => {
-                let value = Expr::new(ExprKind::Apply(callee.clone(), arguments.to_vec()), span);
+                let value = Expr::new(ExprKind::Apply(callee.clone(), arguments.to_vec()), value_span);
                 let inner = Comprehension {
                     target: target.clone(),
                     indices: Vec::new(),

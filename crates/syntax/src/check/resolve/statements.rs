@@ -28,8 +28,8 @@ impl Resolver<'_> {
                 StmtKind::Declare(_) => {}
                 StmtKind::Comprehension(inner) => self.comprehension(inner, statement.span, scope),
                 StmtKind::For { var, from, to, body } => self.for_loop(var, from, to, body, scope),
-                StmtKind::Call { targets, callee, arguments } => {
-                    self.call_or_definition(targets, callee, arguments, statement.span, scope);
+                StmtKind::Call { targets, callee, arguments, value } => {
+                    self.call_or_definition(targets, callee, arguments, (statement.span, *value), scope);
                 }
             }
         }
