@@ -9,16 +9,14 @@
 //! Every access is checked against its tensor, and every element that is read must have been written, also where
 //! the checker has proved it: what depends on data can fail here, and any other failure is a bug of the checker.
 //!
-//! [`arithmetic`] has the operators and functions on single numbers.
-
-pub mod arithmetic;
+//! What operators and functions do to single numbers is in [`tilewright_ir::arithmetic`].
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 use tilewright_ir::{
     Access, Atom, BinaryOp, DType, Expr, ExprKind, ForLoop, IndexExpr, Node, Number, Origin, Program,
-    ReduceOp, Statement, Tensor, TensorId, Update, VarId, tensor::TensorError,
+    ReduceOp, Statement, Tensor, TensorId, Update, VarId, arithmetic, tensor::TensorError,
 };
 
 /// Why a program could not be run to its end.

@@ -37,11 +37,41 @@ impl End {
 }
 
 fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
+    // A variable that stands in several terms, as in `N*i - i`, is bounded with all of its coefficient at once.
+    if let Some((coefficient, rest, range)) = several_terms(expr, known) {
+        let (from, to) = (coefficient.mul(&range.from), coefficient.mul(&range.to.offset(-1)));
+        let value = match (
+            end,
+            plainly_nonnegative(&coefficient, known),
+            plainly_nonnegative(&coefficient.scale(-1), known),
+        ) {
+            (End::High, true, _) | (End::Low, _, true) => to,
+            (End::Low, true, _) | (End::High, _, true) => from,
+            (End::High, ..) => from.maximum(&to),
+            (End::Low, ..) => from.minimum(&to),
+        };
+        return bound(&rest.add(&value), known, end);
+    }
     let mut sum = IndexExpr::constant(expr.constant_part());
     for term in expr.terms() {
         sum = sum.add(&bound_term(term, known, end)?);
     }
     Some(sum)
+}
+
+/// A variable of the box that is a factor of several terms, or of one whose sign is not known, and is nowhere else.
+fn several_terms(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(IndexExpr, IndexExpr, Range)> {
+    let vars = expr.terms().iter().flat_map(|term| &term.factors).filter_map(|factor| match factor {
+        Atom::Var(var) => Some((*var, known.range(*var)?)),
+        _ => None,
+    });
+    vars.into_iter().find_map(|(var, range)| {
+        let (coefficient, rest) = expr.split_on(&Atom::Var(var))?;
+        let fixed =
+            coefficient.terms().iter().flat_map(|term| &term.factors).all(|factor| !varies(factor, known));
+        let plain = coefficient.terms().is_empty();
+        (fixed && !plain && !rest.mentions(var)).then_some((coefficient, rest, range))
+    })
 }
 
 fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
@@ -146,6 +176,10 @@ fn fixed_positive(divisor: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExp
 /// Whether the expression is non-negative by the least values of its symbols alone: each symbol `s` becomes
 /// `least + s'`, and no coefficient of the expansion may be negative.
 pub fn plainly_nonnegative(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
+    let unknown = |atom: &Atom| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
+    if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {
+        return false;
+    }
     let mut bounded = true;
     let shifted = expr.substitute(&mut |atom| match atom {
         Atom::Symbol(symbol) => match known.least(*symbol) {

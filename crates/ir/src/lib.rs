@@ -9,9 +9,10 @@
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
-//! Read next: [`program`] for the shape of a program, [`index`] for subscripts, [`prove`] for what can be shown
+//! [`arithmetic`] says what operators and functions do to single numbers. Read next: [`program`] for the shape of a program, [`index`] for subscripts, [`prove`] for what can be shown
 //! about them.
 
+pub mod arithmetic;
 pub mod dtype;
 pub mod expr;
 pub mod index;

@@ -109,7 +109,7 @@ fn product(term: &Term, names: &dyn Names) -> String {
     if term.coefficient.unsigned_abs() != 1 {
         parts.push(term.coefficient.unsigned_abs().to_string());
     }
-    let alone = parts.is_empty() && term.factors.len() == 1;
+    let alone = term.coefficient == 1 && term.factors.len() == 1;
     for factor in &term.factors {
         let text = atom(factor, names);
         let division = matches!(factor, Atom::FloorDiv(_) | Atom::Mod(_));

@@ -72,7 +72,9 @@ impl Search<'_> {
             return plainly_nonnegative(goal, self.known);
         };
         let Some((coefficient, rest)) = goal.split_on(&atom) else {
-            return false;
+            // A square, say: what its ends tell must do.
+            let low = lower_bound(goal, self.known).filter(|low| low != goal);
+            return low.is_some_and(|low| self.eliminate(&low, more));
         };
         let Some(sign) = self.sign(&coefficient) else {
             return false;
@@ -87,7 +89,11 @@ impl Search<'_> {
                 let (left, right) = (with(&pair.0), with(&pair.1));
                 // The smaller of two is below both, so one suffices where it counts against the goal.
                 if matches!(atom, Atom::Min(_)) == (sign == Sign::Negative) {
-                    self.shown(&left, more) || self.shown(&right, more)
+                    // max(e, -e) is never negative, though neither side need be.
+                    let opposite = pair.0.add(&pair.1).as_constant() == Some(0);
+                    self.shown(&left, more)
+                        || self.shown(&right, more)
+                        || (opposite && self.shown(&rest, more))
                 } else {
                     self.shown(&left, more) && self.shown(&right, more)
                 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tilewright_ir::prove::nonnegative;
-use tilewright_ir::{Expr, IndexExpr, SymbolKind, TensorId, VarId, print};
+use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, SymbolKind, TensorId, VarId, print};
 
 use super::facts::{Facts, alternatives};
 use super::model::{MixedSizes, Model, Read};
@@ -27,12 +27,23 @@ pub(super) fn check_ranges(model: &mut Model) {
             None => nonnegative(&missing, &[], model),
         };
         // A loop may have nothing to do: a recurrence over one element is its first element.
-        if empty && !ordered.contains(&var) {
+        if empty && !ordered.contains(&var) && !is_in_empty_loop(model, var) {
             let diagnostic = empty_range(model, var);
             model.report(diagnostic);
             discard_statement_of(model, var);
         }
     }
+}
+
+/// Whether the statement of a variable stands in a loop that does not run.
+fn is_in_empty_loop(model: &Model, var: VarId) -> bool {
+    let statement = model.statements.iter().find(|statement| statement.vars.contains(&var));
+    statement.is_some_and(|statement| {
+        statement.loops.iter().any(|id| {
+            let range = model.var(model.loops[id.0].var).range.as_ref();
+            range.and_then(|range| range.extent().as_constant()).is_some_and(|extent| extent <= 0)
+        })
+    })
 }
 
 /// Nothing more is said of a statement that never runs.
@@ -145,11 +156,12 @@ fn check_claim(
     }
     let size_facts = model.facts_about(statement, &[claim.index, claim.extent]);
     let in_bounds = guards.iter().all(|facts| {
-        let facts: Vec<IndexExpr> = facts.iter().chain(&size_facts).cloned().collect();
+        let facts: Vec<IndexExpr> =
+            facts.iter().chain(&remainder_facts(facts, model)).chain(&size_facts).cloned().collect();
         nonnegative(&IndexExpr::constant(-1), &facts, model)
             || (nonnegative(claim.index, &facts, model) && nonnegative(&slack, &facts, model))
     });
-    if in_bounds || claim.index.has_data() {
+    if in_bounds || reads_data(claim.index) {
         return None;
     }
     // The guards' variables and sizes take part too.
@@ -182,6 +194,31 @@ fn check_claim(
         Search::Proved => None,
         Search::Unknown => Some(unproved(model, claim)),
     }
+}
+
+/// A number that is not negative is at least its remainder: where `i % 2 == 1`, `i` is at least 1.
+fn remainder_facts(facts: &[IndexExpr], model: &Model) -> Vec<IndexExpr> {
+    let mut found = Vec::new();
+    for atom in facts.iter().flat_map(|fact| fact.terms()).flat_map(|term| &term.factors) {
+        if let Atom::Mod(pair) = atom
+            && nonnegative(&pair.0, &[], model)
+        {
+            found.push(pair.0.sub(&IndexExpr::atom(atom.clone())));
+        }
+    }
+    found
+}
+
+/// Whether the value of an index depends on tensors or on scalars that are no symbols.
+fn reads_data(index: &IndexExpr) -> bool {
+    fn reads(expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Load(_) | ExprKind::Scalar(_) => true,
+            ExprKind::Index(index) => reads_data(index),
+            _ => expr.operands().iter().any(reads),
+        }
+    }
+    index.any(&mut |atom| matches!(atom, Atom::Data(data) if reads(&data.value)))
 }
 
 /// The index expressions in the conditions around an access.
@@ -233,7 +270,7 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
         diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
     }
     if let [tilewright_ir::Term { factors, coefficient: 1 }] = claim.index.terms()
-        && let [tilewright_ir::Atom::Symbol(symbol)] = factors.as_slice()
+        && let [Atom::Symbol(symbol)] = factors.as_slice()
         && claim.index.constant_part() == 0
     {
         let symbol = &model.symbols[symbol.index()];
@@ -249,11 +286,11 @@ fn suggestion(model: &Model, claim: &Claim<'_>, index: i64, verb: &str) -> Strin
         return "shorten the range with `where`, or declare a larger size".to_owned();
     }
     let subscript = print::index(claim.index, model);
-    let extent = print::index(claim.extent, model);
+    let (extent, last) = (print::index(claim.extent, model), print::index(&claim.extent.offset(-1), model));
     let guard = if index < 0 { format!("{subscript} >= 0") } else { format!("{subscript} < {extent}") };
     let text = print::access(&claim.read.access, model);
     format!(
-        "shorten the range with `where`, or guard the access: `({guard}) ? {text} : 0`, or clamp the index: `clamp({subscript}, 0, {extent} - 1)`"
+        "shorten the range with `where`, or guard the access: `({guard}) ? {text} : 0`, or clamp the index: `clamp({subscript}, 0, {last})`"
     )
 }
 

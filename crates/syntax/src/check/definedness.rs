@@ -15,6 +15,7 @@ use tilewright_ir::{Access, Atom, IndexExpr, Range, SymbolId, TensorId, VarId, p
 use super::bounds::is_sound;
 use super::facts::alternatives;
 use super::model::{LoopId, Model, Read, Source, Statement};
+use super::ranges::{larger, smaller};
 use super::regions::{Interval, Region, covers, dense_step, whole};
 use super::trial::{Trial, Undefined, find_undefined};
 use crate::ast::AssignOp;
@@ -220,14 +221,20 @@ impl Writer<'_> {
         indices.iter().map(interval).collect()
     }
 
-    /// Ordered loops may be empty. One whose variable is in the indices then makes an empty box; any other must
+    /// Whether the variable is the only one that varies in the index, so that no values of it make an empty interval.
+    fn is_alone(&self, index: &IndexExpr, var: VarId) -> bool {
+        index.mentions(var)
+            && index.vars().into_iter().all(|other| other == var || self.range(other).is_none())
+    }
+
+    /// Ordered loops may be empty. One whose variable is alone in an index then makes an empty box; any other must
     /// be known to run.
     fn certainly_runs(&self, indices: &[IndexExpr]) -> bool {
         self.statement.loops.iter().all(|id| {
             let var = self.model.loops[id.0].var;
             match self.range(var) {
                 None => true,
-                Some(_) if indices.iter().any(|index| index.mentions(var)) => true,
+                Some(_) if indices.iter().any(|index| self.is_alone(index, var)) => true,
                 Some(range) => nonnegative(&range.extent().offset(-1), &[], self.model),
             }
         })
@@ -280,9 +287,11 @@ fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
     let own = Writer { model, statement, shared: &statement.loops, equal: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
         let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
+        // Conditions keep the access within the tensor, so no more than that is read.
+        let (first, last) = (IndexExpr::constant(0), extent.offset(-1));
         Interval {
-            low: known(lower_bound(index, &own)).unwrap_or_else(|| IndexExpr::constant(0)),
-            high: known(upper_bound(index, &own)).unwrap_or_else(|| extent.offset(-1)),
+            low: known(lower_bound(index, &own)).map_or(first.clone(), |low| larger(&low, &first, model)),
+            high: known(upper_bound(index, &own)).map_or(last.clone(), |high| smaller(&high, &last, model)),
             step: 1,
         }
     };

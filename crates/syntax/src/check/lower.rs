@@ -186,6 +186,9 @@ fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
 
 /// An integer scalar that multiplies or divides an index is positive; the check of sizes refuses other values.
 fn assume_positive(factor: &Value, model: &mut Model) {
+    if let ValueKind::Binary(BinaryOp::Mul, operands) = &factor.kind {
+        operands.iter().for_each(|operand| assume_positive(operand, model));
+    }
     if let Some(symbol) = scalar_symbol(factor, model) {
         let least = &mut model.symbols[symbol.index()].least;
         *least = Some(least.unwrap_or(1).max(1));

@@ -165,7 +165,7 @@ fn join(left: &[IndexExpr], right: &[IndexExpr], model: &Model) -> Vec<IndexExpr
 }
 
 /// The larger of two extents, without a `max` where one is provably the larger.
-fn larger(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
+pub(super) fn larger(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
     if nonnegative(&left.sub(right), &[], model) {
         left.clone()
     } else if nonnegative(&right.sub(left), &[], model) {
@@ -176,7 +176,7 @@ fn larger(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
 }
 
 /// The smaller of two bounds, without a `min` where one is provably the smaller.
-fn smaller(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
+pub(super) fn smaller(left: &IndexExpr, right: &IndexExpr, model: &Model) -> IndexExpr {
     if nonnegative(&left.sub(right), &[], model) {
         right.clone()
     } else if nonnegative(&right.sub(left), &[], model) {

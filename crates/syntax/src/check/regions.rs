@@ -45,8 +45,7 @@ pub(super) fn dense_step(
         if rest.mentions(var) || coefficient.vars().iter().any(|other| *other == var) {
             return None;
         }
-        let size = if nonnegative(&coefficient, &[], model) { coefficient } else { coefficient.scale(-1) };
-        digits.push((size, extent));
+        digits.push((magnitude(model, coefficient)?, extent));
     }
     let step = digits.iter().filter_map(|(size, _)| size.as_constant()).min().unwrap_or(1).max(1);
     let mut reach = IndexExpr::constant(0);
@@ -59,6 +58,16 @@ pub(super) fn dense_step(
         reach = reach.add(&size.mul(&extent.offset(-1)));
     }
     Some(step)
+}
+
+/// The absolute value of a coefficient whose sign is known.
+pub(super) fn magnitude(model: &Model, coefficient: IndexExpr) -> Option<IndexExpr> {
+    let opposite = coefficient.scale(-1);
+    if nonnegative(&coefficient, &[], model) {
+        Some(coefficient)
+    } else {
+        nonnegative(&opposite, &[], model).then_some(opposite)
+    }
 }
 
 /// Whether nothing is left of the region once the boxes are taken away.

@@ -63,7 +63,7 @@ pub(super) fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limi
 fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExpr) -> Solution {
     match atom {
         Atom::Var(_) => solve(model, &IndexExpr::var(var), var, end, limit),
-        Atom::FloorDiv(pair) if pair.1.vars().is_empty() && !pair.1.has_data() => {
+        Atom::FloorDiv(pair) if plainly_nonnegative(&pair.1.offset(-1), model) => {
             let (value, by) = pair.as_ref();
             match end {
                 End::AtMost => solve(model, value, var, end, &limit.mul(by).add(by).offset(-1)),

@@ -230,6 +230,7 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
         Ty::Is(found) => found.fits_in(wanted) || (!found.is_float() && wanted.is_float()),
     };
     if fits {
+        warn_of_narrow_arithmetic(model, at, wanted);
         return Some(wanted);
     }
     let found = type_of(value, model).settle()?;
@@ -244,4 +245,19 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
         .help(format!("convert it: `{wanted}(…)`"));
     model.report(diagnostic);
     None
+}
+
+/// `int32 += int8 * int8` computes the product in int8, which is rarely meant.
+fn warn_of_narrow_arithmetic(model: &mut Model, at: usize, wanted: DType) {
+    let value = &model.statements[at].resolved.value;
+    let arithmetic =
+        matches!(value.kind, ValueKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _));
+    let Ty::Is(found) = type_of(value, model) else { return };
+    if !arithmetic || !found.is_integer() || !wanted.is_integer() || found.bits() >= wanted.bits() {
+        return;
+    }
+    let message = format!("this is computed in {found}, where it may wrap, before it is stored as {wanted}");
+    let diagnostic = Diagnostic::warning(Code::TypeMismatch, value.span, message)
+        .help(format!("to compute in {wanted}, convert an operand: `{wanted}(…)`; to wrap, convert the result: `{wanted}({found}(…))`"));
+    model.report(diagnostic);
 }

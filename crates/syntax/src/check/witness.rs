@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId, UnaryOp, VarId};
+use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId, VarId, arithmetic};
 
 use super::model::{Model, add_symbols};
 
@@ -34,44 +34,46 @@ impl Witness {
         expr.eval(&mut |atom| match atom {
             Atom::Var(var) => self.vars.get(var).copied(),
             Atom::Symbol(symbol) => self.sizes.get(symbol).copied(),
+            Atom::Data(data) => i64::try_from(self.value(&data.value)?.as_i128()).ok(),
             _ => None,
         })
     }
 
     /// The truth of a condition, or `None` where it depends on data.
     pub fn holds(&self, condition: &Expr) -> Option<bool> {
-        match &condition.kind {
-            ExprKind::Literal(number) => Some(number.is_true()),
-            ExprKind::Unary(UnaryOp::Not, inner) => self.holds(inner).map(|truth| !truth),
-            ExprKind::Binary(BinaryOp::And, operands) => {
-                match (self.holds(&operands[0]), self.holds(&operands[1])) {
-                    (Some(false), _) | (_, Some(false)) => Some(false),
-                    (Some(true), other) => other,
-                    _ => None,
-                }
-            }
-            ExprKind::Binary(BinaryOp::Or, operands) => {
-                match (self.holds(&operands[0]), self.holds(&operands[1])) {
-                    (Some(true), _) | (_, Some(true)) => Some(true),
-                    (Some(false), other) => other,
-                    _ => None,
-                }
-            }
-            ExprKind::Binary(op, operands) if op.is_comparison() => {
-                let (left, right) = (self.integer(&operands[0])?, self.integer(&operands[1])?);
-                Some(op.holds(left.partial_cmp(&right)))
-            }
-            _ => None,
-        }
+        self.value(condition).map(Number::is_true)
     }
 
-    fn integer(&self, value: &Expr) -> Option<i128> {
-        match &value.kind {
-            ExprKind::Literal(Number::Int(number)) => Some(*number),
-            ExprKind::Index(index) if !value.dtype.is_float() => self.eval(index).map(i128::from),
-            ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) => self.integer(inner),
-            _ => None,
-        }
+    /// The value of an expression, or `None` where it depends on data.
+    fn value(&self, expr: &Expr) -> Option<Number> {
+        Some(match &expr.kind {
+            ExprKind::Literal(number) => *number,
+            ExprKind::Index(index) => Number::Int(self.eval(index)? as i128).convert(expr.dtype),
+            ExprKind::Scalar(_) | ExprKind::Load(_) => return None,
+            ExprKind::Unary(op, operand) => arithmetic::unary(*op, self.value(operand)?, expr.dtype),
+            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
+                // Either side may decide.
+                let decisive = *op == BinaryOp::Or;
+                let sides = [self.holds(&operands[0]), self.holds(&operands[1])];
+                if !sides.contains(&Some(decisive)) && sides.contains(&None) {
+                    return None;
+                }
+                Number::Int((sides.contains(&Some(decisive)) == decisive) as i128)
+            }
+            ExprKind::Binary(op, operands) => {
+                arithmetic::binary(*op, self.value(&operands[0])?, self.value(&operands[1])?, expr.dtype)
+            }
+            ExprKind::Select(operands) => {
+                let chosen = if self.holds(&operands[0])? { &operands[1] } else { &operands[2] };
+                self.value(chosen)?
+            }
+            ExprKind::Call(builtin, arguments) => {
+                let arguments: Option<Vec<Number>> =
+                    arguments.iter().map(|argument| self.value(argument)).collect();
+                arithmetic::call(*builtin, &arguments?, expr.dtype)
+            }
+            ExprKind::Cast(operand) => self.value(operand)?.convert(expr.dtype),
+        })
     }
 
     /// `with N = 1, M = 2`, or nothing where the sizes are given.
@@ -188,6 +190,7 @@ pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<S
         let distances = || sizes.values().map(|value| value.abs());
         (distances().max(), distances().sum::<i64>())
     };
-    all.sort_by_key(weight);
+    all.sort_by_key(|sizes| (weight(sizes), sizes.clone()));
+    all.dedup();
     all
 }

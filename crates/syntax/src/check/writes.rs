@@ -6,7 +6,7 @@ use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{Atom, IndexExpr, VarId, VarKind, print};
 
 use super::model::{Model, Read, Statement};
-use super::regions::greatest_common_divisor;
+use super::regions::{greatest_common_divisor, magnitude};
 use super::witness::{Search, search};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
@@ -152,11 +152,11 @@ fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> 
             own == [var] && tells_apart(index, var)
         })
     };
-    let together: Vec<VarId> = statement.vars.iter().copied().filter(|var| !alone(*var)).collect();
-    together.is_empty()
-        || indices.iter().any(|index| {
-            together.iter().all(|var| index.mentions(*var)) && mixed_radix(model, statement, index)
-        })
+    // An index that is different for different values of all its variables tells each of them.
+    let told = |var: VarId| {
+        alone(var) || indices.iter().any(|index| index.mentions(var) && mixed_radix(model, statement, index))
+    };
+    statement.vars.iter().all(|var| told(*var))
 }
 
 /// `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3, or `M*i + j` with `j` in 0:M: in some order, each coefficient
@@ -170,7 +170,7 @@ fn mixed_radix(model: &Model, statement: &Statement, index: &IndexExpr) -> bool 
         if varies || rest.mentions(var) {
             return false;
         }
-        let size = if nonnegative(&coefficient, &[], model) { coefficient } else { coefficient.scale(-1) };
+        let Some(size) = magnitude(model, coefficient) else { return false };
         digits.push((size, range.extent()));
     }
     digits.len() <= 5 && in_some_order(model, digits, &IndexExpr::constant(0))

@@ -46,7 +46,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn poison(&mut self, targets: &[Name], scope: &Scope) {
+    pub(super) fn poison(&mut self, targets: &[Name], scope: &Scope) {
         for target in targets {
             if let Some(id) = scope.tensors.get(&target.text) {
                 self.model.tensors[id.index()].poisoned = true;

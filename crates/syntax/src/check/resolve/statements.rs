@@ -35,6 +35,17 @@ impl Resolver<'_> {
         }
     }
 
+    fn poison_targets(&mut self, body: &[Stmt], scope: &Scope) {
+        for statement in body {
+            match &statement.kind {
+                StmtKind::Comprehension(inner) => self.poison(std::slice::from_ref(&inner.target), scope),
+                StmtKind::Call { targets, .. } => self.poison(targets, scope),
+                StmtKind::For { body, .. } => self.poison_targets(body, scope),
+                StmtKind::Declare(_) => {}
+            }
+        }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.model.statements.len() >= MOST_STATEMENTS
     }
@@ -42,12 +53,15 @@ impl Resolver<'_> {
     fn for_loop(&mut self, var: &Name, from: &Expr, to: &Expr, body: &[Stmt], scope: &mut Scope) {
         self.refuse_taken_name(var, "a loop variable", scope);
         let (from_value, to_value) = (self.size_bound(from, scope), self.size_bound(to, scope));
+        let (Some(from_value), Some(to_value)) = (from_value, to_value) else {
+            // Nothing can be said of what is inside.
+            self.poison_targets(body, scope);
+            return;
+        };
         let id = self.model.add_var(&var.text, var.span);
-        if let (Some(from_value), Some(to_value)) = (from_value, to_value) {
-            let declared = &mut self.model.vars[id.index()];
-            declared.range = Some(tilewright_ir::Range { from: from_value, to: to_value });
-            declared.because.push((from.span.to(to.span), "the loop says so".to_owned()));
-        }
+        let declared = &mut self.model.vars[id.index()];
+        declared.range = Some(tilewright_ir::Range { from: from_value, to: to_value });
+        declared.because.push((from.span.to(to.span), "the loop says so".to_owned()));
         let loop_id = LoopId(self.model.loops.len());
         self.model.loops.push(model::Loop { var: id });
         scope.loops.push((var.text.clone(), loop_id));

@@ -1,6 +1,8 @@
 //! Operators and functions on single numbers, exactly as the language defines them.
 
-use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, UnaryOp};
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Builtin, Number, UnaryOp};
+use crate::program::ReduceOp;
 
 /// `op value`, as a value of `dtype`.
 pub fn unary(op: UnaryOp, value: Number, dtype: DType) -> Number {
