@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Tensor and image programs, written as mathematics, to exact results.
-///
-/// A program is a file of functions such as
-///
-///     def mv(float(M,K) A, float(K) x) -> (y) {
-///       y(i) +=! A(i,k) * x(k)
-///     }
-///
-/// Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the
-/// language; examples/ has programs to start from.
+/// What can be asked for.
 #[derive(Debug, Parser)]
-#[command(name = "tilewright", version, verbatim_doc_comment, max_term_width = 110)]
+#[command(
+    name = "tilewright",
+    version,
+    max_term_width = 110,
+    about = "Tensor and image programs, written as mathematics, to exact results.",
+    long_about = "Tensor and image programs, written as mathematics, to exact results.\n\n\
+        A program is a file of functions such as\n\n    \
+        def mv(float(M,K) A, float(K) x) -> (y) {\n      \
+          y(i) +=! A(i,k) * x(k)\n    \
+        }\n\n\
+        Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the language; examples/ has programs to start from."
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -76,8 +78,8 @@ pub enum Stage {
 /// `tilewright run`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed:\n\
-    floats between -1 and 1, integers that are used as an index within what they index, other integers from 0 to 9.\n\n\
+    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
+    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5"

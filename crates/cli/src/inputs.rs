@@ -22,7 +22,7 @@ pub struct Given {
 }
 
 /// Where a size got its value.
-struct Origin {
+struct GivenBy {
     from: String,
     span: Option<Span>,
 }
@@ -106,10 +106,10 @@ pub fn gather(
 ) -> Result<Given, Failure> {
     let function = source.function(name);
     let mut given = Given { sizes: Bindings::default(), tensors: BTreeMap::new(), scalars: BTreeMap::new() };
-    let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
+    let mut origins: BTreeMap<String, GivenBy> = BTreeMap::new();
     given.sizes = bindings(sizes)?;
     for (size, _) in sizes {
-        origins.insert(size.clone(), Origin { from: "--sizes".to_owned(), span: None });
+        origins.insert(size.clone(), GivenBy { from: "--sizes".to_owned(), span: None });
     }
     refuse_unknown_sizes(source, &[function], &given.sizes)?;
     for input in inputs {
@@ -144,7 +144,7 @@ impl Given {
         &mut self,
         function: &Function,
         input: &str,
-        origins: &mut BTreeMap<String, Origin>,
+        origins: &mut BTreeMap<String, GivenBy>,
     ) -> Result<(), Failure> {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
@@ -205,7 +205,7 @@ impl Given {
         name: &str,
         dtype: DType,
         value: &str,
-        origins: &mut BTreeMap<String, Origin>,
+        origins: &mut BTreeMap<String, GivenBy>,
     ) -> Result<(), Failure> {
         if value.ends_with(".npy") {
             let tensor =
@@ -230,7 +230,7 @@ impl Given {
         dtype: DType,
         tensor: &Tensor,
         path: &str,
-        origins: &mut BTreeMap<String, Origin>,
+        origins: &mut BTreeMap<String, GivenBy>,
     ) -> Result<(), Failure> {
         if tensor.len() != 1 {
             return Err(Failure::Input(format!(
@@ -250,7 +250,7 @@ impl Given {
         dtype: DType,
         number: Number,
         from: &str,
-        origins: &mut BTreeMap<String, Origin>,
+        origins: &mut BTreeMap<String, GivenBy>,
     ) -> Result<(), Failure> {
         if dtype.is_integer() {
             let value = i64::try_from(number.as_i128()).map_err(|_| {
@@ -271,7 +271,7 @@ impl Given {
                 }
             }
             self.sizes.set(name, value);
-            origins.insert(name.to_owned(), Origin { from: from.to_owned(), span: None });
+            origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: None });
         }
         match self.scalars.insert(name.to_owned(), number.convert(dtype)) {
             Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
@@ -288,7 +288,7 @@ fn bind_shape(
     shape: &[usize],
     from: String,
     sizes: &mut Bindings,
-    origins: &mut BTreeMap<String, Origin>,
+    origins: &mut BTreeMap<String, GivenBy>,
 ) -> Result<(), Failure> {
     let refuse = |diagnostic: Diagnostic| {
         source.print(&[diagnostic]);
@@ -296,9 +296,10 @@ fn bind_shape(
     };
     if shape.len() != ty.dims.len() {
         let message = format!(
-            "`{}` has {} dimensions here, but {from} has the shape {shape:?}",
+            "`{}` has {} dimensions here, but {from} has the shape {}",
             tensor.text,
-            ty.dims.len()
+            ty.dims.len(),
+            shape_text(shape)
         );
         return Err(refuse(Diagnostic::error(Code::RankMismatch, ty.span, message)));
     }
@@ -318,7 +319,7 @@ fn bind_shape(
                 (Some(_), _) => {}
                 (None, _) => {
                     sizes.set(name.clone(), extent);
-                    origins.insert(name.clone(), Origin { from: from.clone(), span: Some(dim.span) });
+                    origins.insert(name.clone(), GivenBy { from: from.clone(), span: Some(dim.span) });
                 }
             },
             ExprKind::Int(number, _) if *number != extent as i128 => {
@@ -382,16 +383,26 @@ fn refuse_other_type(
 ) -> Result<(), Failure> {
     if tensor.dtype() != dtype {
         let found = tensor.dtype();
+        let numpy = match dtype {
+            DType::Bool => "np.bool_".to_owned(),
+            DType::BFloat16 => "ml_dtypes.bfloat16".to_owned(),
+            _ => format!("np.{dtype}"),
+        };
         return Err(Failure::Input(format!(
-            "{name} is {dtype} in the program, but {path} holds {found}; save it with {name}.astype(np.{})",
-            if dtype == DType::Bool { "bool_" } else { dtype.name() }
+            "{name} is {dtype} in the program, but {path} holds {found}; save it with {name}.astype({numpy})"
         )));
     }
     if tensor.shape() != shape {
-        return Err(Failure::Input(format!(
-            "{name} has the shape {shape:?}, but {path} has {:?}",
-            tensor.shape()
-        )));
+        let (wanted, found) = (shape_text(shape), shape_text(tensor.shape()));
+        return Err(Failure::Input(format!("{name} has the shape {wanted}, but {path} has {found}")));
     }
     Ok(())
+}
+
+/// A shape as NumPy writes it.
+fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tilewright_syntax::ast::{Function, Module};
 use tilewright_syntax::diagnostic::{Style, similar};
-use tilewright_syntax::{Diagnostic, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, check, name_collisions, parse};
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -46,11 +46,21 @@ impl Source {
     pub fn read_function(spec: &str) -> Result<(Source, String), Failure> {
         let (path, name) = split_name(spec);
         let source = Source::read(&path)?;
-        if !source.syntax_errors.is_empty() {
-            source.print(&source.syntax_errors);
+        let mut refused = source.syntax_errors.clone();
+        refused.extend(name_collisions(&source.module));
+        if !refused.is_empty() {
+            source.print(&refused);
             return Err(Failure::Reported);
         }
         let function = source.pick(name)?.name.text.clone();
+        // A signature that contradicts itself cannot be matched with inputs.
+        let checked = check(&source.module, &function, &Bindings::default());
+        let collisions: Vec<Diagnostic> =
+            checked.diagnostics.into_iter().filter(|found| found.code == Code::NameCollision).collect();
+        if !collisions.is_empty() {
+            source.print(&collisions);
+            return Err(Failure::Reported);
+        }
         Ok((source, function))
     }
 

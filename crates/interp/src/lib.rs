@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use tilewright_ir::{
     Access, Atom, BinaryOp, DType, Expr, ExprKind, ForLoop, IndexExpr, Node, Number, Origin, Program,
-    ReduceOp, Statement, Tensor, TensorId, Update, VarId, arithmetic, tensor::TensorError,
+    ReduceOp, Statement, Tensor, TensorId, Update, VarId, VarKind, arithmetic, tensor::TensorError,
 };
 
 /// Why a program could not be run to its end.
@@ -45,7 +45,7 @@ pub enum RunError {
     #[error("{}", .0.describe())]
     OutOfBounds(Box<OutOfBounds>),
     /// An element was needed that nothing had defined.
-    #[error("`{}({})` is needed, but nothing has defined it", .0.tensor, .0.element.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("{}", .0.describe())]
     Undefined(Box<Undefined>),
     /// The caller asked to stop.
     #[error("stopped")]
@@ -82,6 +82,14 @@ pub struct Undefined {
     pub point: Vec<(String, i64)>,
     /// Where the access was written.
     pub origin: Origin,
+}
+
+impl Undefined {
+    /// What happened, in one sentence.
+    pub fn describe(&self) -> String {
+        let element: Vec<String> = self.element.iter().map(usize::to_string).collect();
+        format!("`{}({})` is needed, but nothing has defined it", self.tensor, element.join(", "))
+    }
 }
 
 impl OutOfBounds {
@@ -138,6 +146,35 @@ pub fn run_with_progress(
     let names = program.tensors.iter().map(|tensor| (tensor.role, tensor.name.clone()));
     let results = names.zip(machine.tensors).filter(|((role, _), _)| role.is_result());
     Ok(results.map(|((_, name), tensor)| (name, tensor)).collect())
+}
+
+/// Whether a reduction comes back to an element after it has left it: then a reduced variable is in its indices.
+fn is_scatter(program: &Program, statement: &Statement) -> bool {
+    let reduced = |var: &&VarId| program.var(**var).kind == VarKind::Reduction;
+    statement
+        .vars
+        .iter()
+        .filter(reduced)
+        .any(|var| statement.indices.iter().any(|index| index.mentions(*var)))
+}
+
+/// Bytes that running a program takes: its tensors, a mark for each element it defines, and the totals of scatters.
+/// `None` if a shape is not known or does not fit the address space.
+pub fn bytes_needed(program: &Program) -> Option<u128> {
+    /// A number in a map, with what the map takes for itself.
+    const TOTAL: u128 = 96;
+    let mut bytes = 0u128;
+    let mut elements = Vec::new();
+    for (at, tensor) in program.tensors.iter().enumerate() {
+        let shape = program.shape(TensorId(at as u32))?;
+        let size = tilewright_ir::tensor::byte_size(tensor.dtype, &shape)? as u128;
+        elements.push(size / tensor.dtype.bytes() as u128);
+        bytes += size + if tensor.role.is_supplied() { 0 } else { elements[at] };
+    }
+    let statements = program.statements();
+    let scatters = statements.iter().filter(|(statement, _)| is_scatter(program, statement));
+    let largest = scatters.map(|(statement, _)| elements[statement.target.index()]).max().unwrap_or(0);
+    Some(bytes + TOTAL * largest)
 }
 
 /// How many points all statements of a program visit, as far as that can be counted.
@@ -276,6 +313,7 @@ impl<'a> Machine<'a> {
         let dtype = self.tensors[statement.target.index()].dtype();
         let wide = if dtype.is_float() { DType::Float64 } else { dtype };
         let neutral = arithmetic::neutral(op, wide);
+        let scatters = is_scatter(self.program, statement);
         let mut totals: BTreeMap<usize, Number> = BTreeMap::new();
         if reset && statement.indices.iter().any(IndexExpr::has_data) {
             totals.extend((0..self.tensors[statement.target.index()].len()).map(|place| (place, neutral)));
@@ -287,11 +325,21 @@ impl<'a> Machine<'a> {
                 None if reset => neutral,
                 None => machine.load(statement.target, place, statement.origin)?,
             };
+            if !scatters && !totals.contains_key(&place) {
+                // Reduction variables run innermost, so the element before is done.
+                machine.store_all(statement.target, &mut totals);
+            }
             totals.insert(place, arithmetic::reduce(op, total, value, wide));
             Ok(())
         })?;
-        totals.into_iter().for_each(|(place, total)| self.store(statement.target, place, total));
+        self.store_all(statement.target, &mut totals);
         Ok(())
+    }
+
+    fn store_all(&mut self, tensor: TensorId, totals: &mut BTreeMap<usize, Number>) {
+        while let Some((place, total)) = totals.pop_first() {
+            self.store(tensor, place, total);
+        }
     }
 
     /// Visits every point of the statement's box in lexicographic order, with the element it names.

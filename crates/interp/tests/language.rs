@@ -433,6 +433,33 @@ fn conversions_wrap_truncate_and_saturate() {
 }
 
 #[test]
+fn a_narrow_type_on_the_way_counts() {
+    let x = f32s(&[1.0, 2.0]);
+    expect_applied(&[("x", x.clone())], "int32(uint8(i + 300)) + 0*int32(x(i))", &i32s(&[44, 45]));
+    expect_applied(&[("x", x.clone())], "x(i) * int8(i + 255)", &f32s(&[-1.0, 0.0]));
+    expect(
+        "def f(float(N) x, int8 s) -> (z) { z(i) = x(i) * s }
+         def g(float(N) x, int64 k) -> (y) { y = f(x, k) }",
+        &[("N", 2)],
+        &[("x", x)],
+        &[("k", Number::Int(257))],
+        &[("y", f32s(&[1.0, 2.0]))],
+    );
+}
+
+#[test]
+fn a_condition_that_keeps_an_access_in_bounds_does_not_hide_its_range() {
+    let x = f32s(&[1.0, 2.0, 4.0]);
+    for (statement, wanted) in [
+        ("y(i) +=! k <= i ? x(k) : 0 where i in 0:N", [1.0, 3.0, 7.0]),
+        ("y(i) +=! (i - k >= 0 && i - k < 2) ? x(k) : 0 where i in 0:N", [1.0, 3.0, 6.0]),
+    ] {
+        let source = format!("def f(float(N) x) -> (y) {{ {statement} }}");
+        expect(&source, &[("N", 3)], &[("x", x.clone())], &[], &[("y", f32s(&wanted))]);
+    }
+}
+
+#[test]
 fn conditions_and_truth_values() {
     let a = ("a", i32s(&[2, 0, -1, 0]));
     let b = ("b", i32s(&[4, 3, 0, 0]));

@@ -366,8 +366,10 @@ impl Expr {
         }
         match self.kind {
             ExprKind::Literal(number) => Expr::literal(dtype, number),
-            // Exact index arithmetic converts once, straight to the wanted type.
-            ExprKind::Index(index) => Expr { dtype, kind: ExprKind::Index(index) },
+            // Exact index arithmetic converts once, straight to the wanted type; a narrower type on the way counts.
+            ExprKind::Index(index) if matches!(self.dtype, DType::Int32 | DType::Int64) => {
+                Expr { dtype, kind: ExprKind::Index(index) }
+            }
             kind => Expr { dtype, kind: ExprKind::Cast(Box::new(Expr { dtype: self.dtype, kind })) },
         }
     }

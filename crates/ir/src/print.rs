@@ -127,7 +127,7 @@ fn atom(atom: &Atom, names: &dyn Names) -> String {
         Atom::Mod(pair) => infix(pair, " % ", names),
         Atom::Min(pair) => format!("min({}, {})", index(&pair.0, names), index(&pair.1, names)),
         Atom::Max(pair) => format!("max({}, {})", index(&pair.0, names), index(&pair.1, names)),
-        Atom::Data(data) => expr(&data.value, names),
+        Atom::Data(data) => expr_at(&data.value, names, Tightness::Or),
         Atom::Overflow => "<too large>".to_owned(),
     }
 }

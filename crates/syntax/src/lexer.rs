@@ -72,6 +72,9 @@ pub enum TokenKind {
     End,
 }
 
+/// Longer names are no names.
+const LONGEST_NAME: usize = 200;
+
 /// Operators and punctuation, longest first.
 const SYMBOLS: &[(&str, TokenKind)] = &[
     ("+=!", TokenKind::AddAssign(true)),
@@ -180,6 +183,13 @@ impl Lexer<'_> {
                 }
             }
             return;
+        }
+        if word > LONGEST_NAME {
+            let text = rest[..LONGEST_NAME].to_owned();
+            let span = Span::new(self.at, self.at + word);
+            let message = format!("a name of {word} characters");
+            self.diagnostics.push(Diagnostic::error(Code::Syntax, span, message).help("the longest has 200"));
+            return self.push(TokenKind::Word(text), word);
         }
         let text = rest[..word].to_owned();
         let reduction = match text.as_str() {

@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use tilewright_interp::{Inputs, run};
 use tilewright_ir::{Program, Tensor};
-use tilewright_syntax::{Bindings, Code, check, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, check, parse};
 
 /// A subscript over `i` and `j`, in bounds or not.
 fn subscript() -> impl Strategy<Value = String> {
@@ -74,6 +75,11 @@ fn program() -> impl Strategy<Value = String> {
     })
 }
 
+/// A warning that leaves something to be checked at run time.
+fn is_unproved(found: &Diagnostic) -> bool {
+    matches!(found.code, Code::OutOfBounds | Code::UndefinedElement)
+}
+
 fn inputs(program: &Program) -> Inputs {
     let mut tensors = BTreeMap::new();
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
@@ -86,7 +92,7 @@ fn inputs(program: &Program) -> Inputs {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn accepted_programs_run(source in program(), sizes in prop::collection::vec((1i64..7, 1i64..7), 4)) {
@@ -97,12 +103,12 @@ proptest! {
             let here = check(&module, "f", &bindings);
             match here.program {
                 Some(program) => {
-                    let warned = !here.diagnostics.is_empty();
+                    let warned = here.diagnostics.iter().any(is_unproved);
                     let outcome = run(&program, inputs(&program));
                     prop_assert!(warned || outcome.is_ok(), "N={n} M={m}: {outcome:?}\n{source}");
                 }
                 None => {
-                    let proved = everywhere.program.is_some() && everywhere.diagnostics.is_empty();
+                    let proved = everywhere.program.is_some() && !everywhere.diagnostics.iter().any(is_unproved);
                     // Proofs for all sizes leave out those at which a range has no value.
                     let empty = here.diagnostics.iter().any(|found| {
                         matches!(found.code, Code::EmptyRange | Code::InvalidSize)

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright_interp::{RunError, points, run_with_progress};
-use tilewright_ir::{Program, Tensor, TensorId};
+use tilewright_interp::{RunError, bytes_needed, points, run_with_progress};
+use tilewright_ir::print::tensor_type;
+use tilewright_ir::tensor::byte_size;
+use tilewright_ir::{Program, Tensor, TensorId, verify};
 use tilewright_syntax::{Code, Diagnostic, check};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -26,6 +28,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let checked = check(&source.module, &name, &given.sizes);
     source.print(&checked.diagnostics);
     let program = checked.program.ok_or(Failure::Reported)?;
+    verify(&program).expect("what the checker accepts is a valid program");
     refuse_open_sizes(&program, &given)?;
     refuse_too_large(&program)?;
     let results = interpret(&source, &program, given, args.seed)?;
@@ -71,39 +74,39 @@ fn refuse_open_sizes(program: &Program, given: &Given) -> Result<(), Failure> {
 
 /// Says before trying that memory will not do.
 fn refuse_too_large(program: &Program) -> Result<(), Failure> {
-    let mut total = 0u128;
-    for (at, tensor) in program.tensors.iter().enumerate() {
-        let shape = program.shape(TensorId(at as u32));
-        let bytes = shape.as_ref().and_then(|shape| tilewright_ir::tensor::byte_size(tensor.dtype, shape));
-        let Some(bytes) = bytes else {
-            let shape: Vec<String> =
-                tensor.shape.iter().map(|extent| tilewright_ir::print::index(extent, program)).collect();
-            return Err(Failure::Input(format!(
-                "`{}` would be a {} tensor of shape ({}), which is larger than any memory",
-                tensor.name,
-                tensor.dtype,
-                shape.join(", ")
-            )));
-        };
-        total += bytes as u128;
+    let endless = program.tensors.iter().enumerate().find(|(at, tensor)| {
+        let shape = program.shape(TensorId(*at as u32));
+        shape.is_none_or(|shape| byte_size(tensor.dtype, &shape).is_none())
+    });
+    if let Some((at, tensor)) = endless {
+        let kind = tensor_type(program, TensorId(at as u32));
+        return Err(Failure::Input(format!(
+            "`{}` would be {kind}, which is larger than any memory",
+            tensor.name
+        )));
     }
+    let needed = bytes_needed(program).unwrap_or(u128::MAX);
     match available_memory() {
-        Some(available) if total > available as u128 => Err(Failure::Input(format!(
-            "the tensors of `{}` take {}, and {} of memory are free; give smaller sizes",
+        Some(available) if needed > available as u128 => Err(Failure::Input(format!(
+            "running `{}` takes {}, and {} of memory are free; give smaller sizes",
             program.name,
-            human(total),
+            human(needed),
             human(available as u128)
         ))),
         _ => Ok(()),
     }
 }
 
-/// Bytes of memory that can be had without swapping, where the system tells.
+/// Bytes of memory that can be had without swapping, where the system tells: of the machine, or of the container.
 fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let limit = number("/sys/fs/cgroup/memory.max");
+    let used = number("/sys/fs/cgroup/memory.current").unwrap_or(0);
+    let contained = limit.map_or(u64::MAX, |limit| limit.saturating_sub(used));
+    Some((kib * 1024).min(contained))
 }
 
 fn human(bytes: u128) -> String {
@@ -136,7 +139,7 @@ fn interpret(source: &Source, program: &Program, given: Given, seed: u64) -> Res
             return Err(Failure::Reported);
         }
         Err(RunError::Undefined(undefined)) => {
-            let message = RunError::Undefined(undefined.clone()).to_string();
+            let message = undefined.describe();
             let results = &source.function(&program.name).results;
             let result = results
                 .iter()
@@ -171,9 +174,13 @@ fn progress_bar(points: u64) -> ProgressBar {
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::Input(format!("--out {} is a file, not a folder", folder.display())));
+    }
     let failed =
         |error: std::io::Error| Failure::Machine(format!("cannot write to {}: {error}", folder.display()));
-    fs::create_dir_all(folder).map_err(failed)?;
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::Input(format!("--out {}: {error}", folder.display())))?;
     results.iter().try_for_each(|(name, tensor)| {
         npy::write(&folder.join(format!("{name}.npy")), tensor).map_err(failed)
     })

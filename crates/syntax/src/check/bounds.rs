@@ -249,10 +249,7 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
     let mut diagnostic =
         Diagnostic::error(Code::OutOfBounds, span, format!("`{text}` {verb} outside of `{}`", tensor.name))
             .label(label);
-    let sizes = witness.sizes_text(model);
-    if !sizes.is_empty() {
-        diagnostic = diagnostic.note(format!("this happens {sizes}, for one"));
-    }
+    diagnostic = witness.with_sizes(diagnostic, model);
     for (var, _) in witness.vars.iter() {
         if let Some(range) = &model.var(*var).range {
             let info = model.var(*var);
@@ -332,10 +329,11 @@ pub(super) fn check_equal_sizes(model: &mut Model) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// Warns of variables whose range was cut to the smaller of two sizes.
-pub(super) fn warn_of_mixed_sizes(model: &mut Model) {
+/// Refuses variables that run over two different numbers, and warns of those whose range was cut to the smaller of
+/// two sizes.
+pub(super) fn check_mixed_sizes(model: &mut Model) {
     let mut found: Vec<Diagnostic> = Vec::new();
-    for MixedSizes { var, left, right } in &model.mixed_sizes {
+    for MixedSizes { var, left, right, certain } in &model.mixed_sizes {
         let difference = left.extent.sub(&right.extent);
         let same = nonnegative(&difference, &model.size_facts, model)
             && nonnegative(&difference.scale(-1), &model.size_facts, model);
@@ -348,13 +346,14 @@ pub(super) fn warn_of_mixed_sizes(model: &mut Model) {
             "`{name}` runs over two sizes: {one} from `{}`, but {other} from `{}`",
             left.access, right.access
         );
-        found.push(
-            Diagnostic::warning(Code::SizeMismatch, right.span, message)
-                .label(format!("{other} here"))
-                .also(left.span, format!("{one} here"))
-                .note("its range ends at the smaller of the two")
-                .help("if they are meant to be equal, give both dimensions one name; if not, say so with `where`"),
-        );
+        let diagnostic = match certain {
+            true => Diagnostic::error(Code::SizeMismatch, right.span, message),
+            false => Diagnostic::warning(Code::SizeMismatch, right.span, message)
+                .note("its range ends at the smaller of the two"),
+        };
+        found.push(diagnostic.label(format!("{other} here")).also(left.span, format!("{one} here")).help(
+            "if they are meant to be equal, give both dimensions one name; if not, say so with `where`",
+        ));
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }

@@ -333,7 +333,6 @@ fn undefined_problem(model: &Model, undefined: &Undefined) -> Diagnostic {
     let tensor = model.tensor(undefined.tensor);
     let element: Vec<String> = undefined.element.iter().map(i64::to_string).collect();
     let element = format!("{}({})", tensor.name, element.join(", "));
-    let sizes = undefined.witness.sizes_text(model);
     let diagnostic = match &undefined.read {
         Some((statement, read)) => {
             let statement = &model.statements[*statement];
@@ -355,7 +354,7 @@ fn undefined_problem(model: &Model, undefined: &Undefined) -> Diagnostic {
                 .help("add a statement that defines the rest, or begin the range at 0")
         }
     };
-    if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
+    undefined.witness.with_sizes(diagnostic, model)
 }
 
 /// A temporary that nothing reads is most likely a slip.

@@ -189,6 +189,9 @@ fn assume_positive(factor: &Value, model: &mut Model) {
     if let ValueKind::Binary(BinaryOp::Mul, operands) = &factor.kind {
         operands.iter().for_each(|operand| assume_positive(operand, model));
     }
+    if let ValueKind::Cast(_, operand) = &factor.kind {
+        assume_positive(operand, model);
+    }
     if let Some(symbol) = scalar_symbol(factor, model) {
         let least = &mut model.symbols[symbol.index()].least;
         *least = Some(least.unwrap_or(1).max(1));

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
 
-use crate::ast::{Function, Module};
+use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 use model::Model;
@@ -110,7 +110,8 @@ pub fn check_module(module: &Module, bindings: &Bindings) -> Vec<Diagnostic> {
     diagnostics
 }
 
-fn name_collisions(module: &Module) -> Vec<Diagnostic> {
+/// Functions with one name, or with the name of a builtin.
+pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut seen: HashMap<&str, Span> = HashMap::new();
     for function in &module.functions {
@@ -149,13 +150,20 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     specialize::specialize(&mut model);
     bounds::check_overflow(&mut model);
     bounds::check_ranges(&mut model);
+    specialize::refuse_empty_tensors(&mut model);
     bounds::check_equal_sizes(&mut model);
     bounds::check_accesses(&mut model);
-    bounds::warn_of_mixed_sizes(&mut model);
+    bounds::check_mixed_sizes(&mut model);
     writes::check(&mut model);
     let supplies = definedness::check(&mut model);
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
+    if model.incomplete {
+        // What the unreadable part defines is not known.
+        let depends =
+            |code| matches!(code, Code::UndefinedName | Code::UndefinedElement | Code::ReadBeforeWrite);
+        diagnostics.retain(|diagnostic| !depends(diagnostic.code));
+    }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
     diagnostics.dedup();
     let refused = model.incomplete || diagnostics.iter().any(Diagnostic::is_error);
@@ -183,13 +191,26 @@ fn refuse_bad_sizes(model: &mut Model, function: &Function) {
         }
         let what = if symbol.kind == SymbolKind::Size { "size" } else { "scalar" };
         let message = format!("the {what} `{}` must be at least {least}, and is {value}", symbol.name);
-        found.push(Diagnostic::error(Code::InvalidSize, function.name.span, message));
+        found.push(Diagnostic::error(Code::InvalidSize, place_of(function, &symbol.name), message));
     }
     if !found.is_empty() {
         // The extents that such a size stands in are the same mistake again.
         model.diagnostics.retain(|diagnostic| diagnostic.code != Code::InvalidSize);
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
+
+/// Where a size or scalar stands in the signature.
+fn place_of(function: &Function, name: &str) -> Span {
+    let types = function
+        .params
+        .iter()
+        .map(|param| &param.ty)
+        .chain(function.results.iter().filter_map(|result| result.ty.as_ref()));
+    let mut dims = types.flat_map(|ty| &ty.dims);
+    let scalar = function.params.iter().find(|param| param.ty.dims.is_empty() && param.name.text == name);
+    let dim = dims.find(|dim| matches!(&dim.kind, ExprKind::Name(text) if text == name));
+    scalar.map(|param| param.name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
 }
 
 /// A message about an inlined statement also shows the call that brought it here.

@@ -153,6 +153,8 @@ pub(super) struct MixedSizes {
     pub var: VarId,
     pub left: SizeOf,
     pub right: SizeOf,
+    /// Both are numbers in the program text, so they differ whatever the sizes are.
+    pub certain: bool,
 }
 
 /// A size that limits a variable, and the access it comes from.

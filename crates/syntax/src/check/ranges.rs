@@ -17,7 +17,7 @@ use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 use super::facts::alternatives;
 use super::model::{MixedSizes, Model, SizeOf, Source};
 use super::solve::{End, Solution, solve};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, similar};
 use crate::span::Span;
 
 /// Gives every variable its range and every tensor its shape, reporting what stays open.
@@ -324,29 +324,10 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
             model.statements[at].ranged = true;
             return true;
         }
-        let mut solved: Vec<Limit> = Vec::new();
-        for constraint in constraints {
-            let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
-            let (Some(var), None) = (inside.next(), inside.next()) else { continue };
-            note_mixed_sizes(model, constraints, constraint, var);
-            for last in upper_limits(model, constraint, var) {
-                let because = (
-                    constraint.span,
-                    format!(
-                        "`{}` allows {} up to {}",
-                        constraint.access,
-                        model.var(var).name,
-                        print::index(&last, model)
-                    ),
-                );
-                match solved.iter_mut().find(|limit| limit.var == var) {
-                    Some(limit) => {
-                        limit.to = smaller(&limit.to, &last.offset(1), model);
-                        limit.because.push(because);
-                    }
-                    None => solved.push(Limit { var, to: last.offset(1), because: vec![because] }),
-                }
-            }
+        let mut solved = solve_round(model, constraints, &open, None);
+        if solved.is_empty() {
+            let left = model.statements[at].lowered.as_ref().map(|lowered| lowered.indices.clone());
+            solved = solve_round(model, constraints, &open, left.as_deref());
         }
         if solved.is_empty() {
             return false;
@@ -359,6 +340,38 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
     }
 }
 
+/// One round: the limits of every open variable that stands alone in some subscript. Subscripts that a condition
+/// keeps in bounds say nothing; with the left-hand indices, for lack of anything else, they do, if they are the
+/// variable itself or the variable is reduced: `k <= i ? x(k) : 0` runs over all of `x`.
+fn solve_round(
+    model: &mut Model,
+    constraints: &[Constraint],
+    open: &[VarId],
+    unguarded: Option<&[IndexExpr]>,
+) -> Vec<Limit> {
+    let mut solved: Vec<Limit> = Vec::new();
+    for constraint in constraints {
+        let mut inside = open.iter().copied().filter(|var| constraint.index.mentions(*var));
+        let (Some(var), None) = (inside.next(), inside.next()) else { continue };
+        let ignore = unguarded.is_some_and(|left| {
+            constraint.index.as_var() == Some(var) || !left.iter().any(|index| index.mentions(var))
+        });
+        note_mixed_sizes(model, constraints, constraint, var);
+        for last in upper_limits(model, constraint, var, ignore) {
+            let (name, end) = (&model.var(var).name, print::index(&last, model));
+            let because = (constraint.span, format!("`{}` allows {name} up to {end}", constraint.access));
+            match solved.iter_mut().find(|limit| limit.var == var) {
+                Some(limit) => {
+                    limit.to = smaller(&limit.to, &last.offset(1), model);
+                    limit.because.push(because);
+                }
+                None => solved.push(Limit { var, to: last.offset(1), because: vec![because] }),
+            }
+        }
+    }
+    solved
+}
+
 /// A variable that alone indexes two dimensions is expected to find them of one size.
 fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &Constraint, var: VarId) {
     let alone =
@@ -367,7 +380,8 @@ fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &
         |of: &Constraint| SizeOf { extent: of.extent.clone(), span: of.span, access: of.access.clone() };
     let Some(first) = constraints.iter().find(alone) else { return };
     if alone(&constraint) && first.extent != constraint.extent {
-        model.mixed_sizes.push(MixedSizes { var, left: size(first), right: size(constraint) });
+        let certain = first.extent.as_constant().is_some() && constraint.extent.as_constant().is_some();
+        model.mixed_sizes.push(MixedSizes { var, left: size(first), right: size(constraint), certain });
     }
 }
 
@@ -384,7 +398,7 @@ fn settle_declared_range(model: &mut Model, var: VarId) -> bool {
 }
 
 /// The greatest values of `var` that the constraint allows.
-fn upper_limits(model: &Model, constraint: &Constraint, var: VarId) -> Vec<IndexExpr> {
+fn upper_limits(model: &Model, constraint: &Constraint, var: VarId, ignore_guards: bool) -> Vec<IndexExpr> {
     let sides = [
         (End::AtLeast, IndexExpr::constant(0), constraint.index.clone()),
         (End::AtMost, constraint.extent.offset(-1), constraint.extent.offset(-1).sub(&constraint.index)),
@@ -396,7 +410,7 @@ fn upper_limits(model: &Model, constraint: &Constraint, var: VarId) -> Vec<Index
             facts.push(IndexExpr::var(var));
             nonnegative(&slack, &facts, model)
         });
-        if guarded {
+        if guarded && !ignore_guards {
             continue;
         }
         if let Solution::AtMost(last) = solve(model, &constraint.index, var, end, &limit) {
@@ -481,7 +495,37 @@ fn report_open(model: &mut Model, at: usize, writers: &mut Writers) {
     model.tensors[target.index()].poisoned = true;
 }
 
+/// A name that indexes nothing is most likely a slip.
+fn mistyped_name(model: &Model, at: usize, open: &[VarId]) -> Option<Diagnostic> {
+    let lowered = model.statements[at].lowered.as_ref()?;
+    let mut indices =
+        lowered.indices.iter().chain(lowered.reads.iter().flat_map(|read| &read.access.indices));
+    let indexes_nothing = |var: &&VarId| !indices.any(|index| index.mentions(**var));
+    let var = model.var(*open.iter().find(indexes_nothing)?);
+    if var.name.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let message = format!("there is no size or scalar `{}`", var.name);
+    let symbols = model.symbols.iter().map(|symbol| symbol.name.as_str());
+    let scalars = model.scalars.iter().map(|scalar| scalar.name.as_str());
+    let tensors =
+        model.tensors.iter().filter(|tensor| tensor.rank == Some(0)).map(|tensor| tensor.name.as_str());
+    let close = similar(&var.name, symbols.chain(scalars).chain(tensors));
+    let diagnostic = Diagnostic::error(Code::UndefinedName, var.span, message)
+        .label("nothing defines it, and it indexes nothing");
+    Some(match close {
+        Some(close) => diagnostic.help(format!("did you mean `{close}`?")),
+        None => diagnostic.help(format!(
+            "if it is meant to be an index variable, give its range: `where {} in 0:…`",
+            var.name
+        )),
+    })
+}
+
 fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
+    if let Some(diagnostic) = mistyped_name(model, at, open) {
+        return diagnostic;
+    }
     let statement = &model.statements[at];
     let names: Vec<String> = open.iter().map(|var| format!("`{}`", model.var(*var).name)).collect();
     let message = match names.split_last() {

@@ -8,7 +8,7 @@ use tilewright_ir::{Atom, IndexExpr, Range};
 use super::model::Model;
 use crate::diagnostic::{Code, Diagnostic};
 
-/// Puts the given sizes and scalars in place, and refuses shapes that do not exist at them.
+/// Puts the given sizes and scalars in place.
 pub(super) fn specialize(model: &mut Model) {
     let values: Vec<Option<i64>> = model.symbols.iter().map(|symbol| symbol.value).collect();
     if values.iter().all(Option::is_none) {
@@ -39,11 +39,11 @@ pub(super) fn specialize(model: &mut Model) {
         mixed.left.extent = put(&mixed.left.extent);
         mixed.right.extent = put(&mixed.right.extent);
     }
-    refuse_empty_tensors(model);
     model.collect_size_facts();
 }
 
-fn refuse_empty_tensors(model: &mut Model) {
+/// Refuses shapes that do not exist at the sizes given.
+pub(super) fn refuse_empty_tensors(model: &mut Model) {
     let mut found = Vec::new();
     for tensor in model.tensors.iter_mut().filter(|tensor| !tensor.poisoned) {
         let extents = tensor.shape.iter().flatten().enumerate();

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId, VarId, arithmetic};
 
 use super::model::{Model, add_symbols};
+use crate::diagnostic::Diagnostic;
 
 /// Points that one search may visit.
 const BUDGET: usize = 300_000;
@@ -77,13 +78,19 @@ impl Witness {
     }
 
     /// `with N = 1, M = 2`, or nothing where the sizes are given.
-    pub fn sizes_text(&self, model: &Model) -> String {
+    fn sizes_text(&self, model: &Model) -> String {
         let sizes: Vec<String> = self
             .sizes
             .iter()
             .map(|(symbol, value)| format!("{} = {value}", model.symbols[symbol.index()].name))
             .collect();
         if sizes.is_empty() { String::new() } else { format!("with {}", sizes.join(", ")) }
+    }
+
+    /// The message with the sizes at which it is true, unless they are given.
+    pub fn with_sizes(&self, diagnostic: Diagnostic, model: &Model) -> Diagnostic {
+        let sizes = self.sizes_text(model);
+        if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
     }
 
     /// `i = 3, j = 0`

@@ -132,11 +132,10 @@ fn repeated_write(model: &Model, at: usize) -> Option<Diagnostic> {
     match (outcome, clash) {
         (Search::Found(witness), Some((element, first))) => {
             let element: Vec<String> = element.iter().map(i64::to_string).collect();
-            Some(diagnostic.label(format!(
-                "`{name}({})` is assigned at {first} and at {}",
-                element.join(", "),
-                witness.vars_text(model)
-            )))
+            let (element, second) = (element.join(", "), witness.vars_text(model));
+            let diagnostic =
+                diagnostic.label(format!("`{name}({element})` is assigned at {first} and at {second}"));
+            Some(witness.with_sizes(diagnostic, model))
         }
         (Search::Proved, _) => None,
         _ => Some(diagnostic.label("could not show that the index is different for different variables")),

@@ -186,8 +186,12 @@ impl Parser<'_> {
     fn too_deep<T>(&mut self) -> Parse<T> {
         let span = self.span();
         self.report(
-            Diagnostic::error(Code::TooComplex, span, format!("nested more than {MOST_NESTING} levels deep"))
-                .help("split it into several statements with temporaries"),
+            Diagnostic::error(
+                Code::TooComplex,
+                span,
+                format!("nested or chained more than {MOST_NESTING} operators deep"),
+            )
+            .help("split it into several statements with temporaries"),
         )
     }
 
@@ -243,7 +247,9 @@ impl Parser<'_> {
         let open = self.expect(&TokenKind::LeftBrace, "`{` and the body")?;
         let before = self.diagnostics.len();
         let (body, closed) = self.statements();
-        if !closed {
+        // At the end of the file one message is enough.
+        let said = self.diagnostics.last().is_some_and(|last| last.primary.0 == self.span());
+        if !closed && !said {
             let span = self.span();
             let diagnostic =
                 Diagnostic::error(Code::Syntax, span, format!("the body of `{}` has no end", name.text))

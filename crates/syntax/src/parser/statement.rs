@@ -206,6 +206,10 @@ impl Parser<'_> {
             let (from, to) = parser.range()?;
             let open = parser.expect(&TokenKind::LeftBrace, "`{` and the body of the loop")?;
             let (body, closed) = parser.statements();
+            let said = parser.diagnostics.last().is_some_and(|last| last.primary.0 == parser.span());
+            if !closed && said {
+                return Err(Reported);
+            }
             if !closed {
                 let span = parser.span();
                 let diagnostic = Diagnostic::error(Code::Syntax, span, "the body of the loop has no end")
