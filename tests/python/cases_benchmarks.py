@@ -3,7 +3,7 @@
 import numpy as np
 
 from case import Case, floats, indices, sizes
-from cases_paper import gconv, lookup_inputs, mlp3, mlp3_weights, relu, two_lookups
+from cases_paper import gconv, lookup_inputs, mlp3, mlp3_weights, relu, two_lookups, valid_conv2d
 
 
 def group_convolution(I, W1, B):
@@ -93,6 +93,14 @@ CASES = [
         lambda rng, B, N, M, K: {"X": floats(rng, B, N, M), "Y": floats(rng, B, K, M)},
         lambda X, Y: {"Z": X @ Y.transpose(0, 2, 1)},
         sizes("B N M K", (3, 5, 7, 2), (1, 1, 1, 1), (1, 4, 3, 6), (5, 2, 1, 3)),
+    ),
+    Case(
+        "benchmarks/convolution.tw", "convolution",
+        lambda rng, N, C, F, H, W, KH, KW: {
+            "I": floats(rng, N, C, H, W), "W1": floats(rng, F, C, KH, KW), "B": floats(rng, F),
+        },
+        lambda I, W1, B: {"O": valid_conv2d(I, W1) + B[:, None, None]},
+        sizes("N C F H W KH KW", (2, 3, 5, 6, 5, 3, 2), (1, 1, 1, 1, 1, 1, 1), (1, 4, 3, 3, 4, 3, 1)),
     ),
     Case(
         "benchmarks/group_convolution.tw", "group_convolution",

@@ -388,7 +388,7 @@ fn sizes_that_cannot_be() {
     folder.fails("run mm.tw --sizes M=4000000000,K=4000000000,N=1", 1, &["larger than any memory"]);
     folder.fails("run mm.tw --sizes M=1000000,K=1000000,N=1", 1, &["running `mm` takes 3.6 TiB"]);
     folder.write("wide.tw", "def wide(float(N) x) -> (y) { y(i, j) = x(i) * x(j) }\n");
-    folder.fails("run wide.tw --sizes N=10000000", 1, &["the tensors of `wide` take"]);
+    folder.fails("run wide.tw --sizes N=10000000", 1, &["running `wide` takes"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub mod lexer;
 pub mod parser;
 pub mod span;
 
-pub use check::{Bindings, Checked, check, check_module, name_collisions};
+pub use check::{Bindings, Checked, Reason, ReasonKind, check, check_module, name_collisions};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};
 pub use span::Span;

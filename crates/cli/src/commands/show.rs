@@ -65,7 +65,7 @@ fn variable(source: &Source, checked: &Checked, program: &Program, id: VarId) ->
     let place = |span: &Span| 1 + source.text[..span.start as usize].matches('\n').count();
     let reasons: Vec<String> = checked.reasons[id.index()]
         .iter()
-        .map(|(span, why)| format!("line {}: {why}", place(span)))
+        .map(|reason| format!("line {}: {}", place(&reason.span), reason.kind))
         .collect();
     let range = format!("{} in {}", var.name, text::range(&var.range, program));
     if reasons.is_empty() { range } else { format!("{range:<24} {}", reasons.join("; ")) }

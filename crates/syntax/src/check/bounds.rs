@@ -4,6 +4,7 @@
 //! the question stays open, left to be checked when the program runs.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::rc::Rc;
 
 use tilewright_ir::prove::nonnegative;
@@ -11,6 +12,7 @@ use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, SymbolKind, TensorId, VarId
 
 use super::facts::{Facts, alternatives};
 use super::model::{MixedSizes, Model, Read};
+use super::reason::{Reason, ReasonKind};
 use super::witness::{Search, Witness, search};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
@@ -60,10 +62,12 @@ fn empty_range(model: &Model, var: VarId) -> Diagnostic {
     let range = info.range.as_ref().expect("the caller looked at it");
     let text = print::range(range, model);
     let message = format!("the range of `{}` is empty: {text}", info.name);
-    let (span, label) = info.because.first().cloned().unwrap_or((info.span, String::new()));
+    let first = info.because.first();
+    let (span, label) =
+        first.map_or((info.span, String::new()), |reason| (reason.span, reason.kind.to_string()));
     let mut diagnostic = Diagnostic::error(Code::EmptyRange, span, message).label(label);
-    for (span, why) in info.because.iter().skip(1).take(2) {
-        diagnostic = diagnostic.also(*span, why.clone());
+    for Reason { span, kind } in info.because.iter().skip(1).take(2) {
+        diagnostic = diagnostic.also(*span, kind.to_string());
     }
     diagnostic.note("a range runs up to, not including, its end")
 }
@@ -103,8 +107,10 @@ pub(super) fn check_accesses(model: &mut Model) {
             exists: false,
         };
         let mut found = Vec::new();
-        for (read, verb) in lowered.reads.iter().map(|read| (read, "reads")).chain([(&write, "writes")]) {
-            found.extend(check_access(model, at, read, verb));
+        for (read, direction) in
+            lowered.reads.iter().map(|read| (read, Direction::Reads)).chain([(&write, Direction::Writes)])
+        {
+            found.extend(check_access(model, at, read, direction));
         }
         for diagnostic in found {
             let target = model.statements[at].target;
@@ -116,6 +122,19 @@ pub(super) fn check_accesses(model: &mut Model) {
     }
 }
 
+/// Which way an access goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Reads,
+    Writes,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Direction::Reads { "reads" } else { "writes" })
+    }
+}
+
 /// One subscript of an access that must stay between 0 and its extent.
 struct Claim<'a> {
     read: &'a Read,
@@ -124,7 +143,7 @@ struct Claim<'a> {
     extent: &'a IndexExpr,
 }
 
-fn check_access(model: &Model, at: usize, read: &Read, verb: &str) -> Option<Diagnostic> {
+fn check_access(model: &Model, at: usize, read: &Read, direction: Direction) -> Option<Diagnostic> {
     let tensor = model.tensor(read.access.tensor);
     if tensor.poisoned {
         return None;
@@ -133,7 +152,7 @@ fn check_access(model: &Model, at: usize, read: &Read, verb: &str) -> Option<Dia
     let guards = alternatives(&read.guards);
     for (dimension, (index, extent)) in read.access.indices.iter().zip(shape).enumerate() {
         let claim = Claim { read, dimension, index, extent };
-        if let Some(diagnostic) = check_claim(model, at, &claim, &guards, verb) {
+        if let Some(diagnostic) = check_claim(model, at, &claim, &guards, direction) {
             return Some(diagnostic);
         }
     }
@@ -145,11 +164,12 @@ fn check_claim(
     at: usize,
     claim: &Claim<'_>,
     guards: &[Facts],
-    verb: &str,
+    direction: Direction,
 ) -> Option<Diagnostic> {
     let statement = &model.statements[at];
     // What a tensor's own statements write is within its shape, which is inferred from them.
-    let inferred = verb == "writes" && model.tensor(claim.read.access.tensor).declared.is_none();
+    let inferred =
+        direction == Direction::Writes && model.tensor(claim.read.access.tensor).declared.is_none();
     let slack = if inferred { IndexExpr::constant(0) } else { claim.extent.offset(-1).sub(claim.index) };
     if nonnegative(claim.index, &[], model) && nonnegative(&slack, &[], model) {
         return None;
@@ -190,7 +210,7 @@ fn check_claim(
         return None;
     }
     match outcome {
-        Search::Found(witness) => Some(out_of_bounds(model, claim, &witness, verb)),
+        Search::Found(witness) => Some(out_of_bounds(model, claim, &witness, direction)),
         Search::Proved => None,
         Search::Unknown => Some(unproved(model, claim)),
     }
@@ -233,7 +253,7 @@ fn guard_indices(read: &Read) -> Vec<IndexExpr> {
     indices
 }
 
-fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str) -> Diagnostic {
+fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, direction: Direction) -> Diagnostic {
     let tensor = model.tensor(claim.read.access.tensor);
     let span: Span = claim.read.access.origin.into();
     let text = print::access(&claim.read.access, model);
@@ -246,22 +266,15 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
     let at = witness.vars_text(model);
     let at = if at.is_empty() { String::new() } else { format!("at {at} ") };
     let label = format!("{at}the index is {index}, but `{}` has 0 to {}{place}", tensor.name, extent - 1);
-    let mut diagnostic =
-        Diagnostic::error(Code::OutOfBounds, span, format!("`{text}` {verb} outside of `{}`", tensor.name))
-            .label(label);
+    let mut diagnostic = Diagnostic::error(
+        Code::OutOfBounds,
+        span,
+        format!("`{text}` {direction} outside of `{}`", tensor.name),
+    )
+    .label(label);
     diagnostic = witness.with_sizes(diagnostic, model);
-    for (var, _) in witness.vars.iter() {
-        if let Some(range) = &model.var(*var).range {
-            let info = model.var(*var);
-            let text = print::range(range, model);
-            match info.because.first() {
-                Some((span, why)) if why.starts_with("`where`") || why.starts_with("the loop") => {
-                    diagnostic = diagnostic.also(*span, format!("{} is in {text} because {why}", info.name));
-                }
-                Some((_, why)) => diagnostic = diagnostic.note(format!("{} is in {text}: {why}", info.name)),
-                None => diagnostic = diagnostic.note(format!("{} is in {text}", info.name)),
-            }
-        }
+    for var in witness.vars.keys() {
+        diagnostic = explain_range(diagnostic, model, *var);
     }
     if index < 0 && !witness.vars.is_empty() {
         diagnostic = diagnostic.note("a variable starts at 0 unless `where` says otherwise");
@@ -275,11 +288,25 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, verb: &str
         let name = &symbol.name;
         diagnostic = diagnostic.note(format!("`{name}` is a {what} here, not a variable"));
     }
-    diagnostic.help(suggestion(model, claim, index, verb))
+    diagnostic.help(suggestion(model, claim, index, direction))
 }
 
-fn suggestion(model: &Model, claim: &Claim<'_>, index: i64, verb: &str) -> String {
-    if verb == "writes" {
+/// The message with the range of a variable and where it comes from.
+fn explain_range(diagnostic: Diagnostic, model: &Model, var: VarId) -> Diagnostic {
+    let info = model.var(var);
+    let Some(range) = &info.range else { return diagnostic };
+    let text = format!("{} is in {}", info.name, print::range(range, model));
+    match info.because.first() {
+        Some(Reason { span, kind: kind @ (ReasonKind::Where | ReasonKind::Loop) }) => {
+            diagnostic.also(*span, format!("{text} because {kind}"))
+        }
+        Some(Reason { kind, .. }) => diagnostic.note(format!("{text}: {kind}")),
+        None => diagnostic.note(text),
+    }
+}
+
+fn suggestion(model: &Model, claim: &Claim<'_>, index: i64, direction: Direction) -> String {
+    if direction == Direction::Writes {
         return "shorten the range with `where`, or declare a larger size".to_owned();
     }
     let subscript = print::index(claim.index, model);

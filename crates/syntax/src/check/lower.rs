@@ -11,6 +11,7 @@ use tilewright_ir::{
 };
 
 use super::model::{Lowered, Model, Read};
+use super::reason::{Reason, ReasonKind};
 use super::resolved::{Value, ValueKind};
 use super::types::{NoCommonType, Ty, check_store, promote, type_of};
 use crate::diagnostic::{Code, Diagnostic};
@@ -53,7 +54,7 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
         if let (Some(from_index), Some(to_index)) = (bound(from, model), bound(to, model)) {
             let declared = &mut model.vars[var.index()];
             declared.range = Some(tilewright_ir::Range { from: from_index, to: to_index });
-            declared.because.push((from.span.to(to.span), "`where` says so".to_owned()));
+            declared.because.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Where });
         } else {
             model.statements[at].resolved = resolved;
             return None;

@@ -22,6 +22,7 @@ mod lower;
 mod model;
 mod nest;
 mod ranges;
+mod reason;
 mod regions;
 mod resolve;
 mod resolved;
@@ -40,6 +41,7 @@ use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 use model::Model;
+pub use reason::{Reason, ReasonKind};
 
 /// Values of sizes and integer scalars, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +80,7 @@ pub struct Checked {
     /// Errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
     /// For each variable of the program, what determined its range.
-    pub reasons: Vec<Vec<(Span, String)>>,
+    pub reasons: Vec<Vec<Reason>>,
     /// Expressions of the sizes that must not be negative: the program is refused at sizes where one is.
     pub requirements: Vec<IndexExpr>,
 }

@@ -10,6 +10,7 @@ use tilewright_ir::{
     Access, Atom, DType, Expr, IndexExpr, Range, Scalar, ScalarId, Symbol, SymbolId, TensorId, VarId,
 };
 
+use super::reason::Reason;
 use super::resolved::Value;
 use crate::ast::AssignOp;
 use crate::diagnostic::Diagnostic;
@@ -68,8 +69,8 @@ pub(super) struct Var {
     pub name: String,
     pub span: Span,
     pub range: Option<Range>,
-    /// What determined the range: places and what they say.
-    pub because: Vec<(Span, String)>,
+    /// What determined the range.
+    pub because: Vec<Reason>,
 }
 
 /// An ordered loop; statements name the loops around them.

@@ -16,6 +16,7 @@ use tilewright_ir::{IndexExpr, Range, TensorId, VarId, print};
 
 use super::facts::alternatives;
 use super::model::{MixedSizes, Model, SizeOf, Source};
+use super::reason::{Reason, ReasonKind};
 use super::solve::{End, Solution, solve};
 use crate::diagnostic::{Code, Diagnostic, similar};
 use crate::span::Span;
@@ -309,7 +310,7 @@ fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option
 struct Limit {
     var: VarId,
     to: IndexExpr,
-    because: Vec<(Span, String)>,
+    because: Vec<Reason>,
 }
 
 /// The paper's rounds. True once every variable of the statement has a range.
@@ -358,8 +359,12 @@ fn solve_round(
         });
         note_mixed_sizes(model, constraints, constraint, var);
         for last in upper_limits(model, constraint, var, ignore) {
-            let (name, end) = (&model.var(var).name, print::index(&last, model));
-            let because = (constraint.span, format!("`{}` allows {name} up to {end}", constraint.access));
+            let kind = ReasonKind::Access {
+                access: constraint.access.clone(),
+                variable: model.var(var).name.clone(),
+                last: print::index(&last, model),
+            };
+            let because = Reason { span: constraint.span, kind };
             match solved.iter_mut().find(|limit| limit.var == var) {
                 Some(limit) => {
                     limit.to = smaller(&limit.to, &last.offset(1), model);

@@ -1,6 +1,8 @@
 //! The left-hand sides: every variable accounted for, every element written once, nothing read that the same
 //! statement overwrites.
 
+use std::collections::HashMap;
+
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{Atom, IndexExpr, VarId, VarKind, print};
@@ -82,64 +84,63 @@ fn repeated_write(model: &Model, at: usize) -> Option<Diagnostic> {
     if statement.op != AssignOp::Assign {
         return None;
     }
-    let name = &model.tensor(statement.target).name;
     if let Some(place) = lowered.indices.iter().position(IndexExpr::has_data) {
         let span = statement.resolved.indices.get(place).map_or(statement.target_span, |value| value.span);
+        let message = "an index that depends on data may name one element twice";
         return Some(
-            Diagnostic::error(
-                Code::RepeatedWrite,
-                span,
-                "an index that depends on data may name one element twice",
-            )
-            .help("scatter with a reduction, which does not depend on the order: `+=`, `max=`, …"),
+            Diagnostic::error(Code::RepeatedWrite, span, message)
+                .help("scatter with a reduction, which does not depend on the order: `+=`, `max=`, …"),
         );
     }
     if is_injective(model, statement, &lowered.indices) {
         return None;
     }
-    let mut seen: std::collections::HashMap<Vec<i64>, String> = std::collections::HashMap::new();
+    let name = &model.tensor(statement.target).name;
+    let problem = |message: String| {
+        Diagnostic::error(Code::RepeatedWrite, statement.target_span, message)
+            .help("use a reduction, or an index that is different for different variables")
+    };
+    match find_clash(model, statement, &lowered.indices) {
+        (Search::Found(witness), Some((element, first))) => {
+            let element: Vec<String> = element.iter().map(i64::to_string).collect();
+            let (element, second) = (element.join(", "), witness.vars_text(model));
+            let label = format!("`{name}({element})` is assigned at {first} and at {second}");
+            let problem = problem(format!("this assigns some element of `{name}` more than once"));
+            Some(witness.with_sizes(problem.label(label), model))
+        }
+        (Search::Proved, _) => None,
+        _ => Some(
+            problem(format!("this may assign some element of `{name}` more than once"))
+                .label("could not show that the index is different for different variables"),
+        ),
+    }
+}
+
+/// Looks for an element that two points of one turn of the loops around name: the element, and the first of them.
+fn find_clash(
+    model: &Model,
+    statement: &Statement,
+    indices: &[IndexExpr],
+) -> (Search, Option<(Vec<i64>, String)>) {
+    let mut seen: HashMap<Vec<i64>, String> = HashMap::new();
+    let mut turn = None;
     let mut clash = None;
-    let mut sizes_before = None;
-    let mentioned: Vec<&IndexExpr> = lowered.indices.iter().collect();
+    let mentioned: Vec<&IndexExpr> = indices.iter().collect();
     let facts = model.facts_about(statement, &mentioned);
     let outcome = search(model, &mentioned, &model.all_vars(statement), &facts, &mut |witness| {
         let loops: Vec<Option<i64>> =
             statement.loops.iter().map(|id| witness.vars.get(&model.loops[id.0].var).copied()).collect();
-        let context = (witness.sizes.clone(), loops);
-        if sizes_before.as_ref() != Some(&context) {
+        let this_turn = Some((witness.sizes.clone(), loops));
+        if turn != this_turn {
             seen.clear();
-            sizes_before = Some(context);
+            turn = this_turn;
         }
-        let Some(element) =
-            lowered.indices.iter().map(|index| witness.eval(index)).collect::<Option<Vec<i64>>>()
-        else {
-            return false;
-        };
-        match seen.insert(element.clone(), witness.vars_text(model)) {
-            Some(first) => {
-                clash = Some((element, first));
-                true
-            }
-            None => false,
-        }
+        let element: Option<Vec<i64>> = indices.iter().map(|index| witness.eval(index)).collect();
+        let Some(element) = element else { return false };
+        clash = seen.insert(element.clone(), witness.vars_text(model)).map(|first| (element, first));
+        clash.is_some()
     });
-    let message = match clash {
-        Some(_) => format!("this assigns some element of `{name}` more than once"),
-        None => format!("this may assign some element of `{name}` more than once"),
-    };
-    let diagnostic = Diagnostic::error(Code::RepeatedWrite, statement.target_span, message)
-        .help("use a reduction, or an index that is different for different variables");
-    match (outcome, clash) {
-        (Search::Found(witness), Some((element, first))) => {
-            let element: Vec<String> = element.iter().map(i64::to_string).collect();
-            let (element, second) = (element.join(", "), witness.vars_text(model));
-            let diagnostic =
-                diagnostic.label(format!("`{name}({element})` is assigned at {first} and at {second}"));
-            Some(witness.with_sizes(diagnostic, model))
-        }
-        (Search::Proved, _) => None,
-        _ => Some(diagnostic.label("could not show that the index is different for different variables")),
-    }
+    (outcome, clash)
 }
 
 /// Whether different values of the statement's variables name different elements.

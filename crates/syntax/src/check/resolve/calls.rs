@@ -89,33 +89,10 @@ impl Resolver<'_> {
         arguments: &[Expr],
         scope: &mut Scope,
     ) -> Option<Scope> {
-        let recursive =
-            callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
-        if recursive {
-            let message = match self.call_stack.last() {
-                Some((caller, _)) => format!("`{caller}` calls `{}`, which is calling it", callee.text),
-                None => format!("`{}` calls itself", callee.text),
-            };
-            self.report(
-                Diagnostic::error(Code::Recursion, callee.span, message)
-                    .help("for a recurrence use an ordered loop: `for t in 1:T { … }`"),
-            );
-            return None;
-        }
-        if self.call_stack.len() >= MOST_CALLS {
-            let message = format!("calls are nested more than {MOST_CALLS} deep");
-            self.report(Diagnostic::error(Code::TooComplex, callee.span, message));
-            return None;
-        }
+        self.refuse_endless_call(callee)?;
         self.arity(callee, "argument", function.params.len(), arguments.len(), function.name.span)?;
         self.arity(callee, "result", function.results.len(), targets.len(), function.name.span)?;
-        for (at, target) in targets.iter().enumerate() {
-            if let Some(first) = targets[..at].iter().find(|first| first.text == target.text) {
-                let first = first.span;
-                self.collision(target, "a result of this call", Some(first));
-                return None;
-            }
-        }
+        self.refuse_repeated_target(targets)?;
         let mut inner = Scope::new(function);
         for (param, argument) in
             function.params.iter().zip(arguments).filter(|(param, _)| param.ty.dims.is_empty())
@@ -143,6 +120,39 @@ impl Resolver<'_> {
             inner.tensors.insert(result.name.text.clone(), id);
         }
         Some(inner)
+    }
+
+    fn refuse_endless_call(&mut self, callee: &Name) -> Option<()> {
+        let recursive =
+            callee.text == self.model.name || self.call_stack.iter().any(|(name, _)| *name == callee.text);
+        if recursive {
+            let message = match self.call_stack.last() {
+                Some((caller, _)) => format!("`{caller}` calls `{}`, which is calling it", callee.text),
+                None => format!("`{}` calls itself", callee.text),
+            };
+            self.report(
+                Diagnostic::error(Code::Recursion, callee.span, message)
+                    .help("for a recurrence use an ordered loop: `for t in 1:T { … }`"),
+            );
+            return None;
+        }
+        if self.call_stack.len() >= MOST_CALLS {
+            let message = format!("calls are nested more than {MOST_CALLS} deep");
+            self.report(Diagnostic::error(Code::TooComplex, callee.span, message));
+            return None;
+        }
+        Some(())
+    }
+
+    fn refuse_repeated_target(&mut self, targets: &[Name]) -> Option<()> {
+        for (at, target) in targets.iter().enumerate() {
+            if let Some(first) = targets[..at].iter().find(|first| first.text == target.text) {
+                let first = first.span;
+                self.collision(target, "a result of this call", Some(first));
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// A result that the function called declares has that type and those extents for the caller too.

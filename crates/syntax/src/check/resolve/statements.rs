@@ -8,6 +8,7 @@ use super::{MOST_NODES, MOST_STATEMENTS, Resolver, Scope, StatementScope, dimens
 use crate::ast::{Clause, Comprehension, Expr, Function, Name, Stmt, StmtKind};
 use crate::check::lower;
 use crate::check::model::{self, LoopId, Resolved, Source, Statement};
+use crate::check::reason::{Reason, ReasonKind};
 use crate::check::resolved::{Value, ValueKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parser::MOST_NESTING;
@@ -61,7 +62,7 @@ impl Resolver<'_> {
         let id = self.model.add_var(&var.text, var.span);
         let declared = &mut self.model.vars[id.index()];
         declared.range = Some(tilewright_ir::Range { from: from_value, to: to_value });
-        declared.because.push((from.span.to(to.span), "the loop says so".to_owned()));
+        declared.because.push(Reason { span: from.span.to(to.span), kind: ReasonKind::Loop });
         let loop_id = LoopId(self.model.loops.len());
         self.model.loops.push(model::Loop { var: id });
         scope.loops.push((var.text.clone(), loop_id));
