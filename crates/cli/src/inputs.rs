@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilewright_interp::Inputs;
-use tilewright_ir::{DType, Number, Program, SymbolKind, Tensor};
-use tilewright_syntax::ast::{ExprKind, Function, Name, Type};
+use tilewright_ir::{BinaryOp, DType, Number, Program, SymbolKind, Tensor};
+use tilewright_syntax::ast::{Expr, ExprKind, Function, Name, Type};
 use tilewright_syntax::diagnostic::similar;
 use tilewright_syntax::{Bindings, Code, Diagnostic, Span};
 
@@ -327,10 +327,48 @@ fn bind_shape(
                     format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
                 return Err(refuse(Diagnostic::error(Code::SizeMismatch, dim.span, message)));
             }
-            _ => {}
+            _ => {
+                if let Some((name, value)) = solve_extent(dim, extent, sizes) {
+                    sizes.set(name.clone(), value);
+                    origins.insert(name, GivenBy { from: from.clone(), span: Some(dim.span) });
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// The one unknown size in an extent such as `2*H + 1`, if it is linear in it. The check of shapes judges the rest.
+fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i64)> {
+    let mut unknown = None;
+    let at = |value: i64, unknown: &mut Option<String>| evaluate(dim, sizes, value, unknown);
+    let (zero, one, two) = (at(0, &mut unknown)?, at(1, &mut unknown)?, at(2, &mut unknown)?);
+    let slope = one.checked_sub(zero)?;
+    let linear = two.checked_sub(one)? == slope;
+    let rest = extent.checked_sub(zero)?;
+    (linear && slope != 0 && rest % slope == 0).then_some((unknown?, rest / slope))
+}
+
+/// The value of an extent with `value` for its one unknown name; `None` if there are two, or it is no arithmetic.
+fn evaluate(expr: &Expr, sizes: &Bindings, value: i64, unknown: &mut Option<String>) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Int(number, _) => i64::try_from(*number).ok(),
+        ExprKind::Name(name) => match sizes.get(name) {
+            Some(known) => Some(known),
+            None => (unknown.get_or_insert_with(|| name.clone()) == name).then_some(value),
+        },
+        ExprKind::Binary(op, operands) => {
+            let left = evaluate(&operands[0], sizes, value, unknown)?;
+            let right = evaluate(&operands[1], sizes, value, unknown)?;
+            match op {
+                BinaryOp::Add => left.checked_add(right),
+                BinaryOp::Sub => left.checked_sub(right),
+                BinaryOp::Mul => left.checked_mul(right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Everything the program needs: what was given, and the rest from the seed.

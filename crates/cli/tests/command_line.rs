@@ -357,6 +357,22 @@ fn sizes_come_from_the_command_line_and_from_files() {
 }
 
 #[test]
+fn a_size_inside_an_extent_is_solved_for() {
+    let folder = Folder::new();
+    folder.write("pairs.tw", "def pairs(float(2*N) x) -> (float(N) y) { y(i) = x(2*i) + x(2*i + 1) }\n");
+    folder.floats("even.npy", &[4], &[1.0, 2.0, 3.0, 4.0]);
+    folder.floats("odd.npy", &[3], &[1.0, 2.0, 3.0]);
+    let sums = folder.fine("run pairs.tw --in x=even.npy");
+    assert!(sums.starts_with("y: float32(2)") && sums.ends_with("[3.000000, 7.000000]\n"), "{sums}");
+    folder.fails("run pairs.tw --in x=odd.npy", 1, &["needs a value for N"]);
+    folder.fails(
+        "run pairs.tw --in x=odd.npy --sizes N=2",
+        1,
+        &["x has the shape (4,), but odd.npy has (3,)"],
+    );
+}
+
+#[test]
 fn sizes_that_cannot_be() {
     let folder = Folder::new();
     for value in ["0", "-1", "-9223372036854775808"] {

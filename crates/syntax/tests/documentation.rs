@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot read the document has failed")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tilewright_syntax::{Bindings, check_module, parse};
+use tilewright_syntax::diagnostic::Style;
+use tilewright_syntax::{Bindings, Diagnostic, check_module, parse};
 
 /// Fenced blocks with their mark and the line they begin at.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
@@ -20,32 +21,84 @@ fn blocks(text: &str) -> Vec<(usize, String, String)> {
     blocks
 }
 
-/// The codes of the errors in a program, in the order of its text.
-fn errors(source: &str) -> Vec<&'static str> {
+fn diagnostics(source: &str) -> Vec<Diagnostic> {
     let parsed = parse(source);
     let mut found = parsed.diagnostics;
     found.extend(check_module(&parsed.ast, &Bindings::default()));
     found.sort_by_key(|diagnostic| diagnostic.primary.0);
+    found
+}
+
+/// The codes of the errors in a program, in the order of its text.
+fn errors(found: &[Diagnostic]) -> Vec<&'static str> {
     found.iter().filter(|diagnostic| diagnostic.is_error()).map(|diagnostic| diagnostic.code.name()).collect()
+}
+
+/// Whether the lines of a message, which may have been shortened, are those that are drawn.
+fn is_drawn(message: &str, source: &str, found: &[Diagnostic]) -> bool {
+    let drawn: Vec<String> =
+        found.iter().map(|found| found.render("example.tw", source, Style::default())).collect();
+    let drawn = drawn.join("\n");
+    let mut lines = drawn.lines().map(str::trim_end);
+    message.lines().map(str::trim_end).all(|wanted| wanted.is_empty() || lines.any(|line| line == wanted))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 #[test]
 fn the_language_reference_is_true() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/language.md");
-    let text = fs::read_to_string(path).unwrap();
-    let (mut accepted, mut refused) = (0, 0);
-    for (line, mark, program) in blocks(&text) {
+    let text = read("docs/language.md");
+    let (mut accepted, mut refused, mut messages) = (0, 0, 0);
+    let mut last: Option<String> = None;
+    for (line, mark, block) in blocks(&text) {
         match mark.split_once(' ') {
             None if mark == "tw" => {
-                assert_eq!(errors(&program), [""; 0], "docs/language.md:{line} is accepted\n{program}");
+                let found = diagnostics(&block);
+                assert_eq!(errors(&found), [""; 0], "docs/language.md:{line} is accepted\n{block}");
                 accepted += 1;
+                last = None;
             }
             Some(("tw-error", code)) => {
-                assert_eq!(errors(&program).first(), Some(&code), "docs/language.md:{line}\n{program}");
+                let found = diagnostics(&block);
+                assert_eq!(errors(&found).first(), Some(&code), "docs/language.md:{line}\n{block}");
                 refused += 1;
+                last = Some(block);
+            }
+            None if mark.is_empty() && block.starts_with("error[") && block.contains("> example.tw:") => {
+                if let Some(source) = last.take() {
+                    let found = diagnostics(&source);
+                    assert!(
+                        is_drawn(&block, &source, &found),
+                        "docs/language.md:{line} is not what is drawn\n{block}"
+                    );
+                    messages += 1;
+                }
             }
             _ => {}
         }
     }
-    assert!(accepted > 20 && refused > 20, "{accepted} accepted and {refused} refused programs found");
+    assert!(
+        accepted > 20 && refused > 20 && messages > 20,
+        "{accepted}, {refused} and {messages} blocks found"
+    );
+}
+
+#[test]
+fn paths_that_the_documents_name_exist() {
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let text = read(document);
+        let quoted = text.split('`').skip(1).step_by(2);
+        for path in quoted.filter(|path| path.ends_with(".rs") && path.contains('/')) {
+            let found = ["", "crates", "crates/syntax/src"]
+                .iter()
+                .any(|folder| root().join(folder).join(path).exists());
+            assert!(found, "{document} names {path}, which does not exist");
+        }
+    }
 }

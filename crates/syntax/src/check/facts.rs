@@ -1,4 +1,7 @@
 //! What a condition says about indices: alternatives, each a list of expressions that are not negative.
+//!
+//! Where the condition holds, at least one alternative does, in full. Whatever cannot be put this way, because it
+//! compares floats or would take too many alternatives, is left out: then less can be proved, never something false.
 
 use std::rc::Rc;
 

@@ -1,4 +1,9 @@
 //! What the checker knows of a function while it works: tensors, variables and statements, calls already inlined.
+//!
+//! `resolve` builds it, and each pass fills in more: a tensor's `dtype` after `types`, a statement's `lowered` parts
+//! after `lower`, ranges and shapes after `ranges`. What stays `None` is about something that was reported: its
+//! target is `poisoned`, and later passes leave both alone. After `ranges`, no expression of a statement that is
+//! still lowered speaks of extents, and `size_facts` holds what every accepted size satisfies.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;

@@ -1,4 +1,6 @@
 //! Statements inside their ordered loops.
+//!
+//! The model keeps statements in a flat list, each with the loops around it; this is the tree they form.
 
 use super::model::{LoopId, Model};
 

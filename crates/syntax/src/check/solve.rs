@@ -1,4 +1,7 @@
 //! Solving a subscript's inequality for one variable.
+//!
+//! The answer holds for all values of the other variables in it, whose ranges are known. Only upper limits are of
+//! use, since ranges begin at 0; what cannot be solved gives no limit, and the check of bounds judges.
 
 use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
 use tilewright_ir::prove::nonnegative;

@@ -1,4 +1,7 @@
 //! Runs a function at small sizes, keeping track of which elements are defined instead of their values.
+//!
+//! It serves `definedness` where boxes cannot decide. Reads that depend on data are passed over, so an element that
+//! is found undefined really is.
 
 use std::collections::BTreeMap;
 
