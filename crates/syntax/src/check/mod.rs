@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
-//! | ranges and shapes | `ranges`, `solve` | ambiguous ranges |
+//! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
 //! | sizes that are given, put in place | `specialize` | shapes that do not exist |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
 //! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates |
@@ -21,6 +21,7 @@ mod facts;
 mod lower;
 mod model;
 mod nest;
+mod open_ranges;
 mod ranges;
 mod reason;
 mod regions;
