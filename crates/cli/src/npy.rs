@@ -1,8 +1,8 @@
 //! NumPy's .npy and .npz files.
 //!
 //! The format is a magic number, a version, and a Python dictionary with three fixed keys before the raw bytes.
-//! The dictionary is read here by hand, strictly: readers that parse any Python expression and trust its numbers
-//! can be made to overflow by a corrupt file.
+//! The dictionary is read here by hand, strictly and with limits, so that no claim of a corrupt file is acted on
+//! before it is compared with what the file holds.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
