@@ -4,13 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, check_module, parse};
+use tilewright_syntax::{Bindings, diagnose, parse};
 
 fuzz_target!(|source: &str| {
-    let parsed = parse(source);
-    let mut found = parsed.diagnostics;
-    found.extend(check_module(&parsed.ast, &Bindings::default()));
-    for diagnostic in found {
+    for diagnostic in diagnose(&parse(source), &Bindings::default()) {
         diagnostic.render("fuzz.tw", source, Style::default());
     }
 });

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use tilewright_syntax::ast::{Function, Module};
+use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::{Style, similar};
-use tilewright_syntax::{Bindings, Code, Diagnostic, check, name_collisions, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, check, name_collisions, parse};
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -20,10 +20,8 @@ pub struct Source {
     pub path: String,
     /// Its text.
     pub text: String,
-    /// What could be parsed of it.
-    pub module: Module,
-    /// What could not.
-    pub syntax_errors: Vec<Diagnostic>,
+    /// What could be parsed of it, and what could not.
+    pub parsed: Parsed,
 }
 
 impl Source {
@@ -39,22 +37,22 @@ impl Source {
             Failure::Input(format!("{shown}:{line}: this is not text in UTF-8: byte {at} is 0x{byte:02x}"))
         })?;
         let parsed = parse(&text);
-        Ok(Source { path: shown, text, module: parsed.ast, syntax_errors: parsed.diagnostics })
+        Ok(Source { path: shown, text, parsed })
     }
 
     /// Reads `FILE` or `FILE:NAME`, and finds the function.
     pub fn read_function(spec: &str) -> Result<(Source, String), Failure> {
         let (path, name) = split_name(spec);
         let source = Source::read(&path)?;
-        let mut refused = source.syntax_errors.clone();
-        refused.extend(name_collisions(&source.module));
+        let mut refused = source.parsed.diagnostics.clone();
+        refused.extend(name_collisions(&source.parsed.ast));
         if !refused.is_empty() {
             source.print(&refused);
             return Err(Failure::Reported);
         }
         let function = source.pick(name)?.name.text.clone();
         // A signature that contradicts itself cannot be matched with inputs.
-        let checked = check(&source.module, &function, &Bindings::default());
+        let checked = check(&source.parsed.ast, &function, &Bindings::default());
         let collisions: Vec<Diagnostic> =
             checked.diagnostics.into_iter().filter(|found| found.code == Code::NameCollision).collect();
         if !collisions.is_empty() {
@@ -66,11 +64,11 @@ impl Source {
 
     fn pick(&self, name: Option<&str>) -> Result<&Function, Failure> {
         let names: Vec<&str> =
-            self.module.functions.iter().map(|function| function.name.text.as_str()).collect();
+            self.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
         let listed = names.join(", ");
-        match (name, self.module.functions.as_slice()) {
+        match (name, self.parsed.ast.functions.as_slice()) {
             (_, []) => Err(Failure::Input(format!("{} has no functions", self.path))),
-            (Some(name), _) => self.module.function(name).ok_or_else(|| {
+            (Some(name), _) => self.parsed.ast.function(name).ok_or_else(|| {
                 let hint = similar(name, names.iter().copied())
                     .map(|close| format!(" Did you mean {close}?"))
                     .unwrap_or_default();
@@ -86,7 +84,7 @@ impl Source {
 
     /// The function that was picked.
     pub fn function(&self, name: &str) -> &Function {
-        self.module.function(name).expect("the function was found when the file was read")
+        self.parsed.ast.function(name).expect("the function was found when the file was read")
     }
 
     /// Draws diagnostics on standard error.

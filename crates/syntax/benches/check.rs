@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use tilewright_syntax::{Bindings, check_module, parse};
+use tilewright_syntax::{Bindings, diagnose, parse};
 
 /// A chain of statements of five kinds: pointwise, reduction, guarded neighbour, clamped access, nested function.
 fn program(statements: usize) -> String {
@@ -39,9 +39,8 @@ fn check(c: &mut Criterion) {
         for (name, text) in [("chain", program(statements)), ("updates", updates(statements))] {
             group.bench_with_input(BenchmarkId::new(name, statements), &text, |bencher, text| {
                 bencher.iter(|| {
-                    let parsed = parse(black_box(text));
-                    let found = check_module(&parsed.ast, &Bindings::default());
-                    assert!(found.is_empty() && parsed.diagnostics.is_empty());
+                    let found = diagnose(&parse(black_box(text)), &Bindings::default());
+                    assert!(found.is_empty());
                 });
             });
         }

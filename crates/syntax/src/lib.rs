@@ -9,7 +9,7 @@
 //! let module = tilewright_syntax::parse(source);
 //! let checked = tilewright_syntax::check(&module.ast, "mv", &Default::default());
 //! assert!(checked.diagnostics.is_empty());
-//! assert_eq!(checked.program.unwrap().stages.len(), 1);
+//! assert!(checked.program.is_some_and(|program| program.stages.len() == 1));
 //! ```
 
 pub mod ast;
@@ -19,7 +19,7 @@ pub mod lexer;
 pub mod parser;
 pub mod span;
 
-pub use check::{Bindings, Checked, Reason, ReasonKind, check, check_module, name_collisions};
+pub use check::{Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};
 pub use span::Span;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Diagnostic, check_module, parse};
+use tilewright_syntax::{Bindings, Diagnostic, diagnose, parse};
 
 /// Fenced blocks with their mark and the line they begin at.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
@@ -22,11 +22,7 @@ fn blocks(text: &str) -> Vec<(usize, String, String)> {
 }
 
 fn diagnostics(source: &str) -> Vec<Diagnostic> {
-    let parsed = parse(source);
-    let mut found = parsed.diagnostics;
-    found.extend(check_module(&parsed.ast, &Bindings::default()));
-    found.sort_by_key(|diagnostic| diagnostic.primary.0);
-    found
+    diagnose(&parse(source), &Bindings::default())
 }
 
 /// The codes of the errors in a program, in the order of its text.

@@ -10,14 +10,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, check_module, parse};
+use tilewright_syntax::{Bindings, diagnose, parse};
 
 /// What must hold for any text: it is parsed, checked and every message drawn, without a panic.
 fn survives(source: &str) {
-    let parsed = parse(source);
-    let mut all = parsed.diagnostics;
-    all.extend(check_module(&parsed.ast, &Bindings::default()));
-    for diagnostic in all {
+    for diagnostic in diagnose(&parse(source), &Bindings::default()) {
         diagnostic.render("fuzz.tw", source, Style::default());
     }
 }

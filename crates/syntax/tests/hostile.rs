@@ -5,14 +5,12 @@
 use std::time::{Duration, Instant};
 
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Code, check_module, parse};
+use tilewright_syntax::{Bindings, Code, diagnose, parse};
 
 /// The codes found, after making sure that finding and drawing them takes no time to speak of.
 fn codes(source: &str) -> Vec<Code> {
     let start = Instant::now();
-    let parsed = parse(source);
-    let mut all = parsed.diagnostics;
-    all.extend(check_module(&parsed.ast, &Bindings::default()));
+    let all = diagnose(&parse(source), &Bindings::default());
     for diagnostic in &all {
         let drawn = diagnostic.render("hostile.tw", source, Style::default());
         assert!(drawn.len() < 10_000, "a message of {} bytes", drawn.len());

@@ -7,14 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Code, Diagnostic, check_module, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, diagnose, parse};
 
 fn diagnostics(source: &str) -> Vec<Diagnostic> {
-    let parsed = parse(source);
-    let mut all = parsed.diagnostics;
-    all.extend(check_module(&parsed.ast, &Bindings::default()));
-    all.sort_by_key(|diagnostic| diagnostic.primary.0);
-    all
+    diagnose(&parse(source), &Bindings::default())
 }
 
 #[test]

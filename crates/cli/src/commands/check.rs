@@ -1,6 +1,6 @@
 //! `tilewright check`
 
-use tilewright_syntax::{Bindings, check_module};
+use tilewright_syntax::{Bindings, diagnose};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     // A file that cannot be read does not keep the others from being checked.
     let sources: Vec<Result<Source, Failure>> = args.files.iter().map(|path| Source::read(path)).collect();
     let readable = || sources.iter().filter_map(|source| source.as_ref().ok());
-    let functions: Vec<_> = readable().flat_map(|source| &source.module.functions).collect();
+    let functions: Vec<_> = readable().flat_map(|source| &source.parsed.ast.functions).collect();
     if let Some(first) = readable().next() {
         refuse_unknown_sizes(first, &functions, &bindings)?;
     }
@@ -47,9 +47,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
 
 /// Checks one file; whether it is accepted.
 fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
-    let mut diagnostics = source.syntax_errors.clone();
-    diagnostics.extend(check_module(&source.module, bindings));
-    diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
+    let diagnostics = diagnose(&source.parsed, bindings);
     source.print(&diagnostics);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
@@ -57,11 +55,11 @@ fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
         complain(&format!("{}: {}", source.path, count(errors, warnings)));
         return Ok(false);
     }
-    if source.module.functions.is_empty() {
+    if source.parsed.ast.functions.is_empty() {
         return Err(Failure::Input(format!("{} has no functions", source.path)));
     }
     let names: Vec<&str> =
-        source.module.functions.iter().map(|function| function.name.text.as_str()).collect();
+        source.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
     let warned = if warnings > 0 { format!(", {}", plural(warnings, "warning")) } else { String::new() };
     print(&format!("{}: ok ({}){warned}\n", source.path, names.join(", ")))?;
     Ok(true)

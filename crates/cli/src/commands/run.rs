@@ -25,7 +25,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     refuse_absent_target(&args.target)?;
     let (source, name) = Source::read_function(&args.file)?;
     let given = gather(&source, &name, &args.sizes, &args.inputs)?;
-    let checked = check(&source.module, &name, &given.sizes);
+    let checked = check(&source.parsed.ast, &name, &given.sizes);
     source.print(&checked.diagnostics);
     let program = checked.program.ok_or(Failure::Reported)?;
     verify(&program).expect("what the checker accepts is a valid program");

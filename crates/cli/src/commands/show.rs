@@ -16,7 +16,7 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
-    let checked = check(&source.module, &function, &bindings);
+    let checked = check(&source.parsed.ast, &function, &bindings);
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };
     match args.stage {

@@ -385,7 +385,7 @@ pub(super) fn check_mixed_sizes(model: &mut Model) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// The tensors that are poisoned, for later passes to leave alone.
+/// Whether later passes can judge a tensor: no report is about it, and its shape is known.
 pub(super) fn is_sound(model: &Model, tensor: TensorId) -> bool {
     !model.tensor(tensor).poisoned && model.tensor(tensor).shape.is_some()
 }

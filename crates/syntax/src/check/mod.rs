@@ -40,6 +40,7 @@ use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
 
 use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::parser::Parsed;
 use crate::span::Span;
 use model::Model;
 pub use reason::{Reason, ReasonKind};
@@ -99,9 +100,12 @@ pub fn check(module: &Module, name: &str, bindings: &Bindings) -> Checked {
     }
 }
 
-/// Checks every function of a file for all sizes; what is found in several is said once.
-pub fn check_module(module: &Module, bindings: &Bindings) -> Vec<Diagnostic> {
-    let mut diagnostics = name_collisions(module);
+/// Everything there is to say about a file, in the order of its text: what could not be parsed, and what is wrong
+/// with its functions. What is found in several of them is said once.
+pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
+    let module = &parsed.ast;
+    let mut diagnostics = parsed.diagnostics.clone();
+    diagnostics.extend(name_collisions(module));
     let mut said: HashSet<(Code, Span)> = HashSet::new();
     for function in &module.functions {
         let found = check_function(module, function, bindings).diagnostics;
