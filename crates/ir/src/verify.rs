@@ -6,15 +6,16 @@
 //! - No [`Atom::Extent`] and no [`Atom::Overflow`] is left.
 //! - A statement mentions only its own variables and those of the loops around it.
 //!
-//! A program that fails here is a bug in whoever built it, never the user's mistake.
+//! A program that fails here is a bug in whoever built it, never the user's mistake. Expressions are checked against
+//! `Tables`, so that loop nests are held to the same rules; [`crate::verify_nest()`] adds its own.
 
 use thiserror::Error;
 
 use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Expr, ExprKind};
-use crate::index::{Atom, IndexExpr};
-use crate::print;
-use crate::program::{Program, Range, Statement, VarId};
+use crate::index::{Atom, Data, IndexExpr};
+use crate::print::{self, Names};
+use crate::program::{Program, Range, Scalar, ScalarId, Statement, SymbolId, TensorId, VarId};
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -36,9 +37,11 @@ struct Check<'a> {
     program: &'a Program,
 }
 
-type Verdict = Result<(), String>;
+/// Whether an invariant holds, and if not, which and where.
+pub(crate) type Verdict = Result<(), String>;
 
-fn hold(condition: bool, what: impl FnOnce() -> String) -> Verdict {
+/// The verdict about one condition.
+pub(crate) fn hold(condition: bool, what: impl FnOnce() -> String) -> Verdict {
     if condition { Ok(()) } else { Err(what()) }
 }
 
@@ -46,14 +49,14 @@ impl Check<'_> {
     fn run(&self) -> Verdict {
         for tensor in &self.program.tensors {
             for extent in &tensor.shape {
-                self.index(extent, &[])?;
+                self.at(&[]).index(extent)?;
                 hold(!extent.has_data(), || format!("the shape of {} depends on data", tensor.name))?;
             }
         }
         for var in &self.program.vars {
             let Range { from, to } = &var.range;
             for end in [from, to] {
-                self.index(end, &[])?;
+                self.at(&[]).index(end)?;
                 hold(!end.has_data(), || format!("the range of {} depends on data", var.name))?;
             }
         }
@@ -61,6 +64,11 @@ impl Check<'_> {
             self.statement(statement, &loops)?;
         }
         Ok(())
+    }
+
+    /// The program as a statement with these variables sees it.
+    fn at<'b>(&'b self, vars: &'b [VarId]) -> InProgram<'b> {
+        InProgram { program: self.program, vars }
     }
 
     fn statement(&self, statement: &Statement, loops: &[VarId]) -> Verdict {
@@ -72,27 +80,69 @@ impl Check<'_> {
         let text = || print::statement(statement, self.program);
         hold(statement.indices.len() == target.shape.len(), || format!("rank of the target in {}", text()))?;
         for index in &statement.indices {
-            self.index(index, &vars)?;
+            self.at(&vars).index(index)?;
         }
         hold(statement.value.dtype == target.dtype.compute_type(), || {
             format!("a {} value for a {} tensor in {}", statement.value.dtype, target.dtype, text())
         })?;
-        self.expr(&statement.value, &vars)
+        self.at(&vars).expr(&statement.value)
+    }
+}
+
+struct InProgram<'a> {
+    program: &'a Program,
+    vars: &'a [VarId],
+}
+
+impl Tables for InProgram<'_> {
+    fn names(&self) -> &dyn Names {
+        self.program
+    }
+    fn in_scope(&self, var: VarId) -> bool {
+        self.vars.contains(&var)
+    }
+    fn has_symbol(&self, symbol: SymbolId) -> bool {
+        symbol.index() < self.program.symbols.len()
+    }
+    fn scalar(&self, id: ScalarId) -> Option<&Scalar> {
+        self.program.scalars.get(id.index())
+    }
+    fn tensor(&self, id: TensorId) -> Option<(DType, usize)> {
+        self.program.tensors.get(id.index()).map(|tensor| (tensor.dtype, tensor.shape.len()))
+    }
+}
+
+/// What the ids of an expression may point at, where the expression stands, and the rules for the expression.
+pub(crate) trait Tables {
+    /// The names behind the ids.
+    fn names(&self) -> &dyn Names;
+    /// Whether the variable has a value here.
+    fn in_scope(&self, var: VarId) -> bool;
+    /// Whether the symbol exists.
+    fn has_symbol(&self, symbol: SymbolId) -> bool;
+    /// A scalar parameter, if it exists.
+    fn scalar(&self, id: ScalarId) -> Option<&Scalar>;
+    /// The type and the rank of a tensor, if it exists.
+    fn tensor(&self, id: TensorId) -> Option<(DType, usize)>;
+    /// Checks what an access to an existing tensor must satisfy besides its type and rank.
+    fn accessible(&self, _: &Access) -> Verdict {
+        Ok(())
     }
 
-    fn index(&self, expr: &IndexExpr, vars: &[VarId]) -> Verdict {
+    /// Checks a subscript, bound or extent.
+    fn index(&self, expr: &IndexExpr) -> Verdict {
         let mut verdict = Ok(());
         let mut data = Vec::new();
         expr.visit(&mut |atom| {
             let found = match atom {
-                Atom::Var(var) if !vars.contains(var) => Err(format!("variable {} out of scope", var.0)),
-                Atom::Symbol(symbol) if symbol.index() >= self.program.symbols.len() => {
+                Atom::Var(var) if !self.in_scope(*var) => Err(format!("variable {} out of scope", var.0)),
+                Atom::Symbol(symbol) if !self.has_symbol(*symbol) => {
                     Err(format!("symbol {} does not exist", symbol.0))
                 }
                 Atom::Extent(..) => Err("an extent that was never inferred".to_owned()),
                 Atom::Overflow => Err("a number that is too large".to_owned()),
                 Atom::Data(inner) => {
-                    data.push(inner.value.clone());
+                    data.push(inner.clone());
                     Ok(())
                 }
                 _ => Ok(()),
@@ -102,37 +152,49 @@ impl Check<'_> {
             }
         });
         verdict?;
-        for value in data {
+        for Data { value, declared } in data.iter().map(AsRef::as_ref) {
             hold(!value.dtype.is_float(), || "an index that is a float".to_owned())?;
-            self.expr(&value, vars)?;
+            self.expr(value)?;
+            if let Some((from, to)) = declared {
+                self.index(from)?;
+                self.index(to)?;
+            }
         }
         Ok(())
     }
 
-    fn access(&self, access: &Access, dtype: DType, vars: &[VarId]) -> Verdict {
-        hold(access.tensor.index() < self.program.tensors.len(), || {
-            "a tensor that does not exist".to_owned()
-        })?;
-        let tensor = self.program.tensor(access.tensor);
-        hold(access.indices.len() == tensor.shape.len(), || format!("rank of an access to {}", tensor.name))?;
-        hold(tensor.dtype == dtype, || format!("type of an access to {}", tensor.name))?;
-        access.indices.iter().try_for_each(|index| self.index(index, vars))
+    /// Checks an access that is read as a value of `dtype`.
+    fn load(&self, access: &Access, dtype: DType) -> Verdict {
+        let (declared, _) = self.tensor(access.tensor).ok_or("a tensor that does not exist")?;
+        let name = || self.names().tensor(access.tensor).to_owned();
+        hold(declared == dtype, || format!("type of an access to {}", name()))?;
+        self.access(access)
     }
 
-    fn expr(&self, expr: &Expr, vars: &[VarId]) -> Verdict {
+    /// Checks an access, read or written.
+    fn access(&self, access: &Access) -> Verdict {
+        let (_, rank) = self.tensor(access.tensor).ok_or("a tensor that does not exist")?;
+        let name = || self.names().tensor(access.tensor).to_owned();
+        hold(access.indices.len() == rank, || format!("rank of an access to {}", name()))?;
+        access.indices.iter().try_for_each(|index| self.index(index))?;
+        self.accessible(access)
+    }
+
+    /// Checks a value.
+    fn expr(&self, expr: &Expr) -> Verdict {
         let of = |operand: &Expr, dtype: DType| {
             hold(operand.dtype == dtype, || {
-                format!("{} where {dtype} is needed: {}", operand.dtype, print::expr(operand, self.program))
+                format!("{} where {dtype} is needed: {}", operand.dtype, print::expr(operand, self.names()))
             })
         };
         match &expr.kind {
             ExprKind::Literal(_) | ExprKind::Cast(_) => {}
-            ExprKind::Index(index) => self.index(index, vars)?,
+            ExprKind::Index(index) => self.index(index)?,
             ExprKind::Scalar(id) => {
-                let scalar = self.program.scalars.get(id.index()).ok_or("a scalar that does not exist")?;
+                let scalar = self.scalar(*id).ok_or("a scalar that does not exist")?;
                 hold(scalar.dtype == expr.dtype, || format!("type of scalar {}", scalar.name))?;
             }
-            ExprKind::Load(access) => self.access(access, expr.dtype, vars)?,
+            ExprKind::Load(access) => self.load(access, expr.dtype)?,
             ExprKind::Unary(_, operand) => of(operand, expr.dtype)?,
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.as_ref();
@@ -160,6 +222,6 @@ impl Check<'_> {
                 }
             }
         }
-        expr.operands().iter().try_for_each(|operand| self.expr(operand, vars))
+        expr.operands().iter().try_for_each(|operand| self.expr(operand))
     }
 }

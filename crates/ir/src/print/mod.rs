@@ -1,4 +1,10 @@
-//! Programs, expressions and subscripts as text, in the language's own notation where it has one.
+//! Programs, expressions and subscripts as text, in the language's own notation where it has one. Loop nests, which
+//! write their subscripts in square brackets, are in [`nest()`].
+
+mod nest;
+
+pub use nest::nest;
+pub(crate) use nest::{condition, store};
 
 use std::fmt::Write;
 
@@ -18,6 +24,10 @@ pub trait Names {
     fn tensor(&self, id: TensorId) -> &str;
     /// The name of a scalar.
     fn scalar(&self, id: ScalarId) -> &str;
+    /// What stands around the subscripts of an element.
+    fn brackets(&self) -> [char; 2] {
+        ['(', ')']
+    }
 }
 
 impl Names for Program {
@@ -151,7 +161,8 @@ pub fn access(access: &Access, names: &dyn Names) -> String {
 
 fn element(tensor: TensorId, indices: &[IndexExpr], names: &dyn Names) -> String {
     let indices: Vec<String> = indices.iter().map(|expr| index(expr, names)).collect();
-    format!("{}({})", names.tensor(tensor), indices.join(", "))
+    let [open, close] = names.brackets();
+    format!("{}{open}{}{close}", names.tensor(tensor), indices.join(", "))
 }
 
 /// A value expression as text.

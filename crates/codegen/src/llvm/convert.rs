@@ -1,0 +1,211 @@
+//! Conversions between types, and between memory and registers.
+//!
+//! 16-bit floats are computed as float32. float16 is converted by the processor where it can, bfloat16 by integer
+//! arithmetic: the processors' own instruction for it flushes small numbers to zero.
+
+use inkwell::FloatPredicate;
+use inkwell::IntPredicate;
+use inkwell::values::InstructionOpcode;
+use tilewright_ir::{DType, Number};
+
+use super::function::Unit;
+use super::ops::{RESULT, Value, integer};
+
+impl<'ctx> Unit<'ctx, '_> {
+    /// A constant, as values of its type are computed.
+    pub(super) fn literal(&self, number: Number, dtype: DType) -> Value<'ctx> {
+        let kind = self.ops.compute_type(dtype);
+        match number.convert(dtype) {
+            Number::Int(value) => integer(kind.into_int_type(), value as i64).into(),
+            Number::Float(value) => kind.into_float_type().const_float(value).into(),
+        }
+    }
+
+    /// From memory to registers.
+    pub(super) fn decode(&self, dtype: DType, raw: Value<'ctx>) -> Value<'ctx> {
+        match dtype {
+            DType::Bool => self.ops.icmp(IntPredicate::NE, raw, self.ops.int_like(raw, 0)),
+            DType::Float16 if self.machine.converts_half => {
+                let half = self.ops.cast(InstructionOpcode::BitCast, raw, self.ops.context.f16_type());
+                self.ops.cast(InstructionOpcode::FPExt, half, self.ops.context.f32_type())
+            }
+            DType::Float16 => self.half_to_float(raw),
+            DType::BFloat16 => {
+                let wide = self.ops.resize(raw, self.ops.int_type(32), false);
+                let bits = self.ops.binary(InstructionOpcode::Shl, wide, self.ops.int_like(wide, 16));
+                self.as_float(bits)
+            }
+            _ => raw,
+        }
+    }
+
+    /// From registers to memory; 16-bit floats round to nearest even.
+    pub(super) fn encode(&self, dtype: DType, value: Value<'ctx>) -> Value<'ctx> {
+        match dtype {
+            DType::Bool => self.ops.resize(value, self.ops.int_type(8), false),
+            DType::Float16 if self.machine.converts_half => {
+                let half = self.ops.cast(InstructionOpcode::FPTrunc, value, self.ops.context.f16_type());
+                self.ops.cast(InstructionOpcode::BitCast, half, self.ops.int_type(16))
+            }
+            DType::Float16 => self.float_to_half(value),
+            DType::BFloat16 => self.float_to_brain(value),
+            _ => value,
+        }
+    }
+
+    /// The value rounded to what its type can hold, for the 16-bit floats.
+    pub(super) fn rounded(&self, dtype: DType, value: Value<'ctx>) -> Value<'ctx> {
+        match dtype {
+            DType::Float16 | DType::BFloat16 => self.decode(dtype, self.encode(dtype, value)),
+            _ => value,
+        }
+    }
+
+    fn as_float(&self, bits: Value<'ctx>) -> Value<'ctx> {
+        self.ops.cast(InstructionOpcode::BitCast, bits, self.ops.context.f32_type())
+    }
+
+    fn as_bits(&self, value: Value<'ctx>) -> Value<'ctx> {
+        self.ops.cast(InstructionOpcode::BitCast, value, self.ops.int_type(32))
+    }
+
+    fn shift_right(&self, bits: Value<'ctx>, by: i64) -> Value<'ctx> {
+        self.ops.binary(InstructionOpcode::LShr, bits, self.ops.int_like(bits, by))
+    }
+
+    fn shift_left(&self, bits: Value<'ctx>, by: i64) -> Value<'ctx> {
+        self.ops.binary(InstructionOpcode::Shl, bits, self.ops.int_like(bits, by))
+    }
+
+    fn float_to_brain(&self, value: Value<'ctx>) -> Value<'ctx> {
+        let ops = &self.ops;
+        let bits = self.as_bits(value);
+        let int = |value: i64| ops.int_like(bits, value);
+        let odd = ops.and(self.shift_right(bits, 16), int(1));
+        let rounded = self.shift_right(ops.add(ops.add(bits, int(0x7fff)), odd), 16);
+        let quiet = ops.or(self.shift_right(bits, 16), int(0x40));
+        let nan = ops.fcmp(FloatPredicate::UNO, value, value);
+        ops.resize(ops.select(nan, quiet, rounded), ops.int_type(16), false)
+    }
+
+    /// Moves exponent and mantissa into place and corrects the exponent by a multiplication, which also brings
+    /// the subnormal numbers into normal form.
+    fn half_to_float(&self, raw: Value<'ctx>) -> Value<'ctx> {
+        let ops = &self.ops;
+        let bits = ops.resize(raw, ops.int_type(32), false);
+        let int = |value: i64| ops.int_like(bits, value);
+        let magnitude = self.shift_left(ops.and(bits, int(0x7fff)), 13);
+        let scaled = self.as_float(magnitude);
+        let scaled = ops.binary(InstructionOpcode::FMul, scaled, ops.float_like(scaled, 2f64.powi(112)));
+        let special = ops.icmp(IntPredicate::UGE, magnitude, int(0x7c00 << 13));
+        let scaled = self.as_bits(scaled);
+        let special_bits = ops.or(scaled, int(0xff << 23));
+        let sign = self.shift_left(ops.and(bits, int(0x8000)), 16);
+        self.as_float(ops.or(ops.select(special, special_bits, scaled), sign))
+    }
+
+    /// Three cases: too large or NaN; subnormal, where adding a power of two makes the processor round; normal,
+    /// where the rounding is done on the bits.
+    fn float_to_half(&self, value: Value<'ctx>) -> Value<'ctx> {
+        /// 2^16 as a float: all from here on is infinite or NaN.
+        const TOO_LARGE: i64 = (127 + 16) << 23;
+        /// 2^-14: all below is subnormal.
+        const LEAST_NORMAL: i64 = 113 << 23;
+        /// The power of two whose last place is that of the subnormal numbers.
+        const SUBNORMAL: i64 = ((127 - 15) + (23 - 10) + 1) << 23;
+        let ops = &self.ops;
+        let bits = self.as_bits(value);
+        let int = |value: i64| ops.int_like(bits, value);
+        let sign = ops.and(bits, int(0x8000_0000));
+        let magnitude = ops.xor(bits, sign);
+
+        let nan = ops.icmp(IntPredicate::UGT, magnitude, int(0xff << 23));
+        let large = ops.select(nan, int(0x7e00), int(0x7c00));
+        let shifted = ops.binary(
+            InstructionOpcode::FAdd,
+            self.as_float(magnitude),
+            ops.float_like(value, f32::from_bits(SUBNORMAL as u32) as f64),
+        );
+        let small = ops.sub(self.as_bits(shifted), int(SUBNORMAL));
+        let odd = ops.and(self.shift_right(magnitude, 13), int(1));
+        let biased = ops.add(magnitude, int(((15 - 127) << 23) + 0xfff));
+        let normal = self.shift_right(ops.add(biased, odd), 13);
+
+        let is_small = ops.icmp(IntPredicate::ULT, magnitude, int(LEAST_NORMAL));
+        let is_large = ops.icmp(IntPredicate::UGE, magnitude, int(TOO_LARGE));
+        let half = ops.select(is_large, large, ops.select(is_small, small, normal));
+        ops.resize(ops.or(half, self.shift_right(sign, 16)), ops.int_type(16), false)
+    }
+
+    /// A value of one type as a value of another.
+    pub(super) fn convert(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {
+        if from == to {
+            return value;
+        }
+        match (from.is_float(), to.is_float()) {
+            (_, _) if to == DType::Bool => self.truth(value, from),
+            (true, true) => self.float_to_float(value, from, to),
+            (false, true) => self.int_to_float(value, from, to),
+            (true, false) => self.float_to_int(value, to),
+            (false, false) => {
+                let to = self.ops.compute_type(to).into_int_type();
+                self.ops.resize(value, to, from.is_signed_integer())
+            }
+        }
+    }
+
+    fn truth(&self, value: Value<'ctx>, from: DType) -> Value<'ctx> {
+        match from.is_float() {
+            true => self.ops.fcmp(FloatPredicate::UNE, value, self.ops.float_like(value, 0.0)),
+            false => self.ops.icmp(IntPredicate::NE, value, self.ops.int_like(value, 0)),
+        }
+    }
+
+    fn float_to_int(&self, value: Value<'ctx>, to: DType) -> Value<'ctx> {
+        let name = if to.is_signed_integer() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        let result = self.ops.widen(self.ops.compute_type(to), super::ops::lanes_of(value));
+        self.ops
+            .intrinsic(name, &[result, value.get_type()], &[value])
+            .try_as_basic_value()
+            .expect_basic(RESULT)
+    }
+
+    fn int_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {
+        let signed = from.is_signed_integer();
+        let op = if signed { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
+        let narrow = matches!(to, DType::Float16 | DType::BFloat16);
+        // More digits than float32 has must not be rounded on the way to 16 bits.
+        if narrow && from != DType::Bool && from.bits() > 16 {
+            let exact = self.ops.cast(op, value, self.ops.context.f64_type());
+            return self.float_to_float(exact, DType::Float64, to);
+        }
+        self.rounded(to, self.ops.cast(op, value, self.ops.compute_type(to)))
+    }
+
+    fn float_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {
+        let single = self.ops.context.f32_type();
+        match (from, to) {
+            (_, DType::Float64) => {
+                self.ops.cast(InstructionOpcode::FPExt, value, self.ops.context.f64_type())
+            }
+            (DType::Float64, DType::Float32) => self.ops.cast(InstructionOpcode::FPTrunc, value, single),
+            (DType::Float64, _) => self.rounded(to, self.rounded_to_odd(value)),
+            _ => self.rounded(to, value),
+        }
+    }
+
+    /// float64 to float32, cut off, with the last bit set where something was cut: rounding that to 16 bits is
+    /// the same as rounding the value itself, which rounding twice to nearest is not.
+    fn rounded_to_odd(&self, value: Value<'ctx>) -> Value<'ctx> {
+        let ops = &self.ops;
+        let nearest = ops.cast(InstructionOpcode::FPTrunc, value, ops.context.f32_type());
+        let exact = ops.cast(InstructionOpcode::FPExt, nearest, ops.context.f64_type());
+        let bits = self.as_bits(nearest);
+        let absolute = |value| ops.elementwise("llvm.fabs", &[value]);
+        let above = ops.fcmp(FloatPredicate::OGT, absolute(exact), absolute(value));
+        let toward_zero = ops.select(above, ops.sub(bits, ops.int_like(bits, 1)), bits);
+        let odd = ops.or(toward_zero, ops.int_like(bits, 1));
+        let inexact = ops.fcmp(FloatPredicate::ONE, exact, value);
+        self.as_float(ops.select(inexact, odd, bits))
+    }
+}

@@ -1,0 +1,153 @@
+//! Value expressions.
+//!
+//! Lazy operators branch in scalar code, unless what they would skip is cheap and harmless. In vector code they
+//! evaluate each side in its own lanes: loads are masked, so nothing out of bounds is read, and everything else is
+//! harmless in lanes that do not count.
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::IntValue;
+use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr};
+
+use super::function::{Emit, Emitter};
+use super::ops::{BUILT, Value, element_type, lanes_of};
+
+/// The most operations that are computed in vain rather than skipped by a branch.
+const CHEAP: usize = 8;
+
+impl<'ctx> Emitter<'ctx, '_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Emit<Value<'ctx>> {
+        Ok(match &expr.kind {
+            ExprKind::Literal(number) => self.literal(*number, expr.dtype),
+            ExprKind::Index(index) => self.index_value(index, expr.dtype)?,
+            ExprKind::Scalar(id) => self.frame.scalars[id.index()],
+            ExprKind::Load(access) => self.load(access)?,
+            ExprKind::Unary(op, operand) => {
+                let value = self.expr(operand)?;
+                self.unary(*op, value, expr.dtype)
+            }
+            ExprKind::Binary(op, operands) if op.is_logical() => self.lazy(*op, operands)?,
+            ExprKind::Binary(op, operands) => {
+                let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
+                self.binary(*op, left, right, operands[0].dtype)
+            }
+            ExprKind::Select(operands) => {
+                let condition = self.expr(&operands[0])?;
+                self.choose(
+                    condition,
+                    &mut |this| this.expr(&operands[1]),
+                    &mut |this| this.expr(&operands[2]),
+                    is_cheap(&operands[1]) && is_cheap(&operands[2]),
+                )?
+            }
+            ExprKind::Call(builtin, arguments) => {
+                let dtype = arguments[0].dtype;
+                let arguments: Vec<_> =
+                    arguments.iter().map(|argument| self.expr(argument)).collect::<Emit<_>>()?;
+                self.builtin(*builtin, &arguments, dtype)
+            }
+            ExprKind::Cast(operand) => {
+                let value = self.expr(operand)?;
+                self.convert(value, operand.dtype, expr.dtype)
+            }
+        })
+    }
+
+    /// Index arithmetic as a value: exact, then converted.
+    fn index_value(&mut self, index: &IndexExpr, dtype: DType) -> Emit<Value<'ctx>> {
+        let value = self.index(index)?;
+        let exact = match element_type(value).into_int_type().get_bit_width() {
+            32 => DType::Int32,
+            _ => DType::Int64,
+        };
+        Ok(self.convert(value, exact, dtype))
+    }
+
+    /// `left && right`, `left || right`.
+    fn lazy(&mut self, op: BinaryOp, operands: &[Expr; 2]) -> Emit<Value<'ctx>> {
+        let left = self.expr(&operands[0])?;
+        let cheap = is_cheap(&operands[1]);
+        let right = &mut |this: &mut Self| this.expr(&operands[1]);
+        match op {
+            BinaryOp::And => self.choose(left, right, &mut |this| Ok(this.ops.bit(false)), cheap),
+            _ => self.choose(left, &mut |this| Ok(this.ops.bit(true)), right, cheap),
+        }
+    }
+
+    /// One of two values; only the chosen one is evaluated, unless both are `cheap`.
+    fn choose(
+        &mut self,
+        condition: Value<'ctx>,
+        then: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
+        otherwise: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
+        cheap: bool,
+    ) -> Emit<Value<'ctx>> {
+        match condition {
+            _ if cheap => {
+                let (then, otherwise) = (then(self)?, otherwise(self)?);
+                Ok(self.ops.select(condition, then, otherwise))
+            }
+            Value::IntValue(condition) => self.branch(condition, then, otherwise),
+            lanes => {
+                let then = self.in_lanes(lanes, then)?;
+                let complement = self.ops.not(lanes);
+                let otherwise = self.in_lanes(complement, otherwise)?;
+                Ok(self.ops.select(lanes, then, otherwise))
+            }
+        }
+    }
+
+    fn branch(
+        &mut self,
+        condition: IntValue<'ctx>,
+        then: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
+        otherwise: &mut dyn FnMut(&mut Self) -> Emit<Value<'ctx>>,
+    ) -> Emit<Value<'ctx>> {
+        let (yes, no, after) = (self.new_block(), self.new_block(), self.new_block());
+        self.ops.builder.build_conditional_branch(condition, yes, no).expect(BUILT);
+        self.ops.builder.position_at_end(yes);
+        let then = then(self)?;
+        let then_end = self.block();
+        self.ops.builder.position_at_end(no);
+        let otherwise = otherwise(self)?;
+        let otherwise_end = self.block();
+        let lanes = lanes_of(then).or(lanes_of(otherwise));
+        let kind = self.ops.widen(element_type(then), lanes);
+        let then = self.arrive(then, kind, then_end, after);
+        let otherwise = self.arrive(otherwise, kind, otherwise_end, after);
+        self.ops.builder.position_at_end(after);
+        let phi = self.ops.builder.build_phi(kind, "").expect(BUILT);
+        phi.add_incoming(&[(&then, then_end), (&otherwise, otherwise_end)]);
+        Ok(phi.as_basic_value())
+    }
+
+    /// Ends a block with a jump, and gives back its value in the form the other side has.
+    fn arrive(
+        &self,
+        value: Value<'ctx>,
+        kind: BasicTypeEnum<'ctx>,
+        block: BasicBlock<'ctx>,
+        after: BasicBlock<'ctx>,
+    ) -> Value<'ctx> {
+        self.ops.builder.position_at_end(block);
+        let value = match kind {
+            BasicTypeEnum::VectorType(kind) => self.ops.splat(value, kind.get_size()),
+            _ => value,
+        };
+        self.ops.builder.build_unconditional_branch(after).expect(BUILT);
+        value
+    }
+}
+
+/// Whether an expression is short and can be computed where its value is not needed.
+fn is_cheap(expr: &Expr) -> bool {
+    fn cost(expr: &Expr) -> Option<usize> {
+        match &expr.kind {
+            ExprKind::Load(_) | ExprKind::Call(..) => None,
+            ExprKind::Index(index) => (!index.has_data()).then_some(2),
+            ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, _) => None,
+            _ => expr.operands().iter().try_fold(1, |sum, operand| Some(sum + cost(operand)?)),
+        }
+    }
+    cost(expr).is_some_and(|cost| cost <= CHEAP)
+}

@@ -1,0 +1,325 @@
+//! Subscripts and conditions: exact integer arithmetic on loop variables.
+//!
+//! Uniform subscripts are computed in 64 bits. Those that differ between lanes are computed in 32 bits where the
+//! ranges of the loop variables show that nothing overflows, since vectors then hold twice as many.
+//!
+//! The terms of a sum are added outermost loop first, so that what a loop does not change stands on its own and
+//! moves out of it.
+
+use inkwell::IntPredicate;
+use inkwell::types::IntType;
+use inkwell::values::InstructionOpcode;
+use tilewright_ir::{Atom, DType, Data, IndexExpr, Term, VarId};
+
+use super::function::{Binding, Emit, Emitter};
+use super::ops::{Value, integer};
+use crate::CodegenError;
+
+/// Conditions are compared in 32 bits after clamping to this, far beyond what lanes add.
+const FAR: i64 = 1 << 30;
+
+/// The least and greatest value of an expression.
+pub(super) type Interval = (i128, i128);
+
+impl<'ctx> Emitter<'ctx, '_> {
+    /// The expression with the variables of written-out loops replaced, and the lane taken out of divisions.
+    pub(super) fn resolve(&self, index: &IndexExpr) -> IndexExpr {
+        let number = |atom: &Atom| match atom {
+            Atom::Var(var) => match self.frame.vars.get(var) {
+                Some(Binding::Number(value)) => Some(*value),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut resolved = index.clone();
+        if resolved.any(&mut |atom| number(atom).is_some()) {
+            resolved = resolved.substitute(&mut |atom| number(atom).map(IndexExpr::constant));
+        }
+        match self.frame.lanes {
+            Some(lanes) if divides_var(&resolved, lanes.var) => {
+                resolved.substitute(&mut |atom| lane_out_of_division(atom, lanes.var, lanes.count))
+            }
+            _ => resolved,
+        }
+    }
+
+    /// The value of a subscript, as a 64-bit integer or a vector of integers.
+    pub(super) fn index(&mut self, index: &IndexExpr) -> Emit<Value<'ctx>> {
+        let index = self.resolve(index);
+        let differs = self.frame.lanes.is_some_and(|lanes| index.mentions(lanes.var));
+        let narrow = differs && self.is_narrow(&index);
+        let width = if narrow { self.ops.int_type(32) } else { self.ops.i64() };
+        self.polynomial(&index, width)
+    }
+
+    /// A resolved expression in integers of one width.
+    pub(super) fn polynomial(&mut self, index: &IndexExpr, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+        let mut sum: Option<Value<'ctx>> = None;
+        let mut terms: Vec<&Term> = index.terms().iter().collect();
+        terms.sort_by_key(|term| self.term_depth(term));
+        for term in terms {
+            let term = self.term(term, width)?;
+            sum = Some(sum.map_or(term, |sum| self.ops.add(sum, term)));
+        }
+        let constant: Value<'ctx> = integer(width, index.constant_part()).into();
+        Ok(match sum {
+            None => constant,
+            Some(sum) if index.constant_part() == 0 => sum,
+            Some(sum) => self.ops.add(sum, constant),
+        })
+    }
+
+    pub(super) fn term(&mut self, term: &Term, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+        let mut product: Option<Value<'ctx>> = None;
+        for factor in &term.factors {
+            let factor = self.atom(factor, width)?;
+            product = Some(product.map_or(factor, |product| self.ops.mul(product, factor)));
+        }
+        let product = product.expect("a term has factors");
+        if term.coefficient == 1 {
+            return Ok(product);
+        }
+        Ok(self.ops.mul(product, integer(width, term.coefficient).into()))
+    }
+
+    fn atom(&mut self, atom: &Atom, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+        match atom {
+            Atom::Var(var) => self.variable(*var, width),
+            Atom::FloorDiv(pair) => self.division(pair, width, true),
+            Atom::Mod(pair) => self.division(pair, width, false),
+            Atom::Min(pair) => self.extreme(pair, width, "llvm.smin"),
+            Atom::Max(pair) => self.extreme(pair, width, "llvm.smax"),
+            Atom::Data(data) => self.data(data, width),
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
+                Err(CodegenError::Unsupported("a subscript that is not made of numbers and variables".into()))
+            }
+        }
+    }
+
+    fn variable(&mut self, var: VarId, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+        match self.frame.vars.get(&var) {
+            Some(Binding::Number(value)) => Ok(integer(width, *value).into()),
+            Some(Binding::Loop { value, .. }) => Ok(self.ops.resize((*value).into(), width, true)),
+            Some(Binding::Lane) => {
+                let lanes = self.frame.lanes.expect("a lane is bound inside its loop").count;
+                Ok(self.ops.iota(width, lanes, 1))
+            }
+            None => Err(CodegenError::Unsupported(format!(
+                "variable `{}` outside of its loop",
+                self.nest.var_name(var)
+            ))),
+        }
+    }
+
+    fn extreme(
+        &mut self,
+        (left, right): &(IndexExpr, IndexExpr),
+        width: IntType<'ctx>,
+        name: &str,
+    ) -> Emit<Value<'ctx>> {
+        let (left, right) = (self.polynomial(left, width)?, self.polynomial(right, width)?);
+        let (left, right) = self.ops.matched(left, right);
+        Ok(self.ops.elementwise(name, &[left, right]))
+    }
+
+    /// Quotient or remainder, rounded toward minus infinity.
+    fn division(
+        &mut self,
+        (value, by): &(IndexExpr, IndexExpr),
+        width: IntType<'ctx>,
+        quotient: bool,
+    ) -> Emit<Value<'ctx>> {
+        let nonnegative = self.range(value).is_some_and(|(low, _)| low >= 0);
+        let positive = self.range(by).is_some_and(|(low, _)| low >= 1);
+        let dividend = self.polynomial(value, width)?;
+        let divisor = self.polynomial(by, width)?;
+        if nonnegative && positive {
+            let op = if quotient { InstructionOpcode::UDiv } else { InstructionOpcode::URem };
+            return Ok(self.ops.binary(op, dividend, divisor));
+        }
+        Ok(self.floor_division(dividend, divisor, true, quotient))
+    }
+
+    /// A value from data as an index; what does not fit becomes the largest index there is.
+    fn data(&mut self, data: &Data, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
+        let dtype = data.value.dtype;
+        let mut value = self.expr(&data.value)?;
+        if dtype == DType::UInt64 {
+            value = self.ops.elementwise("llvm.umin", &[value, self.ops.int(i64::MAX).into()]);
+        }
+        Ok(self.ops.resize(value, width, dtype.is_signed_integer()))
+    }
+
+    /// Whether a resolved expression is at least 0.
+    pub(super) fn holds(&mut self, condition: &IndexExpr) -> Emit<Value<'ctx>> {
+        if let Some(holds) = self.holds_up_to_a_lane(condition)? {
+            return Ok(holds);
+        }
+        let value = self.index(condition)?;
+        let zero = self.ops.int_like(value, 0);
+        Ok(self.ops.icmp(IntPredicate::SGE, value, zero))
+    }
+
+    /// `rest + step * lane >= 0` as one comparison of `rest` with constants.
+    fn holds_up_to_a_lane(&mut self, condition: &IndexExpr) -> Emit<Option<Value<'ctx>>> {
+        let Some(lanes) = self.frame.lanes else { return Ok(None) };
+        let Some((step, rest)) = condition.split_on(&Atom::Var(lanes.var)) else { return Ok(None) };
+        let Some(step) = step.as_constant() else { return Ok(None) };
+        if rest.mentions(lanes.var) || step.unsigned_abs() > FAR as u64 / 64 {
+            return Ok(None);
+        }
+        let rest = self.polynomial(&rest, self.ops.i64())?;
+        let rest = self.ops.elementwise("llvm.smin", &[rest, self.ops.int(FAR).into()]);
+        let rest = self.ops.elementwise("llvm.smax", &[rest, self.ops.int(-FAR).into()]);
+        let narrow = self.ops.int_type(32);
+        let rest = self.ops.resize(rest, narrow, true);
+        let limits = self.ops.iota(narrow, lanes.count, -step);
+        Ok(Some(self.ops.icmp(IntPredicate::SGE, rest, limits)))
+    }
+
+    /// The depth of the innermost loop that a term depends on; what differs between lanes is deepest.
+    pub(super) fn term_depth(&self, term: &Term) -> usize {
+        term.factors.iter().map(|factor| self.atom_depth(factor)).max().unwrap_or(0)
+    }
+
+    fn atom_depth(&self, atom: &Atom) -> usize {
+        let mut depth = 0;
+        IndexExpr::atom(atom.clone()).visit(&mut |atom| {
+            depth = depth.max(match atom {
+                Atom::Var(var) => match self.frame.vars.get(var) {
+                    Some(Binding::Loop { depth, .. }) => *depth,
+                    Some(Binding::Lane) => usize::MAX,
+                    _ => 0,
+                },
+                Atom::Data(_) => self.frame.depth,
+                _ => 0,
+            });
+        });
+        depth
+    }
+
+    // Ranges.
+
+    /// Bounds of an expression over the loops around it.
+    pub(super) fn range(&self, index: &IndexExpr) -> Option<Interval> {
+        let constant = index.constant_part() as i128;
+        index.terms().iter().try_fold((constant, constant), |(low, high), term| {
+            let (term_low, term_high) = self.term_range(term)?;
+            Some((low.checked_add(term_low)?, high.checked_add(term_high)?))
+        })
+    }
+
+    fn term_range(&self, term: &Term) -> Option<Interval> {
+        let coefficient = term.coefficient as i128;
+        term.factors
+            .iter()
+            .try_fold((coefficient, coefficient), |product, factor| times(product, self.atom_range(factor)?))
+    }
+
+    fn atom_range(&self, atom: &Atom) -> Option<Interval> {
+        match atom {
+            Atom::Var(var) => match self.frame.vars.get(var)? {
+                Binding::Number(value) => Some((*value as i128, *value as i128)),
+                Binding::Loop { last, .. } => Some((0, *last)),
+                Binding::Lane => Some((0, self.frame.lanes?.count as i128 - 1)),
+            },
+            Atom::FloorDiv(pair) => {
+                let by = positive_constant(&pair.1)?;
+                let (low, high) = self.range(&pair.0)?;
+                Some((low.div_euclid(by), high.div_euclid(by)))
+            }
+            Atom::Mod(pair) => {
+                let by = positive_constant(&pair.1)?;
+                match self.range(&pair.0) {
+                    Some((low, high)) if low >= 0 && high < by => Some((low, high)),
+                    _ => Some((0, by - 1)),
+                }
+            }
+            Atom::Min(pair) => {
+                let ((low, high), (other_low, other_high)) = (self.range(&pair.0)?, self.range(&pair.1)?);
+                Some((low.min(other_low), high.min(other_high)))
+            }
+            Atom::Max(pair) => {
+                let ((low, high), (other_low, other_high)) = (self.range(&pair.0)?, self.range(&pair.1)?);
+                Some((low.max(other_low), high.max(other_high)))
+            }
+            Atom::Data(data) => data.value.dtype.integer_bounds(),
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
+        }
+    }
+
+    /// Whether a resolved expression can be computed in 32 bits without overflow at any step.
+    pub(super) fn is_narrow(&self, index: &IndexExpr) -> bool {
+        const MOST: i128 = i32::MAX as i128;
+        let magnitude = |(low, high): Interval| low.abs().max(high.abs());
+        let mut total = (index.constant_part() as i128).abs();
+        for term in index.terms() {
+            let mut partial = 1;
+            for factor in &term.factors {
+                let Some(range) = self.atom_range(factor) else { return false };
+                partial *= magnitude(range).max(1);
+                if partial > MOST || !self.is_atom_narrow(factor) {
+                    return false;
+                }
+            }
+            total += partial * (term.coefficient as i128).abs();
+        }
+        total <= MOST
+    }
+
+    fn is_atom_narrow(&self, atom: &Atom) -> bool {
+        match atom {
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                self.is_narrow(&pair.0) && self.is_narrow(&pair.1)
+            }
+            _ => true,
+        }
+    }
+}
+
+fn times(left: Interval, right: Interval) -> Option<Interval> {
+    let corners = [
+        left.0.checked_mul(right.0)?,
+        left.0.checked_mul(right.1)?,
+        left.1.checked_mul(right.0)?,
+        left.1.checked_mul(right.1)?,
+    ];
+    Some((corners.into_iter().min()?, corners.into_iter().max()?))
+}
+
+fn positive_constant(index: &IndexExpr) -> Option<i128> {
+    index.as_constant().filter(|value| *value > 0).map(i128::from)
+}
+
+/// Whether the variable is in the dividend of some quotient or remainder.
+fn divides_var(index: &IndexExpr, var: VarId) -> bool {
+    index.any(&mut |atom| matches!(atom, Atom::FloorDiv(pair) | Atom::Mod(pair) if pair.0.mentions(var)))
+}
+
+/// `(16*f + lane) / 64` is `16*f / 64`, and `(16*f + lane) % 64` is `16*f % 64 + lane`, for a lane below 16: all
+/// else is a multiple of 16, so the lanes of a vector never straddle a multiple of 64.
+fn lane_out_of_division(atom: &Atom, lane: VarId, lanes: u32) -> Option<IndexExpr> {
+    let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
+    let by = pair.1.as_constant().filter(|by| *by > 0)?;
+    let (step, rest) = pair.0.split_on(&Atom::Var(lane))?;
+    if step.as_constant() != Some(1) || rest.mentions(lane) {
+        return None;
+    }
+    let grain = rest.terms().iter().fold(by, |grain, term| gcd(grain, term.coefficient));
+    let start = rest.constant_part().rem_euclid(grain);
+    if start + lanes as i64 > grain {
+        return None;
+    }
+    Some(match atom {
+        Atom::FloorDiv(_) => rest.floor_div(&pair.1),
+        _ => rest.modulo(&pair.1).add(&IndexExpr::var(lane)),
+    })
+}
+
+fn gcd(left: i64, right: i64) -> i64 {
+    let (mut left, mut right) = (left.unsigned_abs(), right.unsigned_abs());
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    left as i64
+}

@@ -1,0 +1,133 @@
+//! Object code made callable in this process.
+//!
+//! One LLJIT serves the whole process. Each kernel is an object file with a resource tracker of its own, so that
+//! dropping the kernel gives its memory back.
+
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::orc2::lljit::{
+    LLVMOrcCreateLLJIT, LLVMOrcLLJITAddObjectFileWithRT, LLVMOrcLLJITGetExecutionSession,
+    LLVMOrcLLJITGetGlobalPrefix, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+};
+use inkwell::llvm_sys::orc2::{
+    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcExecutionSessionGetSymbolStringPool,
+    LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibCreateResourceTracker, LLVMOrcReleaseResourceTracker,
+    LLVMOrcResourceTrackerRef, LLVMOrcResourceTrackerRemove, LLVMOrcSymbolStringPoolClearDeadEntries,
+};
+
+use crate::CodegenError;
+
+/// Names of dropped kernels are forgotten after this many drops.
+const DROPS_BETWEEN_CLEANINGS: u64 = 256;
+
+struct Jit(LLVMOrcLLJITRef);
+
+// SAFETY: ORC sessions lock themselves; adding, looking up and removing may come from any thread.
+unsafe impl Send for Jit {}
+// SAFETY: as above.
+unsafe impl Sync for Jit {}
+
+static JIT: OnceLock<Result<Jit, String>> = OnceLock::new();
+static KERNELS: AtomicU64 = AtomicU64::new(0);
+static DROPS: AtomicU64 = AtomicU64::new(0);
+
+/// A number that no other kernel of the process has.
+pub(super) fn unique_number() -> u64 {
+    KERNELS.fetch_add(1, Ordering::Relaxed)
+}
+
+fn jit() -> Result<&'static Jit, CodegenError> {
+    let jit = JIT.get_or_init(create).as_ref();
+    jit.map_err(|what| CodegenError::Llvm(what.clone()))
+}
+
+fn create() -> Result<Jit, String> {
+    let mut jit = std::ptr::null_mut();
+    // SAFETY: a null builder asks for the defaults; the generator is handed over to the library it is added to.
+    unsafe {
+        checked(LLVMOrcCreateLLJIT(&mut jit, std::ptr::null_mut()))?;
+        let mut generator = std::ptr::null_mut();
+        checked(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+            &mut generator,
+            LLVMOrcLLJITGetGlobalPrefix(jit),
+            None,
+            std::ptr::null_mut(),
+        ))?;
+        LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit), generator);
+    }
+    Ok(Jit(jit))
+}
+
+/// The message of an error, which is consumed.
+fn checked(error: LLVMErrorRef) -> Result<(), String> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is not null, its message is a C string of our own, and both are used once.
+    unsafe {
+        let message = LLVMGetErrorMessage(error);
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(message);
+        Err(text)
+    }
+}
+
+/// Code in memory; freed when dropped.
+pub(super) struct Code {
+    tracker: LLVMOrcResourceTrackerRef,
+}
+
+// SAFETY: the tracker is only used to remove the code, which ORC locks.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+impl Code {
+    /// Links an object file.
+    pub(super) fn link(object: &[u8]) -> Result<Code, CodegenError> {
+        let jit = jit()?;
+        // SAFETY: the buffer is a copy, and is handed over.
+        unsafe {
+            let tracker = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(jit.0));
+            let code = Code { tracker };
+            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                object.as_ptr().cast(),
+                object.len(),
+                c"kernel".as_ptr(),
+            );
+            checked(LLVMOrcLLJITAddObjectFileWithRT(jit.0, tracker, buffer)).map_err(CodegenError::Llvm)?;
+            Ok(code)
+        }
+    }
+
+    /// The address of a function; the first look links the code.
+    pub(super) fn address(&self, symbol: &str) -> Result<*const (), CodegenError> {
+        let name = CString::new(symbol).map_err(|error| CodegenError::Llvm(error.to_string()))?;
+        let mut address = 0;
+        // SAFETY: the name is a C string that outlives the call.
+        checked(unsafe { LLVMOrcLLJITLookup(jit()?.0, &mut address, name.as_ptr()) })
+            .map_err(CodegenError::Llvm)?;
+        Ok(address as usize as *const ())
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: the tracker is ours, and nobody can call the code any more. A failure to remove leaves the
+        // memory taken, which is all that can be done about it here.
+        unsafe {
+            let _ = checked(LLVMOrcResourceTrackerRemove(self.tracker));
+            LLVMOrcReleaseResourceTracker(self.tracker);
+            if DROPS.fetch_add(1, Ordering::Relaxed) % DROPS_BETWEEN_CLEANINGS == 0
+                && let Ok(jit) = jit()
+            {
+                let session = LLVMOrcLLJITGetExecutionSession(jit.0);
+                LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(session));
+            }
+        }
+    }
+}

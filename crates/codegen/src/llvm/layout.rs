@@ -1,0 +1,70 @@
+//! Where scratch buffers lie.
+//!
+//! Room is given as on a stack: a buffer lies behind those that are allocated around it, so buffers of disjoint
+//! [`Allocate`]s share space. A parallel loop starts a stack of its own, of which every thread has one.
+//!
+//! [`Allocate`]: tilewright_ir::nest::Allocate
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::nest::{LoopKind, Scope, Stmt};
+use tilewright_ir::{LoopNest, TensorId, VarId};
+
+use super::walk::{bodies, is_written_out};
+
+/// Scratch buffers begin at multiples of this many bytes, and so do the stacks.
+pub(super) const ALIGNMENT: i64 = 64;
+
+/// The places of all scratch buffers.
+#[derive(Default)]
+pub(super) struct Layout {
+    offsets: BTreeMap<TensorId, i64>,
+    per_thread: BTreeMap<VarId, i64>,
+    /// Bytes of the stack outside of parallel loops.
+    pub(super) bytes: i64,
+}
+
+impl Layout {
+    pub(super) fn new(nest: &LoopNest) -> Layout {
+        let mut layout = Layout::default();
+        let setup = layout.place(nest, &nest.setup, 0);
+        let body = layout.place(nest, &nest.body, 0);
+        layout.bytes = setup.max(body);
+        layout
+    }
+
+    /// Bytes from the start of the stack that the buffer is on.
+    pub(super) fn offset(&self, buffer: TensorId) -> i64 {
+        self.offsets[&buffer]
+    }
+
+    /// Bytes that each thread of the parallel loop with this variable needs.
+    pub(super) fn per_thread(&self, parallel: VarId) -> i64 {
+        self.per_thread.get(&parallel).copied().unwrap_or(0)
+    }
+
+    /// Places the buffers of statements above `top`, and gives back how far the stack grows.
+    fn place(&mut self, nest: &LoopNest, stmts: &[Stmt], top: i64) -> i64 {
+        stmts.iter().map(|stmt| self.place_one(nest, stmt, top)).max().unwrap_or(top)
+    }
+
+    fn place_one(&mut self, nest: &LoopNest, stmt: &Stmt, top: i64) -> i64 {
+        match stmt {
+            Stmt::For(inner) if inner.kind == LoopKind::Parallel && !is_written_out(inner) => {
+                let bytes = self.place(nest, &inner.body, 0);
+                self.per_thread.insert(inner.var, bytes);
+                top
+            }
+            Stmt::Allocate(room) if nest.buffer(room.buffer).scope == Scope::Scratch => {
+                self.offsets.insert(room.buffer, top);
+                let bytes = nest.buffer(room.buffer).bytes();
+                self.place(
+                    nest,
+                    &room.body,
+                    top + bytes + (ALIGNMENT - bytes.rem_euclid(ALIGNMENT)) % ALIGNMENT,
+                )
+            }
+            other => bodies(other).iter().map(|body| self.place(nest, body, top)).max().unwrap_or(top),
+        }
+    }
+}

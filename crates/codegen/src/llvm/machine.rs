@@ -1,0 +1,80 @@
+//! The LLVM target machine for a [`Cpu`].
+
+use inkwell::OptimizationLevel;
+use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple};
+use tilewright_target::{Cpu, Vectors};
+
+use crate::CodegenError;
+
+/// What the code generator must know of the processor beyond its vector width.
+pub(super) struct Machine {
+    pub(super) machine: TargetMachine,
+    /// The processor's name as LLVM has it.
+    pub(super) cpu: String,
+    /// Features beyond those of the processor's name.
+    pub(super) features: String,
+    /// Whether the processor converts 16-bit floats itself.
+    pub(super) converts_half: bool,
+    /// The width in bits that LLVM must not split vectors below, if it has to be told.
+    pub(super) vector_bits: Option<u32>,
+}
+
+impl Machine {
+    pub(super) fn new(target: &Cpu) -> Result<Machine, CodegenError> {
+        let failed = |what: &dyn ToString| CodegenError::Target(what.to_string());
+        Target::initialize_native(&InitializationConfig::default()).map_err(|what| failed(&what))?;
+        let triple: TargetTriple = TargetMachine::get_default_triple();
+        let (cpu, features) = cpu_and_features(target.vectors);
+        let machine = Target::from_triple(&triple)
+            .map_err(|what| failed(&what))?
+            .create_target_machine(
+                &triple,
+                &cpu,
+                &features,
+                OptimizationLevel::Default,
+                RelocMode::PIC,
+                CodeModel::Small,
+            )
+            .ok_or_else(|| failed(&"LLVM has no target machine for this processor"))?;
+        Ok(Machine {
+            machine,
+            cpu,
+            features,
+            converts_half: target.vectors > Vectors::Baseline || cfg!(not(target_arch = "x86_64")),
+            vector_bits: (target.vectors == Vectors::Avx512).then_some(512),
+        })
+    }
+}
+
+/// The processor by name: this one where it has just the vectors that are asked for, else a generic one, so that
+/// no wider instruction is used.
+#[cfg(target_arch = "x86_64")]
+fn cpu_and_features(vectors: Vectors) -> (String, String) {
+    let generic = match vectors {
+        Vectors::Baseline => "x86-64",
+        Vectors::Avx2 => "x86-64-v3",
+        Vectors::Avx512 => match host_with_avx512() {
+            Some(host) => return host.clone(),
+            None => "x86-64-v4",
+        },
+    };
+    (generic.to_owned(), String::new())
+}
+
+/// The name and features of this machine, asked for once: on a virtual machine the question takes milliseconds.
+/// The features are needed too, since such a machine may lack some that its processor's name promises.
+#[cfg(target_arch = "x86_64")]
+fn host_with_avx512() -> Option<&'static (String, String)> {
+    static HOST: std::sync::OnceLock<Option<(String, String)>> = std::sync::OnceLock::new();
+    let ask = || {
+        let name = TargetMachine::get_host_cpu_name().to_string();
+        let features = TargetMachine::get_host_cpu_features().to_string();
+        (Cpu::host().vectors == Vectors::Avx512).then_some((name, features))
+    };
+    HOST.get_or_init(ask).as_ref()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_and_features(_: Vectors) -> (String, String) {
+    ("generic".to_owned(), String::new())
+}

@@ -1,0 +1,228 @@
+//! Loop nests to LLVM IR, and LLVM IR to machine code.
+//!
+//! The way of a nest, in order:
+//! 1. [`private`]: buffers allocated inside vector loops get a lane dimension;
+//! 2. [`layout`] and [`registers`]: where scratch buffers lie, and how register buffers are kept;
+//! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] values, [`index`] subscripts,
+//!    [`memory`] loads and stores; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
+//! 4. [`passes`]: a few passes over the IR;
+//! 5. [`machine`] turns it into object code and [`jit`] links it.
+//!
+//! [`ops`] is what all emitters build instructions with.
+
+mod arith;
+mod builtin;
+mod convert;
+mod expr;
+mod function;
+mod index;
+mod jit;
+mod layout;
+mod machine;
+mod math {
+    //! Stands in until the polynomials are there.
+    use inkwell::{builder::Builder, context::Context, module::Module, values::BasicValueEnum};
+    #[allow(dead_code)]
+    pub(crate) struct MathContext<'ctx, 'a> {
+        pub context: &'ctx Context,
+        pub module: &'a Module<'ctx>,
+        pub builder: &'a Builder<'ctx>,
+    }
+    pub(crate) fn call<'ctx>(
+        _: &MathContext<'ctx, '_>,
+        _: tilewright_ir::Builtin,
+        _: BasicValueEnum<'ctx>,
+    ) -> Option<BasicValueEnum<'ctx>> {
+        None
+    }
+}
+mod memory;
+mod ops;
+mod parallel;
+mod passes;
+mod private;
+mod registers;
+mod stmt;
+mod walk;
+
+use std::time::Instant;
+
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::targets::FileType;
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::Scope;
+use tilewright_target::Cpu;
+
+use self::function::Unit;
+use self::jit::Code;
+use self::layout::Layout;
+use self::machine::Machine;
+use self::ops::Ops;
+use crate::{Call, Check, CodegenError, CompileTime};
+
+type Entry = unsafe extern "C" fn(*const Call);
+
+/// Machine code for one loop nest, ready to be called from any thread.
+pub struct Kernel {
+    body: Entry,
+    setup: Option<Entry>,
+    scratch_bytes: usize,
+    constants: Vec<usize>,
+    checks: Vec<Check>,
+    time: CompileTime,
+    /// Owns the memory of the functions above.
+    _code: Code,
+}
+
+impl Kernel {
+    /// Runs the body of the nest.
+    ///
+    /// # Safety
+    /// What `call` points at must be as [`Call`] says, with buffers of the sizes that the nest declares; buffers
+    /// must not overlap.
+    pub unsafe fn call(&self, call: &Call) {
+        // SAFETY: the caller vouches for the call; the code lives as long as the kernel.
+        unsafe { (self.body)(call) }
+    }
+
+    /// Runs the setup of the nest, which fills the constant buffers.
+    ///
+    /// # Safety
+    /// As for [`Kernel::call`].
+    pub unsafe fn setup(&self, call: &Call) {
+        if let Some(setup) = self.setup {
+            // SAFETY: as in `call`.
+            unsafe { setup(call) }
+        }
+    }
+
+    /// Bytes that [`Call::scratch`] must have room for.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes
+    }
+
+    /// The bytes of each constant buffer, in the order of the nest's buffers.
+    pub fn constants(&self) -> &[usize] {
+        &self.constants
+    }
+
+    /// What can fail while the kernel runs: a status of `1 + i` says that `checks()[i]` did.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// How long compiling took.
+    pub fn compile_time(&self) -> CompileTime {
+        self.time
+    }
+}
+
+/// Compiles a nest for a CPU and links it into this process.
+///
+/// The CPU's vectors must be among those this machine has, or calling the kernel ends the process.
+pub fn compile(nest: &LoopNest, target: &Cpu) -> Result<Kernel, CodegenError> {
+    let start = Instant::now();
+    let context = Context::create();
+    let machine = Machine::new(target)?;
+    let symbol = format!("tilewright_{}", jit::unique_number());
+    let emitted = emit(&context, nest, &machine, &symbol)?;
+    let emit_time = start.elapsed();
+
+    let start = Instant::now();
+    passes::run(&emitted.module, &machine)?;
+    let passes = start.elapsed();
+
+    let start = Instant::now();
+    let object = machine
+        .machine
+        .write_to_memory_buffer(&emitted.module, FileType::Object)
+        .map_err(|message| CodegenError::Llvm(message.to_string()))?;
+    let codegen = start.elapsed();
+
+    let start = Instant::now();
+    let code = Code::link(object.as_slice())?;
+    let body = entry(&code, &symbol)?;
+    let setup = match nest.setup.is_empty() {
+        true => None,
+        false => Some(entry(&code, &setup_symbol(&symbol))?),
+    };
+    let time = CompileTime { emit: emit_time, passes, codegen, link: start.elapsed() };
+    Ok(Kernel {
+        body,
+        setup,
+        scratch_bytes: emitted.scratch_bytes,
+        constants: constant_sizes(nest),
+        checks: emitted.checks,
+        time,
+        _code: code,
+    })
+}
+
+fn entry(code: &Code, symbol: &str) -> Result<Entry, CodegenError> {
+    let address = code.address(symbol)?;
+    // SAFETY: the symbol names a function that was emitted with this signature.
+    Ok(unsafe { std::mem::transmute::<*const (), Entry>(address) })
+}
+
+fn constant_sizes(nest: &LoopNest) -> Vec<usize> {
+    let constants = nest.buffers.iter().filter(|buffer| buffer.scope == Scope::Constant);
+    constants.map(|buffer| usize::try_from(buffer.bytes()).unwrap_or(0)).collect()
+}
+
+/// The LLVM IR of a nest as text, after the passes.
+pub fn llvm_ir(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
+    let context = Context::create();
+    let machine = Machine::new(target)?;
+    let emitted = emit(&context, nest, &machine, &nest.name)?;
+    passes::run(&emitted.module, &machine)?;
+    Ok(emitted.module.print_to_string().to_string())
+}
+
+/// The assembly of a nest as text.
+pub fn assembly(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
+    let context = Context::create();
+    let machine = Machine::new(target)?;
+    let emitted = emit(&context, nest, &machine, &nest.name)?;
+    passes::run(&emitted.module, &machine)?;
+    let text = machine
+        .machine
+        .write_to_memory_buffer(&emitted.module, FileType::Assembly)
+        .map_err(|message| CodegenError::Llvm(message.to_string()))?;
+    Ok(String::from_utf8_lossy(text.as_slice()).trim_end_matches('\0').to_owned())
+}
+
+/// A nest as LLVM IR, before any pass.
+struct Emitted<'ctx> {
+    module: Module<'ctx>,
+    scratch_bytes: usize,
+    checks: Vec<Check>,
+}
+
+fn setup_symbol(symbol: &str) -> String {
+    format!("{symbol}.setup")
+}
+
+fn emit<'ctx>(
+    context: &'ctx Context,
+    nest: &LoopNest,
+    machine: &Machine,
+    symbol: &str,
+) -> Result<Emitted<'ctx>, CodegenError> {
+    let nest = private::with_private_lanes(nest)?;
+    let ops = Ops::new(context, symbol);
+    ops.module.set_triple(&machine.machine.get_triple());
+    ops.module.set_data_layout(&machine.machine.get_target_data().get_data_layout());
+    let unit =
+        Unit { layout: Layout::new(&nest), rooms: registers::classify(&nest), nest: &nest, machine, ops };
+    let mut checks = Vec::new();
+    unit.entry(symbol, &nest.body, &mut checks)?;
+    if !nest.setup.is_empty() {
+        unit.entry(&setup_symbol(symbol), &nest.setup, &mut checks)?;
+    }
+    Ok(Emitted {
+        scratch_bytes: usize::try_from(unit.layout.bytes).unwrap_or(0),
+        module: unit.ops.module,
+        checks,
+    })
+}

@@ -1,0 +1,146 @@
+//! Parallel loops: the body as a function of its own, which threads call with parts of the loop.
+//!
+//! ```text
+//! worker(env, from, to, scratch)      loads what the body needs from env, and calls
+//! body(…, from, to)                   which runs the loop from `from` to `to`
+//! ```
+//!
+//! The environment lies on the caller's stack, an 8-byte slot for each pointer, scalar and outer loop variable.
+
+use inkwell::module::Linkage;
+use inkwell::values::{FunctionValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
+use tilewright_ir::nest::For;
+
+use super::function::{Binding, CallField, Emit, Emitter, Parameters};
+use super::ops::{BUILT, Value};
+use super::walk::buffers_used;
+use crate::CodegenError;
+
+impl<'ctx> Emitter<'ctx, '_> {
+    pub(super) fn parallel_loop(&mut self, inner: &For) -> Emit<()> {
+        let parameters = self.captures(inner)?;
+        let values = self.captured_values(&parameters);
+        let name = format!("{}.parallel", self.frame.function.get_name().to_string_lossy());
+        let body = self.declare(&name, &parameters);
+        let worker = self.worker(&name, body, &values);
+
+        let extent = self.index(&inner.extent)?;
+        let last = self.range(&inner.extent).map_or(i64::MAX as i128, |(_, high)| high - 1);
+        let env = self.environment(&values);
+        self.hand_out(inner, worker, env, extent);
+
+        let outside = self.block();
+        let frame = self.frame_of(body, &parameters);
+        let outer = std::mem::replace(&mut self.frame, frame);
+        for (var, binding) in &outer.vars {
+            if let Binding::Number(_) = binding {
+                self.frame.vars.insert(*var, *binding);
+            }
+        }
+        let ends = body.count_params();
+        let end = |at: u32| body.get_nth_param(at).expect("a ranged function has two ends").into_int_value();
+        let (from, to) = (end(ends - 2), end(ends - 1));
+        let some = self.ops.icmp(IntPredicate::SLT, from.into(), to.into());
+        let mut done = Ok(());
+        self.when(some.into_int_value(), |this| done = this.counted_loop(inner, from, to, last));
+        done?;
+        self.finish();
+        self.frame = outer;
+        self.ops.builder.position_at_end(outside);
+        Ok(())
+    }
+
+    /// What the body of a parallel loop needs from around it.
+    fn captures(&self, inner: &For) -> Emit<Parameters> {
+        let used = buffers_used(&inner.body);
+        if used.iter().any(|id| self.frame.slots.contains_key(id)) {
+            return Err(CodegenError::Unsupported("registers shared by the threads of a loop".into()));
+        }
+        let buffers = used.into_iter().filter(|id| self.frame.buffers.contains_key(id)).collect();
+        let vars = self.frame.vars.iter().filter_map(|(var, binding)| match binding {
+            Binding::Loop { last, .. } => Some((*var, *last)),
+            _ => None,
+        });
+        Ok(Parameters { buffers, vars: vars.collect(), ranged: true })
+    }
+
+    /// The values of the parameters of the body but for its scratch and its ends, in order.
+    fn captured_values(&self, parameters: &Parameters) -> Vec<Value<'ctx>> {
+        let frame = &self.frame;
+        let mut values: Vec<Value<'ctx>> = vec![frame.call.into(), frame.status.into()];
+        values.extend(&frame.scalars);
+        values.extend(parameters.buffers.iter().map(|id| Value::from(frame.buffers[id])));
+        values.extend(parameters.vars.iter().map(|(var, _)| match frame.vars[var] {
+            Binding::Loop { value, .. } => Value::from(value),
+            _ => unreachable!("only induction variables are captured"),
+        }));
+        values
+    }
+
+    /// The captured values on the stack.
+    fn environment(&self, values: &[Value<'ctx>]) -> PointerValue<'ctx> {
+        let env = self.stack_array(self.ops.i64().into(), values.len() as u32);
+        for (at, value) in values.iter().enumerate() {
+            let slot = self.ops.element_ptr(self.ops.i64().into(), env, self.ops.int(at as i64));
+            self.ops.builder.build_store(slot, *value).expect(BUILT);
+        }
+        env
+    }
+
+    /// The function that threads call.
+    fn worker(&self, name: &str, body: FunctionValue<'ctx>, values: &[Value<'ctx>]) -> FunctionValue<'ctx> {
+        let ops = &self.ops;
+        let outside = self.block();
+        let (ptr, int) = (ops.ptr().into(), ops.i64().into());
+        let kind = ops.context.void_type().fn_type(&[ptr, int, int, ptr], false);
+        let worker = ops.module.add_function(&format!("{name}.worker"), kind, Some(Linkage::Internal));
+        self.set_attributes(worker);
+        ops.builder.position_at_end(ops.context.append_basic_block(worker, ""));
+        let given = worker.get_params();
+        let env = given[0].into_pointer_value();
+        let mut arguments: Vec<Value<'ctx>> = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| {
+                let slot = ops.element_ptr(ops.i64().into(), env, ops.int(at as i64));
+                ops.builder.build_load(value.get_type(), slot, "").expect(BUILT)
+            })
+            .collect();
+        arguments.insert(2, given[3]);
+        arguments.extend([given[1], given[2]]);
+        self.call_function(body, &arguments);
+        ops.builder.build_return(None).expect(BUILT);
+        ops.builder.position_at_end(outside);
+        worker
+    }
+
+    /// Calls the thread pool, unless there is nothing to do.
+    fn hand_out(
+        &mut self,
+        inner: &For,
+        worker: FunctionValue<'ctx>,
+        env: PointerValue<'ctx>,
+        extent: Value<'ctx>,
+    ) {
+        let some = self.ops.icmp(IntPredicate::SGT, extent, self.ops.int(0).into());
+        let scratch = self.layout.per_thread(inner.var);
+        self.when(some.into_int_value(), |this| {
+            let ops = &this.ops;
+            let call = this.frame.call;
+            let pool = this.call_field(call, CallField::Pool);
+            let parallel = this.call_field(call, CallField::Parallel);
+            let (ptr, int) = (ops.context.ptr_type(AddressSpace::default()).into(), ops.i64().into());
+            let kind = ops.context.void_type().fn_type(&[ptr, ptr, ptr, int, int], false);
+            let worker = worker.as_global_value().as_pointer_value();
+            let arguments = [
+                pool.into(),
+                worker.into(),
+                env.into(),
+                extent.into_int_value().into(),
+                ops.int(scratch).into(),
+            ];
+            ops.builder.build_indirect_call(kind, parallel, &arguments, "").expect(BUILT);
+        });
+    }
+}

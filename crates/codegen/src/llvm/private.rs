@@ -1,0 +1,93 @@
+//! A room of its own for every lane.
+//!
+//! A buffer that is allocated inside a vector loop is another one in each iteration, and the iterations run at
+//! once. Before → after, with `v` the variable of a vector loop of 16 lanes:
+//!
+//! ```text
+//! for v in 0:16 vector { allocate t(4) { t(1) = …; … = t(1) } }
+//! for v in 0:16 vector { allocate t(4, 16) { t(1, v) = …; … = t(1, v) } }
+//! ```
+
+use tilewright_ir::nest::Stmt;
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+
+use super::walk::{index_accesses, vector_lanes};
+use crate::CodegenError;
+
+/// The nest with a last dimension for the lanes on every buffer that is allocated inside a vector loop.
+pub(super) fn with_private_lanes(nest: &LoopNest) -> Result<LoopNest, CodegenError> {
+    let mut nest = nest.clone();
+    let mut rooms = Rooms { lane_of: vec![None; nest.buffers.len()], extents: Vec::new() };
+    let (mut setup, mut body) = (std::mem::take(&mut nest.setup), std::mem::take(&mut nest.body));
+    rooms.stmts(&mut setup, None)?;
+    rooms.stmts(&mut body, None)?;
+    for (buffer, lanes) in rooms.extents {
+        nest.buffers[buffer].shape.push(lanes as i64);
+    }
+    Ok(LoopNest { setup, body, ..nest })
+}
+
+struct Rooms {
+    /// By buffer, the variable of the vector loop it is allocated in.
+    lane_of: Vec<Option<VarId>>,
+    /// Buffers and the lanes they get.
+    extents: Vec<(usize, u32)>,
+}
+
+impl Rooms {
+    fn stmts(&mut self, stmts: &mut [Stmt], lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
+        stmts.iter_mut().try_for_each(|stmt| self.stmt(stmt, lane))
+    }
+
+    fn stmt(&mut self, stmt: &mut Stmt, lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
+        match stmt {
+            Stmt::For(inner) => {
+                self.refuse_in(&inner.extent)?;
+                let lane = vector_lanes(inner).map(|lanes| (inner.var, lanes)).or(lane);
+                self.stmts(&mut inner.body, lane)
+            }
+            Stmt::If(choice) => {
+                choice.conditions.iter().try_for_each(|condition| self.refuse_in(condition))?;
+                self.stmts(&mut choice.then, lane)?;
+                self.stmts(&mut choice.otherwise, lane)
+            }
+            Stmt::Allocate(room) => {
+                if let Some((var, lanes)) = lane {
+                    self.lane_of[room.buffer.index()] = Some(var);
+                    self.extents.push((room.buffer.index(), lanes));
+                }
+                self.stmts(&mut room.body, lane)
+            }
+            Stmt::Store(store) => {
+                self.access(&mut store.target)?;
+                self.expr(&mut store.value)
+            }
+        }
+    }
+
+    fn access(&self, access: &mut Access) -> Result<(), CodegenError> {
+        access.indices.iter().try_for_each(|index| self.refuse_in(index))?;
+        if let Some(lane) = self.lane_of[access.tensor.index()] {
+            access.indices.push(IndexExpr::var(lane));
+        }
+        Ok(())
+    }
+
+    fn expr(&self, expr: &mut Expr) -> Result<(), CodegenError> {
+        match &mut expr.kind {
+            ExprKind::Load(access) => self.access(access),
+            ExprKind::Index(index) => self.refuse_in(index),
+            _ => expr.operands_mut().iter_mut().try_for_each(|operand| self.expr(operand)),
+        }
+    }
+
+    /// Subscripts are in normal form and cannot be changed from outside.
+    fn refuse_in(&self, index: &IndexExpr) -> Result<(), CodegenError> {
+        let mut found = false;
+        index_accesses(index, &mut |access| found |= self.lane_of[access.tensor.index()].is_some());
+        match found {
+            true => Err(CodegenError::Unsupported("a subscript that depends on a lane's own buffer".into())),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Register buffers: one stack slot a value, which LLVM promotes to a register.
+//!
+//! A slot holds one element, or the elements of all lanes of a vector loop. Which of the two is found before
+//! anything is emitted, from all accesses to the buffer ([`classify`]). A buffer whose accesses do not fit is an
+//! array on the stack.
+
+use std::collections::BTreeMap;
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use tilewright_ir::nest::{Scope, Stmt};
+use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
+
+use super::function::Emitter;
+use super::ops::{BUILT, Value};
+use super::walk::{bodies, is_written_out, own_accesses, vector_lanes};
+
+/// How a register buffer is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// A slot an element.
+    Elements,
+    /// A slot for this many neighbours along the last dimension.
+    Vectors(u32),
+    /// An array on the stack.
+    Array,
+}
+
+/// One element of a slot, or all of it.
+pub(super) struct Slot<'ctx> {
+    pointer: PointerValue<'ctx>,
+    /// The lane of the element inside a slot of several; `None` for all of the slot.
+    lane: Option<u32>,
+}
+
+/// How each register buffer of a nest is kept.
+pub(super) fn classify(nest: &LoopNest) -> BTreeMap<TensorId, Room> {
+    let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
+    let registers = ids.filter(|id| nest.buffer(*id).scope == Scope::Register);
+    let mut survey =
+        Survey { rooms: registers.map(|id| (id, Room::Elements)).collect(), numbers: Vec::new(), lane: None };
+    survey.stmts(&nest.setup);
+    survey.stmts(&nest.body);
+    survey.rooms
+}
+
+struct Survey {
+    rooms: BTreeMap<TensorId, Room>,
+    /// Variables that are numbers where code is emitted.
+    numbers: Vec<VarId>,
+    lane: Option<(VarId, u32)>,
+}
+
+impl Survey {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            let mut accesses = Vec::new();
+            own_accesses(stmt, &mut |access| accesses.push(access.clone()));
+            accesses.iter().for_each(|access| self.access(access));
+            let (outer, numbers) = (self.lane, self.numbers.len());
+            if let Stmt::For(inner) = stmt {
+                if let Some(lanes) = vector_lanes(inner) {
+                    self.lane = Some((inner.var, lanes));
+                } else if is_written_out(inner) {
+                    self.numbers.push(inner.var);
+                }
+            }
+            bodies(stmt).iter().for_each(|body| self.stmts(body));
+            self.numbers.truncate(numbers);
+            self.lane = outer;
+        }
+    }
+
+    fn access(&mut self, access: &Access) {
+        let Some(room) = self.rooms.get(&access.tensor).copied() else { return };
+        let wanted = self.room_for(access);
+        let joint = match (room, wanted) {
+            (Room::Elements, wanted) => wanted,
+            (room, Room::Elements) => room,
+            (room, wanted) if room == wanted => room,
+            _ => Room::Array,
+        };
+        self.rooms.insert(access.tensor, joint);
+    }
+
+    /// The room that would suit one access.
+    fn room_for(&self, access: &Access) -> Room {
+        let Some((last, others)) = access.indices.split_last() else { return Room::Elements };
+        if !others.iter().all(|index| self.is_number(index)) {
+            return Room::Array;
+        }
+        if self.is_number(last) {
+            return Room::Elements;
+        }
+        match self.lane {
+            Some((lane, lanes)) if self.is_aligned(last, lane, lanes as i64) => Room::Vectors(lanes),
+            _ => Room::Array,
+        }
+    }
+
+    fn is_number(&self, index: &IndexExpr) -> bool {
+        !index.has_data() && index.vars().iter().all(|var| self.numbers.contains(var))
+    }
+
+    /// Whether a subscript is a multiple of the lanes plus the lane.
+    fn is_aligned(&self, index: &IndexExpr, lane: VarId, lanes: i64) -> bool {
+        let Some((step, rest)) = index.split_on(&Atom::Var(lane)) else { return false };
+        step.as_constant() == Some(1)
+            && self.is_number(&rest)
+            && rest.constant_part() % lanes == 0
+            && rest.terms().iter().all(|term| term.coefficient % lanes == 0)
+    }
+}
+
+impl<'ctx> Emitter<'ctx, '_> {
+    /// Makes the slots of a register buffer, with undefined content.
+    pub(super) fn allocate_registers(&mut self, id: TensorId) {
+        let buffer = self.nest.buffer(id);
+        let element = self.ops.compute_type(buffer.dtype);
+        let (count, kind) = match self.rooms[&id] {
+            Room::Array => {
+                let elements = u32::try_from(buffer.elements()).expect("registers hold few elements");
+                let array = self.stack_array(self.ops.memory_type(buffer.dtype), elements);
+                self.frame.buffers.insert(id, array);
+                return;
+            }
+            Room::Elements => (buffer.elements(), element),
+            Room::Vectors(lanes) => {
+                let (last, others) = split_shape(&buffer.shape);
+                (others * slots_along(last, lanes), self.ops.widen(element, Some(lanes)))
+            }
+        };
+        let slots: Vec<_> = (0..count).map(|_| self.stack_slot(kind)).collect();
+        for slot in &slots {
+            // Whatever the last iteration of a loop around left here is dead.
+            let nothing: BasicValueEnum<'ctx> = match kind {
+                inkwell::types::BasicTypeEnum::VectorType(kind) => kind.get_undef().into(),
+                inkwell::types::BasicTypeEnum::FloatType(kind) => kind.get_undef().into(),
+                kind => kind.into_int_type().get_undef().into(),
+            };
+            self.ops.builder.build_store(*slot, nothing).expect(BUILT);
+        }
+        self.frame.slots.insert(id, slots);
+    }
+
+    /// The slot behind an access; `None` for buffers in memory.
+    pub(super) fn slot(&self, access: &Access) -> Option<Slot<'ctx>> {
+        let slots = self.frame.slots.get(&access.tensor)?;
+        let shape = &self.nest.buffer(access.tensor).shape;
+        let lane = self.frame.lanes.map(|lanes| lanes.var);
+        let mut whole = false;
+        let mut indices = Vec::with_capacity(access.indices.len());
+        for index in &access.indices {
+            let index = self.resolve(index);
+            let number = index.as_constant().or_else(|| {
+                whole = true;
+                let (_, rest) = index.split_on(&Atom::Var(lane?))?;
+                rest.as_constant()
+            });
+            indices.push(number.expect("classified accesses are numbers plus the lane"));
+        }
+        let lanes = match self.rooms[&access.tensor] {
+            Room::Vectors(lanes) => lanes as i64,
+            _ => 1,
+        };
+        let (last, _) = split_shape(shape);
+        let (at, row) = match indices.split_last() {
+            Some((at, others)) => {
+                let row = others.iter().zip(shape).fold(0, |row, (index, extent)| row * extent + index);
+                (*at, row)
+            }
+            None => (0, 0),
+        };
+        let slot = row * slots_along(last, lanes as u32) + at / lanes;
+        let pointer = *slots.get(usize::try_from(slot).ok()?)?;
+        let lane = (lanes > 1 && !whole).then_some((at % lanes) as u32);
+        Some(Slot { pointer, lane })
+    }
+
+    pub(super) fn load_slot(&self, access: &Access, slot: &Slot<'ctx>) -> Value<'ctx> {
+        let whole = self.load_whole_slot(access, slot);
+        match slot.lane {
+            Some(lane) => self.ops.extract(whole, lane),
+            None => whole,
+        }
+    }
+
+    fn load_whole_slot(&self, access: &Access, slot: &Slot<'ctx>) -> Value<'ctx> {
+        let element = self.ops.compute_type(self.nest.buffer(access.tensor).dtype);
+        let lanes = match self.rooms[&access.tensor] {
+            Room::Vectors(lanes) => Some(lanes),
+            _ => None,
+        };
+        self.ops.builder.build_load(self.ops.widen(element, lanes), slot.pointer, "").expect(BUILT)
+    }
+
+    pub(super) fn store_slot(&self, access: &Access, slot: &Slot<'ctx>, value: Value<'ctx>) {
+        let value = match (slot.lane, self.rooms[&access.tensor]) {
+            (Some(lane), _) => {
+                let whole = self.load_whole_slot(access, slot);
+                self.ops.insert(whole, value, lane)
+            }
+            (None, Room::Vectors(lanes)) => self.ops.splat(value, lanes),
+            (None, _) => value,
+        };
+        self.ops.builder.build_store(slot.pointer, value).expect(BUILT);
+    }
+}
+
+impl Slot<'_> {
+    /// Whether the slot has one element for each lane of the loop that accesses it.
+    pub(super) fn has_lanes(&self, room: Room) -> bool {
+        self.lane.is_none() && matches!(room, Room::Vectors(_))
+    }
+}
+
+/// The last extent, and the product of the others.
+fn split_shape(shape: &[i64]) -> (i64, i64) {
+    match shape.split_last() {
+        Some((last, others)) => (*last, others.iter().product()),
+        None => (1, 1),
+    }
+}
+
+fn slots_along(extent: i64, lanes: u32) -> i64 {
+    (extent + lanes as i64 - 1) / lanes as i64
+}

@@ -1,0 +1,312 @@
+//! Every operator and conversion on every type, in scalars and in vectors, against the language's definition.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+
+mod harness;
+
+use harness::*;
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, Tensor, UnaryOp, arithmetic};
+use tilewright_target::Vectors;
+
+/// Values at and around the ends of the type, and between.
+fn interesting(dtype: DType) -> Vec<Number> {
+    let Some((low, high)) = dtype.integer_bounds() else {
+        let values = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            -2.5,
+            3.0,
+            7.25,
+            -127.6,
+            255.5,
+            300.0,
+            65504.0,
+            65519.0,
+            65520.0,
+            70000.0,
+            -32769.0,
+            2147483648.0,
+            -2147483904.0,
+            4294967296.0,
+            9.3e18,
+            -9.3e18,
+            2e19,
+            1e-8,
+            6e-8,
+            1e-40,
+            1e38,
+            -1e300,
+            16777217.0,
+            1.0009765625,
+            1.00048828125001,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
+        return values.iter().map(|value| Number::Float(*value).convert(dtype)).collect();
+    };
+    let mut values: Vec<i128> =
+        vec![0, 1, 2, 3, 7, 10, 100, -1, -2, -3, -7, -100, 127, 255, 16777217, 1 << 40];
+    values.extend([low, low + 1, high, high - 1, high / 2, high / 3]);
+    values.extend([9007199254740993, 1152921573326323713, 0x0101_0000_0000_0001]);
+    values.iter().map(|value| Number::Int(*value).convert(dtype)).collect()
+}
+
+fn tensor(dtype: DType, values: &[Number]) -> Tensor {
+    let mut tensor = Tensor::zeros(dtype, &[values.len()]).unwrap();
+    values.iter().enumerate().for_each(|(at, value)| tensor.set(at, *value));
+    tensor
+}
+
+/// Runs an expression of `inputs` elementwise, in a loop of `kind` with steps of `lanes`.
+fn run(
+    vectors: Vectors,
+    lanes: i64,
+    kind: LoopKind,
+    inputs: &[Tensor],
+    result: DType,
+    value: &dyn Fn(Vec<Expr>) -> Expr,
+) -> Tensor {
+    let count = inputs[0].len() as i64;
+    let mut b = Builder::new();
+    let ids: Vec<_> = inputs.iter().map(|input| b.argument(input.dtype(), &[count])).collect();
+    let out = b.argument(result, &[count]);
+    let (outer, lane) = (b.var("outer"), b.var("lane"));
+    let at = v(outer).scale(lanes).add(&v(lane));
+    let loads: Vec<_> = ids.iter().map(|id| b.load(*id, &[at.clone()])).collect();
+    let value = value(loads).cast(result.compute_type());
+    let body = when(&[c(count - 1).sub(&at)], vec![set(out, &[at], value)], vec![]);
+    let body = each(lane, lanes, kind, vec![body]);
+    let kernel =
+        b.compile(vectors, vec![each(outer, (count + lanes - 1) / lanes, LoopKind::Serial, vec![body])]);
+    let mut bytes: Vec<Vec<u8>> = inputs.iter().map(|input| input.bytes().to_vec()).collect();
+    bytes.push(vec![0; count as usize * result.bytes()]);
+    let mut arguments: Vec<&mut [u8]> = bytes.iter_mut().map(|bytes| bytes.as_mut_slice()).collect();
+    assert_eq!(kernel.run(&mut arguments), 0);
+    Tensor::from_bytes(result, &[count as usize], bytes.pop().unwrap()).unwrap()
+}
+
+fn same(left: Number, right: Number) -> bool {
+    match (left, right) {
+        (Number::Float(left), Number::Float(right)) => left == right || (left.is_nan() && right.is_nan()),
+        (left, right) => left == right,
+    }
+}
+
+const WAYS: [(i64, LoopKind); 4] =
+    [(1, LoopKind::Serial), (16, LoopKind::Vector), (5, LoopKind::Vector), (4, LoopKind::Unrolled)];
+
+/// All pairs of interesting values.
+fn pairs(dtype: DType) -> (Vec<Number>, Vec<Number>) {
+    let values = interesting(dtype);
+    let pairs = values.iter().flat_map(|left| values.iter().map(move |right| (*left, *right)));
+    pairs.unzip()
+}
+
+const OPERATORS: [BinaryOp; 15] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Mod,
+    BinaryOp::Min,
+    BinaryOp::Max,
+    BinaryOp::Equal,
+    BinaryOp::NotEqual,
+    BinaryOp::Less,
+    BinaryOp::LessEqual,
+    BinaryOp::Greater,
+    BinaryOp::GreaterEqual,
+    BinaryOp::And,
+    BinaryOp::Or,
+];
+
+#[test]
+fn operators_do_what_the_language_says() {
+    for vectors in runnable() {
+        for dtype in DType::ALL {
+            let (lefts, rights) = pairs(dtype);
+            let inputs = [tensor(dtype, &lefts), tensor(dtype, &rights)];
+            for op in OPERATORS {
+                if op.is_logical() != (dtype == DType::Bool) && op.is_logical() {
+                    continue;
+                }
+                let result = if op.is_comparison() { DType::Bool } else { dtype };
+                for (lanes, kind) in WAYS {
+                    let found = run(vectors, lanes, kind, &inputs, result, &|loads| {
+                        binary(op, loads[0].clone(), loads[1].clone())
+                    });
+                    for at in 0..lefts.len() {
+                        let (left, right) = (inputs[0].get(at), inputs[1].get(at));
+                        let wanted = match (op, left.is_true()) {
+                            (BinaryOp::And, false) | (BinaryOp::Or, true) => left,
+                            _ => arithmetic::binary(op, left, right, result),
+                        };
+                        let zeros = matches!(op, BinaryOp::Min | BinaryOp::Max);
+                        assert!(
+                            same(found.get(at), wanted)
+                                || zeros && !wanted.is_true() && !found.get(at).is_true(),
+                            "{vectors:?} {lanes} {dtype}: {left:?} {} {right:?} gave {:?}, not {wanted:?}",
+                            op.symbol(),
+                            found.get(at)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn division_by_constants() {
+    for dtype in [DType::Int32, DType::UInt8, DType::Int64, DType::Int8] {
+        let values = interesting(dtype);
+        let input = [tensor(dtype, &values)];
+        for by in [-8i128, -3, -1, 0, 1, 3, 7, 8, 64] {
+            let by = Number::Int(by).convert(dtype);
+            for op in [BinaryOp::Div, BinaryOp::Mod] {
+                for (lanes, kind) in WAYS {
+                    let found = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| {
+                        binary(op, loads[0].clone(), Expr::literal(dtype, by))
+                    });
+                    for (at, value) in values.iter().enumerate() {
+                        let wanted = arithmetic::binary(op, *value, by, dtype);
+                        assert_eq!(found.get(at), wanted, "{value:?} {} {by:?}", op.symbol());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn conversions_between_all_types() {
+    for vectors in runnable() {
+        for from in DType::ALL {
+            let values = interesting(from);
+            let input = [tensor(from, &values)];
+            for to in DType::ALL {
+                for (lanes, kind) in WAYS {
+                    let found = run(vectors, lanes, kind, &input, to, &|loads| loads[0].clone().cast(to));
+                    for at in 0..values.len() {
+                        let value = input[0].get(at);
+                        let wanted = value.convert(to);
+                        assert!(
+                            same(found.get(at), wanted),
+                            "{vectors:?} {lanes}: {value:?} of {from} to {to} gave {:?}, not {wanted:?}",
+                            found.get(at)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_16_bit_float_survives_and_every_midpoint_rounds_to_even() {
+    for vectors in runnable() {
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let bits: Vec<u8> = all.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        for dtype in [DType::Float16, DType::BFloat16] {
+            let narrow = Tensor::from_bytes(dtype, &[all.len()], bits.clone()).unwrap();
+            let widened =
+                run(vectors, 16, LoopKind::Vector, &[narrow], DType::Float32, &|loads| loads[0].clone());
+            let back = run(vectors, 16, LoopKind::Vector, std::slice::from_ref(&widened), dtype, &|loads| {
+                loads[0].clone()
+            });
+            // Around each number: itself, its neighbours in float32, the midpoint to the next and its neighbours.
+            let mut around = Vec::new();
+            for at in 0..all.len() {
+                let wide = widened.get(at).as_f64() as f32;
+                let wanted = match dtype {
+                    DType::Float16 => half::f16::from_bits(all[at]).to_f32(),
+                    _ => half::bf16::from_bits(all[at]).to_f32(),
+                };
+                assert!(wide == wanted || wide.is_nan() && wanted.is_nan(), "{:#x}", all[at]);
+                let same_bits = back.bytes()[2 * at..2 * at + 2] == bits[2 * at..2 * at + 2];
+                assert!(same_bits || wide.is_nan() && back.get(at).as_f64().is_nan(), "{:#x}", all[at]);
+                let middle = if dtype == DType::Float16 { 1 << 12 } else { 1 << 15 };
+                for step in [0, 1, middle - 1, middle, middle + 1] {
+                    around.push(f32::from_bits(wide.to_bits().wrapping_add(step)));
+                }
+            }
+            let wide: Vec<u8> = around.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let wide = Tensor::from_bytes(DType::Float32, &[around.len()], wide).unwrap();
+            let found = run(vectors, 16, LoopKind::Vector, &[wide], dtype, &|loads| loads[0].clone());
+            for (at, value) in around.iter().enumerate() {
+                let found = u16::from_le_bytes([found.bytes()[2 * at], found.bytes()[2 * at + 1]]);
+                let (wanted, nan) = match dtype {
+                    DType::Float16 => {
+                        (half::f16::from_f32(*value).to_bits(), half::f16::from_bits(found).is_nan())
+                    }
+                    _ => (half::bf16::from_f32(*value).to_bits(), half::bf16::from_bits(found).is_nan()),
+                };
+                assert!(found == wanted || value.is_nan() && nan, "{vectors:?} {dtype} {value:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn signs_and_negations() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
+        let values = interesting(dtype);
+        let input = [tensor(dtype, &values)];
+        for (lanes, kind) in WAYS {
+            let negated = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| Expr {
+                dtype,
+                kind: ExprKind::Unary(UnaryOp::Neg, Box::new(loads[0].clone())),
+            });
+            let positive = run(Vectors::Baseline, lanes, kind, &input, dtype, &|loads| {
+                call(Builtin::Abs, vec![loads[0].clone()])
+            });
+            for at in 0..values.len() {
+                let value = input[0].get(at);
+                assert!(same(negated.get(at), arithmetic::unary(UnaryOp::Neg, value, dtype)), "-{value:?}");
+                let wanted = arithmetic::call(Builtin::Abs, &[value], dtype);
+                assert!(same(positive.get(at), wanted), "|{value:?}|");
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_agree_with_the_oracle() {
+    for vectors in runnable() {
+        for dtype in [DType::Float32, DType::Float64] {
+            let values: Vec<Number> =
+                [-3.5, -2.5, -1.0, -0.75, -0.1, 0.0, 0.3, 0.5, 0.99, 1.0, 1.5, 2.5, 4.25, 9.0]
+                    .iter()
+                    .map(|value| Number::Float(*value).convert(dtype))
+                    .collect();
+            let others: Vec<Number> = values.iter().rev().copied().collect();
+            let inputs = [tensor(dtype, &values), tensor(dtype, &others), tensor(dtype, &values)];
+            for builtin in Builtin::ALL {
+                let result = if builtin.is_predicate() { DType::Bool } else { dtype };
+                for (lanes, kind) in WAYS {
+                    let found = run(vectors, lanes, kind, &inputs, result, &|loads| {
+                        call(*builtin, loads[..builtin.arity()].to_vec())
+                    });
+                    for at in 0..values.len() {
+                        let arguments: Vec<_> = inputs.iter().map(|input| input.get(at)).collect();
+                        let wanted = arithmetic::call(*builtin, &arguments[..builtin.arity()], result);
+                        let (found, wanted) = (found.get(at).as_f64(), wanted.as_f64());
+                        let tolerance = if dtype == DType::Float32 { 1e-6 } else { 1e-13 };
+                        let close = (found - wanted).abs() <= tolerance * wanted.abs().max(1.0);
+                        assert!(
+                            close || found == wanted || found.is_nan() && wanted.is_nan(),
+                            "{vectors:?} {} of {:?} gave {found}, not {wanted}",
+                            builtin.name(),
+                            arguments[0]
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Subscripts from data: nothing outside of a buffer is touched, and the status says what failed.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+
+mod harness;
+
+use harness::*;
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{DType, ReduceOp, TensorId};
+use tilewright_target::Vectors;
+
+const KINDS: [LoopKind; 3] = [LoopKind::Serial, LoopKind::Vector, LoopKind::Unrolled];
+
+/// out(i) = table(where(i), 1)
+fn gathering(vectors: Vectors, kind: LoopKind, dtype: DType) -> Compiled {
+    let mut b = Builder::new();
+    let (places, table) = (b.argument(dtype, &[16]), b.argument(DType::Float32, &[10, 2]));
+    let out = b.argument(DType::Float32, &[16]);
+    let i = b.var("i");
+    let place = data(b.load(places, &[v(i)]));
+    let body = set(out, &[v(i)], b.load(table, &[place, c(1)]));
+    b.compile(vectors, vec![each(i, 16, kind, vec![body])])
+}
+
+#[test]
+fn loads_stay_inside() {
+    for vectors in runnable() {
+        for kind in KINDS {
+            let kernel = gathering(vectors, kind, DType::Int32);
+            let mut table = small(20, 1);
+            let mut out = vec![0.0f32; 16];
+            let mut places: Vec<i32> = (0..16).map(|at| at * 3 % 10).collect();
+            assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 0);
+            let wanted: Vec<f32> = places.iter().map(|at| table[*at as usize * 2 + 1]).collect();
+            assert_eq!(out, wanted);
+            for wrong in [-1, 10, i32::MIN, i32::MAX] {
+                places[11] = wrong;
+                assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 1);
+                assert_eq!(out[12], wanted[12]);
+            }
+            let [check] = kernel.kernel.checks() else { panic!("{:?}", kernel.kernel.checks()) };
+            assert_eq!((check.buffer, check.dimension, check.origin.start), (TensorId(1), 0, 3));
+        }
+    }
+}
+
+#[test]
+fn the_largest_unsigned_index_is_outside() {
+    for kind in KINDS {
+        let kernel = gathering(Vectors::Baseline, kind, DType::UInt64);
+        let mut table = small(20, 1);
+        let mut out = vec![0.0f32; 16];
+        let mut places = vec![3u64; 16];
+        assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 0);
+        places[2] = u64::MAX;
+        assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 1);
+    }
+}
+
+#[test]
+fn stores_outside_do_nothing() {
+    for vectors in runnable() {
+        for kind in KINDS {
+            for op in [None, Some(ReduceOp::Add)] {
+                let mut b = Builder::new();
+                let (places, out) = (b.argument(DType::Int64, &[16]), b.argument(DType::Float32, &[4]));
+                let i = b.var("i");
+                let place = data(b.load(places, &[v(i)]));
+                let body = match op {
+                    Some(op) => reduce(op, out, &[place], float(1.0)),
+                    None => set(out, &[place], float(1.0)),
+                };
+                let kernel = b.compile(vectors, vec![each(i, 16, kind, vec![body])]);
+                let mut places = vec![2i64; 16];
+                places[4] = 4;
+                places[5] = -7;
+                let mut out = vec![0.0f32; 4];
+                assert_eq!(kernel.run(&mut [places.bytes(), out.bytes()]), 1);
+                assert_eq!(out, [0.0, 0.0, if op.is_some() { 14.0 } else { 1.0 }, 0.0], "{kind:?}");
+            }
+        }
+    }
+}
+
+/// A row picked by data is the same in all lanes: out(b, d) = table(where(b), d).
+#[test]
+fn an_embedding_checks_each_row() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (places, table) = (b.argument(DType::Int32, &[6]), b.argument(DType::Float32, &[5, 40]));
+        let out = b.argument(DType::Float32, &[6, 40]);
+        let (row, outer, lane) = (b.var("row"), b.var("outer"), b.var("lane"));
+        let at = v(outer).scale(8).add(&v(lane));
+        let place = data(b.load(places, &[v(row)]));
+        let body = set(out, &[v(row), at.clone()], b.load(table, &[place, at.clone()]));
+        let body = each(lane, 8, LoopKind::Vector, vec![body]);
+        let body = each(row, 6, LoopKind::Parallel, vec![each(outer, 5, LoopKind::Serial, vec![body])]);
+        let kernel = b.compile(vectors, vec![body]);
+        let mut places = vec![0, 4, 2, 2, 1, 3];
+        let mut table: Vec<f32> = (0..200).map(|at| at as f32).collect();
+        let mut out = vec![0.0f32; 240];
+        assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 0);
+        let wanted: Vec<f32> =
+            places.iter().flat_map(|row| (0..40).map(move |at| (row * 40 + at) as f32)).collect();
+        assert_eq!(out, wanted);
+        places[5] = 5;
+        assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 1);
+    }
+}
+
+/// What a mask or a choice leaves out is not checked.
+#[test]
+fn lanes_that_do_not_run_cannot_fail() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (places, table) = (b.argument(DType::Int32, &[16]), b.argument(DType::Float32, &[10]));
+        let out = b.argument(DType::Float32, &[16]);
+        let i = b.var("i");
+        let place = data(b.load(places, &[v(i)]));
+        let body = when(&[c(7).sub(&v(i))], vec![set(out, &[v(i)], b.load(table, &[place]))], vec![]);
+        let kernel = b.compile(vectors, vec![each(i, 16, LoopKind::Vector, vec![body])]);
+        let mut places: Vec<i32> = (0..16).map(|at| if at < 8 { at } else { 1 << 30 }).collect();
+        let mut table = small(10, 1);
+        let mut out = vec![0.0f32; 16];
+        assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 0);
+        assert_eq!(out[..8], table[..8]);
+    }
+}

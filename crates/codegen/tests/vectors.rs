@@ -1,0 +1,372 @@
+//! Vector loops: strides, gathers, masks, laziness, reductions over lanes.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+
+mod harness;
+
+use harness::*;
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, Number, ReduceOp};
+use tilewright_target::Vectors;
+
+/// out(i) = in(index(i)) with a vector loop of `lanes` around.
+fn picked(vectors: Vectors, lanes: i64, size: i64, index: &dyn Fn(IndexExpr) -> IndexExpr) -> Vec<f32> {
+    let mut b = Builder::new();
+    let (input, out) = (b.argument(DType::Float32, &[size]), b.argument(DType::Float32, &[lanes * 3]));
+    let (outer, lane) = (b.var("outer"), b.var("lane"));
+    let at = v(outer).scale(lanes).add(&v(lane));
+    let body = set(out, &[at.clone()], b.load(input, &[index(at)]));
+    let body = each(outer, 3, LoopKind::Serial, vec![each(lane, lanes, LoopKind::Vector, vec![body])]);
+    let kernel = b.compile(vectors, vec![body]);
+    let mut input: Vec<f32> = (0..size).map(|at| at as f32).collect();
+    let mut out = vec![-1.0f32; 3 * lanes as usize];
+    assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+    out
+}
+
+#[test]
+fn loads_at_any_stride() {
+    for vectors in runnable() {
+        for lanes in [2, 3, 8, 16, 33, 64] {
+            for step in [1, 2, 3, 5, 17] {
+                let found = picked(vectors, lanes, 3 * lanes * step, &|at| at.scale(step));
+                let wanted: Vec<f32> = (0..3 * lanes).map(|at| (at * step) as f32).collect();
+                assert_eq!(found, wanted, "{vectors:?} {lanes} {step}");
+            }
+            let last = 3 * lanes - 1;
+            let found = picked(vectors, lanes, 3 * lanes, &|at| c(last).sub(&at));
+            assert_eq!(found, (0..3 * lanes).map(|at| (last - at) as f32).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn loads_at_quotients_and_remainders() {
+    for vectors in runnable() {
+        for lanes in [4, 16] {
+            for by in [3, 8, 64] {
+                let wanted = |value: &dyn Fn(i64) -> i64| {
+                    (0..3 * lanes).map(|at| value(at) as f32).collect::<Vec<_>>()
+                };
+                let size = 3 * lanes;
+                let found = picked(vectors, lanes, size, &|at| at.floor_div(&c(by)));
+                assert_eq!(found, wanted(&|at| at / by));
+                let found = picked(vectors, lanes, size, &|at| at.modulo(&c(by)));
+                assert_eq!(found, wanted(&|at| at % by));
+                let found = picked(vectors, lanes, size, &|at| at.offset(-5).floor_div(&c(by)).offset(2));
+                assert_eq!(found, wanted(&|at| (at - 5).div_euclid(by) + 2));
+                let found = picked(vectors, lanes, size, &|at| at.minimum(&c(7)).maximum(&c(2)));
+                assert_eq!(found, wanted(&|at| at.clamp(2, 7)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transposed_store_scatters() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (input, out) = (b.argument(DType::Int16, &[5, 16]), b.argument(DType::Int16, &[16, 5]));
+        let (row, lane) = (b.var("row"), b.var("lane"));
+        let body = set(out, &[v(lane), v(row)], b.load(input, &[v(row), v(lane)]));
+        let body = each(row, 5, LoopKind::Unrolled, vec![each(lane, 16, LoopKind::Vector, vec![body])]);
+        let kernel = b.compile(vectors, vec![body]);
+        let mut input: Vec<i16> = (0..80).collect();
+        let mut out = vec![0i16; 80];
+        assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+        let wanted: Vec<i16> = (0..80).map(|at| (at % 5) * 16 + at / 5).collect();
+        assert_eq!(out, wanted);
+    }
+}
+
+/// A page that must not be touched follows the input, so a load beyond it ends the test.
+struct Fenced {
+    pages: *mut u8,
+    bytes: usize,
+}
+
+const PAGE: usize = 1 << 16;
+
+unsafe extern "C" {
+    fn mmap(at: *mut u8, bytes: usize, protection: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
+    fn mprotect(at: *mut u8, bytes: usize, protection: i32) -> i32;
+    fn munmap(at: *mut u8, bytes: usize) -> i32;
+}
+
+impl Fenced {
+    fn new(bytes: usize) -> Fenced {
+        let (read_write, private_anonymous) = (3, 0x22);
+        // SAFETY: fresh pages of our own, of which first and last become inaccessible.
+        unsafe {
+            let pages = mmap(std::ptr::null_mut(), 3 * PAGE, read_write, private_anonymous, -1, 0);
+            assert_eq!(mprotect(pages, PAGE, 0) + mprotect(pages.add(2 * PAGE), PAGE, 0), 0);
+            Fenced { pages, bytes }
+        }
+    }
+
+    /// The bytes that end where the last page begins.
+    fn at_the_end(&mut self) -> &mut [u8] {
+        // SAFETY: inside of the page in the middle.
+        unsafe { std::slice::from_raw_parts_mut(self.pages.add(2 * PAGE - self.bytes), self.bytes) }
+    }
+
+    /// The bytes that begin where the first page ends.
+    fn at_the_start(&mut self) -> &mut [u8] {
+        // SAFETY: inside of the page in the middle.
+        unsafe { std::slice::from_raw_parts_mut(self.pages.add(PAGE), self.bytes) }
+    }
+}
+
+impl Drop for Fenced {
+    fn drop(&mut self) {
+        // SAFETY: the pages are ours and nobody has a reference any more.
+        unsafe { munmap(self.pages, 3 * PAGE) };
+    }
+}
+
+/// out(i) = 0 <= i + shift < size ? in((i + shift) * step) : -1, and the same with `if` statements.
+#[test]
+fn what_is_not_selected_is_not_loaded() {
+    for vectors in runnable() {
+        for (lanes, kind) in
+            [(16, LoopKind::Vector), (5, LoopKind::Vector), (1, LoopKind::Serial), (4, LoopKind::Unrolled)]
+        {
+            for (shift, step) in [(-3, 1), (4, 1), (-2, 3), (5, 3), (100, 1), (0, 0)] {
+                for by_statement in [false, true] {
+                    padded(vectors, lanes, kind, shift, step, by_statement);
+                }
+            }
+        }
+    }
+}
+
+fn padded(vectors: Vectors, lanes: i64, kind: LoopKind, shift: i64, step: i64, by_statement: bool) {
+    const SIZE: i64 = 23;
+    let mut b = Builder::new();
+    let input = b.argument(DType::Float32, &[(SIZE - 1) * step + 1]);
+    let out = b.argument(DType::Float32, &[SIZE]);
+    let (outer, lane) = (b.var("outer"), b.var("lane"));
+    let at = v(outer).scale(lanes).add(&v(lane));
+    let from = at.offset(shift);
+    // Far outside with a step of 0, so that a uniform load is guarded too.
+    let place = if step == 0 { v(outer).scale(1 << 20) } else { from.scale(step) };
+    let load = b.load(input, &[place]);
+    let inside =
+        [from.clone(), c(SIZE - 1).sub(&from), c(if step == 0 { 0 } else { 1 << 40 }).sub(&v(outer))];
+    let store = |value| set(out, &[at.clone()], value);
+    let body = match by_statement {
+        true => when(&inside, vec![store(load)], vec![store(float(-1.0))]),
+        false => {
+            let holds =
+                |condition: &IndexExpr| binary(BinaryOp::GreaterEqual, index(condition.clone()), int(0));
+            let all = inside.iter().map(holds).reduce(|left, right| binary(BinaryOp::And, left, right));
+            store(choose(all.unwrap(), load, float(-1.0)))
+        }
+    };
+    let body = when(&[c(SIZE - 1).sub(&at)], vec![body], vec![]);
+    let body = each(lane, lanes, kind, vec![body]);
+    let body = each(outer, (SIZE + lanes - 1) / lanes, LoopKind::Serial, vec![body]);
+    let kernel = b.compile(vectors, vec![body]);
+    let elements = ((SIZE - 1) * step + 1) as usize;
+    let values: Vec<f32> = (0..elements).map(|at| at as f32).collect();
+    let mut fenced = Fenced::new(elements * 4);
+    let wanted: Vec<f32> = (0..SIZE)
+        .map(|at| match step {
+            0 if at / lanes == 0 && at + shift < SIZE => 0.0,
+            0 => -1.0,
+            _ if (0..SIZE).contains(&(at + shift)) => ((at + shift) * step) as f32,
+            _ => -1.0,
+        })
+        .collect();
+    for at_the_end in [false, true] {
+        let input = if at_the_end { fenced.at_the_end() } else { fenced.at_the_start() };
+        input.copy_from_slice(values.clone().bytes());
+        let mut out = vec![7.0f32; SIZE as usize];
+        assert_eq!(kernel.run(&mut [input, out.bytes()]), 0);
+        assert_eq!(out, wanted, "{vectors:?} {lanes} lanes, shift {shift}, step {step}, {by_statement}");
+    }
+}
+
+#[test]
+fn lanes_reduce_into_one_element() {
+    for vectors in runnable() {
+        for dtype in DType::ALL {
+            for op in [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max] {
+                for in_registers in [false, true] {
+                    reduced(vectors, dtype, op, in_registers);
+                }
+            }
+        }
+    }
+}
+
+fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
+    use tilewright_ir::{Tensor, arithmetic};
+    let mut b = Builder::new();
+    let (input, out) = (b.argument(dtype, &[21]), b.argument(dtype, &[2]));
+    let register = b.register(dtype, &[2]);
+    let (outer, lane) = (b.var("outer"), b.var("lane"));
+    let at = v(outer).scale(8).add(&v(lane));
+    let target = if in_registers { register } else { out };
+    let value = b.value(input, &[at.clone()]);
+    let step = reduce(op, target, &[c(1)], value);
+    let step = when(&[c(20).sub(&at)], vec![step], vec![]);
+    let loops = each(outer, 3, LoopKind::Serial, vec![each(lane, 8, LoopKind::Vector, vec![step])]);
+    let body = match in_registers {
+        false => vec![loops],
+        true => {
+            let (first, last) = (b.value(out, &[c(1)]), b.value(register, &[c(1)]));
+            vec![allocate(register, vec![set(register, &[c(1)], first), loops, set(out, &[c(1)], last)])]
+        }
+    };
+    let kernel = b.compile(vectors, body);
+    let mut values = Tensor::zeros(dtype, &[21]).unwrap();
+    let mut wanted = Number::Int(1).convert(dtype);
+    for at in 0..21 {
+        let value = if op == ReduceOp::Mul { 1 - 2 * (at == 7) as i128 } else { (at * 5 % 7) as i128 - 3 };
+        values.set(at, Number::Int(value).convert(dtype));
+        wanted = arithmetic::reduce(op, wanted, values.get(at), dtype);
+    }
+    let mut bytes = values.bytes().to_vec();
+    let mut out = Tensor::zeros(dtype, &[2]).unwrap();
+    out.set(1, Number::Int(1));
+    let mut out = out.bytes().to_vec();
+    assert_eq!(kernel.run(&mut [&mut bytes, &mut out]), 0);
+    let found = Tensor::from_bytes(dtype, &[2], out).unwrap().get(1);
+    assert_eq!(found.as_f64(), wanted.as_f64(), "{vectors:?} {dtype} {op:?} {in_registers}");
+}
+
+#[test]
+fn lanes_that_collide_reduce_one_after_the_other() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (bins, out) = (b.argument(DType::Int32, &[32]), b.argument(DType::Float32, &[4]));
+        let (outer, lane) = (b.var("outer"), b.var("lane"));
+        let at = v(outer).scale(16).add(&v(lane));
+        let bin = data(b.load(bins, &[at]));
+        let body = reduce(ReduceOp::Add, out, &[bin], float(1.0));
+        let body = each(outer, 2, LoopKind::Serial, vec![each(lane, 16, LoopKind::Vector, vec![body])]);
+        let kernel = b.compile(vectors, vec![body]);
+        let mut bins: Vec<i32> = (0..32).map(|at| at * at % 4).collect();
+        let mut out = vec![0.0f32; 4];
+        assert_eq!(kernel.run(&mut [bins.bytes(), out.bytes()]), 0);
+        let count = |bin| bins.iter().filter(|other| **other == bin).count() as f32;
+        assert_eq!(out, (0..4).map(count).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_last_lane_wins_a_plain_store() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (input, out) = (b.argument(DType::Int32, &[24]), b.argument(DType::Int32, &[2]));
+        let register = b.register(DType::Int32, &[1]);
+        let (outer, lane, whole) = (b.var("outer"), b.var("lane"), b.var("whole"));
+        let at = v(outer).scale(8).add(&v(lane));
+        let masked =
+            when(&[c(10).sub(&at)], vec![set(register, &[c(0)], b.load(input, &[at.clone()]))], vec![]);
+        let masked = each(outer, 3, LoopKind::Serial, vec![each(lane, 8, LoopKind::Vector, vec![masked])]);
+        let all = each(whole, 6, LoopKind::Vector, vec![set(out, &[c(1)], b.load(input, &[v(whole)]))]);
+        let last = b.load(register, &[c(0)]);
+        let body = allocate(register, vec![masked, all, set(out, &[c(0)], last)]);
+        let kernel = b.compile(vectors, vec![body]);
+        let mut input: Vec<i32> = (0..24).map(|at| at + 100).collect();
+        let mut out = vec![0i32; 2];
+        assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+        assert_eq!(out, [110, 105]);
+    }
+}
+
+/// Buffers inside a vector loop belong to one lane each.
+#[test]
+fn each_lane_has_its_own_room() {
+    for vectors in runnable() {
+        for in_registers in [false, true] {
+            let mut b = Builder::new();
+            let (input, out) = (b.argument(DType::Float32, &[16, 4]), b.argument(DType::Float32, &[16]));
+            let room = match in_registers {
+                true => b.register(DType::Float32, &[2]),
+                false => b.scratch(DType::Float32, &[2]),
+            };
+            let (lane, k) = (b.var("lane"), b.var("k"));
+            let value = b.load(input, &[v(lane), v(k)]);
+            let total = b.load(room, &[c(1)]);
+            let body = allocate(
+                room,
+                vec![
+                    set(room, &[c(1)], float(0.0)),
+                    each(k, 4, LoopKind::Serial, vec![reduce(ReduceOp::Add, room, &[c(1)], value)]),
+                    set(out, &[v(lane)], total),
+                ],
+            );
+            let kernel = b.compile(vectors, vec![each(lane, 16, LoopKind::Vector, vec![body])]);
+            let mut input = small(64, 3);
+            let mut out = vec![0.0f32; 16];
+            assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+            assert_eq!(out, input.chunks(4).map(|row| row.iter().sum()).collect::<Vec<f32>>());
+        }
+    }
+}
+
+/// Accesses that no slots suit: a serial loop over registers, and vectors of two lengths.
+#[test]
+fn registers_without_fixed_subscripts_are_an_array() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (input, out) = (b.argument(DType::Float16, &[16]), b.argument(DType::Float16, &[16]));
+        let room = b.register(DType::Float16, &[16]);
+        let (i, j, l) = (b.var("i"), b.var("j"), b.var("l"));
+        let fill = set(room, &[v(i)], b.value(input, &[v(i)]));
+        let twice = binary(BinaryOp::Add, b.value(room, &[v(j).scale(4).add(&v(l))]), float(0.5));
+        let body = allocate(
+            room,
+            vec![
+                each(i, 16, LoopKind::Serial, vec![fill]),
+                each(
+                    j,
+                    4,
+                    LoopKind::Serial,
+                    vec![each(l, 4, LoopKind::Vector, vec![set(out, &[v(j).scale(4).add(&v(l))], twice)])],
+                ),
+            ],
+        );
+        let kernel = b.compile(vectors, vec![body]);
+        let mut input: Vec<half::f16> = (0..16).map(|at| half::f16::from_f32(at as f32)).collect();
+        let mut out = input.clone();
+        assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+        let wanted: Vec<f32> = (0..16).map(|at| at as f32 + 0.5).collect();
+        assert_eq!(out.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), wanted);
+    }
+}
+
+#[test]
+fn index_values_and_truth_values_in_lanes() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (flags, out) = (b.argument(DType::Bool, &[20]), b.argument(DType::Bool, &[20]));
+        let numbers = b.argument(DType::Float32, &[20]);
+        let (outer, lane) = (b.var("outer"), b.var("lane"));
+        let at = v(outer).scale(4).add(&v(lane));
+        let odd = binary(BinaryOp::Equal, index(at.modulo(&c(2))), int(1));
+        let flag = b.load(flags, &[at.clone()]);
+        let both = binary(
+            BinaryOp::Or,
+            binary(BinaryOp::And, flag.clone(), odd),
+            binary(BinaryOp::Equal, index(at.clone()), int(4)),
+        );
+        let number = Expr {
+            dtype: DType::Float32,
+            kind: tilewright_ir::ExprKind::Index(Box::new(at.mul(&at).offset(-7))),
+        };
+        let body = vec![set(out, &[at.clone()], both), set(numbers, &[at], number)];
+        let body = each(outer, 5, LoopKind::Serial, vec![each(lane, 4, LoopKind::Vector, body)]);
+        let kernel = b.compile(vectors, vec![body]);
+        let mut flags: Vec<u8> = (0..20).map(|at| (at % 3) as u8).collect();
+        let mut out = vec![9u8; 20];
+        let mut numbers = vec![0f32; 20];
+        assert_eq!(kernel.run(&mut [flags.bytes(), out.bytes(), numbers.bytes()]), 0);
+        let wanted: Vec<u8> = (0..20).map(|at| (flags[at] != 0 && at % 2 == 1 || at == 4) as u8).collect();
+        assert_eq!(out, wanted);
+        assert_eq!(numbers, (0..20).map(|at| (at * at) as f32 - 7.0).collect::<Vec<_>>());
+    }
+}

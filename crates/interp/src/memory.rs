@@ -1,0 +1,134 @@
+//! Tensors while a program or a loop nest runs: what the caller supplies, which elements hold something, and what
+//! the caller gets.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::{DType, Number, Origin, Program, Scalar, Tensor, TensorId};
+
+use crate::error::{RunError, Undefined};
+
+/// What the caller supplies: tensors and scalars by name.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Inputs and in-out tensors.
+    pub tensors: BTreeMap<String, Tensor>,
+    /// Scalar parameters.
+    pub scalars: BTreeMap<String, Number>,
+}
+
+/// A tensor of which some elements may hold nothing yet.
+pub(crate) struct Memory {
+    pub(crate) tensor: Tensor,
+    /// Which elements hold something; empty where all do.
+    defined: Vec<bool>,
+}
+
+impl Memory {
+    /// All elements hold what the tensor says.
+    pub(crate) fn full(tensor: Tensor) -> Memory {
+        Memory { tensor, defined: Vec::new() }
+    }
+
+    /// No element holds anything.
+    pub(crate) fn empty(dtype: DType, shape: &[usize]) -> Result<Memory, TensorError> {
+        let tensor = Tensor::zeros(dtype, shape)?;
+        let defined = vec![false; tensor.len()];
+        Ok(Memory { tensor, defined })
+    }
+
+    /// Stores a number, converted to the type of the elements, at a place in row-major order.
+    pub(crate) fn store(&mut self, place: usize, value: Number) {
+        self.tensor.set(place, value);
+        if let Some(defined) = self.defined.get_mut(place) {
+            *defined = true;
+        }
+    }
+
+    /// What the element at a place holds.
+    pub(crate) fn load(&self, place: usize) -> Option<Number> {
+        (self.defined.get(place) != Some(&false)).then(|| self.tensor.get(place))
+    }
+
+    /// Makes every element that was ever empty so again.
+    pub(crate) fn forget(&mut self) {
+        self.defined.fill(false);
+    }
+
+    /// The indices of the element at a place.
+    pub(crate) fn element(&self, place: usize) -> Vec<usize> {
+        let mut element = Vec::new();
+        let mut rest = place;
+        for extent in self.tensor.shape().iter().rev() {
+            element.push(rest % extent);
+            rest /= extent;
+        }
+        element.reverse();
+        element
+    }
+}
+
+/// The tensors of a program before it runs: those that the caller supplies, checked, and empty ones.
+pub(crate) fn supplied(program: &Program, inputs: &mut Inputs) -> Result<Vec<Memory>, RunError> {
+    if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
+        return Err(RunError::OpenSize(open.name.clone()));
+    }
+    let mut memory = Vec::with_capacity(program.tensors.len());
+    for (at, declared) in program.tensors.iter().enumerate() {
+        let name = &declared.name;
+        let shape = program.shape(TensorId(at as u32)).ok_or_else(|| RunError::OpenSize(name.clone()))?;
+        memory.push(if declared.role.is_supplied() {
+            let found = inputs.tensors.remove(name).ok_or_else(|| RunError::Missing(name.clone()))?;
+            matching(name, (declared.dtype, &shape), &found)?;
+            Memory::full(found)
+        } else {
+            Memory::empty(declared.dtype, &shape)?
+        });
+    }
+    Ok(memory)
+}
+
+/// Checks that a tensor has the type and shape that are asked for.
+pub(crate) fn matching(
+    name: &str,
+    (dtype, shape): (DType, &[usize]),
+    found: &Tensor,
+) -> Result<(), RunError> {
+    if found.dtype() == dtype && found.shape() == shape {
+        return Ok(());
+    }
+    Err(RunError::Mismatch {
+        name: name.to_owned(),
+        wanted: format!("{dtype}{shape:?}"),
+        found: format!("{}{:?}", found.dtype(), found.shape()),
+    })
+}
+
+/// The values of scalar parameters, in their types.
+pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>, RunError> {
+    let value = |scalar: &Scalar| {
+        let given = inputs.scalars.get(&scalar.name).ok_or_else(|| RunError::Missing(scalar.name.clone()))?;
+        Ok(given.convert(scalar.dtype))
+    };
+    scalars.iter().map(value).collect()
+}
+
+/// What the caller gets, by name, from the tensors of a program that has run; all of it must be defined.
+pub(crate) fn results(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap<String, Tensor>, RunError> {
+    let mut results = BTreeMap::new();
+    for (declared, memory) in program.tensors.iter().zip(memory) {
+        if !declared.role.is_result() {
+            continue;
+        }
+        if let Some(place) = memory.defined.iter().position(|defined| !defined) {
+            return Err(RunError::Undefined(Box::new(Undefined {
+                tensor: declared.name.clone(),
+                element: memory.element(place),
+                point: Vec::new(),
+                origin: Origin::default(),
+            })));
+        }
+        results.insert(declared.name.clone(), memory.tensor);
+    }
+    Ok(results)
+}

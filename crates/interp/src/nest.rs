@@ -1,0 +1,142 @@
+//! Runs loop nests, statement by statement in the order of the text.
+//!
+//! Vector, parallel and unrolled loops run one iteration after the other. A reduction rounds to the compute type of
+//! its buffer each time, as compiled code does, and so may differ from the program's, which is rounded once; what a
+//! 16-bit float buffer holds is rounded to its own type.
+//!
+//! Scratch, register and constant buffers and the results start out undefined, and scratch and registers are so
+//! again after their allocation ends: reading what was not written is an error. In `setup` no input is defined but
+//! the constant ones, because the others may change between calls.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use tilewright_ir::{Origin, Program, Role, Tensor, arithmetic};
+
+use crate::error::RunError;
+use crate::memory::{Inputs, Memory, matching, results, scalars, supplied};
+use crate::state::{Run, State};
+
+/// In which order the iterations of parallel and vector loops run. A nest whose results depend on it is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the first to the last.
+    Ascending,
+    /// From the last to the first.
+    Descending,
+}
+
+/// Runs a loop nest that `verify_nest` accepts and gives back the results of its program by name.
+///
+/// The buffers of scope [`Scope::Argument`] are the tensors of `program`: it says which of them the caller supplies
+/// and gets. `setup` runs once, then `body`.
+pub fn run_nest(
+    nest: &LoopNest,
+    program: &Program,
+    mut inputs: Inputs,
+    order: Order,
+) -> Result<BTreeMap<String, Tensor>, RunError> {
+    let mut tensors = supplied(program, &mut inputs)?;
+    let memory = nest.buffers.iter().map(empty).collect::<Run<Vec<Memory>>>()?;
+    arguments_match(nest, &tensors)?;
+    let scalars = scalars(&nest.scalars, &inputs)?;
+    let mut machine = Machine { nest, state: State::new(nest, memory, scalars, nest.vars.len()), order };
+    let constant = |role: Role| role == Role::Input { constant: true };
+
+    machine.exchange(program, &mut tensors, constant);
+    machine.statements(&nest.setup)?;
+    machine.exchange(program, &mut tensors, |role| !constant(role));
+    machine.statements(&nest.body)?;
+    machine.exchange(program, &mut tensors, |_| true);
+    results(program, tensors)
+}
+
+fn empty(buffer: &Buffer) -> Run<Memory> {
+    Ok(Memory::empty(buffer.dtype, &shape(buffer))?)
+}
+
+fn shape(buffer: &Buffer) -> Vec<usize> {
+    buffer.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect()
+}
+
+/// Checks that every argument of the nest is a tensor of the program, of the same type and shape.
+fn arguments_match(nest: &LoopNest, tensors: &[Memory]) -> Run<()> {
+    for buffer in &nest.buffers {
+        if let Scope::Argument(id) = buffer.scope {
+            let found = tensors.get(id.index()).ok_or_else(|| RunError::Missing(buffer.name.clone()))?;
+            matching(&buffer.name, (buffer.dtype, &shape(buffer)), &found.tensor)?;
+        }
+    }
+    Ok(())
+}
+
+struct Machine<'a> {
+    nest: &'a LoopNest,
+    state: State<'a>,
+    order: Order,
+}
+
+impl Machine<'_> {
+    /// Exchanges the memory of arguments with that of the program's tensors.
+    fn exchange(&mut self, program: &Program, tensors: &mut [Memory], test: impl Fn(Role) -> bool) {
+        for (buffer, memory) in self.nest.buffers.iter().zip(&mut self.state.memory) {
+            match buffer.scope {
+                Scope::Argument(id) if test(program.tensor(id).role) => {
+                    std::mem::swap(memory, &mut tensors[id.index()]);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn statements(&mut self, statements: &[Stmt]) -> Run<()> {
+        statements.iter().try_for_each(|statement| match statement {
+            Stmt::For(inner) => self.for_loop(inner),
+            Stmt::If(inner) => self.choice(inner),
+            Stmt::Allocate(inner) => self.allocate(inner),
+            Stmt::Store(inner) => self.store(inner),
+        })
+    }
+
+    fn for_loop(&mut self, inner: &For) -> Run<()> {
+        let extent = self.state.index(&inner.extent, Origin::default())?;
+        let any_order = matches!(inner.kind, LoopKind::Parallel | LoopKind::Vector);
+        let backwards = any_order && self.order == Order::Descending;
+        self.state.live.push(inner.var);
+        for at in 0..extent {
+            self.state.vars[inner.var.index()] = if backwards { extent - 1 - at } else { at };
+            self.statements(&inner.body)?;
+        }
+        self.state.live.pop();
+        Ok(())
+    }
+
+    fn choice(&mut self, inner: &If) -> Run<()> {
+        let mut all = true;
+        for condition in &inner.conditions {
+            all = all && self.state.index(condition, Origin::default())? >= 0;
+        }
+        self.statements(if all { &inner.then } else { &inner.otherwise })
+    }
+
+    fn allocate(&mut self, inner: &Allocate) -> Run<()> {
+        self.statements(&inner.body)?;
+        self.state.memory[inner.buffer.index()].forget();
+        Ok(())
+    }
+
+    fn store(&mut self, store: &Store) -> Run<()> {
+        let target = &store.target;
+        let place = self.state.place(target.tensor, &target.indices, target.origin)?;
+        let value = self.state.value(&store.value)?;
+        let value = match store.reduce {
+            None => value,
+            Some(op) => {
+                let total = self.state.load(target.tensor, place, target.origin)?;
+                arithmetic::reduce(op, total, value, store.value.dtype)
+            }
+        };
+        self.state.store(target.tensor, place, value);
+        Ok(())
+    }
+}

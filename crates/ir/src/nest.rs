@@ -1,0 +1,176 @@
+//! The loops spelled out: what code generation gets, and nothing else.
+//!
+//! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs with its own
+//! tables: in a loop nest a [`TensorId`] points into [`LoopNest::buffers`] and a [`VarId`] into
+//! [`LoopNest::vars`]. Sizes are numbers here, so no subscript holds a symbol.
+//!
+//! What the statements mean:
+//! - a [`For`] runs its body for its variable at 0, 1, … up to its extent. [`LoopKind`] says how: one after the
+//!   other, spread over threads, all lanes of a vector at once, or written out. The order of the last three
+//!   cannot be told from the results, up to the rounding of a floating-point reduction;
+//! - a [`Store`] replaces its element, or reduces a value into it;
+//! - an [`Stmt::If`] runs `then` where every one of its conditions is at least 0, otherwise `otherwise`;
+//! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
+//!   parallel loop each thread has its own.
+//!
+//! [`crate::verify_nest()`] says what must hold. `setup` fills the buffers of scope [`Scope::Constant`]: it runs
+//! once for given constant inputs, before any number of runs of `body`.
+
+use crate::dtype::DType;
+use crate::expr::{Access, Expr};
+use crate::index::IndexExpr;
+use crate::program::{ReduceOp, Scalar, TensorId, VarId};
+
+/// How to compute a program: loops, buffers, and stores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopNest {
+    /// The function's name.
+    pub name: String,
+    /// Scalar parameters, in the order of the signature.
+    pub scalars: Vec<Scalar>,
+    /// Everything that is loaded from or stored to.
+    pub buffers: Vec<Buffer>,
+    /// The variables of the loops; each belongs to one loop.
+    pub vars: Vec<LoopVar>,
+    /// Fills the constant buffers, once.
+    pub setup: Vec<Stmt>,
+    /// What a call does.
+    pub body: Vec<Stmt>,
+}
+
+/// The variable of one loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopVar {
+    /// Its name, for people; not always the only one of its name.
+    pub name: String,
+}
+
+/// An array in row-major order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its name, for people.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its extents.
+    pub shape: Vec<i64>,
+    /// Where it lives.
+    pub scope: Scope,
+}
+
+/// Where a buffer lives, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Memory of the caller: the tensor of the program with this id.
+    Argument(TensorId),
+    /// Memory of the kernel, filled by `setup` and read by every call.
+    Constant,
+    /// Memory for the time of an [`Stmt::Allocate`].
+    Scratch,
+    /// Registers, for the time of an [`Stmt::Allocate`]. Subscripts hold numbers and variables of unrolled loops,
+    /// and the last one may be, or end in, the variable of a vector loop.
+    Register,
+}
+
+/// One statement of a loop nest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// A loop.
+    For(For),
+    /// A choice.
+    If(If),
+    /// Room for a buffer.
+    Allocate(Allocate),
+    /// One element written.
+    Store(Store),
+}
+
+/// A loop from 0 up to, not including, its extent; an extent below 1 runs nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// Its variable.
+    pub var: VarId,
+    /// How many times it runs. A number where the loop is a vector or unrolled.
+    pub extent: IndexExpr,
+    /// How it runs.
+    pub kind: LoopKind,
+    /// What it runs.
+    pub body: Vec<Stmt>,
+}
+
+/// How a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoopKind {
+    /// One iteration after the other.
+    Serial,
+    /// Iterations spread over threads; never inside another parallel loop.
+    Parallel,
+    /// All iterations at once, one a lane; never inside another vector loop.
+    Vector,
+    /// Iterations written out one after the other.
+    Unrolled,
+}
+
+/// A choice by index conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// All of these at least 0 is what is asked for.
+    pub conditions: Vec<IndexExpr>,
+    /// What runs where that holds.
+    pub then: Vec<Stmt>,
+    /// What runs where it does not.
+    pub otherwise: Vec<Stmt>,
+}
+
+/// Room for a buffer for the time of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allocate {
+    /// The buffer, of scope `Scratch` or `Register`.
+    pub buffer: TensorId,
+    /// The statements that may use it.
+    pub body: Vec<Stmt>,
+}
+
+/// One element written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Store {
+    /// The element.
+    pub target: Access,
+    /// The value, of the compute type of the buffer: its own, or float32 for 16-bit floats.
+    pub value: Expr,
+    /// Reduce the value into what is there by this operator, instead of replacing it.
+    pub reduce: Option<ReduceOp>,
+}
+
+impl LoopNest {
+    /// The buffer behind an id.
+    pub fn buffer(&self, id: TensorId) -> &Buffer {
+        &self.buffers[id.index()]
+    }
+
+    /// The name of a variable.
+    pub fn var_name(&self, id: VarId) -> &str {
+        &self.vars[id.index()].name
+    }
+}
+
+impl Buffer {
+    /// How many elements it has.
+    pub fn elements(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    /// How many bytes its elements take.
+    pub fn bytes(&self) -> i64 {
+        self.elements() * self.dtype.bytes() as i64
+    }
+
+    /// The distance in elements between neighbours of each dimension.
+    pub fn strides(&self) -> Vec<i64> {
+        let mut strides = vec![1; self.shape.len()];
+        for at in (1..self.shape.len()).rev() {
+            strides[at - 1] = strides[at] * self.shape[at];
+        }
+        strides
+    }
+}

@@ -1,0 +1,212 @@
+//! Accesses that leave their buffer for certain: a search for a point of the loops where one does.
+//!
+//! The loops around an access are given values from the outside in. A variable takes the ends of its range only,
+//! after the conditions of the choices around have narrowed it for the values given so far: that is where an affine
+//! subscript has its least and greatest values, but for unusual conditions. A point counts if every loop reaches it
+//! and every choice is exactly as it must be there, so what is found is an error whatever the data; what is not found
+//! may be one.
+
+use std::cell::Cell;
+
+use crate::expr::{Access, BinaryOp, Expr, ExprKind};
+use crate::index::{Atom, IndexExpr};
+use crate::interval::{Knowledge, lower_bound, upper_bound};
+use crate::nest::For;
+use crate::program::{Range, SymbolId, VarId};
+use crate::verify::Verdict;
+
+/// How many values one search may give to variables.
+const BUDGET: usize = 1 << 10;
+
+/// One side of a choice.
+#[derive(Clone, Copy)]
+pub(super) struct Guard<'a> {
+    /// Expressions that are all at least 0, or not.
+    pub(super) conditions: &'a [IndexExpr],
+    /// Which of the two.
+    pub(super) holds: bool,
+}
+
+/// The loops and choices around a statement, outermost first.
+#[derive(Default)]
+pub(super) struct Path<'a> {
+    loops: Vec<&'a For>,
+    guards: Vec<Guard<'a>>,
+    /// For each loop, the least and the greatest value that its variable takes; `None` where data decide.
+    ranges: Vec<Option<(i64, i64)>>,
+}
+
+/// Values of variables.
+type Point = Vec<(VarId, i64)>;
+
+impl<'a> Path<'a> {
+    pub(super) fn enter(&mut self, inner: &'a For) {
+        let most = upper_bound(&inner.extent, &Ranges { path: self, point: &[] });
+        let most = most.and_then(|most| most.as_constant());
+        self.ranges.push(most.map(|most| (0, most.saturating_sub(1))));
+        self.loops.push(inner);
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.loops.pop();
+        self.ranges.pop();
+    }
+
+    pub(super) fn choose(&mut self, guard: Guard<'a>) {
+        self.guards.push(guard);
+    }
+
+    pub(super) fn rejoin(&mut self) {
+        self.guards.pop();
+    }
+
+    pub(super) fn loops(&self) -> impl Iterator<Item = &'a For> {
+        self.loops.iter().copied()
+    }
+
+    /// A point that is reached for certain and where the subscript is not in `0..extent`, with its value there.
+    pub(super) fn outside(&self, subscript: &IndexExpr, extent: i64) -> Option<(i64, Point)> {
+        if subscript.has_data() || self.stays_inside(subscript, extent) {
+            return None;
+        }
+        let search = Search { path: self, subscript, extent, budget: Cell::new(BUDGET) };
+        let (value, point) = search.from(&mut Vec::new())?;
+        Some((value, point.into_iter().filter(|(var, _)| subscript.mentions(*var)).collect()))
+    }
+
+    /// Whether no value of the variables, taken one by one, leaves the extent; most accesses are told by this.
+    fn stays_inside(&self, subscript: &IndexExpr, extent: i64) -> bool {
+        let ranges = Ranges { path: self, point: &[] };
+        let number = |bound: Option<IndexExpr>| bound.and_then(|bound| bound.as_constant());
+        let low = number(lower_bound(subscript, &ranges));
+        let high = number(upper_bound(subscript, &ranges));
+        low.zip(high).is_some_and(|(low, high)| low >= 0 && high < extent)
+    }
+
+    /// Expressions that are at least 0 here.
+    fn facts(&self) -> impl Iterator<Item = IndexExpr> {
+        self.guards.iter().flat_map(|guard| match (guard.holds, guard.conditions) {
+            (true, conditions) => conditions.to_vec(),
+            (false, [condition]) => vec![IndexExpr::constant(-1).sub(condition)],
+            (false, _) => Vec::new(),
+        })
+    }
+}
+
+/// The ranges of the variables of the loops, where the outermost of them have values.
+struct Ranges<'a> {
+    path: &'a Path<'a>,
+    point: &'a [(VarId, i64)],
+}
+
+impl Knowledge for Ranges<'_> {
+    fn range(&self, var: VarId) -> Option<Range> {
+        let at = self.path.loops.iter().position(|around| around.var == var)?;
+        let (low, high) = match self.point.get(at) {
+            Some((_, value)) => (*value, *value),
+            None => self.path.ranges[at]?,
+        };
+        Some(Range { from: IndexExpr::constant(low), to: IndexExpr::constant(high).offset(1) })
+    }
+    fn least(&self, _: SymbolId) -> Option<i64> {
+        None
+    }
+}
+
+struct Search<'a> {
+    path: &'a Path<'a>,
+    subscript: &'a IndexExpr,
+    extent: i64,
+    budget: Cell<usize>,
+}
+
+impl Search<'_> {
+    /// Goes on from a point of the outermost loops.
+    fn from(&self, point: &mut Point) -> Option<(i64, Point)> {
+        let Some(inner) = self.path.loops.get(point.len()) else { return self.at(point) };
+        self.budget.set(self.budget.get().checked_sub(1)?);
+        let extent = value(&inner.extent, point)?;
+        let (low, high) = self.narrowed(inner.var, (0, extent.saturating_sub(1)), point)?;
+        let ends = if low == high || !self.matters(inner.var) { vec![low] } else { vec![low, high] };
+        ends.into_iter().find_map(|end| {
+            point.push((inner.var, end));
+            let found = self.from(point);
+            point.pop();
+            found
+        })
+    }
+
+    /// Whether something that the search looks at depends on the variable.
+    fn matters(&self, var: VarId) -> bool {
+        let guards = self.path.guards.iter().flat_map(|guard| guard.conditions);
+        let extents = self.path.loops.iter().map(|around| &around.extent);
+        guards.chain(extents).chain([self.subscript]).any(|expr| expr.mentions(var))
+    }
+
+    /// A range without the values that some condition excludes; `None` if none is left.
+    fn narrowed(&self, var: VarId, (mut low, mut high): (i64, i64), point: &Point) -> Option<(i64, i64)> {
+        for fact in self.path.facts() {
+            let Some((coefficient, rest)) = fact.split_on(&Atom::Var(var)) else { continue };
+            let Some(coefficient) = coefficient.as_constant() else { continue };
+            if rest.mentions(var) {
+                continue;
+            }
+            let most = upper_bound(&rest, &Ranges { path: self.path, point });
+            let Some(most) = most.and_then(|most| most.as_constant()) else { continue };
+            // coefficient * var + most >= 0
+            if coefficient < 0 {
+                high = high.min(most.div_euclid(coefficient.checked_neg()?));
+            } else {
+                low =
+                    low.max(most.checked_neg()?.div_euclid(coefficient) + i64::from(most % coefficient != 0));
+            }
+        }
+        (low <= high).then_some((low, high))
+    }
+
+    fn at(&self, point: &Point) -> Option<(i64, Point)> {
+        let reached = self.path.guards.iter().all(|guard| {
+            let values: Option<Vec<i64>> = guard.conditions.iter().map(|expr| value(expr, point)).collect();
+            values.is_some_and(|values| values.iter().all(|value| *value >= 0) == guard.holds)
+        });
+        let index = value(self.subscript, point)?;
+        (reached && !(0..self.extent).contains(&index)).then(|| (index, point.clone()))
+    }
+}
+
+/// The value at a point; `None` where data decide.
+fn value(expr: &IndexExpr, point: &Point) -> Option<i64> {
+    expr.eval(&mut |atom| match atom {
+        Atom::Var(var) => point.iter().find(|(other, _)| other == var).map(|(_, value)| *value),
+        _ => None,
+    })
+}
+
+/// Calls `visit` on an access and on every read that its subscripts need.
+pub(super) fn certain_accesses(access: &Access, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+    visit(access)?;
+    access.indices.iter().try_for_each(|index| certain_data(index, visit))
+}
+
+/// Calls `visit` on every read without which an index expression has no value.
+pub(super) fn certain_data(expr: &IndexExpr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+    expr.terms().iter().flat_map(|term| &term.factors).try_for_each(|atom| match atom {
+        Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+            certain_data(&pair.0, visit)?;
+            certain_data(&pair.1, visit)
+        }
+        Atom::Data(data) => certain_reads(&data.value, visit),
+        Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Ok(()),
+    })
+}
+
+/// Calls `visit` on every read without which a value has none: what `?:`, `&&` and `||` may leave out is not.
+pub(super) fn certain_reads(expr: &Expr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
+    match &expr.kind {
+        ExprKind::Load(access) => certain_accesses(access, visit),
+        ExprKind::Index(index) => certain_data(index, visit),
+        ExprKind::Select(operands) => certain_reads(&operands[0], visit),
+        ExprKind::Binary(BinaryOp::And | BinaryOp::Or, operands) => certain_reads(&operands[0], visit),
+        _ => expr.operands().iter().try_for_each(|operand| certain_reads(operand, visit)),
+    }
+}

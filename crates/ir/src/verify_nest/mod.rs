@@ -1,0 +1,308 @@
+//! The invariants of a [`LoopNest`], checked.
+//!
+//! Tables:
+//! - Every id points into its table. No two buffers stand for one tensor, and the bytes of a buffer can be counted.
+//! - Expressions satisfy what [`crate::verify()`] asks of a program's: one subscript a dimension, operands of the
+//!   types that their operator asks for, no [`crate::Atom::Extent`] and no [`crate::Atom::Overflow`]. Sizes are
+//!   numbers, so no symbol exists.
+//! - The value of a store has the compute type of the buffer.
+//!
+//! Loops:
+//! - A variable is used only inside its loop, and no loop inside that has the same variable.
+//! - The extent of a vector or unrolled loop is a number; that of a vector loop is at least 1.
+//! - No vector loop is inside another, and no parallel loop is inside a parallel, vector or unrolled one.
+//! - A store inside a parallel loop to a buffer from outside of it has the loop's variable in a subscript, unless
+//!   the loop runs at most once: two threads would write one element otherwise. That is necessary for threads not
+//!   to meet, and not sufficient.
+//!
+//! Buffers:
+//! - A scratch or register buffer is allocated by exactly one [`crate::nest::Stmt::Allocate`] and used only inside
+//!   it. Arguments and constants are never allocated.
+//! - Constants are written only in `setup`, and arguments only in `body`.
+//! - The subscripts of a register buffer hold only numbers and variables of unrolled loops; to the last one the
+//!   variable of a vector loop may be added.
+//! - No access leaves its buffer for certain: at some point that the loops and choices around it reach, whatever
+//!   the data. What depends on data, or is on one side of a `?:`, `&&` or `||`, is left to the interpreter. The
+//!   search for such a point, in `bounds.rs`, looks only where ranges end.
+//!
+//! A loop nest that fails here is a bug in whoever built it.
+
+mod bounds;
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use self::bounds::{Guard, Path};
+use crate::dtype::DType;
+use crate::expr::Access;
+use crate::index::{Atom, IndexExpr};
+use crate::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use crate::print::{self, Names};
+use crate::program::{Scalar, ScalarId, SymbolId, TensorId, VarId};
+use crate::verify::{Tables, Verdict, hold};
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invalid loop nest {nest}: {what}")]
+pub struct InvalidNest {
+    /// The name of the loop nest.
+    pub nest: String,
+    /// Which invariant, and where.
+    pub what: String,
+}
+
+/// Checks every invariant of a loop nest.
+pub fn verify_nest(nest: &LoopNest) -> Result<(), InvalidNest> {
+    let rooms = vec![Room::None; nest.buffers.len()];
+    let check = Check { nest, path: Path::default(), rooms, part: Part::Setup };
+    check.run().map_err(|what| InvalidNest { nest: nest.name.clone(), what })
+}
+
+/// A walk over the nest, with what is around the statement that it is at.
+struct Check<'a> {
+    nest: &'a LoopNest,
+    path: Path<'a>,
+    /// For each buffer, whether it has been allocated.
+    rooms: Vec<Room>,
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Setup,
+    Body,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// Not so far.
+    None,
+    /// Here, inside this many loops.
+    Here { loops: usize },
+    /// Elsewhere.
+    Elsewhere,
+}
+
+impl<'a> Check<'a> {
+    fn run(mut self) -> Verdict {
+        self.buffers()?;
+        self.statements(&self.nest.setup)?;
+        self.part = Part::Body;
+        self.statements(&self.nest.body)?;
+        for (buffer, room) in self.nest.buffers.iter().zip(&self.rooms) {
+            hold(!is_allocated(buffer.scope) || *room != Room::None, || {
+                format!("{} is never allocated", buffer.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn buffers(&self) -> Verdict {
+        for (at, buffer) in self.nest.buffers.iter().enumerate() {
+            let Buffer { name, shape, dtype, scope } = buffer;
+            hold(shape.iter().all(|extent| *extent >= 0), || format!("{name} has a negative extent"))?;
+            let bytes =
+                shape.iter().try_fold(dtype.bytes() as i64, |bytes, extent| bytes.checked_mul(*extent));
+            hold(bytes.is_some(), || format!("{name} is too large"))?;
+            let again = |other: &Buffer| matches!(scope, Scope::Argument(_)) && other.scope == *scope;
+            hold(!self.nest.buffers[..at].iter().any(again), || {
+                format!("{name} stands for a tensor that another buffer stands for")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn statements(&mut self, statements: &'a [Stmt]) -> Verdict {
+        statements.iter().try_for_each(|statement| match statement {
+            Stmt::For(inner) => self.for_loop(inner),
+            Stmt::If(inner) => self.choice(inner),
+            Stmt::Allocate(inner) => self.allocate(inner),
+            Stmt::Store(inner) => self.store(inner),
+        })
+    }
+
+    fn for_loop(&mut self, inner: &'a For) -> Verdict {
+        hold(inner.var.index() < self.nest.vars.len(), || {
+            format!("loop variable {} does not exist", inner.var.0)
+        })?;
+        let name = self.nest.var_name(inner.var);
+        hold(!self.in_scope(inner.var), || format!("a loop over {name} inside a loop over it"))?;
+        self.index_and_reads(&inner.extent)?;
+        self.loop_kind(inner)?;
+        self.path.enter(inner);
+        self.statements(&inner.body)?;
+        self.path.leave();
+        Ok(())
+    }
+
+    fn loop_kind(&self, inner: &For) -> Verdict {
+        let name = self.nest.var_name(inner.var);
+        let inside = |kind: LoopKind| self.path.loops().any(|around| around.kind == kind);
+        let extent = inner.extent.as_constant();
+        match inner.kind {
+            LoopKind::Serial => Ok(()),
+            LoopKind::Unrolled => {
+                hold(extent.is_some(), || format!("unrolled loop {name} has no constant extent"))
+            }
+            LoopKind::Vector => {
+                hold(extent.is_some(), || format!("vector loop {name} has no constant extent"))?;
+                hold(extent >= Some(1), || format!("vector loop {name} has no lanes"))?;
+                hold(!inside(LoopKind::Vector), || format!("vector loop {name} inside a vector loop"))
+            }
+            LoopKind::Parallel => {
+                hold(!inside(LoopKind::Parallel), || format!("parallel loop {name} inside a parallel loop"))?;
+                hold(!inside(LoopKind::Vector), || format!("parallel loop {name} inside a vector loop"))?;
+                hold(!inside(LoopKind::Unrolled), || format!("parallel loop {name} inside an unrolled loop"))
+            }
+        }
+    }
+
+    fn choice(&mut self, inner: &'a If) -> Verdict {
+        // A condition is looked at only where those before it hold.
+        for (at, condition) in inner.conditions.iter().enumerate() {
+            self.path.choose(Guard { conditions: &inner.conditions[..at], holds: true });
+            self.index_and_reads(condition)
+                .map_err(|what| format!("{what}, in if {}", print::condition(condition, self.nest)))?;
+            self.path.rejoin();
+        }
+        for (holds, side) in [(true, &inner.then), (false, &inner.otherwise)] {
+            self.path.choose(Guard { conditions: &inner.conditions, holds });
+            self.statements(side)?;
+            self.path.rejoin();
+        }
+        Ok(())
+    }
+
+    fn allocate(&mut self, inner: &'a Allocate) -> Verdict {
+        let at = inner.buffer.index();
+        let buffer =
+            self.nest.buffers.get(at).ok_or_else(|| format!("allocated buffer {at} does not exist"))?;
+        let name = &buffer.name;
+        hold(is_allocated(buffer.scope), || {
+            format!("{name} is allocated, but not a scratch or register buffer")
+        })?;
+        hold(self.rooms[at] == Room::None, || format!("{name} is allocated twice"))?;
+        self.rooms[at] = Room::Here { loops: self.path.loops().count() };
+        self.statements(&inner.body)?;
+        self.rooms[at] = Room::Elsewhere;
+        Ok(())
+    }
+
+    fn store(&self, store: &Store) -> Verdict {
+        self.stored(store).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
+    }
+
+    fn stored(&self, store: &Store) -> Verdict {
+        self.access(&store.target)?;
+        self.expr(&store.value)?;
+        let target = self.nest.buffer(store.target.tensor);
+        hold(store.value.dtype == target.dtype.compute_type(), || {
+            format!("a {} value for a {} buffer", store.value.dtype, target.dtype)
+        })?;
+        match target.scope {
+            Scope::Constant => {
+                hold(self.part == Part::Setup, || format!("{} is written outside of setup", target.name))?;
+            }
+            Scope::Argument(_) => {
+                hold(self.part == Part::Body, || format!("{} is written in setup", target.name))?;
+            }
+            Scope::Scratch | Scope::Register => {}
+        }
+        self.apart(&store.target)?;
+        bounds::certain_accesses(&store.target, &mut |access| self.in_bounds(access))?;
+        bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
+    }
+
+    /// Threads write different elements, as far as their subscripts can be.
+    fn apart(&self, target: &Access) -> Verdict {
+        for (depth, around) in self.path.loops().enumerate() {
+            let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
+            let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1);
+            let mentions = target.indices.iter().any(|index| index.mentions(around.var));
+            hold(around.kind != LoopKind::Parallel || private || alone || mentions, || {
+                let (name, var) = (self.names().tensor(target.tensor), self.nest.var_name(around.var));
+                format!("every iteration of parallel loop {var} writes the same element of {name}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn index_and_reads(&self, expr: &IndexExpr) -> Verdict {
+        self.index(expr)?;
+        bounds::certain_data(expr, &mut |access| self.in_bounds(access))
+    }
+
+    fn in_bounds(&self, access: &Access) -> Verdict {
+        let shape = &self.nest.buffer(access.tensor).shape;
+        for (dimension, (subscript, extent)) in access.indices.iter().zip(shape).enumerate() {
+            if let Some((value, point)) = self.path.outside(subscript, *extent) {
+                let element = print::access(access, self.nest);
+                let point: Vec<String> =
+                    point.iter().map(|(var, at)| format!(" {} = {at}", self.nest.var_name(*var))).collect();
+                let at = if point.is_empty() { String::new() } else { format!(" at{}", point.join(",")) };
+                return Err(format!(
+                    "{element} is out of bounds: index {value} of dimension {dimension}, of extent {extent}{at}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn register_subscripts(&self, access: &Access) -> Verdict {
+        let Some((last, others)) = access.indices.split_last() else { return Ok(()) };
+        let vector = self.path.loops().find(|around| around.kind == LoopKind::Vector);
+        let lanes = vector.and_then(|vector| last.split_on(&Atom::Var(vector.var)));
+        let start = match &lanes {
+            Some((coefficient, rest)) if coefficient.as_constant() == Some(1) => rest,
+            _ => last,
+        };
+        let written_out = others.iter().chain([start]).all(|index| self.is_written_out(index));
+        hold(written_out, || {
+            format!("{} has a subscript that is not known in registers", print::access(access, self.nest))
+        })
+    }
+
+    /// Whether an expression is a number once unrolled loops are written out.
+    fn is_written_out(&self, expr: &IndexExpr) -> bool {
+        let unrolled = |var: VarId| {
+            self.path.loops().any(|around| around.var == var && around.kind == LoopKind::Unrolled)
+        };
+        !expr.any(&mut |atom| match atom {
+            Atom::Var(var) => !unrolled(*var),
+            Atom::Data(_) => true,
+            _ => false,
+        })
+    }
+}
+
+/// Buffers that have room only inside an `Allocate`.
+fn is_allocated(scope: Scope) -> bool {
+    matches!(scope, Scope::Scratch | Scope::Register)
+}
+
+impl Tables for Check<'_> {
+    fn names(&self) -> &dyn Names {
+        self.nest
+    }
+    fn in_scope(&self, var: VarId) -> bool {
+        self.path.loops().any(|around| around.var == var)
+    }
+    fn has_symbol(&self, _: SymbolId) -> bool {
+        false
+    }
+    fn scalar(&self, id: ScalarId) -> Option<&Scalar> {
+        self.nest.scalars.get(id.index())
+    }
+    fn tensor(&self, id: TensorId) -> Option<(DType, usize)> {
+        self.nest.buffers.get(id.index()).map(|buffer| (buffer.dtype, buffer.shape.len()))
+    }
+    fn accessible(&self, access: &Access) -> Verdict {
+        let buffer = self.nest.buffer(access.tensor);
+        let here = matches!(self.rooms[access.tensor.index()], Room::Here { .. });
+        hold(!is_allocated(buffer.scope) || here, || {
+            format!("{} is used where it is not allocated", buffer.name)
+        })?;
+        if buffer.scope == Scope::Register { self.register_subscripts(access) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,374 @@
+//! From a loop nest to a function of tensors.
+//!
+//! An [`Executable`] is the compiled code. [`Executable::bind`] gives it its constant inputs: what a schedule keeps in
+//! another layout, such as packed weights, is made once there. The [`Bound`] that comes out is the function: it can
+//! be called any number of times, from several threads at once. Other constants need another `bind`, which is
+//! cheap where the schedule repacks nothing.
+//!
+//! Tensors come as views with any strides. What a kernel needs contiguous is packed into temporary memory first, and
+//! results are unpacked from it afterwards; a contiguous, aligned tensor is used where it is.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use thiserror::Error;
+use tilewright_codegen::{Call, CodegenError, Kernel, compile};
+use tilewright_ir::nest::Scope;
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::verify_nest::InvalidNest;
+use tilewright_ir::{LoopNest, Number, Origin, Program, TensorId, verify_nest};
+use tilewright_target::{Cpu, Vectors};
+
+use crate::buffer::Buffer;
+use crate::memory::{Block, OutOfMemory};
+use crate::packed::Packed;
+use crate::pool::{Launch, Pool, parallel};
+use crate::signature::{Parameter, Signature, check, count};
+use crate::view::{View, ViewMut};
+
+/// Why a loop nest did not become an executable.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum BuildError {
+    /// A size of the program is not known, or is too large.
+    #[error("the shape of `{0}` is not known, or too large")]
+    OpenShape(String),
+    /// The nest is not one of this program. A bug of who built it.
+    #[error("the loop nest and the program do not agree about `{0}`")]
+    OtherProgram(String),
+    /// The nest breaks an invariant. A bug of who built it.
+    #[error(transparent)]
+    InvalidNest(#[from] InvalidNest),
+    /// Code for vectors that this machine does not have cannot run here.
+    #[error("this machine has no {} vectors", .0.name())]
+    NoSuchVectors(Vectors),
+    /// The code generator refused.
+    #[error(transparent)]
+    Codegen(#[from] CodegenError),
+}
+
+/// Why a call did not run to its end. Results are undefined then.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RunError {
+    /// Too few or too many tensors or scalars.
+    #[error("{wanted} {what} are needed, and {found} were given")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many the program has.
+        wanted: usize,
+        /// How many were given.
+        found: usize,
+    },
+    /// A tensor does not have the type or shape that the program says.
+    #[error("`{name}` must be {wanted}, and is {found}")]
+    Mismatch {
+        /// The tensor.
+        name: String,
+        /// What the program says.
+        wanted: String,
+        /// What was given.
+        found: String,
+    },
+    /// A scalar does not have the value that the program was specialised for.
+    #[error("this kernel is for `{name}` = {wanted}, and was given {}", found.as_f64())]
+    Specialised {
+        /// The scalar.
+        name: String,
+        /// The value it was specialised for.
+        wanted: i64,
+        /// The value that was given.
+        found: Number,
+    },
+    /// A subscript that depends on data left its tensor.
+    #[error(transparent)]
+    OutOfBounds(#[from] OutOfBounds),
+    /// No memory for what the kernel keeps on the way.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+    /// No memory for a contiguous copy of a tensor.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// A subscript that depends on data, and was outside of its dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("a subscript of `{buffer}` that depends on data left dimension {dimension}, of extent {extent}")]
+pub struct OutOfBounds {
+    /// The name of the tensor, or of what the schedule put in its place.
+    pub buffer: String,
+    /// The dimension.
+    pub dimension: usize,
+    /// Its extent.
+    pub extent: i64,
+    /// Where the access was written.
+    pub origin: Origin,
+}
+
+/// Machine code for one program on this machine. Clones share it.
+#[derive(Clone)]
+pub struct Executable {
+    code: Arc<Code>,
+}
+
+/// An executable with its constant inputs: a function from tensors to tensors, to be called from any thread.
+///
+/// It borrows the constants it was bound to, for `'c`; [`Bound::into_owned`] ends that.
+pub struct Bound<'c> {
+    code: Arc<Code>,
+    /// The constant inputs, in the order of the signature.
+    inputs: Vec<ConstantInput<'c>>,
+    /// What `setup` made of them.
+    constants: Vec<Block>,
+}
+
+enum ConstantInput<'c> {
+    Borrowed(View<'c>),
+    Owned(Buffer),
+}
+
+struct Code {
+    kernel: Kernel,
+    signature: Signature,
+    /// Where each argument of the kernel comes from.
+    sources: Vec<Source>,
+    /// What each check of the kernel means.
+    checks: Vec<OutOfBounds>,
+}
+
+/// Where an argument of the kernel comes from: a place in one of the lists of the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Constant(usize),
+    Input(usize),
+    Result(usize),
+}
+
+/// Pointers to the arguments of a call; null where there is none.
+type Pointers = SmallVec<[*mut u8; 8]>;
+
+impl Executable {
+    /// Compiles the loops of a program for this machine.
+    pub fn new(program: &Program, nest: &LoopNest, cpu: &Cpu) -> Result<Executable, BuildError> {
+        // A wider kernel would end the process with an illegal instruction.
+        if cpu.vectors > Cpu::host().vectors {
+            return Err(BuildError::NoSuchVectors(cpu.vectors));
+        }
+        verify_nest(nest)?;
+        let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
+        let sources = sources(&signature, nest)?;
+        let kernel = compile(nest, cpu)?;
+        let checks = checks(&kernel, nest);
+        Ok(Executable { code: Arc::new(Code { kernel, signature, sources, checks }) })
+    }
+
+    /// What the program takes and gives.
+    pub fn signature(&self) -> &Signature {
+        &self.code.signature
+    }
+
+    /// The compiled code.
+    pub fn kernel(&self) -> &Kernel {
+        &self.code.kernel
+    }
+
+    /// Gives the constant inputs, in the order of the signature, and makes of them, once, what every call needs.
+    pub fn bind<'c>(&self, pool: &Pool, constants: &[View<'c>]) -> Result<Bound<'c>, RunError> {
+        let code = Arc::clone(&self.code);
+        let parameters = &code.signature.constants;
+        count("constant inputs", parameters.len(), constants.len())?;
+        let inputs = parameters.iter().zip(constants);
+        let inputs = inputs.map(constant_input).collect::<Result<Vec<_>, _>>()?;
+        let sizes = code.kernel.constants().iter();
+        let constants = sizes.map(|bytes| Block::zeroed(*bytes)).collect::<Result<Vec<_>, _>>()?;
+        let mut bound = Bound { code, inputs, constants };
+        bound.set_up(pool)?;
+        Ok(bound)
+    }
+}
+
+impl<'c> Bound<'c> {
+    /// What the program takes and gives.
+    pub fn signature(&self) -> &Signature {
+        &self.code.signature
+    }
+
+    /// The same with copies of the constants that it borrows.
+    pub fn into_owned(self) -> Result<Bound<'static>, TensorError> {
+        let own = |input: ConstantInput<'c>| match input {
+            ConstantInput::Borrowed(view) => Buffer::pack(&view).map(ConstantInput::Owned),
+            ConstantInput::Owned(buffer) => Ok(ConstantInput::Owned(buffer)),
+        };
+        let inputs = self.inputs.into_iter().map(own).collect::<Result<_, _>>()?;
+        Ok(Bound { code: self.code, inputs, constants: self.constants })
+    }
+
+    /// Calls the program: inputs, results and scalars are in the order of the signature, and scalars are converted to
+    /// their types. Results that the program updates hold their old values before. After an error, results hold
+    /// anything.
+    pub fn run(
+        &self,
+        pool: &Pool,
+        inputs: &[View<'_>],
+        results: &mut [ViewMut<'_>],
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        let signature = &self.code.signature;
+        let scalars = signature.scalar_bits(scalars)?;
+        let packed_inputs = Packed::inputs(&signature.inputs, inputs)?;
+        let mut packed_results = Packed::results(&signature.results, results)?;
+        let arguments: Pointers = self
+            .code
+            .sources
+            .iter()
+            .map(|source| match *source {
+                Source::Constant(at) => self.inputs[at].as_ptr(),
+                Source::Input(at) => packed_inputs.input_pointer(at, &inputs[at]),
+                Source::Result(at) => packed_results.result_pointer(at, &mut results[at]),
+            })
+            .collect();
+        let constants: Pointers = self.constants.iter().map(|block| block.as_ptr().cast_mut()).collect();
+        // SAFETY: every argument was checked to have the type and shape that the kernel was compiled for, and is
+        // contiguous and aligned, or a copy that is; results are borrowed exclusively, so they overlap nothing; the
+        // body only reads constants.
+        unsafe { self.code.launch(Part::Body, pool, &arguments, &constants, &scalars)? };
+        packed_results.unpack(results);
+        Ok(())
+    }
+
+    /// Fills the constants.
+    fn set_up(&mut self, pool: &Pool) -> Result<(), RunError> {
+        if self.constants.is_empty() {
+            return Ok(());
+        }
+        let given = |source: &Source| match *source {
+            Source::Constant(at) => self.inputs[at].as_ptr(),
+            // There are none yet, and `setup` does not ask for them.
+            Source::Input(_) | Source::Result(_) => std::ptr::null_mut(),
+        };
+        let arguments: Pointers = self.code.sources.iter().map(given).collect();
+        let constants: Pointers = self.constants.iter_mut().map(Block::as_mut_ptr).collect();
+        // Setup depends on constant inputs alone, so the scalars may be anything.
+        let scalars = vec![0; self.code.signature.scalars.len()];
+        // SAFETY: as in `run`; the constants have the sizes that the kernel asks for, and are ours alone.
+        unsafe { self.code.launch(Part::Setup, pool, &arguments, &constants, &scalars) }
+    }
+}
+
+/// A constant input as the kernel wants it.
+fn constant_input<'c>((parameter, view): (&Parameter, &View<'c>)) -> Result<ConstantInput<'c>, RunError> {
+    check(parameter, view.layout())?;
+    if view.is_contiguous() && view.is_aligned() {
+        return Ok(ConstantInput::Borrowed(view.clone()));
+    }
+    Ok(ConstantInput::Owned(Buffer::pack(view)?))
+}
+
+impl ConstantInput<'_> {
+    /// Where it starts. Kernels take every pointer as `*mut`, but do not write to inputs.
+    fn as_ptr(&self) -> *mut u8 {
+        match self {
+            ConstantInput::Borrowed(view) => view.as_ptr().cast_mut(),
+            ConstantInput::Owned(buffer) => buffer.view().as_ptr().cast_mut(),
+        }
+    }
+}
+
+/// The two functions of a kernel.
+#[derive(Clone, Copy)]
+enum Part {
+    Setup,
+    Body,
+}
+
+impl Code {
+    /// Runs one part of the kernel.
+    ///
+    /// # Safety
+    ///
+    /// The pointers are as [`Call`] asks for, for everything that this part uses.
+    unsafe fn launch(
+        &self,
+        part: Part,
+        pool: &Pool,
+        arguments: &[*mut u8],
+        constants: &[*mut u8],
+        scalars: &[u64],
+    ) -> Result<(), RunError> {
+        let mut scratch = pool.take_scratch(self.kernel.scratch_bytes())?;
+        let launch = Launch::new(pool);
+        let mut status = 0;
+        let call = Call {
+            arguments: arguments.as_ptr(),
+            constants: constants.as_ptr(),
+            scalars: scalars.as_ptr(),
+            scratch: scratch.as_mut_ptr(),
+            status: &raw mut status,
+            parallel,
+            pool: launch.as_ptr(),
+        };
+        // SAFETY: the caller's promise for the tensors; the rest is as `Call` says, and outlives the call.
+        match part {
+            Part::Setup => unsafe { self.kernel.setup(&call) },
+            Part::Body => unsafe { self.kernel.call(&call) },
+        }
+        pool.give_scratch(scratch);
+        if let Some(failure) = launch.into_failure() {
+            return Err(failure.into());
+        }
+        self.status(status)
+    }
+
+    /// What a status of the kernel means.
+    fn status(&self, status: i64) -> Result<(), RunError> {
+        match usize::try_from(status - 1) {
+            Err(_) => Ok(()),
+            Ok(check) => Err(self.checks[check].clone().into()),
+        }
+    }
+}
+
+/// Where each argument of the nest comes from. The nest must agree with the program about what it is.
+fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Source>, BuildError> {
+    let place = |parameters: &[Parameter], tensor: TensorId| {
+        parameters.iter().position(|parameter| parameter.tensor == tensor)
+    };
+    let mut sources = Vec::new();
+    for buffer in &nest.buffers {
+        let Scope::Argument(tensor) = buffer.scope else { continue };
+        let (constants, inputs, results) = (&signature.constants, &signature.inputs, &signature.results);
+        let source = place(constants, tensor)
+            .map(Source::Constant)
+            .or_else(|| place(inputs, tensor).map(Source::Input))
+            .or_else(|| place(results, tensor).map(Source::Result))
+            .ok_or_else(|| BuildError::OtherProgram(buffer.name.clone()))?;
+        let parameter = match source {
+            Source::Constant(at) => &constants[at],
+            Source::Input(at) => &inputs[at],
+            Source::Result(at) => &results[at],
+        };
+        let extents = parameter.layout.shape().iter().map(|extent| *extent as i64);
+        if buffer.dtype != parameter.layout.dtype() || !extents.eq(buffer.shape.iter().copied()) {
+            return Err(BuildError::OtherProgram(buffer.name.clone()));
+        }
+        sources.push(source);
+    }
+    let scalars = signature.scalars.iter().map(|scalar| scalar.dtype);
+    if !scalars.eq(nest.scalars.iter().map(|scalar| scalar.dtype)) {
+        return Err(BuildError::OtherProgram("its scalars".into()));
+    }
+    Ok(sources)
+}
+
+fn checks(kernel: &Kernel, nest: &LoopNest) -> Vec<OutOfBounds> {
+    let meaning = |check: &tilewright_codegen::Check| {
+        let buffer = nest.buffer(check.buffer);
+        OutOfBounds {
+            buffer: buffer.name.clone(),
+            dimension: check.dimension,
+            // A buffer of a vector's lanes has a dimension more than the nest says.
+            extent: buffer.shape.get(check.dimension).copied().unwrap_or(0),
+            origin: check.origin,
+        }
+    };
+    kernel.checks().iter().map(meaning).collect()
+}

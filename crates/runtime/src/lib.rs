@@ -1,0 +1,40 @@
+//! Running compiled kernels on this machine: memory, threads, launching, timing.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`memory`] | aligned blocks, on huge pages where they are large |
+//! | [`element`] | which Rust types are elements |
+//! | [`buffer`] | an owned, contiguous tensor |
+//! | [`view`] | somebody else's memory as a tensor, with strides |
+//! | [`copy`] | between layouts: packing and unpacking |
+//! | [`pool`] | the threads, and the parallel loop that generated code calls |
+//! | [`signature`] | what a program takes and gives |
+//! | [`kernel`] | from loop nest to a function of tensors |
+//! | [`timing`] | how long a call takes |
+//!
+//! What holds everywhere: running out of memory is an error, never an abort; nothing here changes after it was
+//! made except through `&mut`, so an [`Executable`], a [`Bound`] and a [`Pool`] can be shared by threads.
+
+#[cfg(target_endian = "big")]
+compile_error!("tensors are little-endian, and this crate hands their bytes to the machine as they are");
+
+pub mod buffer;
+pub mod copy;
+pub mod element;
+pub mod kernel;
+pub mod memory;
+mod packed;
+pub mod pool;
+pub mod signature;
+pub mod timing;
+pub mod view;
+
+pub use buffer::Buffer;
+pub use copy::copy;
+pub use element::Element;
+pub use kernel::{Bound, BuildError, Executable, RunError};
+pub use memory::{Block, OutOfMemory};
+pub use pool::Pool;
+pub use signature::Signature;
+pub use timing::{Timing, interleaved, measure};
+pub use view::{View, ViewMut};

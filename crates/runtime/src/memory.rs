@@ -1,0 +1,179 @@
+//! Aligned blocks of memory.
+//!
+//! A [`Block`] starts at a cache line, so that vectors do not straddle lines. One of 2 MB or more starts at, and is
+//! rounded up to, whole huge pages and asks the kernel for them: a matrix product that walks a large buffer by
+//! columns otherwise spends its time in the page tables.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr::NonNull;
+
+use thiserror::Error;
+
+/// Alignment of every block: a cache line, and the widest vector.
+pub const CACHE_LINE: usize = 64;
+
+/// The size of a huge page, and the alignment of blocks of at least this size.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// The system has no such block of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no memory: {bytes} bytes were asked for")]
+pub struct OutOfMemory {
+    /// How much was asked for.
+    pub bytes: usize,
+}
+
+/// An owned, aligned block of bytes that are always initialised; zero when made.
+#[derive(Debug)]
+pub struct Block {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a block owns its memory and has no interior mutability, as a `Vec<u8>`.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A block of zeros.
+    pub fn zeroed(bytes: usize) -> Result<Block, OutOfMemory> {
+        if bytes == 0 {
+            return Ok(Block::empty());
+        }
+        let layout = layout(bytes).ok_or(OutOfMemory { bytes })?;
+        // SAFETY: the layout is not of size zero.
+        let start = NonNull::new(unsafe { alloc(layout) }).ok_or(OutOfMemory { bytes })?;
+        advise_huge_pages(start, layout);
+        // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the advice.
+        // SAFETY: the allocation is at least `bytes` long, and ours alone.
+        unsafe { start.write_bytes(0, bytes) };
+        Ok(Block { start, bytes })
+    }
+
+    /// A block of no bytes, which takes no memory.
+    pub const fn empty() -> Block {
+        let start = std::ptr::without_provenance_mut(CACHE_LINE);
+        Block { start: NonNull::new(start).expect("a cache line is not at 0"), bytes: 0 }
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Makes it at least this long. Growing loses the content.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        if bytes > self.bytes {
+            // The old memory goes first, so that both need not fit at once.
+            *self = Block::empty();
+            *self = Block::zeroed(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Where it starts; valid while the block lives.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    /// Where it starts, to write through; valid while the block lives.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the block has `bytes` initialised bytes, borrowed with `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// Its bytes, to write.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_bytes`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            let layout = layout(self.bytes).expect("the block was allocated with this layout");
+            // SAFETY: allocated in `zeroed` with this same layout.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}
+
+/// The size and alignment to ask for; `None` where it cannot exist.
+fn layout(bytes: usize) -> Option<Layout> {
+    let (alignment, size) = if bytes < HUGE_PAGE {
+        (CACHE_LINE, bytes)
+    } else {
+        (HUGE_PAGE, bytes.checked_next_multiple_of(HUGE_PAGE)?)
+    };
+    Layout::from_size_align(size, alignment).ok()
+}
+
+/// Asks for huge pages. That they are refused, or unknown to this system, only costs time.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn advise_huge_pages(start: NonNull<u8>, layout: Layout) {
+    if layout.align() == HUGE_PAGE {
+        // SAFETY: the range is whole pages of an allocation of ours, and the advice does not change their content.
+        unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn advise_huge_pages(_: NonNull<u8>, _: Layout) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_zero() {
+        for bytes in [1, 63, 64, 1000, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 3 * HUGE_PAGE] {
+            let mut block = Block::zeroed(bytes).unwrap();
+            let alignment = if bytes < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
+            assert_eq!(block.as_ptr() as usize % alignment, 0, "{bytes}");
+            assert_eq!(block.len(), bytes);
+            assert!(block.as_bytes().iter().all(|byte| *byte == 0));
+            // Dirty what the next block may get.
+            block.as_bytes_mut().fill(0xff);
+        }
+    }
+
+    #[test]
+    fn an_empty_block_has_no_bytes_and_an_aligned_start() {
+        let block = Block::zeroed(0).unwrap();
+        assert!(block.is_empty() && block.as_bytes().is_empty());
+        assert_eq!(block.as_ptr() as usize % CACHE_LINE, 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_that_says_how_much() {
+        for bytes in [1 << 60, isize::MAX as usize, usize::MAX] {
+            let error = Block::zeroed(bytes).unwrap_err();
+            assert_eq!(error, OutOfMemory { bytes });
+            assert!(error.to_string().contains(&bytes.to_string()), "{error}");
+        }
+    }
+
+    #[test]
+    fn growing_keeps_what_is_large_enough() {
+        let mut block = Block::zeroed(100).unwrap();
+        let start = block.as_ptr();
+        block.grow(40).unwrap();
+        assert_eq!((block.as_ptr(), block.len()), (start, 100));
+        block.grow(200).unwrap();
+        assert_eq!(block.len(), 200);
+        assert!(block.grow(usize::MAX).is_err());
+        assert!(block.is_empty());
+    }
+}

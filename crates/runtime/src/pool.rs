@@ -1,0 +1,612 @@
+//! A persistent pool of threads, and the parallel loop that generated code calls.
+//!
+//! A loop over `0..extent` is divided into one share a thread. A thread takes a quarter of what is left of its own
+//! share at a time, and then, in the same way, from the shares of others: *affinity scheduling* (Markatos and
+//! LeBlanc, IEEE TPDS 5(4), 1994, section 3). So a loop that runs again finds its data in the caches of the same core, and an
+//! uneven machine still ends together. The thread that calls takes part.
+//!
+//! Starting a loop is one store that waiting threads are watching. A worker watches for some microseconds after its
+//! last loop before it sleeps, and it joins a loop only if there still is one when it comes: a short loop that the
+//! caller finished alone does not wait for anybody to wake up. All of this is one word, [`State`].
+//!
+//! The pool runs one loop at a time. A caller that finds it busy runs its loop alone, on its own thread: the cores
+//! are busy anyway, and nobody ever waits for somebody else's loop, so that no nesting of calls can block.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tilewright_codegen::ParallelBody;
+
+use crate::memory::{Block, OutOfMemory};
+
+/// How long a thread with a core of its own watches for work before it sleeps. Longer than the serial part between
+/// two parallel loops of a kernel usually is, and about what waking a thread costs.
+const WATCH: Duration = Duration::from_micros(50);
+
+/// A share is taken by this fraction of what is left of it.
+const FRACTION: i64 = 4;
+
+/// Threads that run parallel loops together.
+///
+/// It can be shared by threads; see the module's documentation for what happens when two call at once. Dropping it
+/// ends its threads.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// Held by the caller whose loop the workers are running.
+    busy: AtomicBool,
+    /// Scratch memory of callers; workers have their own.
+    scratch: Mutex<Vec<Block>>,
+}
+
+impl Pool {
+    /// A pool that runs loops on this many threads, the caller's among them; at least 1.
+    ///
+    /// One thread needs no workers: its loops run where they are called. Where the system refuses a thread, the
+    /// pool has fewer; [`Pool::threads`] says how many it has.
+    pub fn new(threads: usize) -> Pool {
+        let threads = threads.clamp(1, State::MOST_JOINED);
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        // Without a core for each, watching only takes time from the thread that is waited for.
+        let watch = if threads <= cores { WATCH } else { Duration::ZERO };
+        let shared = Arc::new(Shared::new(threads, watch));
+        let mut workers = Vec::new();
+        for slot in 1..threads {
+            let shared = Arc::clone(&shared);
+            let worker = thread::Builder::new().name(format!("tilewright-{slot}"));
+            match worker.spawn(move || shared.work(slot)) {
+                Ok(handle) => workers.push(handle),
+                Err(_) => break,
+            }
+        }
+        Pool { shared, workers, busy: AtomicBool::new(false), scratch: Mutex::new(Vec::new()) }
+    }
+
+    /// How many threads run a loop together, the caller's among them.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `body` for parts of `0..extent` that together are the whole, on all threads.
+    ///
+    /// A panic in `body` ends the process, for there is no caller to unwind to on the other threads.
+    pub fn for_each<F: Fn(Range<i64>) + Sync>(&self, extent: i64, body: F) {
+        extern "C" fn call<F: Fn(Range<i64>) + Sync>(env: *const c_void, from: i64, to: i64, _: *mut u8) {
+            // SAFETY: `env` is the closure of `for_each`, which outlives the loop and is `Sync`.
+            let body = unsafe { &*env.cast::<F>() };
+            body(from..to);
+        }
+        let work = Loop { body: call::<F>, env: (&raw const body).cast(), extent, scratch_bytes: 0 };
+        self.run(work).expect("no scratch memory is asked for");
+    }
+
+    /// Runs a loop, together with the workers where they are free.
+    fn run(&self, work: Loop) -> Result<(), OutOfMemory> {
+        if work.extent < 1 {
+            return Ok(());
+        }
+        let mut scratch = self.take_scratch(work.scratch_bytes)?;
+        let alone = work.extent == 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire);
+        if alone {
+            (work.body)(work.env, 0, work.extent, scratch.as_mut_ptr());
+        } else {
+            self.shared.lead(work, scratch.as_mut_ptr());
+            self.busy.store(false, Ordering::Release);
+        }
+        self.give_scratch(scratch);
+        Ok(())
+    }
+
+    /// Memory of at least this size for a calling thread, for the time of a call; what it holds is undefined.
+    pub(crate) fn take_scratch(&self, bytes: usize) -> Result<Block, OutOfMemory> {
+        if bytes == 0 {
+            return Ok(Block::empty());
+        }
+        let mut scratch = lock(&self.scratch).pop().unwrap_or(Block::empty());
+        scratch.grow(bytes)?;
+        Ok(scratch)
+    }
+
+    /// Gives memory back, for the next call.
+    pub(crate) fn give_scratch(&self, scratch: Block) {
+        if !scratch.is_empty() {
+            lock(&self.scratch).push(scratch);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.end();
+        for worker in self.workers.drain(..) {
+            // A worker cannot panic: a panic in a loop's body ends the process.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// One call of a kernel, as its parallel loops see it: which pool, and what went wrong.
+///
+/// A pointer to a `Launch` is the `pool` that generated code hands to [`parallel`]. It belongs to one calling
+/// thread, so calls that share a pool do not see each other's failures.
+#[derive(Debug)]
+pub(crate) struct Launch<'p> {
+    pool: &'p Pool,
+    failure: Cell<Option<OutOfMemory>>,
+}
+
+impl<'p> Launch<'p> {
+    /// A call whose parallel loops run on this pool.
+    pub(crate) fn new(pool: &'p Pool) -> Launch<'p> {
+        Launch { pool, failure: Cell::new(None) }
+    }
+
+    /// Why a loop of this call did not run. Once one has failed, later ones do not run either.
+    pub(crate) fn into_failure(self) -> Option<OutOfMemory> {
+        self.failure.into_inner()
+    }
+
+    /// What to hand to generated code as its pool.
+    pub(crate) fn as_ptr(&self) -> *const c_void {
+        (&raw const *self).cast()
+    }
+
+    fn run(&self, work: Loop) {
+        if self.failure.get().is_none() {
+            self.failure.set(self.pool.run(work).err());
+        }
+    }
+}
+
+/// Runs a parallel loop for generated code: it is a [`tilewright_codegen::Parallel`].
+///
+/// `body` is called for parts of `0..extent` that together are the whole, each with `scratch_bytes` of memory, aligned to
+/// a cache line, that no other part uses at the same time; what it holds is undefined. Returns when all are done.
+/// Nothing unwinds: where there is no scratch memory the loop does not run, and the [`Launch`] says so afterwards.
+///
+/// Only generated code calls this, and by its type it cannot be `unsafe`. What it relies on: `launch` comes from
+/// [`Launch::as_ptr`] of a `Launch` that is alive and was made on this thread, and `body` may be called with `env` from
+/// several threads at once.
+pub(crate) extern "C" fn parallel(
+    launch: *const c_void,
+    body: ParallelBody,
+    env: *const c_void,
+    extent: i64,
+    scratch_bytes: i64,
+) {
+    // SAFETY: generated code hands on the pool of its `Call`, which `kernel.rs` makes of a `Launch` on this thread.
+    let launch = unsafe { &*launch.cast::<Launch<'_>>() };
+    launch.run(Loop { body, env, extent, scratch_bytes: usize::try_from(scratch_bytes).unwrap_or(0) });
+}
+
+/// What a parallel loop runs.
+#[derive(Clone, Copy, Debug)]
+struct Loop {
+    body: ParallelBody,
+    env: *const c_void,
+    extent: i64,
+    scratch_bytes: usize,
+}
+
+/// One word that says everything about who works: the number of the loop, whether it can be joined, whether its
+/// caller sleeps until it ends, and how many workers are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State(u64);
+
+impl State {
+    const JOINED: u64 = 0xffff;
+    /// More workers than this do not fit the word.
+    const MOST_JOINED: usize = State::JOINED as usize;
+    const OPEN: u64 = 1 << 16;
+    const CALLER_SLEEPS: u64 = 1 << 17;
+    const END: u64 = 1 << 18;
+    const NUMBER: u64 = 1 << 19;
+
+    fn joined(self) -> u64 {
+        self.0 & State::JOINED
+    }
+
+    fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn number(self) -> u64 {
+        self.0 / State::NUMBER
+    }
+
+    /// The next loop, open to all.
+    fn next(self) -> State {
+        State(((self.number() + 1) << State::NUMBER.trailing_zeros()) | State::OPEN)
+    }
+
+    /// Whether there is something for a worker to do that last worked in loop `last`.
+    fn calls(self, last: u64) -> bool {
+        self.has(State::END) || (self.has(State::OPEN) && self.number() != last)
+    }
+}
+
+/// What is left of one thread's share of a loop. On cache lines of its own: two, for they are fetched in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Share {
+    next: AtomicI64,
+    end: AtomicI64,
+}
+
+impl Share {
+    /// Takes a part of what is left.
+    fn take(&self) -> Option<Range<i64>> {
+        let end = self.end.load(Ordering::Relaxed);
+        let mut from = self.next.load(Ordering::Relaxed);
+        while from < end {
+            let to = from + ((end - from) / FRACTION).max(1);
+            match self.next.compare_exchange_weak(from, to, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(from..to),
+                Err(now) => from = now,
+            }
+        }
+        None
+    }
+}
+
+/// What caller and workers share.
+///
+/// The protocol. The caller that holds [`Pool::busy`] writes `work` and `shares` while nobody has joined, then opens
+/// the loop. A worker joins by adding one to the state, and only while the loop is open; it reads `work` and `shares`
+/// only while it is in. When the caller finds nothing left to take it closes the loop, and waits until all who
+/// joined have left; then nobody reads `work` any more, and what they wrote is visible.
+#[derive(Debug)]
+struct Shared {
+    state: AtomicU64,
+    work: UnsafeCell<Option<Loop>>,
+    shares: Box<[Share]>,
+    watch: Duration,
+    /// Workers that sleep, or are about to.
+    sleepers: AtomicUsize,
+    bed: Mutex<()>,
+    /// Sleeping workers wait here for a loop.
+    wake: Condvar,
+    /// A sleeping caller waits here for its workers.
+    done: Condvar,
+}
+
+// SAFETY: `work` is written only by the caller that holds `Pool::busy`, while no worker has joined, and read only by
+// workers that have; joining acquires what opening released. The pointers in it are used under the promise of
+// `parallel` that the body may be called from several threads.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn new(threads: usize, watch: Duration) -> Shared {
+        Shared {
+            state: AtomicU64::new(0),
+            work: UnsafeCell::new(None),
+            shares: (0..threads).map(|_| Share::default()).collect(),
+            watch,
+            sleepers: AtomicUsize::new(0),
+            bed: Mutex::new(()),
+            wake: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> State {
+        State(self.state.load(Ordering::Acquire))
+    }
+
+    /// Runs a loop to its end, as the caller. Only for who holds [`Pool::busy`].
+    fn lead(&self, work: Loop, scratch: *mut u8) {
+        self.divide(work.extent);
+        // SAFETY: nobody has joined, and the loop is closed, so nobody reads.
+        unsafe { *self.work.get() = Some(work) };
+        let state = self.state().next();
+        // Sequentially consistent with `sleep`: either a worker that goes to sleep sees the loop, or we see it sleep.
+        self.state.store(state.0, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            drop(lock(&self.bed));
+            self.wake.notify_all();
+        }
+        self.take_part(&work, 0, scratch);
+        self.finish();
+    }
+
+    /// Gives every thread its share. Only while nobody has joined.
+    fn divide(&self, extent: i64) {
+        let threads = self.shares.len() as i128;
+        let bound = |slot: usize| (extent as i128 * slot as i128 / threads) as i64;
+        for (slot, share) in self.shares.iter().enumerate() {
+            share.next.store(bound(slot), Ordering::Relaxed);
+            share.end.store(bound(slot + 1), Ordering::Relaxed);
+        }
+    }
+
+    /// Runs parts of the loop until there is nothing left to take: of its own share first, then of the others'.
+    fn take_part(&self, work: &Loop, slot: usize, scratch: *mut u8) {
+        let (before, from_mine) = self.shares.split_at(slot);
+        for share in from_mine.iter().chain(before) {
+            while let Some(part) = share.take() {
+                (work.body)(work.env, part.start, part.end, scratch);
+            }
+        }
+    }
+
+    /// Closes the loop, and waits for those who joined it.
+    fn finish(&self) {
+        let closed = State(self.state.fetch_and(!State::OPEN, Ordering::AcqRel));
+        if closed.joined() == 0 || self.watch_for(|state| state.joined() == 0).is_some() {
+            return;
+        }
+        let mut bed = lock(&self.bed);
+        let mut state = State(self.state.fetch_or(State::CALLER_SLEEPS, Ordering::AcqRel));
+        while state.joined() > 0 {
+            bed = self.done.wait(bed).unwrap_or_else(PoisonError::into_inner);
+            state = self.state();
+        }
+    }
+
+    /// The life of a worker.
+    fn work(&self, slot: usize) {
+        let mut scratch = Block::empty();
+        let mut last = 0;
+        loop {
+            let state = self.watch_for(|state| state.calls(last)).unwrap_or_else(|| self.sleep(last));
+            if state.has(State::END) {
+                return;
+            }
+            if self.join(state) {
+                last = state.number();
+                self.help(slot, &mut scratch);
+                self.leave();
+            }
+        }
+    }
+
+    /// Joins the loop that was seen open; fails where anything has changed since.
+    fn join(&self, seen: State) -> bool {
+        self.state.compare_exchange(seen.0, seen.0 + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes part as a worker that has joined. Without scratch memory it leaves the work to the others: the caller
+    /// has its own.
+    fn help(&self, slot: usize, scratch: &mut Block) {
+        // SAFETY: this worker has joined, so nobody writes.
+        let work = unsafe { *self.work.get() }.expect("an open loop has work");
+        if scratch.grow(work.scratch_bytes).is_ok() {
+            self.take_part(&work, slot, scratch.as_mut_ptr());
+        }
+    }
+
+    /// Leaves a loop, and wakes its caller if that sleeps and this was the last.
+    fn leave(&self) {
+        let before = State(self.state.fetch_sub(1, Ordering::AcqRel));
+        if before.joined() == 1 && before.has(State::CALLER_SLEEPS) {
+            drop(lock(&self.bed));
+            self.done.notify_all();
+        }
+    }
+
+    /// Watches the state for a while, for what is wanted.
+    fn watch_for(&self, wanted: impl Fn(State) -> bool) -> Option<State> {
+        /// Looks between two looks at the clock.
+        const LOOKS: usize = 16;
+        let mut started = None;
+        loop {
+            for _ in 0..LOOKS {
+                let state = self.state();
+                if wanted(state) {
+                    return Some(state);
+                }
+                std::hint::spin_loop();
+            }
+            if started.get_or_insert_with(Instant::now).elapsed() >= self.watch {
+                return None;
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do for a worker that last worked in loop `last`.
+    fn sleep(&self, last: u64) -> State {
+        let mut bed = lock(&self.bed);
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let state = loop {
+            // Sequentially consistent with `lead`.
+            let state = State(self.state.load(Ordering::SeqCst));
+            if state.calls(last) {
+                break state;
+            }
+            bed = self.wake.wait(bed).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    /// Sends the workers home.
+    fn end(&self) {
+        self.state.fetch_or(State::END, Ordering::SeqCst);
+        drop(lock(&self.bed));
+        self.wake.notify_all();
+    }
+}
+
+/// Locks; nobody panics with a lock held, so there is no broken state to find.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    /// Fewer repetitions where every one is interpreted.
+    const REPEATS: usize = if cfg!(miri) { 20 } else { 5000 };
+
+    /// How often each iteration of a loop ran.
+    fn counts(pool: &Pool, extent: i64) -> Vec<u32> {
+        let counts: Vec<AtomicU32> = (0..extent).map(|_| AtomicU32::new(0)).collect();
+        pool.for_each(extent, |part| {
+            assert!(part.start < part.end);
+            for at in part {
+                counts[at as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        counts.into_iter().map(AtomicU32::into_inner).collect()
+    }
+
+    #[test]
+    fn every_iteration_runs_once() {
+        for threads in [1, 2, 3, 8] {
+            let pool = Pool::new(threads);
+            assert_eq!(pool.threads(), threads);
+            for extent in [0, 1, 2, 3, 7, 8, 9, 100, 1001] {
+                assert_eq!(counts(&pool, extent), vec![1; extent as usize], "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn an_extent_below_one_runs_nothing() {
+        Pool::new(2).for_each(-3, |part| panic!("{part:?}"));
+    }
+
+    #[test]
+    fn loops_one_after_the_other_see_each_others_writes() {
+        for threads in [2, 5] {
+            let pool = Pool::new(threads);
+            let mut values = vec![0u64; 37];
+            for _ in 0..REPEATS {
+                let start = values.as_mut_ptr() as usize;
+                pool.for_each(37, |part| {
+                    for at in part {
+                        // SAFETY: each place belongs to one iteration.
+                        unsafe { *(start as *mut u64).add(at as usize) += 1 };
+                    }
+                });
+            }
+            assert_eq!(values, vec![REPEATS as u64; 37]);
+        }
+    }
+
+    #[test]
+    fn several_callers_share_a_pool() {
+        let pool = Pool::new(3);
+        thread::scope(|scope| {
+            for caller in 0..4 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for at in 0..REPEATS / 10 {
+                        let extent = 1 + (at * 7 + caller) as i64 % 50;
+                        assert_eq!(counts(pool, extent), vec![1; extent as usize]);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_loop_inside_a_loop_runs_on_its_thread() {
+        let pool = Pool::new(2);
+        let total = AtomicI64::new(0);
+        pool.for_each(10, |outer| {
+            for _ in outer {
+                pool.for_each(10, |inner| {
+                    total.fetch_add(inner.end - inner.start, Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 100);
+    }
+
+    #[test]
+    fn sleeping_workers_come_when_called() {
+        let pool = Pool::new(2);
+        for pause in [0, 1, 5] {
+            thread::sleep(Duration::from_millis(pause));
+            // Each of the two iterations waits for the other, so two threads must be there.
+            let (arrived, deadline) = (AtomicU32::new(0), Instant::now() + Duration::from_secs(60));
+            pool.for_each(2, |_| {
+                arrived.fetch_add(1, Ordering::Relaxed);
+                while arrived.load(Ordering::Relaxed) < 2 {
+                    assert!(Instant::now() < deadline, "the worker did not come");
+                    thread::yield_now();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn pools_end_their_threads() {
+        for at in 0..REPEATS / 20 {
+            let pool = Pool::new(1 + at % 4);
+            if at % 2 == 0 {
+                assert_eq!(counts(&pool, 5), [1; 5]);
+            }
+            let shared = Arc::downgrade(&pool.shared);
+            drop(pool);
+            assert!(shared.upgrade().is_none(), "a worker is still alive");
+        }
+    }
+
+    /// Fills its scratch memory with its own number, and counts itself if it was not disturbed.
+    extern "C" fn fill_scratch(env: *const c_void, from: i64, to: i64, scratch: *mut u8) {
+        assert_eq!(scratch as usize % 64, 0);
+        // SAFETY: `env` is the counter of the test, and the scratch memory has the 256 bytes it asks for.
+        let (done, scratch) =
+            unsafe { (&*env.cast::<AtomicI64>(), std::slice::from_raw_parts_mut(scratch, 256)) };
+        for at in from..to {
+            scratch.fill(at as u8);
+            std::hint::black_box(&mut *scratch);
+            done.fetch_add(scratch.iter().all(|byte| *byte == at as u8) as i64, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn scratch_memory_belongs_to_one_thread() {
+        let pool = Pool::new(4);
+        let done = AtomicI64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let launch = Launch::new(&pool);
+                    for _ in 0..REPEATS / 10 {
+                        parallel(launch.as_ptr(), fill_scratch, (&raw const done).cast(), 100, 256);
+                    }
+                    assert_eq!(launch.into_failure(), None);
+                });
+            }
+        });
+        assert_eq!(done.into_inner(), 2 * 100 * (REPEATS / 10) as i64);
+        assert!(lock(&pool.scratch).len() <= 2, "scratch memory is used again");
+    }
+
+    #[test]
+    fn a_loop_without_scratch_memory_does_not_run_and_says_so() {
+        for threads in [1, 2] {
+            let pool = Pool::new(threads);
+            let launch = Launch::new(&pool);
+            let done = AtomicI64::new(0);
+            for bytes in [i64::MAX / 2, 256] {
+                parallel(launch.as_ptr(), fill_scratch, (&raw const done).cast(), 4, bytes);
+            }
+            assert_eq!(done.load(Ordering::Relaxed), 0);
+            assert_eq!(launch.into_failure(), Some(OutOfMemory { bytes: (i64::MAX / 2) as usize }));
+            assert_eq!(counts(&pool, 9), [1; 9]);
+        }
+    }
+
+    #[test]
+    fn a_share_is_taken_in_shrinking_parts() {
+        let share = Share { next: AtomicI64::new(10), end: AtomicI64::new(26) };
+        let parts: Vec<_> = std::iter::from_fn(|| share.take()).collect();
+        assert_eq!(parts[..4], [10..14, 14..17, 17..19, 19..20]);
+        assert_eq!(parts.last(), Some(&(25..26)));
+        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+    }
+}

@@ -1,0 +1,320 @@
+//! How long a call takes.
+//!
+//! Calls are first repeated until caches, branch predictors and clock frequency have settled, then timed one by one,
+//! or, where a call is too short for the clock, in batches. The median is the answer; the tenth and ninetieth
+//! percentiles say how far to trust it. [`interleaved`] takes samples of several contenders in turn, so that what
+//! disturbs the machine disturbs all of them alike: ratios of times that were not interleaved mean little.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use crate::memory::{Block, CACHE_LINE, OutOfMemory};
+use crate::pool::Pool;
+
+/// A sample takes at least about this long, so that neither the clock's resolution nor its own cost matters.
+const SHORTEST_SAMPLE: f64 = 20e-6;
+
+/// Warming up ends after this part of the cap at the latest.
+const WARM_UP_SHARE: u32 = 4;
+
+/// When to stop, and in what state of the caches to measure.
+#[derive(Debug)]
+pub struct Options<'p> {
+    /// Calls before the first sample, at least.
+    pub warm_up_calls: usize,
+    /// Time before the first sample, at least.
+    pub warm_up_time: Duration,
+    /// Samples to take, at least.
+    pub samples: usize,
+    /// Time that the samples take together, at least.
+    pub time: Duration,
+    /// No contender gets more time than this, whatever else is asked for: calls, warming up and emptying caches
+    /// together. One sample is always taken.
+    pub cap: Duration,
+    /// Empty the caches before every sample, and time every call by itself.
+    pub flush_caches: Option<CacheFlush<'p>>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            warm_up_calls: 3,
+            warm_up_time: Duration::from_millis(20),
+            samples: 30,
+            time: Duration::from_millis(200),
+            cap: Duration::from_secs(3),
+            flush_caches: None,
+        }
+    }
+}
+
+/// The time of one call, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Half of the samples took less.
+    pub median: f64,
+    /// A tenth of the samples took less.
+    pub p10: f64,
+    /// Nine tenths of the samples took less.
+    pub p90: f64,
+    /// How many samples were taken.
+    pub samples: usize,
+    /// How many calls make a sample; its time is divided by it.
+    pub batch: usize,
+}
+
+impl Timing {
+    /// The statistics of samples, each the time of one call in seconds.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn of(mut samples: Vec<f64>, batch: usize) -> Timing {
+        samples.sort_by(f64::total_cmp);
+        Timing {
+            median: quantile(&samples, 0.5),
+            p10: quantile(&samples, 0.1),
+            p90: quantile(&samples, 0.9),
+            samples: samples.len(),
+            batch,
+        }
+    }
+}
+
+/// The value below which this part of the sorted samples lies, between neighbours in proportion.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let place = part * (sorted.len() - 1) as f64;
+    let below = sorted[place.floor() as usize];
+    let above = sorted[place.ceil() as usize];
+    below + (above - below) * place.fract()
+}
+
+/// Empties the caches by reading more than they hold.
+#[derive(Debug)]
+pub struct CacheFlush<'p> {
+    block: Block,
+    pool: &'p Pool,
+}
+
+impl<'p> CacheFlush<'p> {
+    /// Reads this many bytes, which should be more than the last-level cache has, on the threads of the pool, so that
+    /// the caches that belong to a core are emptied too.
+    pub fn new(bytes: usize, pool: &'p Pool) -> Result<CacheFlush<'p>, OutOfMemory> {
+        Ok(CacheFlush { block: Block::zeroed(bytes)?, pool })
+    }
+
+    /// Empties the caches.
+    pub fn flush(&self) {
+        let bytes = self.block.as_bytes();
+        self.pool.for_each(bytes.len().div_ceil(CACHE_LINE) as i64, |part| {
+            let lines = bytes[part.start as usize * CACHE_LINE..].iter().step_by(CACHE_LINE);
+            let sum =
+                lines.take((part.end - part.start) as usize).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+            black_box(sum);
+        });
+    }
+}
+
+/// Measures how long a call takes.
+pub fn measure<E>(options: &Options<'_>, mut call: impl FnMut() -> Result<(), E>) -> Result<Timing, E> {
+    let timings = interleaved(options, &mut [&mut call])?;
+    Ok(timings[0])
+}
+
+/// Measures several contenders by taking samples of each in turn. The answers are in their order.
+pub fn interleaved<E>(
+    options: &Options<'_>,
+    contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
+) -> Result<Vec<Timing>, E> {
+    let started = Instant::now();
+    interleaved_by(&|| started.elapsed(), options, contenders)
+}
+
+/// [`interleaved`] by any clock.
+fn interleaved_by<E>(
+    clock: &dyn Fn() -> Duration,
+    options: &Options<'_>,
+    contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
+) -> Result<Vec<Timing>, E> {
+    let mut series = Vec::with_capacity(contenders.len());
+    for call in contenders {
+        series.push(Series::warmed_up(clock, options, &mut **call)?);
+    }
+    // Every other round goes backward, so that nobody always follows the same contender.
+    let mut backward = false;
+    while series.iter().any(|series| series.wants_more(options)) {
+        let mut round: Vec<&mut Series<'_, E>> = series.iter_mut().collect();
+        if backward {
+            round.reverse();
+        }
+        for series in round.into_iter().filter(|series| series.wants_more(options)) {
+            series.sample(clock, options)?;
+        }
+        backward = !backward;
+    }
+    Ok(series.into_iter().map(|series| Timing::of(series.samples, series.batch)).collect())
+}
+
+/// The samples of one contender.
+struct Series<'a, E> {
+    call: &'a mut dyn FnMut() -> Result<(), E>,
+    batch: usize,
+    samples: Vec<f64>,
+    /// What the samples took together.
+    sampled: Duration,
+    /// What everything took together.
+    spent: Duration,
+}
+
+impl<'a, E> Series<'a, E> {
+    /// Repeats the call until everything has settled, and finds out how many calls make a sample.
+    fn warmed_up(
+        clock: &dyn Fn() -> Duration,
+        options: &Options<'_>,
+        call: &'a mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<Series<'a, E>, E> {
+        let started = clock();
+        let mut spent = Duration::ZERO;
+        let mut calls = 0;
+        // The first call pays for everything that is done once, so it does not count.
+        let mut first = Duration::ZERO;
+        while calls == 0
+            || (spent < options.cap / WARM_UP_SHARE
+                && (calls < options.warm_up_calls || spent < options.warm_up_time))
+        {
+            call()?;
+            spent = clock() - started;
+            if calls == 0 {
+                first = spent;
+            }
+            calls += 1;
+        }
+        let estimate = if calls > 1 { (spent - first).as_secs_f64() / (calls - 1) as f64 } else { f64::MAX };
+        let batch = if options.flush_caches.is_some() { 1 } else { batch(estimate) };
+        Ok(Series { call, batch, samples: Vec::new(), sampled: Duration::ZERO, spent })
+    }
+
+    fn wants_more(&self, options: &Options<'_>) -> bool {
+        let enough = self.samples.len() >= options.samples && self.sampled >= options.time;
+        self.samples.is_empty() || (!enough && self.spent < options.cap)
+    }
+
+    fn sample(&mut self, clock: &dyn Fn() -> Duration, options: &Options<'_>) -> Result<(), E> {
+        let before = clock();
+        if let Some(caches) = &options.flush_caches {
+            caches.flush();
+        }
+        let started = clock();
+        for _ in 0..self.batch {
+            (self.call)()?;
+        }
+        let ended = clock();
+        self.samples.push((ended - started).as_secs_f64() / self.batch as f64);
+        self.sampled += ended - started;
+        self.spent += ended - before;
+        Ok(())
+    }
+}
+
+/// How many calls of this many seconds make a sample.
+fn batch(estimate: f64) -> usize {
+    // The estimate of a call that does nothing can be 0; the conversion saturates.
+    (SHORTEST_SAMPLE / estimate.max(1e-10)).round().max(1.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::convert::Infallible;
+
+    #[test]
+    fn quantiles_of_known_samples() {
+        let timing = Timing::of((0..=100).rev().map(f64::from).collect(), 7);
+        assert_eq!(timing, Timing { median: 50.0, p10: 10.0, p90: 90.0, samples: 101, batch: 7 });
+        let two = Timing::of(vec![3.0, 1.0], 1);
+        assert_eq!((two.median, two.p10, two.p90), (2.0, 1.2, 2.8));
+        let one = Timing::of(vec![4.0], 1);
+        assert_eq!((one.median, one.p10, one.p90), (4.0, 4.0, 4.0));
+    }
+
+    #[test]
+    fn short_calls_are_batched() {
+        assert_eq!(batch(1.0), 1);
+        assert_eq!(batch(20e-6), 1);
+        assert_eq!(batch(1e-6), 20);
+        assert_eq!(batch(3e-9), 6667);
+        assert_eq!(batch(0.0), 200_000);
+    }
+
+    /// Measures calls that advance a clock by hand; each takes the time that `call` says for its number.
+    fn by_hand(options: &Options<'_>, times: impl Fn(usize) -> Duration) -> (Timing, usize) {
+        let (now, calls) = (Cell::new(Duration::ZERO), Cell::new(0));
+        let mut call = || {
+            now.set(now.get() + times(calls.replace(calls.get() + 1)));
+            Ok::<(), Infallible>(())
+        };
+        let timings = interleaved_by(&|| now.get(), options, &mut [&mut call]).unwrap();
+        (timings[0], calls.get())
+    }
+
+    #[test]
+    fn samples_go_on_until_number_and_time_are_reached() {
+        let options = Options::default();
+        let (timing, _) = by_hand(&options, |_| Duration::from_millis(50));
+        assert_eq!((timing.samples, timing.batch, timing.median), (30, 1, 0.05));
+        let (timing, _) = by_hand(&options, |_| Duration::from_millis(1));
+        assert_eq!((timing.samples, timing.batch), (200, 1));
+        let (timing, calls) = by_hand(&options, |_| Duration::from_micros(2));
+        assert_eq!((timing.samples, timing.batch), (10_000, 10));
+        assert_eq!(calls, 10_000 + 100_000);
+        assert!((timing.median - 2e-6).abs() < 1e-12, "{timing:?}");
+    }
+
+    #[test]
+    fn the_cap_ends_slow_calls() {
+        let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_millis(500));
+        // Two to warm up, and then until three seconds have passed.
+        assert_eq!((timing.samples, calls), (4, 6));
+        let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_secs(100));
+        assert_eq!((timing.samples, calls), (1, 2));
+    }
+
+    #[test]
+    fn the_first_call_and_outliers_do_not_count() {
+        let slow = |call: usize| if call == 0 || call.is_multiple_of(10) { 900 } else { 40 };
+        let (timing, _) = by_hand(&Options::default(), |call| Duration::from_micros(slow(call)));
+        assert_eq!((timing.median, timing.p10, timing.batch), (40e-6, 40e-6, 1));
+    }
+
+    #[test]
+    fn contenders_take_turns_and_errors_end_it() {
+        let order = RefCell::new(String::new());
+        let now = Cell::new(Duration::ZERO);
+        let run = |name: char| {
+            now.set(now.get() + Duration::from_millis(20));
+            order.borrow_mut().push(name);
+            if order.borrow().len() < 15 { Ok(()) } else { Err("enough") }
+        };
+        let options = Options { warm_up_calls: 1, ..Options::default() };
+        let (mut a, mut b) = (|| run('a'), || run('b'));
+        let result = interleaved_by(&|| now.get(), &options, &mut [&mut a, &mut b]);
+        assert_eq!(result, Err("enough"));
+        assert_eq!(*order.borrow(), "ababbaabbaabbaa");
+    }
+
+    #[test]
+    fn cold_calls_are_timed_one_by_one() {
+        let pool = Pool::new(2);
+        let caches = CacheFlush::new(1_000_003, &pool).unwrap();
+        let options = Options {
+            samples: 5,
+            time: Duration::ZERO,
+            warm_up_time: Duration::ZERO,
+            flush_caches: Some(caches),
+            ..Options::default()
+        };
+        let timing = measure(&options, || Ok::<(), Infallible>(())).unwrap();
+        assert_eq!((timing.samples, timing.batch), (5, 1));
+    }
+}

@@ -1,0 +1,77 @@
+//! The schedule that a program gets without search, from static analysis alone.
+//!
+//! The analysis is FlexTensor's (section 4.1): for every statement its spatial and reduced loops, their trip counts
+//! and order, and for every tensor its producers and consumers; beyond it, the distance in memory between
+//! neighbouring iterations of every loop. From that:
+//! 1. [`mod@placement`]: pointwise stages that are cheap to repeat are inlined, and other producers are computed at
+//!    the outer loop of their last consumer where that repeats little or nothing;
+//! 2. [`mod@tile`]: each statement gets vectors along the loop that walks memory, a register tile where it reduces,
+//!    and an operand packed where it is used often;
+//! 3. the outermost loop that has enough iterations runs in parallel.
+//!
+//! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
+//! out, down to the loops of the text.
+
+mod analysis;
+mod placement;
+mod tile;
+
+use tilewright_ir::Program;
+use tilewright_target::Cpu;
+
+use crate::draft::{Draft, StatementId, statements_in};
+use crate::step::{LoopName, Schedule, StatementName, Step};
+use crate::{lower, steps};
+
+/// A schedule for a program whose sizes are known; an empty one where they are not.
+pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {
+    let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
+    let mut planner = Planner { draft, schedule: Schedule::default() };
+    planner.place_stages();
+    for statement in statements_in(&planner.draft.body) {
+        planner.guarded(|planner| planner.tile_statement(statement));
+    }
+    planner.schedule
+}
+
+/// The steps so far, and the loops that they lead to.
+pub(crate) struct Planner<'a> {
+    pub draft: Draft<'a>,
+    pub schedule: Schedule,
+}
+
+impl Planner<'_> {
+    /// Takes a step if it is legal.
+    pub fn take(&mut self, step: Step) -> bool {
+        let mut next = self.draft.clone();
+        if steps::apply(&mut next, &step).is_err() {
+            return false;
+        }
+        self.draft = next;
+        self.schedule.steps.push(step);
+        true
+    }
+
+    /// Takes steps that only make sense together: if one is not legal, or they cannot be lowered, none is taken.
+    pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
+        let before = (self.draft.clone(), self.schedule.clone());
+        if plan(self) && lower::lower(&self.draft).is_ok() {
+            return true;
+        }
+        (self.draft, self.schedule) = before;
+        false
+    }
+
+    /// The name of a loop, as steps use it.
+    pub fn loop_name(&self, var: tilewright_ir::VarId) -> LoopName {
+        let own = self.draft.loop_of(var);
+        let inside = || statements_in(self.draft.body_of(var)).first().copied();
+        let statement = own.owner.or_else(inside).expect("a loop has a statement inside");
+        self.name_of(statement).at(own.name.clone())
+    }
+
+    /// The name of a statement.
+    pub fn name_of(&self, statement: StatementId) -> StatementName {
+        self.draft.statement(statement).name.clone()
+    }
+}

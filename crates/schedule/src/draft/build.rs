@@ -1,0 +1,120 @@
+//! The loops of a program as its text has them: one nest a statement, in order.
+
+use tilewright_ir::nest::{Buffer, LoopKind, Scope};
+use tilewright_ir::{
+    Access, IndexExpr, Node as ProgramNode, Program, Role, Statement as ProgramStatement, TensorId, VarId,
+    VarKind, index::Atom,
+};
+use tilewright_target::Cpu;
+
+use super::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId};
+use crate::illegal::Illegal;
+use crate::step::StatementName;
+
+impl<'a> Draft<'a> {
+    /// The loops of a program whose sizes are all known.
+    pub fn new(program: &'a Program, target: &'a Cpu) -> Legal<Draft<'a>> {
+        if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
+            return Err(Illegal::OpenSize(open.name.clone()));
+        }
+        let mut draft = Draft {
+            program,
+            target,
+            buffers: Vec::new(),
+            loops: Vec::new(),
+            statements: Vec::new(),
+            setup: Vec::new(),
+            body: Vec::new(),
+            gone: Vec::new(),
+        };
+        for (at, tensor) in program.tensors.iter().enumerate() {
+            let id = TensorId(at as u32);
+            let shape = program.shape(id).ok_or_else(|| Illegal::OpenSize(tensor.name.clone()))?;
+            let scope = match tensor.role {
+                Role::Temporary => Scope::Scratch,
+                Role::Input { .. } | Role::Output | Role::InOut => Scope::Argument(id),
+            };
+            let shape = shape.into_iter().map(|extent| extent as i64).collect();
+            draft
+                .add_buffer(Buffer { name: tensor.name.clone(), dtype: tensor.dtype, shape, scope }, None)?;
+        }
+        let stages = program.stages.iter();
+        draft.body = stages.flat_map(|stage| draft.nodes(&stage.body, &mut Vec::new())).collect();
+        Ok(draft)
+    }
+
+    /// `around`: the variables of the ordered loops around these nodes, with what they are in the draft.
+    fn nodes(&mut self, nodes: &[ProgramNode], around: &mut Vec<(VarId, IndexExpr)>) -> Vec<Node> {
+        let mut built = Vec::new();
+        for node in nodes {
+            match node {
+                ProgramNode::Statement(statement) => built.push(self.nest(statement, around)),
+                ProgramNode::For(ordered) => {
+                    let (var, value) = self.program_loop(ordered.var, None);
+                    around.push((ordered.var, value));
+                    let body = self.nodes(&ordered.body, around);
+                    around.pop();
+                    built.push(Node::Loop(var, body));
+                }
+            }
+        }
+        built
+    }
+
+    /// A statement inside the loops over its own variables.
+    fn nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Node {
+        let id = StatementId(self.statements.len());
+        let name = self.next_name(&self.program.tensor(statement.target).name);
+        let mut values = around.to_vec();
+        let mut loops: Vec<VarId> = Vec::new();
+        for var in &statement.vars {
+            let (new, value) = self.program_loop(*var, Some(id));
+            loops.push(new);
+            values.push((*var, value));
+        }
+        let mut new = Statement {
+            name,
+            target: Access {
+                tensor: statement.target,
+                indices: statement.indices.clone(),
+                origin: statement.origin,
+            },
+            update: statement.update,
+            value: statement.value.clone(),
+            accumulator: None,
+            vars: Vec::new(),
+        };
+        new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
+        new.vars = loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
+        self.statements.push(new);
+        loops.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+    }
+
+    /// The loop over a variable's range, and the variable in terms of that loop.
+    fn program_loop(&mut self, var: VarId, owner: Option<StatementId>) -> (VarId, IndexExpr) {
+        let declared = self.program.var(var);
+        let role = match declared.kind {
+            VarKind::Spatial => LoopRole::Spatial,
+            VarKind::Reduction => LoopRole::Reduction,
+            VarKind::Ordered => LoopRole::Ordered,
+        };
+        let extent = declared.range.extent().maximum(&IndexExpr::constant(0));
+        let name = declared.name.clone();
+        let new =
+            self.add_loop(Loop { name, extent, kind: LoopKind::Serial, role, owner, pristine: true });
+        (new, IndexExpr::var(new).add(&declared.range.from))
+    }
+
+    /// The name of the next statement that writes a tensor.
+    pub fn next_name(&self, tensor: &str) -> StatementName {
+        let before = self.statements.iter().filter(|statement| statement.name.tensor == tensor).count();
+        StatementName { tensor: tensor.to_string(), ordinal: before + 1 }
+    }
+}
+
+fn value_of(atom: &Atom, values: &[(VarId, IndexExpr)]) -> Option<IndexExpr> {
+    match atom {
+        Atom::Var(var) => values.iter().find(|(own, _)| own == var).map(|(_, value)| value.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,110 @@
+//! What part of a tensor some statements touch while one iteration of a loop runs.
+//!
+//! The part is a box: in each dimension, an interval whose low end is an expression in the loops around and whose
+//! extent is a number. It is found by interval analysis of the subscripts over the loops inside; a subscript that
+//! has no bound, because it depends on data, takes the whole dimension.
+
+use tilewright_ir::interval::{lower_bound, upper_bound};
+use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+
+use super::simplify::Ranges;
+use super::{Draft, StatementId};
+
+/// The integers from `low` on, `extent` of them at most, and never outside of the tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub low: IndexExpr,
+    /// At most this many.
+    pub extent: i64,
+    /// How many there are at this place: the extent, or less at the tensor's end.
+    pub available: IndexExpr,
+}
+
+impl Interval {
+    /// A whole dimension.
+    pub fn whole(extent: i64) -> Interval {
+        Interval { low: IndexExpr::constant(0), extent, available: IndexExpr::constant(extent) }
+    }
+
+    pub fn is_whole(&self, extent: i64) -> bool {
+        self.extent == extent && self.low == IndexExpr::constant(0)
+    }
+}
+
+impl Draft<'_> {
+    /// The ranges of all loops around a statement.
+    pub fn ranges(&self, statement: StatementId) -> Ranges {
+        self.ranges_of(&self.path(statement))
+    }
+
+    /// The ranges of loops, outermost first.
+    pub fn ranges_of(&self, path: &[VarId]) -> Ranges {
+        let mut ranges = Ranges::default();
+        for var in path {
+            ranges.add(*var, &self.loop_of(*var).extent);
+        }
+        ranges
+    }
+
+    /// The part of a tensor that these accesses, of these statements, touch in one iteration of the loop `at`, or
+    /// in all where that is none.
+    pub fn footprint(
+        &self,
+        tensor: TensorId,
+        accesses: &[(StatementId, Access)],
+        at: Option<VarId>,
+    ) -> Vec<Interval> {
+        let shape = &self.buffers[tensor.index()].buffer.shape;
+        let around = at.map(|at| self.loops_up_to(at)).unwrap_or_default();
+        let outer = self.ranges_of(&around);
+        let dimension = |(at, extent): (usize, &i64)| {
+            let bounds = accesses.iter().map(|(statement, access)| {
+                self.bounds_inside(*statement, &access.indices[at], &around)
+            });
+            let joined = bounds.reduce(|left, right| {
+                let ((low, high), (other_low, other_high)) = (left?, right?);
+                Some((low.minimum(&other_low), high.maximum(&other_high)))
+            });
+            joined.flatten().and_then(|(low, high)| clip(&low, &high, *extent, &outer))
+                .unwrap_or_else(|| Interval::whole(*extent))
+        };
+        shape.iter().enumerate().map(dimension).collect()
+    }
+
+    /// A loop and those around it, outermost first.
+    pub fn loops_up_to(&self, at: VarId) -> Vec<VarId> {
+        let mut path = self.loops_around(at);
+        path.push(at);
+        path
+    }
+
+    /// The least and greatest value of a subscript over the loops that are not among `around`.
+    fn bounds_inside(
+        &self,
+        statement: StatementId,
+        index: &IndexExpr,
+        around: &[VarId],
+    ) -> Option<(IndexExpr, IndexExpr)> {
+        let path = self.path(statement);
+        let everywhere = self.ranges_of(&path);
+        let mut inside = Ranges::default();
+        for var in path.iter().filter(|var| !around.contains(var)) {
+            inside.set(*var, everywhere.most(&self.loop_of(*var).extent)?);
+        }
+        let bounds = (lower_bound(index, &inside)?, upper_bound(index, &inside)?);
+        let fixed = |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
+        (fixed(&bounds.0) && fixed(&bounds.1)).then_some(bounds)
+    }
+}
+
+/// The interval from `low` to `high`, without what is outside of `0..extent`.
+fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
+    let size = outer.most(&high.sub(low).offset(1))?;
+    if size >= extent || size < 1 {
+        return None;
+    }
+    let low = outer.simplify(&low.maximum(&IndexExpr::constant(0)));
+    let after = IndexExpr::constant(extent).sub(&low);
+    let available = outer.simplify(&after.minimum(&IndexExpr::constant(size)));
+    Some(Interval { low, extent: size, available })
+}

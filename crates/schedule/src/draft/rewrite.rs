@@ -1,0 +1,54 @@
+//! Loads replaced by other expressions, also those inside data-dependent subscripts.
+
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, index::Atom, index::Data};
+
+use super::Statement;
+
+/// Answers with what takes the place of a load.
+pub(crate) type Replace<'a> = dyn FnMut(&Access) -> Option<Expr> + 'a;
+
+impl Statement {
+    /// Replaces loads in the value and in all subscripts.
+    pub fn replace_loads(&mut self, replace: &mut Replace) {
+        self.value = replace_loads(&self.value, replace);
+        for index in &mut self.target.indices {
+            *index = replace_loads_in_index(index, replace);
+        }
+    }
+}
+
+/// Replaces loads in a value.
+pub(crate) fn replace_loads(expr: &Expr, replace: &mut Replace) -> Expr {
+    let mut new = expr.clone();
+    match &mut new.kind {
+        ExprKind::Load(access) => {
+            for index in &mut access.indices {
+                *index = replace_loads_in_index(index, replace);
+            }
+            return replace(access).unwrap_or(new);
+        }
+        ExprKind::Index(index) => **index = replace_loads_in_index(index, replace),
+        _ => new.operands_mut().iter_mut().for_each(|operand| *operand = replace_loads(operand, replace)),
+    }
+    new
+}
+
+/// Replaces loads in the data that a subscript depends on.
+pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -> IndexExpr {
+    if !index.has_data() {
+        return index.clone();
+    }
+    index.substitute(&mut |atom| match atom {
+        Atom::Data(data) => {
+            let value = replace_loads(&data.value, replace);
+            let declared = data.declared.clone();
+            Some(IndexExpr::atom(Atom::Data(Box::new(Data { value, declared }))))
+        }
+        _ => None,
+    })
+}
+
+/// How many nodes an expression has.
+pub(crate) fn size(expr: &Expr) -> usize {
+    1 + expr.operands().iter().map(size).sum::<usize>()
+}

@@ -1,0 +1,129 @@
+//! Subscripts made simpler by what the ranges of loops tell.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::{IndexExpr, Range, SymbolId, VarId, index::Atom};
+
+/// The largest range of every loop that is open at some place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
+    /// The number of values of each variable, from 0 on.
+    extents: BTreeMap<VarId, i64>,
+    /// What else holds: these are at least 0.
+    facts: Vec<IndexExpr>,
+}
+
+impl Knowledge for Ranges {
+    fn range(&self, var: VarId) -> Option<Range> {
+        let extent = self.extents.get(&var)?;
+        Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant((*extent).max(1)) })
+    }
+
+    fn least(&self, _: SymbolId) -> Option<i64> {
+        None
+    }
+}
+
+impl Ranges {
+    /// Adds a loop inside those that are known. A loop whose largest extent cannot be told is left out, so that
+    /// nothing is concluded from it.
+    pub fn add(&mut self, var: VarId, extent: &IndexExpr) {
+        if let Some(most) = self.most(extent) {
+            self.extents.insert(var, most);
+        }
+        if extent.as_constant().is_none() {
+            self.add_bound(&extent.sub(&IndexExpr::var(var)).offset(-1));
+        }
+    }
+
+    /// Adds that an expression is at least 0. A minimum at least 0 says so of both its sides.
+    pub fn add_bound(&mut self, expr: &IndexExpr) {
+        let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
+            [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
+            _ => None,
+        });
+        match minimum.and_then(|(atom, pair)| Some((expr.split_on(atom)?.1, pair))) {
+            Some((rest, pair)) => {
+                self.add_bound(&rest.add(&pair.0));
+                self.add_bound(&rest.add(&pair.1));
+            }
+            None => self.facts.push(expr.clone()),
+        }
+    }
+
+    /// Fixes the number of values of a variable.
+    pub fn set(&mut self, var: VarId, extent: i64) {
+        self.extents.insert(var, extent);
+    }
+
+    /// Forgets a variable, so that it counts as fixed.
+    pub fn forget(&mut self, var: VarId) {
+        self.extents.remove(&var);
+    }
+
+    /// Whether the variable is one of an open loop.
+    pub fn knows(&self, var: VarId) -> bool {
+        self.extents.contains_key(&var)
+    }
+
+    /// The largest number of values of a variable.
+    pub fn extent(&self, var: VarId) -> Option<i64> {
+        self.extents.get(&var).copied()
+    }
+
+    /// A number that the expression never exceeds.
+    pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
+        upper_bound(expr, self)?.as_constant()
+    }
+
+    /// A number that the expression never falls below.
+    pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
+        lower_bound(expr, self)?.as_constant()
+    }
+
+    /// Whether the expression is at least 0 everywhere.
+    pub fn never_negative(&self, expr: &IndexExpr) -> bool {
+        self.least_of(expr).is_some_and(|least| least >= 0)
+            || tilewright_ir::prove::nonnegative(expr, &self.facts, self)
+    }
+
+    /// Whether the expression is below 0 everywhere.
+    pub fn always_negative(&self, expr: &IndexExpr) -> bool {
+        self.most(expr).is_some_and(|most| most < 0)
+    }
+
+    /// The expression with minima, maxima, quotients and remainders that the ranges decide resolved.
+    pub fn simplify(&self, expr: &IndexExpr) -> IndexExpr {
+        if expr.terms().iter().flat_map(|term| &term.factors).all(|atom| matches!(atom, Atom::Var(_))) {
+            return expr.clone();
+        }
+        expr.substitute(&mut |atom| match atom {
+            Atom::Min(pair) => self.ordered(&pair.0, &pair.1).map(|(smaller, _)| smaller.clone()),
+            Atom::Max(pair) => self.ordered(&pair.0, &pair.1).map(|(_, larger)| larger.clone()),
+            Atom::FloorDiv(pair) => self.is_remainder(&pair.0, &pair.1).then(|| IndexExpr::constant(0)),
+            Atom::Mod(pair) => self.is_remainder(&pair.0, &pair.1).then(|| pair.0.clone()),
+            _ => None,
+        })
+    }
+
+    /// The two with the one that is never above the other first, if that is so of one.
+    fn ordered<'e>(
+        &self,
+        left: &'e IndexExpr,
+        right: &'e IndexExpr,
+    ) -> Option<(&'e IndexExpr, &'e IndexExpr)> {
+        if self.never_negative(&right.sub(left)) {
+            Some((left, right))
+        } else if self.never_negative(&left.sub(right)) {
+            Some((right, left))
+        } else {
+            None
+        }
+    }
+
+    fn is_remainder(&self, value: &IndexExpr, by: &IndexExpr) -> bool {
+        let Some(by) = by.as_constant() else { return false };
+        self.least_of(value).is_some_and(|least| least >= 0) && self.most(value).is_some_and(|most| most < by)
+    }
+}

@@ -1,0 +1,35 @@
+//! Steps that turn a program into loops: what they are, how they read, and when they are legal.
+//!
+//! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] does them one after the other on
+//! the loops of a program and lowers the result to a [`LoopNest`]; it is total: what it cannot do is a [`Refusal`]
+//! that names the step and the reason. [`default_schedule`] writes one for any program, from static analysis alone.
+//!
+//! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
+//! `lower` for how the result is spelled out.
+
+mod default;
+mod draft;
+pub mod illegal;
+mod lower;
+pub mod step;
+mod steps;
+pub mod text;
+
+use tilewright_ir::{LoopNest, Program};
+use tilewright_target::Cpu;
+
+pub use default::default_schedule;
+pub use illegal::{Illegal, Refusal};
+pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+
+use draft::Draft;
+
+/// The loops of a program whose sizes are known, after the steps of a schedule.
+pub fn apply(program: &Program, schedule: &Schedule, target: &Cpu) -> Result<LoopNest, Refusal> {
+    let whole = |reason| Refusal { step: None, reason };
+    let mut draft = Draft::new(program, target).map_err(whole)?;
+    for (at, step) in schedule.steps.iter().enumerate() {
+        steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
+    }
+    lower::lower(&draft).map_err(whole)
+}

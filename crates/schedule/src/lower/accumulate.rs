@@ -1,0 +1,168 @@
+//! Results gathered in a buffer: `promote C at C.io -> acc registers`, and reductions of 16-bit floats.
+//!
+//! Inside one iteration of the loop, the statement's elements are told apart by its loops further in, so these are
+//! the dimensions of the buffer. It is filled before with the neutral element, or, where loops of the reduction are
+//! outside, with it in their first iteration and with what is there in all others; it is stored at the end.
+//!
+//! A reduction of 16-bit floats gathers in float32 outside of its outermost reduced loop, so that it is rounded
+//! once and not after every addition.
+
+use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
+
+use super::emit::Emitter;
+use crate::draft::{Legal, LoopRole, StatementId, access};
+use crate::illegal::Illegal;
+
+/// A buffer that is open: statements inside store to it.
+pub(super) struct Room {
+    statement: StatementId,
+    buffer: TensorId,
+    /// The loops that index it, outermost first.
+    loops: Vec<VarId>,
+    /// The statement's reduced loops around it.
+    reduced_outside: Vec<VarId>,
+}
+
+impl Emitter<'_> {
+    /// Whether the statement must gather its 16-bit result around this loop.
+    pub fn gathers_wide(&self, id: StatementId, var: VarId) -> bool {
+        let statement = self.draft.statement(id);
+        let dtype = self.buffers[statement.target.tensor.index()].dtype;
+        statement.reduction().is_some()
+            && statement.accumulator.is_none()
+            && dtype.compute_type() != dtype
+            && self.draft.outermost_reduction(id) == Some(var)
+            && !statement.target.indices.iter().any(IndexExpr::has_data)
+            && !self.draft.named_loops(id, var).iter().any(|var| self.draft.loop_of(*var).role == LoopRole::Reduction)
+    }
+
+    /// Opens the buffer of a 16-bit reduction around its outermost reduced loop.
+    pub fn open_around(&mut self, id: StatementId, var: VarId) -> Legal<Room> {
+        let loops = self.draft.named_loops(id, var);
+        let name = format!("{}_wide", self.draft.statement(id).name.tensor);
+        self.open(id, loops, Vec::new(), name, false)
+    }
+
+    /// Opens the buffer that a step asked for, in an iteration of the loop.
+    pub fn open_within(&mut self, id: StatementId, var: VarId) -> Legal<Room> {
+        let accumulator = self.draft.statement(id).accumulator.clone().expect("the caller has seen it");
+        let path = self.draft.path(id);
+        let at = path.iter().position(|own| *own == var).expect("the loop is around the statement");
+        let indices = &self.draft.statement(id).target.indices;
+        let named = |var: &&VarId| indices.iter().any(|index| index.mentions(**var));
+        let loops = path[at + 1..].iter().filter(named).copied().collect();
+        let reduced = |var: &&VarId| {
+            let own = self.draft.loop_of(**var);
+            own.owner == Some(id) && own.role == LoopRole::Reduction
+        };
+        let outside = path[..=at].iter().filter(reduced).copied().collect();
+        self.open(id, loops, outside, accumulator.name, accumulator.in_registers)
+    }
+
+    fn open(
+        &mut self,
+        id: StatementId,
+        loops: Vec<VarId>,
+        reduced_outside: Vec<VarId>,
+        name: String,
+        in_registers: bool,
+    ) -> Legal<Room> {
+        let statement = self.draft.statement(id);
+        let ranges = self.draft.ranges(id);
+        // The lanes of a vector lie next to each other.
+        let is_vector = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
+        let mut dimensions = loops.clone();
+        dimensions.sort_by_key(is_vector);
+        let extent = |var: &VarId| ranges.most(&self.draft.loop_of(*var).extent).unwrap_or(1).max(1);
+        let dtype = self.buffers[statement.target.tensor.index()].dtype.compute_type();
+        let scope = if in_registers { Scope::Register } else { Scope::Scratch };
+        let buffer = Buffer { name, dtype, shape: dimensions.iter().map(extent).collect(), scope };
+        if in_registers {
+            self.check_registers(&buffer, &dimensions)?;
+        }
+        self.buffers.push(buffer);
+        let buffer = TensorId(self.buffers.len() as u32 - 1);
+        let indices = dimensions.iter().map(|var| IndexExpr::var(*var)).collect();
+        self.redirected.push((id, access(buffer, indices)));
+        Ok(Room { statement: id, buffer, loops, reduced_outside })
+    }
+
+    fn check_registers(&self, buffer: &Buffer, dimensions: &[VarId]) -> Legal<()> {
+        let mut registers = 1;
+        let mut lanes = 1;
+        for (var, extent) in dimensions.iter().zip(&buffer.shape) {
+            match self.draft.loop_of(*var).kind {
+                LoopKind::Vector => lanes = *extent as usize,
+                LoopKind::Unrolled => registers *= *extent as usize,
+                LoopKind::Serial | LoopKind::Parallel if *extent == 1 => {}
+                LoopKind::Serial | LoopKind::Parallel => {
+                    let loop_name = self.draft.loop_text(*var);
+                    return Err(Illegal::RegisterIndex { name: buffer.name.clone(), loop_name });
+                }
+            }
+        }
+        let vectors = self.draft.target.vectors;
+        let needed = registers * (lanes * buffer.dtype.bytes()).div_ceil(vectors.bytes());
+        if needed > vectors.registers() {
+            return Err(Illegal::RegisterTile {
+                name: buffer.name.clone(),
+                needed,
+                lanes: lanes.min(vectors.bytes() / buffer.dtype.bytes()),
+                available: vectors.registers(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Fills the buffer before the statements, and stores it after them.
+    pub fn close(&mut self, room: Room, inner: Vec<Stmt>) -> Vec<Stmt> {
+        let at = self.redirected.iter().position(|(id, _)| *id == room.statement).expect("opened before");
+        let (_, buffer) = self.redirected.remove(at);
+        let mut body = self.fill_in(&room, &buffer);
+        body.extend(inner);
+        let target = self.draft.statement(room.statement).target.clone();
+        body.extend(self.move_elements(&room.loops, &buffer, &target));
+        vec![Stmt::Allocate(Allocate { buffer: room.buffer, body })]
+    }
+
+    fn fill_in(&mut self, room: &Room, buffer: &Access) -> Vec<Stmt> {
+        let statement = self.draft.statement(room.statement);
+        let Some((op, reset)) = statement.reduction() else { return Vec::new() };
+        let target = statement.target.clone();
+        if !reset {
+            return self.move_elements(&room.loops, &target, buffer);
+        }
+        let neutral = self.set_neutral(&room.loops, op, buffer);
+        if room.reduced_outside.is_empty() {
+            return neutral;
+        }
+        // All of them in their first iteration.
+        let conditions = room.reduced_outside.iter().map(|var| IndexExpr::var(*var).scale(-1)).collect();
+        let otherwise = self.move_elements(&room.loops, &target, buffer);
+        vec![Stmt::If(If { conditions, then: neutral, otherwise })]
+    }
+
+    fn set_neutral(&mut self, loops: &[VarId], op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
+        let dtype = self.buffers[buffer.tensor.index()].dtype;
+        let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
+        self.replicate(loops, &mut |renamed| {
+            let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
+            vec![Stmt::Store(Store { target, value: value.clone(), reduce: None })]
+        })
+    }
+
+    /// Copies elements from one access to the other over copies of the loops.
+    fn move_elements(&mut self, loops: &[VarId], from: &Access, to: &Access) -> Vec<Stmt> {
+        let dtype = self.buffers[from.tensor.index()].dtype;
+        let compute = self.buffers[to.tensor.index()].dtype.compute_type();
+        self.replicate(loops, &mut |renamed| {
+            let at = |access: &Access| Access {
+                indices: access.indices.iter().map(renamed).collect(),
+                ..access.clone()
+            };
+            let value = Expr { dtype, kind: ExprKind::Load(at(from)) }.cast(compute);
+            vec![Stmt::Store(Store { target: at(to), value, reduce: None })]
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! Conditions on indices, such as those of padding, lifted out of the loops in which they cost.
+//!
+//! A value `0 <= y && y < H ? I(y, x) : 0` asks in every iteration what most iterations need not ask. For each part
+//! of such a condition, and for each loop from the outside in, the least value over the loops further inside tells
+//! whether all of them are in the interior. Where that is so in enough iterations of the loop, its body becomes
+//! `if interior { body without the condition } else { body }`.
+
+use tilewright_ir::interval::lower_bound;
+use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
+use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+
+use super::stmts::{duplicate, stores};
+use crate::draft::simplify::Ranges;
+
+/// Stores that versions may add up to.
+const MOST_STORES: usize = 400;
+/// The part of a loop's iterations, in percent, that must be in the interior to be worth a version.
+const ENOUGH: i64 = 40;
+
+/// Lifts what is worth it.
+pub(super) fn lift(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        let budget = (2 * stores(stmts)).max(MOST_STORES);
+        let mut lifting = Lifting { buffers: &mut nest.buffers, stores: stores(stmts), budget };
+        for stmt in stmts {
+            lifting.inside(stmt, &Ranges::default());
+        }
+    }
+}
+
+struct Lifting<'a> {
+    buffers: &'a mut Vec<Buffer>,
+    stores: usize,
+    budget: usize,
+}
+
+impl Lifting<'_> {
+    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges) {
+        match stmt {
+            Stmt::For(own) => {
+                let mut inside = ranges.clone();
+                inside.add(own.var, &own.extent);
+                if matches!(own.kind, LoopKind::Serial | LoopKind::Parallel) {
+                    own.body = self.body(std::mem::take(&mut own.body), own.var, &inside);
+                }
+            }
+            Stmt::If(own) => {
+                own.then.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+                own.otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+            }
+            Stmt::Allocate(own) => own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges)),
+            Stmt::Store(_) => {}
+        }
+    }
+
+    /// The body of a loop, with a version for the interior if that is worth it.
+    fn body(&mut self, mut stmts: Vec<Stmt>, var: VarId, ranges: &Ranges) -> Vec<Stmt> {
+        let count = stores(&stmts);
+        let mut interior: Vec<(IndexExpr, IndexExpr)> = Vec::new();
+        if self.stores + count <= self.budget {
+            collect(&stmts, ranges, &mut Inside::default(), &mut |condition, least| {
+                let known = interior.iter().any(|(own, _)| own == condition);
+                if !known && is_worth_it(&least, var, ranges) {
+                    interior.push((condition.clone(), least));
+                }
+            });
+        }
+        if interior.is_empty() {
+            stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+            return stmts;
+        }
+        self.stores += count;
+        let mut otherwise = duplicate(&stmts, self.buffers);
+        let holding: Vec<IndexExpr> = interior.iter().map(|(condition, _)| condition.clone()).collect();
+        assume(&mut stmts, &holding);
+        stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+        otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+        let mut conditions: Vec<IndexExpr> = interior.into_iter().map(|(_, least)| least).collect();
+        conditions.sort();
+        conditions.dedup();
+        vec![Stmt::If(If { conditions, then: stmts, otherwise })]
+    }
+}
+
+/// The loops between a place and a value, with their largest extents.
+#[derive(Default)]
+struct Inside {
+    loops: Ranges,
+    all: Vec<VarId>,
+}
+
+/// Calls `visit` on each undecided part of a condition in a choice, with its least value over the loops inside.
+fn collect(
+    stmts: &[Stmt],
+    ranges: &Ranges,
+    inside: &mut Inside,
+    visit: &mut dyn FnMut(&IndexExpr, IndexExpr),
+) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => {
+                let mut ranges = ranges.clone();
+                ranges.add(own.var, &own.extent);
+                let Some(most) = ranges.most(&own.extent) else { continue };
+                inside.loops.set(own.var, most);
+                inside.all.push(own.var);
+                collect(&own.body, &ranges, inside, visit);
+                inside.all.pop();
+                inside.loops.forget(own.var);
+            }
+            Stmt::If(own) => {
+                collect(&own.then, ranges, inside, visit);
+                collect(&own.otherwise, ranges, inside, visit);
+            }
+            Stmt::Allocate(own) => collect(&own.body, ranges, inside, visit),
+            Stmt::Store(own) => collect_in(&own.value, ranges, inside, visit),
+        }
+    }
+}
+
+fn collect_in(expr: &Expr, ranges: &Ranges, inside: &Inside, visit: &mut dyn FnMut(&IndexExpr, IndexExpr)) {
+    if let ExprKind::Select(arms) = &expr.kind {
+        for part in parts(&arms[0]) {
+            let Some(condition) = as_condition(part, ranges) else { continue };
+            if ranges.never_negative(&condition) || ranges.always_negative(&condition) {
+                continue;
+            }
+            let least = lower_bound(&condition, &inside.loops).filter(|least| !least.has_data());
+            if let Some(least) = least.filter(|least| !inside.all.iter().any(|var| least.mentions(*var))) {
+                visit(&condition, least);
+            }
+        }
+    }
+    expr.operands().iter().for_each(|operand| collect_in(operand, ranges, inside, visit));
+}
+
+/// The operands of a chain of `&&`.
+fn parts(condition: &Expr) -> Vec<&Expr> {
+    match &condition.kind {
+        ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(parts).collect(),
+        _ => vec![condition],
+    }
+}
+
+/// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
+/// type, so that the comparison is that of the exact numbers.
+pub(super) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
+    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
+    let side = |expr: &Expr| exact_index(expr, ranges);
+    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
+    Some(match op {
+        BinaryOp::Less => right.sub(&left).offset(-1),
+        BinaryOp::LessEqual => right.sub(&left),
+        BinaryOp::Greater => left.sub(&right).offset(-1),
+        BinaryOp::GreaterEqual => left.sub(&right),
+        _ => return None,
+    })
+}
+
+fn exact_index(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
+    let index = match &expr.kind {
+        ExprKind::Index(index) => (**index).clone(),
+        ExprKind::Literal(number) if !expr.dtype.is_float() => {
+            IndexExpr::constant(i64::try_from(number.as_i128()).ok()?)
+        }
+        _ => return None,
+    };
+    let (low, high) = expr.dtype.integer_bounds()?;
+    let fits = ranges.least_of(&index)? as i128 >= low && ranges.most(&index)? as i128 <= high;
+    (fits && !index.has_data()).then_some(index)
+}
+
+/// Whether the loop decides the condition, for enough of its iterations.
+fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
+    if !least.mentions(var) {
+        return false;
+    }
+    let Some(extent) = ranges.extent(var) else { return false };
+    const SAMPLES: i64 = 64;
+    let samples = extent.min(SAMPLES);
+    let middle = |other: VarId| ranges.extent(other).map(|extent| extent / 2);
+    let holds = |at: i64| {
+        let value = at * extent / samples;
+        let found = least.eval(&mut |atom| match atom {
+            tilewright_ir::Atom::Var(own) if *own == var => Some(value),
+            tilewright_ir::Atom::Var(own) => middle(*own),
+            _ => None,
+        });
+        found.is_some_and(|found| found >= 0)
+    };
+    let inside = (0..samples).filter(|at| holds(*at)).count() as i64;
+    100 * inside >= ENOUGH * samples
+}
+
+/// Drops conditions that are known to hold.
+fn assume(stmts: &mut [Stmt], holding: &[IndexExpr]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => assume(&mut own.body, holding),
+            Stmt::Allocate(own) => assume(&mut own.body, holding),
+            Stmt::If(own) => {
+                assume(&mut own.then, holding);
+                assume(&mut own.otherwise, holding);
+            }
+            Stmt::Store(own) => assume_in(&mut own.value, holding),
+        }
+    }
+}
+
+fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
+    expr.operands_mut().iter_mut().for_each(|operand| assume_in(operand, holding));
+    // The two sides were checked for range when the condition was collected.
+    if let Some(condition) = plain_condition(expr)
+        && holding.contains(&condition)
+    {
+        *expr = super::tidy::truth(true);
+    }
+}
+
+fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
+    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
+    let side = |expr: &Expr| match &expr.kind {
+        ExprKind::Index(index) => Some((**index).clone()),
+        ExprKind::Literal(number) if !expr.dtype.is_float() => {
+            i64::try_from(number.as_i128()).ok().map(IndexExpr::constant)
+        }
+        _ => None,
+    };
+    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
+    match op {
+        BinaryOp::Less => Some(right.sub(&left).offset(-1)),
+        BinaryOp::LessEqual => Some(right.sub(&left)),
+        BinaryOp::Greater => Some(left.sub(&right).offset(-1)),
+        BinaryOp::GreaterEqual => Some(left.sub(&right)),
+        _ => None,
+    }
+}

@@ -1,0 +1,247 @@
+//! The tree of a draft as statements, with what steps noted down spelled out.
+//!
+//! A reduction that begins from its neutral element sets its elements just outside of its outermost reduced loop,
+//! by copies of the loops that its subscripts name. Where the result is gathered in a buffer, see
+//! [`mod@super::accumulate`].
+
+use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
+
+use crate::draft::{Draft, Legal, LoopRole, Node, StatementId, access, rename, statements_in};
+use crate::illegal::Illegal;
+
+/// The statements of a draft, as they are before remainders and conditions are looked at.
+pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
+    let mut emitter = Emitter {
+        draft,
+        buffers: draft.buffers.iter().map(|buffer| buffer.buffer.clone()).collect(),
+        vars: draft.loops.iter().map(|own| LoopVar { name: own.name.clone() }).collect(),
+        redirected: Vec::new(),
+    };
+    let setup = emitter.nodes(&draft.setup)?;
+    let mut body = emitter.nodes(&draft.body)?;
+    for tensor in emitter.rooms(None) {
+        body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+    }
+    Ok(LoopNest {
+        name: draft.program.name.clone(),
+        scalars: draft.program.scalars.clone(),
+        buffers: emitter.buffers,
+        vars: emitter.vars,
+        setup,
+        body,
+    })
+}
+
+pub(super) struct Emitter<'a> {
+    pub draft: &'a Draft<'a>,
+    pub buffers: Vec<Buffer>,
+    vars: Vec<LoopVar>,
+    /// Statements that store to a buffer for the time being, and its subscripts.
+    pub redirected: Vec<(StatementId, Access)>,
+}
+
+impl Emitter<'_> {
+    fn nodes(&mut self, nodes: &[Node]) -> Legal<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for node in nodes {
+            match node {
+                Node::Statement(id) => out.extend(self.statement(*id)),
+                Node::Loop(var, body) => out.extend(self.for_loop(*var, body)?),
+            }
+        }
+        Ok(out)
+    }
+
+    fn for_loop(&mut self, var: VarId, nodes: &[Node]) -> Legal<Vec<Stmt>> {
+        let inside = statements_in(nodes);
+        // What is gathered around this loop is decided first, so that the stores inside go to the buffer.
+        let around: Vec<StatementId> = inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
+        let within: Vec<StatementId> =
+            inside.iter().copied().filter(|id| self.draft.gathers_at(*id) == Some(var)).collect();
+        let mut rooms = Vec::new();
+        for id in &around {
+            rooms.push(self.open_around(*id, var)?);
+        }
+        let mut inner_rooms = Vec::new();
+        for id in &within {
+            inner_rooms.push(self.open_within(*id, var)?);
+        }
+        let mut body = self.nodes(nodes)?;
+        for room in inner_rooms.into_iter().rev() {
+            body = self.close(room, body);
+        }
+        for tensor in self.rooms(Some(var)) {
+            body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+        }
+        let own = self.draft.loop_of(var);
+        if own.kind == LoopKind::Vector
+            && let Some(name) = self.allocated_in(&body)
+        {
+            let text = self.draft.loop_text(var);
+            return Err(Illegal::LoopKind(format!("`{name}` would be made inside `{text}`, which is vectorised")));
+        }
+        let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
+        out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
+        for room in rooms.into_iter().rev() {
+            out = self.close(room, out);
+        }
+        Ok(out)
+    }
+
+    /// The name of a buffer that has its room somewhere in the statements.
+    fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
+        stmts.iter().find_map(|stmt| match stmt {
+            Stmt::Allocate(own) => Some(self.buffers[own.buffer.index()].name.clone()),
+            Stmt::For(own) => self.allocated_in(&own.body),
+            Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
+            Stmt::Store(_) => None,
+        })
+    }
+
+    /// Scratch buffers whose room is made in an iteration of this loop, or outside all.
+    fn rooms(&self, at: Option<VarId>) -> Vec<TensorId> {
+        let of_here = |(_, buffer): &(usize, &crate::draft::DraftBuffer)| {
+            !buffer.gone && buffer.room == at && buffer.buffer.scope == Scope::Scratch
+        };
+        let buffers = self.draft.buffers.iter().enumerate();
+        buffers.filter(of_here).map(|(at, _)| TensorId(at as u32)).collect()
+    }
+
+    fn statement(&mut self, id: StatementId) -> Vec<Stmt> {
+        let statement = self.draft.statement(id);
+        let redirected = self.redirected.iter().find(|(own, _)| *own == id).map(|(_, to)| to.clone());
+        let is_redirected = redirected.is_some();
+        let target = redirected.unwrap_or_else(|| statement.target.clone());
+        let reduction = statement.reduction();
+        let reduce = reduction.map(|(op, _)| op);
+        let mut out = Vec::new();
+        if let Some((op, true)) = reduction
+            && !is_redirected
+            && self.draft.reset_place(id).is_none()
+        {
+            out.extend(self.reset_here(id, op));
+        }
+        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce }));
+        out
+    }
+
+    /// The stores of neutral elements that belong right before a loop.
+    fn resets_before(&mut self, id: StatementId, var: VarId) -> Vec<Stmt> {
+        let statement = self.draft.statement(id);
+        let Some((op, true)) = statement.reduction() else { return Vec::new() };
+        let is_redirected = self.redirected.iter().any(|(own, _)| *own == id) || self.draft.gathers_at(id).is_some();
+        if is_redirected || self.draft.reset_place(id) != Some(var) {
+            return Vec::new();
+        }
+        self.reset_here(id, op)
+    }
+
+    /// Sets the elements that the statement names from here on to the neutral element.
+    fn reset_here(&mut self, id: StatementId, op: ReduceOp) -> Vec<Stmt> {
+        let statement = self.draft.statement(id);
+        let buffer = &self.buffers[statement.target.tensor.index()];
+        let dtype = buffer.dtype.compute_type();
+        let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
+        if statement.target.indices.iter().any(IndexExpr::has_data) {
+            return self.fill(statement.target.tensor, neutral);
+        }
+        let loops = match self.draft.reset_place(id) {
+            Some(place) => self.draft.named_loops(id, place),
+            None => Vec::new(),
+        };
+        self.replicate(&loops, &mut |renamed| {
+            let indices = statement.target.indices.iter().map(renamed).collect();
+            let target = Access { indices, ..statement.target.clone() };
+            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None })]
+        })
+    }
+
+    /// Sets a whole tensor to one value.
+    fn fill(&mut self, tensor: TensorId, value: Expr) -> Vec<Stmt> {
+        let shape = self.buffers[tensor.index()].shape.clone();
+        let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
+        let target = access(tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
+        let store = Stmt::Store(Store { target, value, reduce: None });
+        let loops = vars.into_iter().zip(shape).rev();
+        vec![loops.fold(store, |inner, (var, extent)| {
+            let extent = IndexExpr::constant(extent);
+            Stmt::For(For { var, extent, kind: LoopKind::Serial, body: vec![inner] })
+        })]
+    }
+
+    fn new_var(&mut self, name: &str) -> VarId {
+        self.vars.push(LoopVar { name: name.to_string() });
+        VarId(self.vars.len() as u32 - 1)
+    }
+
+    /// Copies of loops, outermost first, around what `make` gives; it gets the subscripts' translation.
+    pub fn replicate(
+        &mut self,
+        loops: &[VarId],
+        make: &mut dyn FnMut(&dyn Fn(&IndexExpr) -> IndexExpr) -> Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        let copies: Vec<(VarId, VarId)> =
+            loops.iter().map(|var| (*var, self.new_var(&self.draft.loop_of(*var).name.clone()))).collect();
+        let renamed = |index: &IndexExpr| {
+            copies.iter().fold(index.clone(), |index, (from, to)| rename(&index, *from, *to))
+        };
+        let mut body = make(&renamed);
+        for (from, to) in copies.iter().rev() {
+            let own = self.draft.loop_of(*from);
+            let kind = if own.kind == LoopKind::Parallel { LoopKind::Serial } else { own.kind };
+            let extent = renamed(&self.draft.copied_extent(*from, loops));
+            body = vec![Stmt::For(For { var: *to, extent, kind, body })];
+        }
+        body
+    }
+}
+
+impl Draft<'_> {
+    /// The loop at which a statement's result is gathered by a step.
+    pub fn gathers_at(&self, id: StatementId) -> Option<VarId> {
+        self.statement(id).accumulator.as_ref().map(|accumulator| accumulator.at)
+    }
+
+    /// The loop before which a reduction sets its elements to the neutral element; none if it does so on the spot.
+    pub fn reset_place(&self, id: StatementId) -> Option<VarId> {
+        let own = self.own_loops(id);
+        if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
+            return own.first().copied();
+        }
+        self.outermost_reduction(id)
+    }
+
+    /// The outermost loop that a statement reduces over.
+    pub fn outermost_reduction(&self, id: StatementId) -> Option<VarId> {
+        self.own_loops(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
+    }
+
+    /// The statement's loops from `from` inwards that its subscripts name.
+    pub fn named_loops(&self, id: StatementId, from: VarId) -> Vec<VarId> {
+        let own = self.own_loops(id);
+        let at = own.iter().position(|var| *var == from).unwrap_or(0);
+        let indices = &self.statement(id).target.indices;
+        let named = |var: &VarId| indices.iter().any(|index| index.mentions(*var));
+        own[at..].iter().copied().filter(named).collect()
+    }
+
+    /// The extent of a loop in a copy of some loops: where it depends on a loop that is not copied, because the
+    /// statement reduces over it, the largest.
+    fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
+        let own = self.loop_of(var);
+        let Some(statement) = own.owner else { return own.extent.clone() };
+        let path = self.path(statement);
+        let first = path.iter().position(|other| copied.contains(other)).unwrap_or(0);
+        let reduced = |other: &VarId| {
+            let inside = path.iter().position(|at| at == other).is_some_and(|at| at >= first);
+            !copied.contains(other) && (inside || self.loop_of(*other).role == LoopRole::Reduction)
+                && self.loop_of(*other).owner == Some(statement)
+        };
+        if !own.extent.vars().iter().any(reduced) {
+            return own.extent.clone();
+        }
+        let most = self.ranges(statement).most(&own.extent);
+        most.map_or_else(|| own.extent.clone(), IndexExpr::constant)
+    }
+}

@@ -1,0 +1,29 @@
+//! From the loops of a draft to a loop nest, one pass after the other:
+//!
+//! 1. `emit` spells out what steps only noted down: where reductions begin from their neutral element, where
+//!    results are gathered and stored, where buffers have their room;
+//! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
+//! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
+//! 4. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
+
+mod accumulate;
+pub(crate) mod conditions;
+mod emit;
+pub(crate) mod remainders;
+pub(crate) mod stmts;
+pub(crate) mod tidy;
+
+use tilewright_ir::LoopNest;
+
+use crate::draft::{Draft, Legal};
+
+/// The loop nest that a draft describes.
+pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
+    let mut nest = emit::emit(draft)?;
+    tidy::tidy(&mut nest);
+    remainders::version(&mut nest);
+    conditions::lift(&mut nest);
+    tidy::tidy(&mut nest);
+    stmts::drop_unused_buffers(&mut nest);
+    Ok(nest)
+}

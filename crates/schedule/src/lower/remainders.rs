@@ -1,0 +1,192 @@
+//! Remainders: tiles at the end of a loop that are not whole.
+//!
+//! The rule, by the kind of the loop whose iterations are not always the same number:
+//! - a serial or parallel loop is clipped: it runs `min(f, rest)` times;
+//! - a vector always has all its lanes, and a mask takes away those past the end;
+//! - an unrolled loop is written out whole, with a condition before each iteration;
+//! - and so that whole tiles pay for none of this, everything inside the loops that decide whether the tile is
+//!   whole is there twice: a version for whole tiles, without masks and conditions, and one for the rest. In the
+//!   latter the number of iterations is most often a number again, since only one tile is not whole.
+//!
+//! Versions are made from the outside in, as long as the code stays within bounds; what is left is done by masks and
+//! conditions.
+
+use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
+use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
+
+use super::stmts::{duplicate, map_indices, stores};
+use crate::draft::simplify::Ranges;
+
+/// Stores that versions may add up to.
+const MOST_STORES: usize = 400;
+
+/// Makes versions, and then masks and conditions for what is left.
+pub(super) fn version(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        guard_rigid(stmts, &Ranges::default());
+        let budget = (2 * stores(stmts)).max(MOST_STORES);
+        let mut versions = Versions { buffers: &mut nest.buffers, stores: stores(stmts), budget };
+        *stmts = versions.body(std::mem::take(stmts), &Ranges::default());
+    }
+}
+
+/// Gives vector and unrolled loops a fixed number of iterations, with a condition for those past the end.
+fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => {
+                let mut inside = ranges.clone();
+                inside.add(own.var, &own.extent);
+                guard_rigid(&mut own.body, &inside);
+                guard(own, ranges);
+            }
+            Stmt::If(own) => {
+                guard_rigid(&mut own.then, ranges);
+                guard_rigid(&mut own.otherwise, ranges);
+            }
+            Stmt::Allocate(own) => guard_rigid(&mut own.body, ranges),
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+fn guard(own: &mut For, ranges: &Ranges) {
+    let most = match own.kind {
+        LoopKind::Serial | LoopKind::Parallel => return,
+        LoopKind::Unrolled => ranges.most(&own.extent),
+        LoopKind::Vector => ranges.most(&own.extent).map(whole_lanes),
+    };
+    let Some(most) = most else {
+        own.kind = LoopKind::Serial;
+        return;
+    };
+    let inside = own.extent.sub(&IndexExpr::var(own.var)).offset(-1);
+    if own.extent != IndexExpr::constant(most) {
+        own.extent = IndexExpr::constant(most);
+        let then = std::mem::take(&mut own.body);
+        own.body = vec![Stmt::If(If { conditions: vec![inside], then, otherwise: Vec::new() })];
+    }
+}
+
+/// The lanes that hardware has for so many: a power of two, or some whole registers.
+fn whole_lanes(lanes: i64) -> i64 {
+    const REGISTER: i64 = 16;
+    if lanes <= REGISTER { (lanes.max(1) as u64).next_power_of_two() as i64 } else { (lanes + REGISTER - 1) / REGISTER * REGISTER }
+}
+
+struct Versions<'a> {
+    buffers: &'a mut Vec<Buffer>,
+    stores: usize,
+    budget: usize,
+}
+
+impl Versions<'_> {
+    /// Statements with a version for whole tiles, wherever a tile inside is whole or not by what is known here.
+    fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
+        let count = stores(&stmts);
+        let tile = if self.stores + count <= self.budget { partial_tile(&stmts, ranges) } else { None };
+        let Some(Tile { minimum, whole, rest }) = tile else {
+            for stmt in &mut stmts {
+                self.inside(stmt, ranges);
+            }
+            return stmts;
+        };
+        self.stores += count;
+        let mut otherwise = duplicate(&stmts, self.buffers);
+        put(&mut stmts, &minimum, &IndexExpr::constant(whole));
+        let condition = rest.offset(-whole);
+        let mut then_ranges = ranges.clone();
+        then_ranges.add_bound(&condition);
+        let then = self.body(stmts, &then_ranges);
+
+        let left = remainder(&rest, whole);
+        put(&mut otherwise, &minimum, &left);
+        let mut rest_ranges = ranges.clone();
+        rest_ranges.add_bound(&rest.scale(-1).offset(whole - 1));
+        let otherwise = match left.as_constant() {
+            Some(0) => Vec::new(),
+            _ => self.body(otherwise, &rest_ranges),
+        };
+        vec![Stmt::If(If { conditions: vec![condition], then, otherwise })]
+    }
+
+    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges) {
+        match stmt {
+            Stmt::For(own) => {
+                let mut inside = ranges.clone();
+                inside.add(own.var, &own.extent);
+                own.body = self.body(std::mem::take(&mut own.body), &inside);
+            }
+            Stmt::If(own) => {
+                own.then = self.body(std::mem::take(&mut own.then), ranges);
+                own.otherwise = self.body(std::mem::take(&mut own.otherwise), ranges);
+            }
+            Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+/// Iterations that are `minimum`, which is the smaller of `whole` and `rest`.
+struct Tile {
+    minimum: Atom,
+    whole: i64,
+    rest: IndexExpr,
+}
+
+/// A tile that a condition inside a vector or unrolled loop depends on, if the loops that are open decide it.
+fn partial_tile(stmts: &[Stmt], open: &Ranges) -> Option<Tile> {
+    let mut found = None;
+    visit_guards(stmts, &mut |condition| {
+        condition.visit(&mut |atom| {
+            if found.is_none() {
+                found = as_tile(atom, open);
+            }
+        });
+    });
+    found
+}
+
+fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
+    let Atom::Min(pair) = atom else { return None };
+    let (whole, rest) = match (pair.0.as_constant(), pair.1.as_constant()) {
+        (Some(whole), None) => (whole, &pair.1),
+        (None, Some(whole)) => (whole, &pair.0),
+        _ => return None,
+    };
+    let plain = !rest.has_data() && !rest.vars().is_empty() && rest.vars().iter().all(|var| open.knows(*var));
+    let decided = open.never_negative(&rest.offset(-whole)) || open.always_negative(&rest.offset(-whole));
+    (plain && !decided).then(|| Tile { minimum: atom.clone(), whole, rest: rest.clone() })
+}
+
+/// Calls `visit` on the conditions directly inside vector and unrolled loops.
+fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => {
+                let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
+                if let ([Stmt::If(guard)], true) = (own.body.as_slice(), rigid) {
+                    guard.conditions.iter().for_each(&mut *visit);
+                }
+                visit_guards(&own.body, visit);
+            }
+            Stmt::If(own) => {
+                visit_guards(&own.then, visit);
+                visit_guards(&own.otherwise, visit);
+            }
+            Stmt::Allocate(own) => visit_guards(&own.body, visit),
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+fn put(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
+    map_indices(stmts, &mut |index| index.substitute(&mut |atom| (atom == minimum).then(|| value.clone())));
+}
+
+/// The number of iterations left where a whole tile does not fit: `rest`, of which all that varies comes in whole
+/// tiles, so that it is known.
+fn remainder(rest: &IndexExpr, whole: i64) -> IndexExpr {
+    let varies_by_tiles = rest.terms().iter().all(|term| term.coefficient % whole == 0);
+    if varies_by_tiles { IndexExpr::constant(rest.constant_part().rem_euclid(whole)) } else { rest.clone() }
+}

@@ -1,0 +1,154 @@
+//! Walking and rewriting statements of a loop nest.
+
+use tilewright_ir::nest::{Buffer, Scope, Stmt};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
+
+use crate::draft::rewrite::{replace_loads, replace_loads_in_index};
+
+/// Rewrites every index expression: subscripts, index values, extents and conditions.
+pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => {
+                own.extent = map(&own.extent);
+                map_indices(&mut own.body, map);
+            }
+            Stmt::If(own) => {
+                own.conditions.iter_mut().for_each(|condition| *condition = map(condition));
+                map_indices(&mut own.then, map);
+                map_indices(&mut own.otherwise, map);
+            }
+            Stmt::Allocate(own) => map_indices(&mut own.body, map),
+            Stmt::Store(own) => {
+                own.target.indices.iter_mut().for_each(|index| *index = map(index));
+                own.value.map_indices(map);
+            }
+        }
+    }
+}
+
+/// A copy of statements in which every buffer that has its room inside is a new one, so that each version of a
+/// tile has its own registers.
+pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> {
+    let mut copy = stmts.to_vec();
+    let mut renamed = Vec::new();
+    rename_rooms(&mut copy, buffers, &mut renamed);
+    if !renamed.is_empty() {
+        rename_accesses(&mut copy, buffers, &renamed);
+    }
+    copy
+}
+
+fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut Vec<(TensorId, TensorId)>) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Allocate(own) => {
+                buffers.push(buffers[own.buffer.index()].clone());
+                let new = TensorId(buffers.len() as u32 - 1);
+                renamed.push((own.buffer, new));
+                own.buffer = new;
+                rename_rooms(&mut own.body, buffers, renamed);
+            }
+            Stmt::For(own) => rename_rooms(&mut own.body, buffers, renamed),
+            Stmt::If(own) => {
+                rename_rooms(&mut own.then, buffers, renamed);
+                rename_rooms(&mut own.otherwise, buffers, renamed);
+            }
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &[(TensorId, TensorId)]) {
+    let new = |tensor: TensorId| renamed.iter().find(|(old, _)| *old == tensor).map(|(_, new)| *new);
+    let mut replace = |access: &Access| {
+        let tensor = new(access.tensor)?;
+        let dtype = buffers[tensor.index()].dtype;
+        Some(Expr { dtype, kind: ExprKind::Load(Access { tensor, ..access.clone() }) })
+    };
+    for stmt in stmts {
+        match stmt {
+            Stmt::Store(own) => {
+                own.target.tensor = new(own.target.tensor).unwrap_or(own.target.tensor);
+                own.value = replace_loads(&own.value, &mut replace);
+                for index in &mut own.target.indices {
+                    *index = replace_loads_in_index(index, &mut replace);
+                }
+            }
+            Stmt::For(own) => rename_accesses(&mut own.body, buffers, renamed),
+            Stmt::Allocate(own) => rename_accesses(&mut own.body, buffers, renamed),
+            Stmt::If(own) => {
+                rename_accesses(&mut own.then, buffers, renamed);
+                rename_accesses(&mut own.otherwise, buffers, renamed);
+            }
+        }
+    }
+}
+
+/// Drops the buffers that have no room any more, and renumbers the others.
+pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
+    let mut allocated = Vec::new();
+    rooms(&nest.setup, &mut allocated);
+    rooms(&nest.body, &mut allocated);
+    let mut renamed = Vec::new();
+    let mut kept = Vec::new();
+    for (at, buffer) in nest.buffers.drain(..).enumerate() {
+        let old = TensorId(at as u32);
+        let lives = matches!(buffer.scope, Scope::Argument(_) | Scope::Constant) || allocated.contains(&old);
+        if lives {
+            renamed.push((old, TensorId(kept.len() as u32)));
+            kept.push(buffer);
+        }
+    }
+    nest.buffers = kept;
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        renumber_rooms(stmts, &renamed);
+        rename_accesses(stmts, &nest.buffers, &renamed);
+    }
+}
+
+fn rooms(stmts: &[Stmt], found: &mut Vec<TensorId>) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Allocate(own) => {
+                found.push(own.buffer);
+                rooms(&own.body, found);
+            }
+            Stmt::For(own) => rooms(&own.body, found),
+            Stmt::If(own) => {
+                rooms(&own.then, found);
+                rooms(&own.otherwise, found);
+            }
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+fn renumber_rooms(stmts: &mut [Stmt], renamed: &[(TensorId, TensorId)]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Allocate(own) => {
+                let new = renamed.iter().find(|(old, _)| *old == own.buffer);
+                own.buffer = new.expect("a buffer with room is kept").1;
+                renumber_rooms(&mut own.body, renamed);
+            }
+            Stmt::For(own) => renumber_rooms(&mut own.body, renamed),
+            Stmt::If(own) => {
+                renumber_rooms(&mut own.then, renamed);
+                renumber_rooms(&mut own.otherwise, renamed);
+            }
+            Stmt::Store(_) => {}
+        }
+    }
+}
+
+/// How many stores there are.
+pub(crate) fn stores(stmts: &[Stmt]) -> usize {
+    let count = |stmt: &Stmt| match stmt {
+        Stmt::Store(_) => 1,
+        Stmt::For(own) => stores(&own.body),
+        Stmt::Allocate(own) => stores(&own.body),
+        Stmt::If(own) => stores(&own.then) + stores(&own.otherwise),
+    };
+    stmts.iter().map(count).sum()
+}

@@ -1,0 +1,129 @@
+//! What the ranges of the loops decide is decided: subscripts, conditions and choices become simpler, and loops that
+//! never run are dropped.
+
+use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
+use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number};
+
+use super::conditions::as_condition;
+use crate::draft::simplify::Ranges;
+
+/// Simplifies a nest in place.
+pub(super) fn tidy(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        *stmts = tidied(std::mem::take(stmts), &Ranges::default());
+    }
+}
+
+fn tidied(stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
+    stmts.into_iter().flat_map(|stmt| tidy_one(stmt, ranges)).collect()
+}
+
+fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
+    match stmt {
+        Stmt::For(own) => tidy_for(own, ranges),
+        Stmt::If(own) => tidy_if(own, ranges),
+        Stmt::Allocate(mut own) => {
+            own.body = tidied(own.body, ranges);
+            if own.body.is_empty() { Vec::new() } else { vec![Stmt::Allocate(own)] }
+        }
+        Stmt::Store(own) => vec![Stmt::Store(tidy_store(own, ranges))],
+    }
+}
+
+fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
+    own.extent = ranges.simplify(&own.extent);
+    if ranges.most(&own.extent).is_some_and(|most| most < 1) {
+        return Vec::new();
+    }
+    let mut inside = ranges.clone();
+    inside.add(own.var, &own.extent);
+    own.body = tidied(own.body, &inside);
+    if own.body.is_empty() {
+        return Vec::new();
+    }
+    if own.extent == IndexExpr::constant(1) && own.kind != LoopKind::Parallel {
+        let mut body = own.body;
+        super::stmts::map_indices(&mut body, &mut |index| {
+            index.substitute(&mut |atom| {
+                (*atom == tilewright_ir::Atom::Var(own.var)).then(|| IndexExpr::constant(0))
+            })
+        });
+        return body;
+    }
+    vec![Stmt::For(own)]
+}
+
+fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {
+    own.conditions = own.conditions.iter().map(|condition| ranges.simplify(condition)).collect();
+    own.conditions.retain(|condition| !ranges.never_negative(condition));
+    if own.conditions.is_empty() {
+        return tidied(own.then, ranges);
+    }
+    if own.conditions.iter().any(|condition| ranges.always_negative(condition)) {
+        return tidied(own.otherwise, ranges);
+    }
+    let mut holding = ranges.clone();
+    own.conditions.iter().for_each(|condition| holding.add_bound(condition));
+    own.then = tidied(own.then, &holding);
+    let mut failing = ranges.clone();
+    if let [condition] = own.conditions.as_slice() {
+        failing.add_bound(&condition.scale(-1).offset(-1));
+    }
+    own.otherwise = tidied(own.otherwise, &failing);
+    if own.then.is_empty() && own.otherwise.is_empty() { Vec::new() } else { vec![Stmt::If(own)] }
+}
+
+fn tidy_store(mut own: Store, ranges: &Ranges) -> Store {
+    own.target.indices = own.target.indices.iter().map(|index| ranges.simplify(index)).collect();
+    tidy_value(&mut own.value, ranges);
+    own
+}
+
+fn tidy_value(expr: &mut Expr, ranges: &Ranges) {
+    match &mut expr.kind {
+        ExprKind::Index(index) => **index = ranges.simplify(index),
+        ExprKind::Load(access) => {
+            access.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
+        }
+        _ => expr.operands_mut().iter_mut().for_each(|operand| tidy_value(operand, ranges)),
+    }
+    if let Some(condition) = as_condition(expr, ranges) {
+        if ranges.never_negative(&condition) {
+            *expr = truth(true);
+        } else if ranges.always_negative(&condition) {
+            *expr = truth(false);
+        }
+    }
+    if let Some(simpler) = decided(expr) {
+        *expr = simpler;
+    }
+}
+
+/// What a choice or a logical operator is when an operand is a constant.
+fn decided(expr: &Expr) -> Option<Expr> {
+    match &expr.kind {
+        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), sides) => {
+            let absorbing = *op == BinaryOp::Or;
+            match (as_truth(&sides[0]), as_truth(&sides[1])) {
+                (Some(left), _) if left == absorbing => Some(truth(absorbing)),
+                (Some(_), _) => Some(sides[1].clone()),
+                (None, Some(right)) if right != absorbing => Some(sides[0].clone()),
+                _ => None,
+            }
+        }
+        ExprKind::Select(arms) => as_truth(&arms[0]).map(|chosen| arms[if chosen { 1 } else { 2 }].clone()),
+        _ => None,
+    }
+}
+
+fn as_truth(expr: &Expr) -> Option<bool> {
+    match &expr.kind {
+        ExprKind::Literal(number) if expr.dtype == DType::Bool => Some(number.is_true()),
+        _ => None,
+    }
+}
+
+/// A constant condition.
+pub(super) fn truth(value: bool) -> Expr {
+    Expr::literal(DType::Bool, Number::Int(value as i128))
+}

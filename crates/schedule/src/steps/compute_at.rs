@@ -1,0 +1,210 @@
+//! `compute_at P, C.io`.
+
+use tilewright_ir::nest::Scope;
+use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+
+use crate::draft::region::Interval;
+use crate::draft::{Draft, Legal, LoopRole, Node, StatementId, statements_in};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// The statements of a tensor move into a loop of its consumer, and compute what one iteration needs.
+pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
+    let tensor = draft.find_tensor(name)?;
+    let place = draft.find_loop(at)?;
+    let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
+    let producers = producers(draft, tensor, place).map_err(refuse)?;
+    let reads = consumers(draft, tensor, place, &producers).map_err(refuse)?;
+    let users: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
+    if let Some(writer) = draft.overwritten_between(&producers, &users) {
+        return Err(refuse(format!("`{writer}` changes what it reads before it is used there")));
+    }
+    let mut region = draft.footprint(tensor, &reads, Some(place));
+    widen(draft, tensor, &producers, &mut region);
+    let kept = draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
+    if kept {
+        covers_once(draft, tensor, place, &reads).map_err(refuse)?;
+    }
+
+    let nests = take_out(draft, &producers);
+    for producer in &producers {
+        restrict(draft, *producer, place, &region);
+    }
+    if !kept {
+        shrink(draft, tensor, place, &region);
+    }
+    let body = draft.body_of_mut(place);
+    let first_user = body.iter().position(|node| {
+        statements_in(std::slice::from_ref(node)).iter().any(|id| users.contains(id))
+    });
+    let before = first_user.unwrap_or(0);
+    body.splice(before..before, nests);
+    Ok(())
+}
+
+/// The statements that define the tensor, which no step may have touched yet.
+fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<StatementId>, String> {
+    let buffer = &draft.buffers[tensor.index()].buffer;
+    let producers = draft.writers(&draft.body, tensor);
+    if producers.is_empty() {
+        return Err("it is an input, which `promote` can stage".to_string());
+    }
+    if let Scope::Argument(id) = buffer.scope
+        && draft.program.tensor(id).role.is_supplied()
+    {
+        return Err("the caller supplies it, so its old content counts".to_string());
+    }
+    for producer in &producers {
+        let own = draft.own_loops(*producer);
+        if draft.path(*producer) != own {
+            return Err("its statement is inside another loop".to_string());
+        }
+        if own.contains(&place) {
+            return Err("that is a loop of its own".to_string());
+        }
+        let touched = own.iter().any(|var| !draft.loop_of(*var).pristine)
+            || draft.statement(*producer).accumulator.is_some();
+        if touched || own.iter().any(|var| draft.loop_of(*var).kind != tilewright_ir::nest::LoopKind::Serial) {
+            return Err("steps have changed its own loops: move it first".to_string());
+        }
+    }
+    Ok(producers)
+}
+
+/// The reads of the tensor, all inside the loop.
+fn consumers(
+    draft: &Draft,
+    tensor: TensorId,
+    place: VarId,
+    producers: &[StatementId],
+) -> Result<Vec<(StatementId, Access)>, String> {
+    let inside = statements_in(draft.body_of(place));
+    let reads: Vec<(StatementId, Access)> =
+        draft.readers(&draft.body, tensor).into_iter().filter(|(id, _)| !producers.contains(id)).collect();
+    if let Some((other, _)) = reads.iter().find(|(id, _)| !inside.contains(id)) {
+        return Err(format!("`{}` uses it too, and is not inside that loop", draft.statement(*other).name));
+    }
+    if reads.is_empty() {
+        return Err("nothing inside that loop uses it".to_string());
+    }
+    let order = statements_in(&draft.body);
+    let place_of = |id: &StatementId| order.iter().position(|other| other == id);
+    let last = producers.iter().filter_map(place_of).max();
+    if reads.iter().any(|(id, _)| place_of(id) < last) {
+        return Err("it is used before its last statement".to_string());
+    }
+    Ok(reads)
+}
+
+/// Takes whole dimensions where a statement's subscript is not a variable, or where one statement of the tensor
+/// uses other elements of it.
+fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mut [Interval]) {
+    let shape = &draft.buffers[tensor.index()].buffer.shape;
+    for producer in producers {
+        let statement = draft.statement(*producer);
+        let own = draft.own_loops(*producer);
+        let reads: Vec<Access> =
+            statement.reads().into_iter().filter(|read| read.tensor == tensor).collect();
+        for (at, index) in statement.target.indices.iter().enumerate() {
+            let var = plain_variable(index).filter(|var| own.contains(var));
+            let alone = var.is_some_and(|var| {
+                statement.target.indices.iter().filter(|other| other.mentions(var)).count() == 1
+                    && draft.loop_of(var).role == LoopRole::Spatial
+            });
+            let elsewhere = reads.iter().any(|read| read.indices[at] != *index);
+            if !alone || elsewhere {
+                region[at] = Interval::whole(shape[at]);
+            }
+        }
+    }
+}
+
+fn plain_variable(index: &IndexExpr) -> Option<VarId> {
+    index.offset(-index.constant_part()).as_var()
+}
+
+/// A tensor that the caller gets must be computed whole, and every element once: so every loop around the place
+/// belongs to a variable that subscripts it.
+fn covers_once(
+    draft: &Draft,
+    tensor: TensorId,
+    place: VarId,
+    reads: &[(StatementId, Access)],
+) -> Result<(), String> {
+    let why = "it is a result, and these loops would not compute each element just once".to_string();
+    let [(consumer, read)] = reads else { return Err(why) };
+    let around = draft.loops_up_to(place);
+    let shape = &draft.buffers[tensor.index()].buffer.shape;
+    let mut used: Vec<VarId> = Vec::new();
+    for (index, extent) in read.indices.iter().zip(shape) {
+        let is_whole_variable = |(value, count): &(IndexExpr, IndexExpr)| {
+            value == index && *count == IndexExpr::constant(*extent)
+        };
+        let vars: Vec<VarId> = index.vars().into_iter().collect();
+        let again = vars.iter().any(|var| used.contains(var));
+        if again || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
+            return Err(why);
+        }
+        used.extend(vars);
+    }
+    if around.iter().all(|var| used.contains(var)) { Ok(()) } else { Err(why) }
+}
+
+/// Takes the nests of statements out of the tree, in their order.
+fn take_out(draft: &mut Draft, producers: &[StatementId]) -> Vec<Node> {
+    let is_theirs = |node: &Node| {
+        let inside = statements_in(std::slice::from_ref(node));
+        inside.iter().any(|id| producers.contains(id))
+    };
+    let (nests, rest) = std::mem::take(&mut draft.body).into_iter().partition(is_theirs);
+    draft.body = rest;
+    nests
+}
+
+/// Lets the loops of a producer run over the region only.
+fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[Interval]) {
+    let shape = draft.buffers[draft.statement(producer).target.tensor.index()].buffer.shape.clone();
+    let outer = draft.ranges_of(&draft.loops_up_to(place));
+    for at in 0..region.len() {
+        let Interval { low, available, .. } = &region[at];
+        if region[at].is_whole(shape[at]) {
+            continue;
+        }
+        let index = draft.statement(producer).target.indices[at].clone();
+        let var = plain_variable(&index).expect("other dimensions were widened");
+        // The elements from low on that the statement defines: the subscript is var + shift.
+        let shift = index.constant_part();
+        let whole = draft.loop_of(var).extent.clone();
+        let zero = IndexExpr::constant(0);
+        let from = outer.simplify(&low.offset(-shift).maximum(&zero));
+        let to = outer.simplify(&low.add(available).offset(-shift).minimum(&whole));
+        draft.loops[var.index()].extent = outer.simplify(&to.sub(&from).maximum(&zero));
+        let moved = from.add(&IndexExpr::var(var));
+        let mut replace =
+            |atom: &tilewright_ir::Atom| (*atom == tilewright_ir::Atom::Var(var)).then(|| moved.clone());
+        draft.statements[producer.0].map_indices(&mut |index| index.substitute(&mut replace));
+    }
+}
+
+/// The buffer holds the region only, and belongs to an iteration of the loop.
+fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
+    let buffer = &mut draft.buffers[tensor.index()];
+    buffer.room = Some(place);
+    buffer.buffer.shape = region.iter().map(|interval| interval.extent).collect();
+    let moved = |access: &Access| {
+        let indices = access.indices.iter().zip(region).map(|(index, interval)| index.sub(&interval.low));
+        Access { indices: indices.collect(), ..access.clone() }
+    };
+    let dtype = buffer.buffer.dtype;
+    for statement in &mut draft.statements {
+        statement.replace_loads(&mut |access| {
+            (access.tensor == tensor).then(|| tilewright_ir::Expr {
+                dtype,
+                kind: tilewright_ir::ExprKind::Load(moved(access)),
+            })
+        });
+        if statement.target.tensor == tensor {
+            statement.target = moved(&statement.target);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `fuse C.io, C.jo -> t`.
+
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{IndexExpr, VarId};
+
+use super::kind::adjective;
+use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// Directly nested loops become one.
+pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<()> {
+    let loops = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
+    let [first, .., last] = loops.as_slice() else {
+        return Err(Illegal::BadLoopList("`fuse` takes two loops or more".to_string()));
+    };
+    let (first, last) = (*first, *last);
+    for pair in loops.windows(2) {
+        check_pair(draft, pair[0], pair[1])?;
+    }
+    draft.expect_free_loop(&names[0], name)?;
+
+    let extents: Vec<IndexExpr> = loops.iter().map(|var| draft.loop_of(*var).extent.clone()).collect();
+    let extent = extents.iter().fold(IndexExpr::constant(1), |product, extent| product.mul(extent));
+    let role = fused_role(draft, &loops);
+    let owner = draft.loop_of(first).owner;
+    let new = draft.add_loop(Loop {
+        name: name.to_string(),
+        extent,
+        kind: LoopKind::Serial,
+        role,
+        owner,
+        pristine: false,
+    });
+    // The innermost loop is the remainder by its extent, the next that of the quotient, and so on.
+    let mut rest = IndexExpr::var(new);
+    let body = draft.body_of(last).to_vec();
+    for (var, extent) in loops.iter().zip(&extents).rev() {
+        let value = if *var == first { rest.clone() } else { rest.modulo(extent) };
+        draft.substitute(&body, *var, &value);
+        rest = rest.floor_div(extent);
+    }
+    draft.replace_loop(first, &mut |_| vec![Node::Loop(new, body.clone())]);
+    draft.move_attachments(last, new);
+    draft.gone.extend(names.iter().map(|gone| (gone.to_string(), format!("fuse … -> {name}"))));
+    Ok(())
+}
+
+fn fused_role(draft: &Draft, loops: &[VarId]) -> LoopRole {
+    let has = |role| loops.iter().any(|var| draft.loop_of(*var).role == role);
+    if has(LoopRole::Ordered) {
+        LoopRole::Ordered
+    } else if has(LoopRole::Reduction) {
+        LoopRole::Reduction
+    } else {
+        LoopRole::Spatial
+    }
+}
+
+fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+    let (outer_text, inner_text) = (draft.loop_text(outer), draft.loop_text(inner));
+    for var in [outer, inner] {
+        if draft.loop_of(var).kind != LoopKind::Serial {
+            let kind = adjective(draft.loop_of(var).kind);
+            return Err(Illegal::LoopKind(format!("`{}` is {kind} already: fuse before", draft.loop_text(var))));
+        }
+    }
+    super::reorder::directly_nested(draft, outer, inner)?;
+    if draft.loop_of(inner).extent.mentions(outer) {
+        return Err(Illegal::DependentExtent {
+            outer: outer_text,
+            inner: inner_text,
+            problem: "they cannot become one loop: fuse before splitting, or split by a number that divides".to_string(),
+        });
+    }
+    let (role, other) = (draft.loop_of(outer).role, draft.loop_of(inner).role);
+    if (role == LoopRole::Ordered) != (other == LoopRole::Ordered) {
+        let name = if role == LoopRole::Ordered { outer_text } else { inner_text };
+        let why = "an ordered loop can only be fused with another".to_string();
+        return Err(Illegal::CarriedDependence { name, why });
+    }
+    if draft.has_attachments(outer) {
+        return Err(Illegal::LoopKind(format!("something is promoted at `{outer_text}`: fuse before promoting")));
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `unroll`, `vectorize` and `parallel`: how the iterations of a loop run.
+
+use tilewright_ir::VarId;
+use tilewright_ir::nest::LoopKind;
+
+use crate::draft::{Draft, Legal, LoopRole, loops_in};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// Lanes of one vector; wider ones take several registers.
+pub(crate) const MOST_LANES: i64 = 64;
+/// Iterations that are written out.
+pub(crate) const MOST_UNROLLED: i64 = 128;
+
+/// The word for a loop of this kind.
+pub(crate) fn adjective(kind: LoopKind) -> &'static str {
+    match kind {
+        LoopKind::Serial => "serial",
+        LoopKind::Parallel => "parallel",
+        LoopKind::Vector => "vectorised",
+        LoopKind::Unrolled => "unrolled",
+    }
+}
+
+/// Says how a loop runs.
+pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal<()> {
+    let var = draft.find_loop(target)?;
+    let before = draft.loop_of(var).kind;
+    if before != LoopKind::Serial {
+        return Err(Illegal::LoopKind(format!("`{target}` is {} already", adjective(before))));
+    }
+    match kind {
+        LoopKind::Serial => {}
+        LoopKind::Unrolled => short_enough(draft, var, target, "unrolling", MOST_UNROLLED)?,
+        LoopKind::Vector => vector(draft, var, target)?,
+        LoopKind::Parallel => parallel(draft, var, target)?,
+    }
+    draft.loops[var.index()].kind = kind;
+    Ok(())
+}
+
+fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+    short_enough(draft, var, target, "a vector", MOST_LANES)?;
+    if draft.loop_of(var).role == LoopRole::Ordered {
+        return Err(ordered(target));
+    }
+    let near = draft.loops_around(var).into_iter().chain(loops_in(draft.body_of(var)));
+    if let Some(other) = near.into_iter().find(|other| draft.loop_of(*other).kind == LoopKind::Vector) {
+        return Err(Illegal::LoopKind(format!(
+            "`{target}` and `{}` cannot both be vectorised: one is inside the other",
+            draft.loop_text(other)
+        )));
+    }
+    let inner = loops_in(draft.body_of(var));
+    match inner.into_iter().find(|inner| draft.loop_of(*inner).extent.mentions(var)) {
+        Some(inner) => Err(Illegal::DependentExtent {
+            outer: target.to_string(),
+            inner: draft.loop_text(inner),
+            problem: "the lanes of a vector would run it differently often".to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+    match draft.loop_of(var).role {
+        LoopRole::Spatial => {}
+        LoopRole::Ordered => return Err(ordered(target)),
+        LoopRole::Reduction => {
+            let why = "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
+            return Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() });
+        }
+    }
+    let around = draft.loops_around(var);
+    if let Some(outer) = around.iter().find(|outer| draft.loop_of(**outer).kind != LoopKind::Serial) {
+        return Err(Illegal::LoopKind(format!(
+            "`{target}` is inside `{}`, which is {}",
+            draft.loop_text(*outer),
+            adjective(draft.loop_of(*outer).kind)
+        )));
+    }
+    let inner = loops_in(draft.body_of(var));
+    match inner.iter().find(|inner| draft.loop_of(**inner).kind == LoopKind::Parallel) {
+        Some(inner) => Err(Illegal::LoopKind(format!(
+            "`{}`, inside `{target}`, is parallel already",
+            draft.loop_text(*inner)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn ordered(target: &LoopName) -> Illegal {
+    let why = "it is an ordered loop, and an iteration may use what the one before has computed";
+    Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() }
+}
+
+fn short_enough(draft: &Draft, var: VarId, target: &LoopName, what: &'static str, most: i64) -> Legal<()> {
+    let ranges = draft.ranges_of(&draft.loops_around(var));
+    let extent = ranges.most(&draft.loop_of(var).extent).unwrap_or(i64::MAX);
+    if extent > most {
+        return Err(Illegal::TooLong { name: target.to_string(), extent, what, most });
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! What each step does to the loops: one step, or one family of steps, a file.
+
+mod compute_at;
+mod fuse;
+mod inline;
+mod kind;
+mod promote;
+mod reorder;
+mod rfactor;
+mod split;
+
+use tilewright_ir::nest::LoopKind;
+
+use crate::draft::{Draft, Legal};
+use crate::step::{Place, Step};
+
+/// Does one step, or leaves the draft in a state that must not be used.
+pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
+    match step {
+        Step::Split { target, outer, inner } => split::split(draft, target, outer, inner),
+        Step::Fuse { loops, name } => fuse::fuse(draft, loops, name),
+        Step::Reorder { loops } => reorder::reorder(draft, loops),
+        Step::Unroll(target) => kind::set(draft, target, LoopKind::Unrolled),
+        Step::Vectorize(target) => kind::set(draft, target, LoopKind::Vector),
+        Step::Parallel(target) => kind::set(draft, target, LoopKind::Parallel),
+        Step::Inline { tensor } => inline::inline(draft, tensor),
+        Step::ComputeAt { tensor, at } => compute_at::compute_at(draft, tensor, at),
+        Step::Promote { tensor, at, name, scope, layout } => match at {
+            Place::Loop(at) if draft.writes(at, tensor)? => {
+                promote::result(draft, tensor, at, name, *scope, layout)
+            }
+            _ => promote::operand(draft, tensor, at, name, *scope, layout),
+        },
+        Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
+    }
+}

@@ -1,0 +1,109 @@
+//! `reorder C.jo, C.ko, C.io`.
+
+use tilewright_ir::VarId;
+
+use crate::draft::{Draft, Legal, LoopRole, Node};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// The loops take each other's places, so that they come in the order given; loops between them stay.
+pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
+    let wanted = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
+    if wanted.len() < 2 {
+        return Err(Illegal::BadLoopList("`reorder` takes two loops or more".to_string()));
+    }
+    if let Some(at) = (1..wanted.len()).find(|at| wanted[..*at].contains(&wanted[*at])) {
+        return Err(Illegal::BadLoopList(format!("`{}` is named twice", names[at])));
+    }
+    let chain = chain_of(draft, &wanted)?;
+    let mut next = wanted.iter();
+    let new: Vec<VarId> = chain
+        .iter()
+        .map(|var| if wanted.contains(var) { *next.next().expect("as many as are wanted") } else { *var })
+        .collect();
+    check(draft, &chain, &new)?;
+
+    let innermost = *chain.last().expect("the chain holds the loops");
+    let body = draft.body_of(innermost).to_vec();
+    let nest = new.iter().rev().fold(body, |body, var| vec![Node::Loop(*var, body)]);
+    draft.replace_loop(chain[0], &mut |_| nest.clone());
+    for var in wanted {
+        draft.loops[var.index()].pristine = false;
+    }
+    Ok(())
+}
+
+/// The loops from the outermost to the innermost of those wanted, which must be directly nested.
+fn chain_of(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
+    let depth = |var: &VarId| draft.loops_around(*var).len();
+    let outermost = *wanted.iter().min_by_key(|var| depth(var)).expect("at least two");
+    let innermost = *wanted.iter().max_by_key(|var| depth(var)).expect("at least two");
+    let path = draft.loops_up_to(innermost);
+    if let Some(stray) = wanted.iter().find(|var| !path.contains(var)) {
+        return Err(Illegal::NotNested {
+            outer: draft.loop_text(*stray),
+            inner: draft.loop_text(innermost),
+            between: "neither is inside the other, so nothing".to_string(),
+        });
+    }
+    let from = path.iter().position(|var| *var == outermost).expect("checked above");
+    let chain = path[from..].to_vec();
+    for pair in chain.windows(2) {
+        directly_nested(draft, pair[0], pair[1])?;
+    }
+    Ok(chain)
+}
+
+/// Refuses loops with anything but one inside the other.
+pub(super) fn directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+    let body = draft.body_of(outer);
+    match body {
+        [Node::Loop(var, _)] if *var == inner => Ok(()),
+        _ => Err(Illegal::NotNested {
+            outer: draft.loop_text(outer),
+            inner: draft.loop_text(inner),
+            between: between(draft, body, inner),
+        }),
+    }
+}
+
+fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
+    let text = |node: &Node| match node {
+        Node::Loop(var, _) => format!("`{}`", draft.loop_text(*var)),
+        Node::Statement(id) => format!("`{}`", draft.statement(*id).name),
+    };
+    let other = body.iter().find(|node| !matches!(node, Node::Loop(var, _) if *var == inner));
+    other.map_or_else(|| "something".to_string(), text)
+}
+
+fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
+    for (at, var) in new.iter().enumerate() {
+        let moved = old[at] != *var;
+        if moved && draft.loop_of(*var).role == LoopRole::Ordered || moved && crosses_ordered(draft, old, new, *var) {
+            let ordered = old.iter().find(|var| draft.loop_of(**var).role == LoopRole::Ordered).unwrap_or(var);
+            return Err(Illegal::CarriedDependence {
+                name: draft.loop_text(*ordered),
+                why: "no loop can change places with an ordered one".to_string(),
+            });
+        }
+        let extent = &draft.loop_of(*var).extent;
+        if let Some(outer) = new[at..].iter().find(|outer| extent.mentions(**outer)) {
+            return Err(Illegal::DependentExtent {
+                outer: draft.loop_text(*outer),
+                inner: draft.loop_text(*var),
+                problem: "it must stay inside".to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a loop comes to the other side of an ordered one.
+fn crosses_ordered(draft: &Draft, old: &[VarId], new: &[VarId], var: VarId) -> bool {
+    let before = |order: &[VarId], other: VarId| {
+        order.iter().position(|at| *at == var) < order.iter().position(|at| *at == other)
+    };
+    old.iter()
+        .filter(|other| draft.loop_of(**other).role == LoopRole::Ordered)
+        .any(|other| before(old, *other) != before(new, *other))
+}

@@ -1,0 +1,118 @@
+//! `rfactor C.ki -> Cp`.
+
+use tilewright_ir::nest::{Buffer, LoopKind, Scope};
+use tilewright_ir::{Expr, ExprKind, IndexExpr, Update, VarId};
+
+use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access};
+use crate::illegal::Illegal;
+use crate::step::{LoopName, StatementName};
+
+/// Every iteration of a reduction's loop gets a total of its own, and a new statement adds these up.
+pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal<()> {
+    let var = draft.find_loop(target)?;
+    let id = draft.find_statement(&target.statement)?;
+    draft.expect_free(name)?;
+    let refuse = |why: &str| Illegal::Rfactor { name: target.to_string(), why: why.to_string() };
+    check(draft, id, var).map_err(refuse)?;
+    let own = draft.own_loops(id);
+    let outermost = own.iter().position(|var| draft.loop_of(*var).role == LoopRole::Reduction);
+    let outermost = outermost.expect("the loop itself is a reduction");
+    let old = draft.statement(id).clone();
+    let inner: Vec<VarId> = own[outermost..]
+        .iter()
+        .copied()
+        .filter(|var| old.target.indices.iter().any(|index| index.mentions(*var)))
+        .collect();
+
+    // The totals: the factored loop first, then the loops of the result that are inside the reduction.
+    let ranges = draft.ranges(id);
+    let extent_of = |var: &VarId| ranges.most(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
+    let lanes = extent_of(&var);
+    let shape = std::iter::once(lanes).chain(inner.iter().map(extent_of)).collect();
+    let dtype = draft.buffers[old.target.tensor.index()].buffer.dtype.compute_type();
+    let room = draft.loops_around(own[outermost]).last().copied();
+    let totals =
+        draft.add_buffer(Buffer { name: name.to_string(), dtype, shape, scope: Scope::Scratch }, room)?;
+
+    let last = add_up(draft, &old, var, lanes, &inner, totals);
+    let (op, _) = old.reduction().expect("checked above");
+    let partial = &mut draft.statements[id.0];
+    partial.name = StatementName::first(name);
+    partial.update = Update::Reduce { op, reset: true };
+    let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
+    partial.target = access(totals, indices);
+    draft.loops[var.index()].role = LoopRole::Spatial;
+    draft.replace_loop(own[outermost], &mut |body| {
+        vec![Node::Loop(own[outermost], body), last.clone()]
+    });
+    Ok(())
+}
+
+fn check(draft: &Draft, id: StatementId, var: VarId) -> Result<(), &'static str> {
+    let statement = draft.statement(id);
+    if draft.loop_of(var).role != LoopRole::Reduction || draft.loop_of(var).owner != Some(id) {
+        return Err("it is not a loop of the statement's reduction");
+    }
+    if draft.loop_of(var).kind != LoopKind::Serial {
+        return Err("it is not serial any more: factor it out first");
+    }
+    if statement.accumulator.is_some() {
+        return Err("the result is promoted already: factor it out first");
+    }
+    if statement.target.indices.iter().any(IndexExpr::has_data) {
+        return Err("which elements are written depends on data");
+    }
+    let own = draft.own_loops(id);
+    let shared = own.iter().any(|var| {
+        draft.loop_of(*var).role == LoopRole::Reduction
+            && statement.target.indices.iter().any(|index| index.mentions(*var))
+    });
+    if shared {
+        return Err("a reduced loop is in the subscripts of the result");
+    }
+    Ok(())
+}
+
+/// `for ki: C += Cp[ki]`, inside copies of the loops of the result.
+fn add_up(
+    draft: &mut Draft,
+    old: &Statement,
+    var: VarId,
+    lanes: i64,
+    inner: &[VarId],
+    totals: tilewright_ir::TensorId,
+) -> Node {
+    let id = StatementId(draft.statements.len());
+    let mut copies: Vec<(VarId, VarId)> = Vec::new();
+    let mut target = old.target.clone();
+    for original in inner {
+        let mut copy = Loop { kind: LoopKind::Serial, owner: Some(id), ..draft.loop_of(*original).clone() };
+        let renamed = |index: &IndexExpr, copies: &[(VarId, VarId)]| {
+            copies.iter().fold(index.clone(), |index, (from, to)| crate::draft::rename(&index, *from, *to))
+        };
+        copy.extent = renamed(&copy.extent, &copies);
+        let new = draft.add_loop(copy);
+        copies.push((*original, new));
+        target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
+    }
+    let lane = draft.add_loop(Loop {
+        name: draft.loop_of(var).name.clone(),
+        extent: IndexExpr::constant(lanes),
+        kind: LoopKind::Serial,
+        role: LoopRole::Reduction,
+        owner: Some(id),
+        pristine: false,
+    });
+    let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([lane]).collect();
+    let dtype = draft.buffers[totals.index()].buffer.dtype;
+    let indices = std::iter::once(lane).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
+    draft.add_statement(Statement {
+        name: old.name.clone(),
+        target,
+        update: old.update,
+        value: Expr { dtype, kind: ExprKind::Load(access(totals, indices.collect())) },
+        accumulator: None,
+        vars: Vec::new(),
+    });
+    vars.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+}

@@ -1,0 +1,73 @@
+//! `split C.i -> io, ii:12`.
+
+use tilewright_ir::IndexExpr;
+use tilewright_ir::nest::LoopKind;
+
+use crate::draft::{Draft, Legal, Loop, Node};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// One loop becomes several. An inner loop has fewer iterations in the last round of the loop around it where the
+/// numbers do not divide.
+pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
+    let var = draft.find_loop(target)?;
+    let old = draft.loop_of(var).clone();
+    check(draft, target, &old, outer, inner)?;
+    let ranges = draft.ranges_of(&draft.loops_around(var));
+
+    // From the outside in: `rest` iterations are left for the parts inside the last one.
+    let mut rest = old.extent.clone();
+    let mut inside_ranges = ranges;
+    let mut value = IndexExpr::constant(0);
+    let mut parts = Vec::new();
+    let names = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str()));
+    for (at, name) in names.enumerate() {
+        let below: i64 = inner[at..].iter().map(|(_, factor)| factor).product();
+        let extent = inside_ranges.simplify(&rest.offset(below - 1).floor_div(&IndexExpr::constant(below)));
+        let new = draft.add_loop(Loop { name: name.to_string(), extent: extent.clone(), pristine: false, ..old.clone() });
+        inside_ranges.add(new, &extent);
+        let done = IndexExpr::var(new).scale(below);
+        rest = inside_ranges.simplify(&rest.sub(&done).minimum(&IndexExpr::constant(below)));
+        value = value.add(&done);
+        parts.push(new);
+    }
+
+    let body = draft.body_of(var).to_vec();
+    draft.substitute(&body, var, &value);
+    draft.replace_loop(var, &mut |body| {
+        let nest = parts.iter().rev().fold(body, |body, part| vec![Node::Loop(*part, body)]);
+        debug_assert_eq!(nest.len(), 1);
+        nest
+    });
+    let innermost = *parts.last().expect("there is at least the outer part");
+    draft.move_attachments(var, innermost);
+    draft.gone.push((target.to_string(), format!("split {target}")));
+    Ok(())
+}
+
+fn check(
+    draft: &Draft,
+    target: &LoopName,
+    old: &Loop,
+    outer: &str,
+    inner: &[(String, i64)],
+) -> Legal<()> {
+    if old.kind != LoopKind::Serial {
+        return Err(Illegal::LoopKind(format!("`{target}` is {} already: split it before", super::kind::adjective(old.kind))));
+    }
+    if let Some((name, factor)) = inner.iter().find(|(_, factor)| *factor < 1) {
+        return Err(Illegal::BadFactor { name: name.clone(), factor: *factor });
+    }
+    let product = inner.iter().try_fold(1i64, |product, (_, factor)| product.checked_mul(*factor));
+    if product.is_none_or(|product| product > i64::MAX / 4) {
+        return Err(Illegal::BadFactor { name: target.name.clone(), factor: i64::MAX });
+    }
+    let names: Vec<&str> = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str())).collect();
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(Illegal::NameTaken(name.to_string()));
+        }
+        draft.expect_free_loop(target, name)?;
+    }
+    Ok(())
+}

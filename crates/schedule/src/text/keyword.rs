@@ -1,0 +1,87 @@
+//! The words that begin a step.
+
+use crate::step::Step;
+
+/// The word that begins a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keyword {
+    Split,
+    Fuse,
+    Reorder,
+    Unroll,
+    Vectorize,
+    Parallel,
+    Inline,
+    ComputeAt,
+    Promote,
+    Rfactor,
+}
+
+impl Keyword {
+    /// Every one, in the order in which people meet them.
+    pub(super) const ALL: [Keyword; 10] = [
+        Keyword::Split,
+        Keyword::Fuse,
+        Keyword::Reorder,
+        Keyword::Unroll,
+        Keyword::Vectorize,
+        Keyword::Parallel,
+        Keyword::Inline,
+        Keyword::ComputeAt,
+        Keyword::Promote,
+        Keyword::Rfactor,
+    ];
+
+    /// The word of a step.
+    pub(super) fn of(step: &Step) -> Keyword {
+        match step {
+            Step::Split { .. } => Keyword::Split,
+            Step::Fuse { .. } => Keyword::Fuse,
+            Step::Reorder { .. } => Keyword::Reorder,
+            Step::Unroll(_) => Keyword::Unroll,
+            Step::Vectorize(_) => Keyword::Vectorize,
+            Step::Parallel(_) => Keyword::Parallel,
+            Step::Inline { .. } => Keyword::Inline,
+            Step::ComputeAt { .. } => Keyword::ComputeAt,
+            Step::Promote { .. } => Keyword::Promote,
+            Step::Rfactor { .. } => Keyword::Rfactor,
+        }
+    }
+
+    /// The step that begins with this word.
+    pub(super) fn named(word: &str) -> Option<Keyword> {
+        Keyword::ALL.into_iter().find(|keyword| keyword.name() == word)
+    }
+
+    /// The word.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Keyword::Split => "split",
+            Keyword::Fuse => "fuse",
+            Keyword::Reorder => "reorder",
+            Keyword::Unroll => "unroll",
+            Keyword::Vectorize => "vectorize",
+            Keyword::Parallel => "parallel",
+            Keyword::Inline => "inline",
+            Keyword::ComputeAt => "compute_at",
+            Keyword::Promote => "promote",
+            Keyword::Rfactor => "rfactor",
+        }
+    }
+
+    /// The step written out, to show what it looks like.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Keyword::Split => "split C.i -> io, ii:12",
+            Keyword::Fuse => "fuse C.io, C.jo -> t",
+            Keyword::Reorder => "reorder C.jo, C.ko, C.io",
+            Keyword::Unroll => "unroll C.ii",
+            Keyword::Vectorize => "vectorize C.j",
+            Keyword::Parallel => "parallel C.jo",
+            Keyword::Inline => "inline P",
+            Keyword::ComputeAt => "compute_at P, C.io",
+            Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",
+            Keyword::Rfactor => "rfactor C.ki -> Cp",
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The tokens of one line to a step.
+//!
+//! A mistake that leaves the rest of the line without a meaning ends the line; one that does not, such as a number
+//! that is too small, is noted and the line read on. Either way the step is lost and the next line is read.
+//!
+//! This file has the cursor and what steps are made of; `step` has the steps.
+
+mod step;
+
+use std::collections::HashMap;
+
+use tilewright_syntax::{Code, Diagnostic, Span};
+
+use super::keyword::Keyword;
+use super::token::{Kind, Token};
+use super::{MOST_MESSAGES, StepSpans};
+use crate::step::{LoopName, StatementName, Step};
+
+/// What a line holds.
+pub(super) struct Line {
+    /// The step, if nothing is wrong with it.
+    pub(super) step: Option<(Step, StepSpans)>,
+    /// What is wrong or doubtful.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses the tokens of a line.
+pub(super) fn parse(source: &str, tokens: &[Token]) -> Line {
+    let mut cursor = Cursor {
+        source,
+        tokens,
+        at: 0,
+        keyword: None,
+        names: Vec::new(),
+        layout: Vec::new(),
+        diagnostics: Vec::new(),
+    };
+    let read = cursor.step();
+    let refused = cursor.diagnostics.iter().any(Diagnostic::is_error);
+    let step = read.ok().filter(|_| !refused).map(|step| (step, cursor.spans()));
+    Line { step, diagnostics: cursor.diagnostics }
+}
+
+/// The mistake has been reported, and what follows on the line means nothing.
+struct Reported;
+
+type Parse<T> = Result<T, Reported>;
+
+struct Cursor<'a> {
+    source: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    /// Which step is being read, as soon as that is known.
+    keyword: Option<Keyword>,
+    names: Vec<(String, Span)>,
+    layout: Vec<Span>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// What is read: `kind` and `span` of the next token, and taking it.
+impl<'a> Cursor<'a> {
+    fn kind(&self) -> Kind {
+        self.tokens.get(self.at).map_or(Kind::End, |token| token.kind)
+    }
+
+    fn kind_behind(&self) -> Kind {
+        self.tokens.get(self.at + 1).map_or(Kind::End, |token| token.kind)
+    }
+
+    /// The place of the next token; at the end of the line, the place right behind the last one.
+    fn span(&self) -> Span {
+        let end = self.previous().end;
+        self.tokens.get(self.at).map_or(Span { start: end, end }, |token| token.span)
+    }
+
+    fn previous(&self) -> Span {
+        let before = self.at.min(self.tokens.len()).saturating_sub(1);
+        self.tokens.get(before).map_or(Span::default(), |token| token.span)
+    }
+
+    fn text(&self) -> &'a str {
+        self.span().text(self.source)
+    }
+
+    fn advance(&mut self) -> Span {
+        let span = self.span();
+        self.at += 1;
+        span
+    }
+
+    fn eat(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        self.at += found as usize;
+        found
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.kind() == Kind::Word && self.text() == word
+    }
+
+    fn spans(&self) -> StepSpans {
+        let start = self.tokens.first().map_or(Span::default(), |token| token.span);
+        StepSpans { step: start.to(self.previous()), names: self.names.clone(), layout: self.layout.clone() }
+    }
+}
+
+/// What is said.
+impl Cursor<'_> {
+    fn report<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
+        self.diagnostics.push(diagnostic);
+        Err(Reported)
+    }
+
+    /// Reports a mistake behind which the line can be read on.
+    fn note(&mut self, diagnostic: Diagnostic) -> Parse<()> {
+        self.diagnostics.push(diagnostic);
+        if self.diagnostics.len() < MOST_MESSAGES { Ok(()) } else { Err(Reported) }
+    }
+
+    /// An error at a place, with what the step looks like.
+    fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.with_example(Diagnostic::error(Code::Syntax, span, message))
+    }
+
+    fn with_example(&self, diagnostic: Diagnostic) -> Diagnostic {
+        match self.keyword {
+            Some(keyword) => diagnostic.note(format!("the step is written like `{}`", keyword.example())),
+            None => diagnostic,
+        }
+    }
+
+    /// The next token, as messages name it.
+    fn found(&self) -> String {
+        match self.kind() {
+            Kind::End => "the end of the line".to_owned(),
+            _ => format!("`{}`", shown(self.text())),
+        }
+    }
+
+    /// That something else should stand here.
+    fn unexpected(&self, what: &str) -> Diagnostic {
+        let message = format!("expected {what}, found {}", self.found());
+        self.error(self.span(), message).label(format!("expected {what}"))
+    }
+
+    fn expected<T>(&mut self, what: &str) -> Parse<T> {
+        let diagnostic = self.unexpected(what);
+        self.report(diagnostic)
+    }
+
+    fn expect(&mut self, kind: Kind, what: &str) -> Parse<Span> {
+        if self.kind() == kind { Ok(self.advance()) } else { self.expected(what) }
+    }
+
+    /// Refuses what is left of the line. `or` is what could have come instead.
+    fn end(&mut self, or: &str) -> Parse<()> {
+        if self.kind() == Kind::End {
+            return Ok(());
+        }
+        let diagnostic = self.unexpected(&format!("{or}the end of the line"));
+        let text = &self.source[self.span().start as usize..];
+        let diagnostic = if text.starts_with("//") {
+            diagnostic.help("comments begin with `#`")
+        } else if self.kind() == Kind::Word && Keyword::named(self.text()).is_some() || text.starts_with(';')
+        {
+            diagnostic.help("put every step on a line of its own")
+        } else {
+            diagnostic
+        };
+        self.report(diagnostic)
+    }
+}
+
+/// What steps are made of.
+impl Cursor<'_> {
+    /// A name of what there is, or a part of one.
+    fn word(&mut self, what: &str) -> Parse<&str> {
+        if self.kind() != Kind::Word {
+            return self.expected(what);
+        }
+        let span = self.advance();
+        Ok(span.text(self.source))
+    }
+
+    /// A name that the step gives, without a statement.
+    fn new_name(&mut self, what: &str) -> Parse<(String, Span)> {
+        let start = self.span();
+        let mut name = self.word(what)?.to_owned();
+        while self.eat(Kind::Dot) {
+            name = self.word("a name behind the dot")?.to_owned();
+        }
+        let span = start.to(self.previous());
+        if span.text(self.source) != name {
+            let diagnostic = self
+                .error(span, format!("{what} is one word"))
+                .label("expected one word")
+                .help(format!("write `{}`", shown(&name)));
+            self.note(diagnostic)?;
+        }
+        self.names.push((name.clone(), span));
+        Ok((name, span))
+    }
+
+    /// A tensor or a buffer.
+    fn tensor(&mut self) -> Parse<String> {
+        let start = self.span();
+        let tensor = self.path("the name of a tensor")?.join(".");
+        if self.kind() == Kind::LeftBracket {
+            let diagnostic = self
+                .error(self.span(), "this step takes a tensor, not one of its statements")
+                .label(format!("not part of the name `{}`", shown(&tensor)));
+            return self.report(diagnostic);
+        }
+        self.names.push((tensor.clone(), start.to(self.previous())));
+        Ok(tensor)
+    }
+
+    /// Words with dots between them.
+    fn path(&mut self, what: &str) -> Parse<Vec<String>> {
+        let mut words = vec![self.word(what)?.to_owned()];
+        while self.eat(Kind::Dot) {
+            words.push(self.word("a name behind the dot")?.to_owned());
+        }
+        Ok(words)
+    }
+
+    /// A loop. `near` is another loop of the step, whose statement this one probably has too.
+    fn loop_name(&mut self, near: Option<&LoopName>) -> Parse<LoopName> {
+        let start = self.span();
+        let mut words = self.path("a loop, `STATEMENT.LOOP`")?;
+        let (ordinal, name) = if self.kind() == Kind::LeftBracket {
+            let ordinal = self.ordinal()?;
+            self.expect(Kind::Dot, "`.` and the name of a loop")?;
+            (ordinal, Some(self.word("the name of a loop")?.to_owned()))
+        } else {
+            (1, words.pop())
+        };
+        let span = start.to(self.previous());
+        let name = match name {
+            Some(name) if !words.is_empty() => name,
+            _ => return self.without_statement(span, near),
+        };
+        let name = StatementName { tensor: words.join("."), ordinal }.at(name);
+        self.names.push((name.to_string(), span));
+        Ok(name)
+    }
+
+    /// Reports a loop that does not say what it is around.
+    fn without_statement<T>(&mut self, span: Span, near: Option<&LoopName>) -> Parse<T> {
+        let text = shown(span.text(self.source));
+        let diagnostic = self
+            .error(span, format!("`{text}` does not say which statement it is a loop of"))
+            .label("expected `STATEMENT.LOOP`");
+        let help = match near {
+            Some(near) => format!("write `{}.{text}`", near.statement),
+            None => format!("if it is a loop around the statement that writes `C`, write `C.{text}`"),
+        };
+        self.report(diagnostic.help(help))
+    }
+
+    /// `[2]`: which of the statements that write a tensor.
+    fn ordinal(&mut self) -> Parse<usize> {
+        self.advance();
+        let ordinal = self.number("the number of a statement, counted from 1")?;
+        self.expect(Kind::RightBracket, "`]`")?;
+        self.fits(ordinal)
+    }
+
+    /// Two loops or more with commas between them, each once.
+    fn loops(&mut self) -> Parse<Vec<LoopName>> {
+        let mut loops: Vec<LoopName> = Vec::new();
+        let mut seen = HashMap::new();
+        loop {
+            let name = self.loop_name(loops.last())?;
+            self.distinct(&mut seen, name.to_string(), self.previous_argument())?;
+            loops.push(name);
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        if loops.len() < 2 {
+            let diagnostic = self.error(self.previous_argument(), "this step takes two loops or more");
+            self.note(diagnostic.label("the only one"))?;
+        }
+        Ok(loops)
+    }
+
+    /// The place of what was named last.
+    fn previous_argument(&self) -> Span {
+        self.names.last().map_or(self.previous(), |(_, span)| *span)
+    }
+
+    /// Reports a name that the list has already.
+    fn distinct(&mut self, seen: &mut HashMap<String, Span>, name: String, span: Span) -> Parse<()> {
+        let Some(first) = seen.get(&name) else {
+            seen.insert(name, span);
+            return Ok(());
+        };
+        let message = format!("`{}` stands here twice", shown(&name));
+        let diagnostic =
+            Diagnostic::error(Code::NameCollision, span, message).also(*first, "the first is here");
+        self.note(diagnostic)
+    }
+
+    /// A number of at least 1.
+    fn number(&mut self, what: &str) -> Parse<i64> {
+        if self.kind() != Kind::Integer {
+            let diagnostic = self.unexpected(what);
+            let negative = self.text().starts_with('-') && self.kind_behind() == Kind::Integer;
+            return self.report(if negative { diagnostic.help("it is at least 1") } else { diagnostic });
+        }
+        let value = self.integer()?;
+        if value < 1 {
+            let diagnostic = self.error(self.previous(), format!("expected {what}, found 0"));
+            self.note(diagnostic.label("it is at least 1"))?;
+        }
+        Ok(value.max(1))
+    }
+
+    /// Decimal digits.
+    fn integer(&mut self) -> Parse<i64> {
+        let span = self.advance();
+        self.value(span.text(self.source), span)
+    }
+
+    /// The value of decimal digits, or 1 if it is too large.
+    fn value(&mut self, digits: &str, span: Span) -> Parse<i64> {
+        if let Ok(value) = digits.parse() {
+            return Ok(value);
+        }
+        let diagnostic = Diagnostic::error(Code::Syntax, span, "this number is too large");
+        self.note(diagnostic.help(format!("the largest is {}", i64::MAX)))?;
+        Ok(1)
+    }
+
+    /// The number as one that counts things.
+    fn fits(&mut self, value: i64) -> Parse<usize> {
+        match usize::try_from(value) {
+            Ok(value) => Ok(value),
+            Err(_) => {
+                let diagnostic = self.error(self.previous(), "this number is too large");
+                self.report(diagnostic)
+            }
+        }
+    }
+}
+
+/// Part of the text as messages quote it: not too long, and without characters that move the cursor.
+fn shown(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut start: String = text.chars().take(40).map(clean).collect();
+    if start.len() < text.len() && text.chars().nth(40).is_some() {
+        start.push('…');
+    }
+    start
+}

@@ -1,0 +1,278 @@
+//! One function for each step, and one for each part that only one step has.
+
+use std::collections::HashMap;
+
+use tilewright_syntax::diagnostic::similar;
+use tilewright_syntax::{Code, Diagnostic, Span};
+
+use super::{Cursor, Parse, Reported, shown};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step};
+use crate::text::keyword::Keyword;
+use crate::text::token::Kind;
+
+impl Cursor<'_> {
+    pub(super) fn step(&mut self) -> Parse<Step> {
+        let keyword = self.keyword()?;
+        self.keyword = Some(keyword);
+        match keyword {
+            Keyword::Split => self.split(),
+            Keyword::Fuse => self.fuse(),
+            Keyword::Reorder => self.reorder(),
+            Keyword::Unroll => self.one_loop(Step::Unroll),
+            Keyword::Vectorize => self.one_loop(Step::Vectorize),
+            Keyword::Parallel => self.one_loop(Step::Parallel),
+            Keyword::Inline => self.inline(),
+            Keyword::ComputeAt => self.compute_at(),
+            Keyword::Promote => self.promote(),
+            Keyword::Rfactor => self.rfactor(),
+        }
+    }
+
+    /// The word that says which step it is.
+    fn keyword(&mut self) -> Parse<Keyword> {
+        let known = Keyword::ALL.map(Keyword::name);
+        let steps = format!("the steps are {}", known.join(", "));
+        if self.kind() != Kind::Word {
+            let diagnostic = self.unexpected("a step").note(steps);
+            return self.report(match self.source[self.span().start as usize..].starts_with("//") {
+                true => diagnostic.help("comments begin with `#`"),
+                false => diagnostic,
+            });
+        }
+        let word = self.text();
+        if let Some(keyword) = Keyword::named(word) {
+            self.advance();
+            return Ok(keyword);
+        }
+        // Comparing with a text of any length would take its time.
+        let typed: String = word.chars().take(40).collect::<String>().to_lowercase();
+        let meant = known.into_iter().find(|name| *name == typed).or_else(|| similar(&typed, known));
+        let diagnostic =
+            Diagnostic::error(Code::Syntax, self.span(), format!("there is no step `{}`", shown(word)))
+                .note(steps);
+        self.report(match meant {
+            Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
+            None => diagnostic,
+        })
+    }
+
+    fn split(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.arrow("the names of the parts")?;
+        let (outer, span) = self.new_name("the name of the outermost part")?;
+        if self.kind() == Kind::Colon {
+            self.outer_iterations(&outer)?;
+        }
+        let mut seen = HashMap::from([(outer.clone(), span)]);
+        let mut inner = Vec::new();
+        while self.eat(Kind::Comma) {
+            let (name, span) = self.new_name("the name of a part")?;
+            self.distinct(&mut seen, name.clone(), span)?;
+            let iterations = self.iterations(&name)?;
+            inner.push((name, iterations));
+        }
+        self.end("`,` or ")?;
+        if inner.is_empty() {
+            let message = "a split into one part only gives the loop another name";
+            let diagnostic = self.with_example(Diagnostic::warning(Code::Syntax, span, message));
+            self.note(diagnostic)?;
+        }
+        Ok(Step::Split { target, outer, inner })
+    }
+
+    /// Reports a number of iterations on the first part.
+    fn outer_iterations(&mut self, name: &str) -> Parse<()> {
+        let colon = self.advance();
+        self.number("a number of iterations")?;
+        let diagnostic = self
+            .error(colon.to(self.previous()), "the first part takes no number of iterations")
+            .label("it runs as often as the others leave")
+            .help(format!("write `{}`", shown(name)));
+        self.note(diagnostic)
+    }
+
+    /// `:12` behind the name of a part.
+    fn iterations(&mut self, name: &str) -> Parse<i64> {
+        if self.eat(Kind::Colon) {
+            return self.number("a number of iterations");
+        }
+        let end = self.previous().end;
+        let diagnostic = self
+            .error(Span { start: end, end }, format!("`{}` has no number of iterations", shown(name)))
+            .label("expected `:` and a number")
+            .help("every part but the first has one");
+        self.note(diagnostic)?;
+        // What is neither the next part nor the end is not worth a second message.
+        if matches!(self.kind(), Kind::Comma | Kind::End) { Ok(1) } else { Err(Reported) }
+    }
+
+    fn fuse(&mut self) -> Parse<Step> {
+        let loops = self.loops()?;
+        self.arrow("the name of the new loop, or `,` and another loop")?;
+        let (name, _) = self.new_name("the name of the new loop")?;
+        self.end("")?;
+        Ok(Step::Fuse { loops, name })
+    }
+
+    fn reorder(&mut self) -> Parse<Step> {
+        let loops = self.loops()?;
+        self.end("`,` or ")?;
+        Ok(Step::Reorder { loops })
+    }
+
+    fn one_loop(&mut self, step: fn(LoopName) -> Step) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        if self.kind() == Kind::Comma {
+            let diagnostic =
+                self.unexpected("the end of the line").help("this step takes one loop; repeat it");
+            return self.report(diagnostic);
+        }
+        self.end("")?;
+        Ok(step(target))
+    }
+
+    fn inline(&mut self) -> Parse<Step> {
+        let tensor = self.tensor()?;
+        self.end("")?;
+        Ok(Step::Inline { tensor })
+    }
+
+    fn compute_at(&mut self) -> Parse<Step> {
+        let tensor = self.tensor()?;
+        self.expect(Kind::Comma, "`,` and a loop")?;
+        let at = self.loop_name(None)?;
+        self.end("")?;
+        Ok(Step::ComputeAt { tensor, at })
+    }
+
+    fn promote(&mut self) -> Parse<Step> {
+        let tensor = self.tensor()?;
+        if !self.at_word("at") {
+            return self.expected("`at` and a loop, or `at root`");
+        }
+        self.advance();
+        let at = self.place()?;
+        self.arrow("the name of the buffer")?;
+        let (name, _) = self.new_name("the name of the buffer")?;
+        let scope = self.scope()?;
+        let layout = if self.kind() == Kind::LeftParen { self.layout()? } else { Vec::new() };
+        self.end(if layout.is_empty() { "a layout in parentheses or " } else { "" })?;
+        Ok(Step::Promote { tensor, at, name, scope, layout })
+    }
+
+    /// `root` or a loop. There may be a tensor called `root`, whose loops are `root.i`.
+    fn place(&mut self) -> Parse<Place> {
+        if self.at_word("root") && !matches!(self.kind_behind(), Kind::Dot | Kind::LeftBracket) {
+            let span = self.advance();
+            self.names.push(("root".to_owned(), span));
+            return Ok(Place::Root);
+        }
+        if self.kind() != Kind::Word {
+            return self.expected("a loop, `STATEMENT.LOOP`, or `root`");
+        }
+        self.loop_name(None).map(Place::Loop)
+    }
+
+    fn scope(&mut self) -> Parse<PromoteScope> {
+        let scopes = [PromoteScope::Packed, PromoteScope::Registers];
+        let text = if self.kind() == Kind::Word { self.text() } else { "" };
+        if let Some(scope) = scopes.into_iter().find(|scope| scope.to_string() == text) {
+            self.advance();
+            return Ok(scope);
+        }
+        let diagnostic = self.unexpected("`packed` or `registers`, where the buffer lives");
+        let typed: String = text.chars().take(40).collect();
+        self.report(match similar(&typed, ["packed", "registers"]) {
+            Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
+            None => diagnostic,
+        })
+    }
+
+    /// `(d1/32, d0, d1%32)`.
+    fn layout(&mut self) -> Parse<Vec<LayoutDim>> {
+        self.advance();
+        if self.kind() == Kind::RightParen {
+            let diagnostic = self.unexpected("a dimension, such as `d0`").help(
+                "leave the parentheses out if the buffer's dimensions are the tensor's, in the same order",
+            );
+            return self.report(diagnostic);
+        }
+        let mut layout = Vec::new();
+        loop {
+            let start = self.span();
+            layout.push(self.layout_dim()?);
+            self.layout.push(start.to(self.previous()));
+            if self.eat(Kind::RightParen) {
+                return Ok(layout);
+            }
+            self.expect(Kind::Comma, "`,` or `)`")?;
+        }
+    }
+
+    /// `d1`, `d1/32`, `d1%32` or `d1%64/8`.
+    fn layout_dim(&mut self) -> Parse<LayoutDim> {
+        let start = self.span();
+        let dimension = self.dimension()?;
+        let modulo = self.behind(Kind::Percent)?;
+        let divide = self.behind(Kind::Slash)?;
+        if let (None, Some(divide), Kind::Percent) = (modulo, divide, self.kind()) {
+            return self.remainder_last(start, dimension, divide);
+        }
+        Ok(LayoutDim { dimension, modulo, divide })
+    }
+
+    /// The number behind an operator, where there is one.
+    fn behind(&mut self, operator: Kind) -> Parse<Option<i64>> {
+        match self.eat(operator) {
+            true => self.number("a number of at least 1").map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// `d` and a number.
+    fn dimension(&mut self) -> Parse<usize> {
+        let digits = self.text().strip_prefix('d').filter(|digits| {
+            self.kind() == Kind::Word
+                && !digits.is_empty()
+                && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let Some(digits) = digits else {
+            let diagnostic = self.unexpected("a dimension of the tensor, such as `d0`").help(
+                "`d0` is the tensor's first dimension, `d1` the second; `d1/32` and `d1%32` are parts of one",
+            );
+            return self.report(diagnostic);
+        };
+        let span = self.advance();
+        let dimension = self.value(digits, span)?;
+        self.fits(dimension)
+    }
+
+    /// Reports `d1/8%4`, which is another way to say `d1%32/8`.
+    fn remainder_last(&mut self, start: Span, dimension: usize, divide: i64) -> Parse<LayoutDim> {
+        let wrong = self.advance();
+        let modulo = self.number("a number of at least 1")?;
+        let diagnostic = self
+            .error(start.to(self.previous()), "the remainder comes before the quotient")
+            .also(wrong, "too late here");
+        self.report(match modulo.checked_mul(divide) {
+            Some(modulo) => diagnostic.help(format!("the same is `d{dimension}%{modulo}/{divide}`")),
+            None => diagnostic,
+        })
+    }
+
+    fn rfactor(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.arrow("the name of the partial totals")?;
+        let (name, _) = self.new_name("the name of the partial totals")?;
+        self.end("")?;
+        Ok(Step::Rfactor { target, name })
+    }
+
+    /// `->`, which stands before the names that a step gives.
+    fn arrow(&mut self, before: &str) -> Parse<()> {
+        if self.eat(Kind::Arrow) {
+            return Ok(());
+        }
+        self.expected(&format!("`->` and {before}"))
+    }
+}

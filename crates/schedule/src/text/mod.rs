@@ -1,0 +1,137 @@
+//! Schedules as text: what people read, write and edit, and what is kept.
+//!
+//! One step a line; `#` begins a comment; blank lines mean nothing.
+//!
+//! ```text
+//! step      = "split" loop "->" NAME { "," NAME ":" NUMBER }
+//!           | "fuse" loops "->" NAME
+//!           | "reorder" loops
+//!           | ( "unroll" | "vectorize" | "parallel" ) loop
+//!           | "inline" tensor
+//!           | "compute_at" tensor "," loop
+//!           | "promote" tensor "at" ( loop | "root" ) "->" NAME ( "packed" | "registers" ) [ layout ]
+//!           | "rfactor" loop "->" NAME .
+//! loops     = loop "," loop { "," loop } .
+//! loop      = statement "." NAME .
+//! statement = tensor [ "[" NUMBER "]" ] .
+//! tensor    = NAME { "." NAME } .                     (a temporary of a called function is `function.name`)
+//! layout    = "(" dimension { "," dimension } ")" .
+//! dimension = "d" NUMBER [ "%" NUMBER ] [ "/" NUMBER ] .
+//! ```
+//!
+//! A `NAME` is one of the language; a `NUMBER` is decimal and, except in `d0`, at least 1. Words are known by their
+//! place, so that a tensor may be called `split` or `at`.
+//!
+//! [`parse`] reads; `Display` of [`Step`](crate::Step) and [`Schedule`] writes. What is written reads back as the
+//! same schedule, provided that its names are names, its numbers at least 1, its lists of loops of two or more, and
+//! no name twice in a list: no other schedule is legal. Only the text is judged here; whether a step can be applied
+//! to a program is found out later, and [`StepSpans`] says where to point then.
+//!
+//! `keyword` has the words that begin a step, `token` cuts a line, `line` parses one, `print` writes.
+
+mod keyword;
+mod line;
+mod print;
+mod token;
+
+use tilewright_syntax::{Code, Diagnostic, Span};
+
+use crate::step::Schedule;
+
+/// More steps are refused.
+pub const MOST_STEPS: usize = 10_000;
+/// A longer text, in bytes, is refused.
+pub const LONGEST_TEXT: usize = 16 << 20;
+/// More messages than this are not worth listing.
+const MOST_MESSAGES: usize = 50;
+
+/// A schedule that was read, and what was wrong with its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParsedSchedule {
+    /// The steps of the lines without an error.
+    pub schedule: Schedule,
+    /// Where each of these steps stands.
+    pub spans: Vec<StepSpans>,
+    /// Errors and warnings, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Where a step, and everything it names, stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepSpans {
+    /// The step, without the space and the comment around it.
+    pub step: Span,
+    /// The tensors and loops that it takes and the names that it gives, in the order of the text. Each is spelled as
+    /// `Display` spells it: `C[2].io`, `root`, `Bp`.
+    pub names: Vec<(String, Span)>,
+    /// The dimensions of its layout.
+    pub layout: Vec<Span>,
+}
+
+impl ParsedSchedule {
+    /// Whether a line could not be read, so that `schedule` is not the one that was meant.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+impl StepSpans {
+    /// The place of a name, spelled as `Display` spells it; all of the step if it does not hold it.
+    pub fn of(&self, name: &str) -> Span {
+        self.names.iter().find(|(text, _)| text == name).map_or(self.step, |(_, span)| *span)
+    }
+}
+
+/// Reads a schedule. Every line with a mistake is reported and left out.
+///
+/// ```
+/// let parsed = tilewright_schedule::text::parse("split C.j -> jo, ji:8   # a vector\nvectorize C.ji\n");
+/// assert_eq!(parsed.schedule.steps.len(), 2);
+/// assert!(parsed.diagnostics.is_empty());
+/// assert_eq!(parsed.schedule.to_string(), "split C.j -> jo, ji:8\nvectorize C.ji\n");
+/// ```
+pub fn parse(source: &str) -> ParsedSchedule {
+    let mut parsed = ParsedSchedule::default();
+    if source.len() > LONGEST_TEXT {
+        let message = format!("a schedule of {} bytes", source.len());
+        let diagnostic = Diagnostic::error(Code::TooComplex, Span::default(), message);
+        parsed.diagnostics.push(diagnostic.help(format!("the longest has {LONGEST_TEXT}")));
+        return parsed;
+    }
+    let mut steps = 0;
+    let mut at = 0;
+    let mut left_out = 0;
+    for line in source.split_inclusive('\n') {
+        let tokens = token::tokens(line, at);
+        at += line.len();
+        let Some(first) = tokens.first() else { continue };
+        steps += 1;
+        if steps > MOST_STEPS {
+            let message = format!("a schedule of more than {MOST_STEPS} steps");
+            parsed.diagnostics.push(Diagnostic::error(Code::TooComplex, first.span, message));
+            break;
+        }
+        let read = line::parse(source, &tokens);
+        parsed.diagnostics.extend(read.diagnostics);
+        left_out += shorten(&mut parsed.diagnostics);
+        if let Some((step, spans)) = read.step {
+            parsed.schedule.steps.push(step);
+            parsed.spans.push(spans);
+        }
+    }
+    if let Some(last) = parsed.diagnostics.last_mut().filter(|_| left_out > 0) {
+        last.notes.push(format!("{left_out} further messages are not shown"));
+    }
+    parsed
+}
+
+/// Keeps as many messages as anybody reads, errors rather than warnings, and says how many it dropped.
+fn shorten(diagnostics: &mut Vec<Diagnostic>) -> usize {
+    let left_out = diagnostics.len().saturating_sub(MOST_MESSAGES);
+    if left_out > 0 {
+        diagnostics.sort_by_key(|diagnostic| diagnostic.severity);
+        diagnostics.truncate(MOST_MESSAGES);
+        diagnostics.sort_by_key(|diagnostic| diagnostic.primary.0);
+    }
+    left_out
+}

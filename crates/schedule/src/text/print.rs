@@ -1,0 +1,96 @@
+//! Steps to text, as [`super::parse`] reads it.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::keyword::Keyword;
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+
+/// One step a line.
+impl Display for Schedule {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", Keyword::of(self).name())?;
+        match self {
+            Step::Split { target, outer, inner } => {
+                write!(f, "{target} -> {outer}")?;
+                inner.iter().try_for_each(|(name, iterations)| write!(f, ", {name}:{iterations}"))
+            }
+            Step::Fuse { loops, name } => {
+                list(f, loops)?;
+                write!(f, " -> {name}")
+            }
+            Step::Reorder { loops } => list(f, loops),
+            Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => target.fmt(f),
+            Step::Inline { tensor } => f.write_str(tensor),
+            Step::ComputeAt { tensor, at } => write!(f, "{tensor}, {at}"),
+            Step::Promote { tensor, at, name, scope, layout } => {
+                write!(f, "{tensor} at {at} -> {name} {scope}")?;
+                if layout.is_empty() {
+                    return Ok(());
+                }
+                f.write_str(" (")?;
+                list(f, layout)?;
+                f.write_str(")")
+            }
+            Step::Rfactor { target, name } => write!(f, "{target} -> {name}"),
+        }
+    }
+}
+
+fn list(f: &mut Formatter<'_>, items: &[impl Display]) -> fmt::Result {
+    items.iter().enumerate().try_for_each(|(at, item)| {
+        f.write_str(if at == 0 { "" } else { ", " })?;
+        item.fmt(f)
+    })
+}
+
+/// `C`, or `C[2]` for the second statement that writes it.
+impl Display for StatementName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.ordinal {
+            1 => f.write_str(&self.tensor),
+            ordinal => write!(f, "{}[{ordinal}]", self.tensor),
+        }
+    }
+}
+
+/// `C.i`, or `C[2].i`.
+impl Display for LoopName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.statement, self.name)
+    }
+}
+
+/// A loop, or `root`.
+impl Display for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Root => f.write_str("root"),
+            Place::Loop(name) => name.fmt(f),
+        }
+    }
+}
+
+/// `packed` or `registers`.
+impl Display for PromoteScope {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PromoteScope::Packed => "packed",
+            PromoteScope::Registers => "registers",
+        })
+    }
+}
+
+/// `d1`, `d1/32`, `d1%32` or `d1%64/8`.
+impl Display for LayoutDim {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "d{}", self.dimension)?;
+        self.modulo.iter().try_for_each(|modulo| write!(f, "%{modulo}"))?;
+        self.divide.iter().try_for_each(|divide| write!(f, "/{divide}"))
+    }
+}

@@ -1,0 +1,153 @@
+//! One line to tokens.
+//!
+//! The language's own lexer is asked what is a name. It does not cut the line, because here brackets are brackets
+//! and a dot always stands between names.
+
+use tilewright_syntax::Span;
+use tilewright_syntax::lexer::{TokenKind, lex};
+
+/// A token and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name of the language, or a word of a step.
+    Word,
+    /// Decimal digits.
+    Integer,
+    Arrow,
+    Comma,
+    Colon,
+    Dot,
+    LeftParen,
+    RightParen,
+    LeftBracket,
+    RightBracket,
+    Slash,
+    Percent,
+    /// What means nothing here.
+    Strange,
+    /// Behind the last token of the line.
+    End,
+}
+
+const SYMBOLS: &[(&str, Kind)] = &[
+    ("->", Kind::Arrow),
+    ("→", Kind::Arrow),
+    (",", Kind::Comma),
+    (":", Kind::Colon),
+    (".", Kind::Dot),
+    ("(", Kind::LeftParen),
+    (")", Kind::RightParen),
+    ("[", Kind::LeftBracket),
+    ("]", Kind::RightBracket),
+    ("/", Kind::Slash),
+    ("%", Kind::Percent),
+];
+
+/// The tokens of a line that begins at byte `start` of its text. A line without a step has none.
+pub(super) fn tokens(line: &str, start: usize) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(next) = line[at..].chars().next() {
+        let rest = &line[at..];
+        if next == '#' {
+            break;
+        }
+        if next.is_whitespace() {
+            at += next.len_utf8();
+            continue;
+        }
+        let (kind, length) = if is_word(next) { word(rest) } else { symbol(rest) };
+        tokens.push(Token { kind, span: Span::new(start + at, start + at + length) });
+        at += length;
+    }
+    tokens
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn word(rest: &str) -> (Kind, usize) {
+    let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+    let text = &rest[..length];
+    let kind = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Kind::Integer
+    } else if is_name(text) {
+        Kind::Word
+    } else {
+        Kind::Strange
+    };
+    (kind, length)
+}
+
+/// Whether a word is a name of the language. Those that begin with a digit, such as `1e5`, may be numbers there.
+fn is_name(word: &str) -> bool {
+    if !word.starts_with(|first: char| first.is_ascii_digit()) {
+        return true;
+    }
+    let (tokens, _) = lex(word);
+    matches!(tokens.first(), Some(first) if matches!(first.kind, TokenKind::Word(_)))
+}
+
+/// A symbol, or a run of characters that are part of nothing.
+fn symbol(rest: &str) -> (Kind, usize) {
+    if let Some((text, kind)) = SYMBOLS.iter().find(|(text, _)| rest.starts_with(text)) {
+        return (*kind, text.len());
+    }
+    let known = |c: char| {
+        is_word(c) || c.is_whitespace() || c == '#' || SYMBOLS.iter().any(|(text, _)| text.starts_with(c))
+    };
+    let first = rest.chars().next().map_or(0, char::len_utf8);
+    let more = rest[first..].find(known).unwrap_or(rest.len() - first);
+    (Kind::Strange, first + more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(line: &str) -> Vec<(Kind, &str)> {
+        tokens(line, 0).into_iter().map(|token| (token.kind, token.span.text(line))).collect()
+    }
+
+    #[test]
+    fn a_name_may_begin_with_a_digit() {
+        assert_eq!(
+            cut("1LUT[2].3x"),
+            [
+                (Kind::Word, "1LUT"),
+                (Kind::LeftBracket, "["),
+                (Kind::Integer, "2"),
+                (Kind::RightBracket, "]"),
+                (Kind::Dot, "."),
+                (Kind::Word, "3x"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_language_takes_for_a_number_is_no_name() {
+        assert_eq!(cut("1e5 0x1F 12u"), ["1e5", "0x1F", "12u"].map(|text| (Kind::Strange, text)));
+    }
+
+    #[test]
+    fn strange_characters_are_one_token_a_run() {
+        assert_eq!(
+            cut("@@-é - -> →# @"),
+            [
+                (Kind::Strange, "@@"),
+                (Kind::Strange, "-é"),
+                (Kind::Strange, "-"),
+                (Kind::Arrow, "->"),
+                (Kind::Arrow, "→")
+            ]
+        );
+    }
+}

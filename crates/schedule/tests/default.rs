@@ -1,0 +1,60 @@
+//! The default schedule of every example, at small and odd sizes: its loops compute what the program does.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::{cpu, expect_agreement};
+use tilewright_ir::{Program, print};
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_syntax::{Bindings, check, parse};
+
+fn examples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut found = Vec::new();
+    for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")));
+    }
+    found.sort();
+    assert!(found.len() > 40, "{found:?}");
+    found
+}
+
+/// The program with every size that is still open set by `choose`.
+fn at_sizes(source: &str, name: &str, choose: &dyn Fn(&str, usize) -> i64) -> Option<Program> {
+    let parsed = parse(source);
+    let open = check(&parsed.ast, name, &Bindings::default()).program?;
+    let mut bindings = Bindings::default();
+    for (at, symbol) in open.symbols.iter().enumerate() {
+        bindings.set(&symbol.name, choose(&symbol.name, at));
+    }
+    check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
+}
+
+#[test]
+fn every_example_runs_as_its_default_schedule_says() {
+    let rounds: [&dyn Fn(&str, usize) -> i64; 4] =
+        [&|_, _| 1, &|_, at| 4 + at as i64, &|_, _| 5, &|_, at| [17, 3, 6, 4, 3, 2, 2][at % 7]];
+    let mut ran = 0;
+    for path in examples() {
+        let source = std::fs::read_to_string(&path).unwrap();
+        for function in &parse(&source).ast.functions {
+            for choose in rounds {
+                let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
+                if tilewright_interp::points(&program) > 200_000 {
+                    continue;
+                }
+                let schedule = default_schedule(&program, &cpu());
+                let nest = apply(&program, &schedule, &cpu())
+                    .unwrap_or_else(|refusal| panic!("{}: {refusal}\n{schedule}", path.display()));
+                println!("{} {}\n{schedule}{}", path.display(), program.name, print::nest(&nest));
+                expect_agreement(&program, &nest, 3);
+                ran += 1;
+            }
+        }
+    }
+    assert!(ran > 120, "only {ran} ran");
+}

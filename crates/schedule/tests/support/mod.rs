@@ -1,0 +1,121 @@
+//! A program and a schedule, from text to results that must agree.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+
+use tilewright_interp::{Inputs, Order, run, run_nest};
+use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, TensorId, print, verify_nest};
+use tilewright_schedule::{Refusal, Schedule, apply, text};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::{Cpu, Vectors};
+
+/// A machine that is the same wherever the test runs.
+pub fn cpu() -> Cpu {
+    Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }
+}
+
+/// The last function of a source.
+pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
+    let parsed = parse(source);
+    assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
+    let bindings: Bindings = sizes.iter().copied().collect();
+    let checked = check(&parsed.ast, &parsed.ast.functions.last().unwrap().name.text, &bindings);
+    checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
+}
+
+/// The steps of a text.
+pub fn schedule(source: &str) -> Schedule {
+    let parsed = text::parse(source);
+    assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
+    parsed.schedule
+}
+
+/// Small whole numbers for every input, so that sums are exact in any order.
+pub fn inputs(program: &Program, seed: u64) -> Inputs {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as i64
+    };
+    let mut inputs = Inputs::default();
+    for (id, tensor) in program.tensors_with(|role| role.is_supplied()) {
+        let shape = program.shape(id).unwrap();
+        // Integers may be subscripts, so they stay within every dimension.
+        let shortest = (0..program.tensors.len()).filter_map(|at| program.shape(TensorId(at as u32)));
+        let shortest = shortest.flatten().min().unwrap_or(1).clamp(1, 4) as i64;
+        let mut filled = Tensor::zeros(tensor.dtype, &shape).unwrap();
+        for at in 0..filled.len() {
+            let value = if tensor.dtype.is_float() { next() % 7 - 3 } else { next() % shortest };
+            let number = if tensor.dtype.is_float() { Number::Float(value as f64) } else { Number::Int(value as i128) };
+            filled.set(at, number.convert(tensor.dtype));
+        }
+        inputs.tensors.insert(tensor.name.clone(), filled);
+    }
+    for scalar in &program.scalars {
+        let bound = program.symbols.iter().find(|symbol| symbol.name == scalar.name);
+        let value = bound.and_then(|symbol| symbol.value).unwrap_or(2);
+        inputs.scalars.insert(scalar.name.clone(), Number::Int(value as i128).convert(scalar.dtype));
+    }
+    inputs
+}
+
+/// Applies a schedule and runs the loops, in both orders; what they give is what the program gives.
+#[track_caller]
+pub fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
+    let program = program(source, sizes);
+    let nest = apply(&program, &schedule(steps), &cpu()).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    expect_agreement(&program, &nest, 1);
+    nest
+}
+
+/// Runs program and loops on the same data.
+#[track_caller]
+pub fn expect_agreement(program: &Program, nest: &LoopNest, seed: u64) {
+    verify_nest(nest).unwrap_or_else(|invalid| panic!("{invalid}\n{}", print::nest(nest)));
+    let inputs = inputs(program, seed);
+    let wanted = run(program, inputs.clone()).unwrap();
+    for order in [Order::Ascending, Order::Descending] {
+        let found = run_nest(nest, program, inputs.clone(), order)
+            .unwrap_or_else(|error| panic!("{order:?}: {error}\n{}", print::nest(nest)));
+        compare(&wanted, &found, &print::nest(nest));
+    }
+}
+
+/// Equal, element by element, up to what rounding in another order can do.
+#[track_caller]
+pub fn compare(wanted: &BTreeMap<String, Tensor>, found: &BTreeMap<String, Tensor>, what: &str) {
+    assert_eq!(wanted.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
+    for (name, tensor) in wanted {
+        let other = &found[name];
+        for at in 0..tensor.len() {
+            let (left, right) = (tensor.get(at), other.get(at));
+            let close = match (left, right) {
+                (Number::Float(left), Number::Float(right)) => {
+                    left == right
+                        || left.is_nan() && right.is_nan()
+                        || (left - right).abs() <= tolerance(tensor.dtype()) * (1.0 + left.abs().max(right.abs()))
+                }
+                _ => left == right,
+            };
+            assert!(close, "{name}[{at}] is {right:?}, not {left:?}\n{what}");
+        }
+    }
+}
+
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::Float64 => 1e-10,
+        DType::Float32 => 1e-4,
+        _ => 2e-2,
+    }
+}
+
+/// The reason for which a schedule is refused.
+#[track_caller]
+pub fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
+    match apply(&program(source, sizes), &schedule(steps), &cpu()) {
+        Err(refusal) => refusal,
+        Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
+    }
+}

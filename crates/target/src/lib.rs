@@ -1,0 +1,152 @@
+//! The hardware as data: what a schedule and code generation need to know of the machine.
+//!
+//! A [`Cpu`] can be written down, for a machine elsewhere, or read off this one with [`Cpu::host`].
+
+/// A CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Cores that threads may use.
+    pub cores: usize,
+    /// Its vector instructions.
+    pub vectors: Vectors,
+    /// Bytes of the data caches, first level first; a shared one counts whole.
+    pub caches: Vec<usize>,
+}
+
+/// The vector instructions of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Vectors {
+    /// 128-bit vectors and no fused multiply-add: what every 64-bit machine has.
+    Baseline,
+    /// 256-bit vectors with fused multiply-add and half-precision conversion (x86-64-v3).
+    Avx2,
+    /// 512-bit vectors with masks (x86-64-v4).
+    Avx512,
+}
+
+impl Vectors {
+    /// Every kind, narrowest first.
+    pub const ALL: [Vectors; 3] = [Vectors::Baseline, Vectors::Avx2, Vectors::Avx512];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vectors::Baseline => "baseline",
+            Vectors::Avx2 => "avx2",
+            Vectors::Avx512 => "avx512",
+        }
+    }
+
+    /// Bytes of one vector register.
+    pub fn bytes(self) -> usize {
+        match self {
+            Vectors::Baseline => 16,
+            Vectors::Avx2 => 32,
+            Vectors::Avx512 => 64,
+        }
+    }
+
+    /// How many vector registers there are.
+    pub fn registers(self) -> usize {
+        match self {
+            Vectors::Baseline | Vectors::Avx2 => 16,
+            Vectors::Avx512 => 32,
+        }
+    }
+}
+
+impl Cpu {
+    /// The machine this runs on.
+    pub fn host() -> Cpu {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Cpu { cores, vectors: host_vectors(), caches: host_caches() }
+    }
+
+    /// Elements of this many bytes that fit one vector register.
+    pub fn lanes(&self, bytes: usize) -> usize {
+        self.vectors.bytes() / bytes
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn host_vectors() -> Vectors {
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("bmi2");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512cd");
+    match (avx2, avx512) {
+        (true, true) => Vectors::Avx512,
+        (true, false) => Vectors::Avx2,
+        _ => Vectors::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn host_vectors() -> Vectors {
+    Vectors::Baseline
+}
+
+/// The caches as the processor tells them; usual sizes where it does not.
+fn host_caches() -> Vec<usize> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let told = x86_caches();
+        if !told.is_empty() {
+            return told;
+        }
+    }
+    vec![32 << 10, 1 << 20, 8 << 20]
+}
+
+/// Data and unified caches from the processor's own tables.
+#[cfg(target_arch = "x86_64")]
+fn x86_caches() -> Vec<usize> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    /// Intel's table of cache parameters, and AMD's, which has the same form.
+    const TABLES: [u32; 2] = [4, 0x8000_001d];
+    const INSTRUCTION_CACHE: u32 = 2;
+    let present = |leaf: u32| __cpuid(leaf & 0x8000_0000).eax >= leaf;
+    for table in TABLES.into_iter().filter(|leaf| present(*leaf)) {
+        let mut sizes = Vec::new();
+        for at in 0..16 {
+            let answer = __cpuid_count(table, at);
+            let kind = answer.eax & 0x1f;
+            if kind == 0 {
+                break;
+            }
+            if kind == INSTRUCTION_CACHE {
+                continue;
+            }
+            let field = |shift: u32, bits: u32| ((answer.ebx >> shift) & ((1 << bits) - 1)) as usize + 1;
+            sizes.push(field(22, 10) * field(12, 10) * field(0, 12) * (answer.ecx as usize + 1));
+        }
+        if !sizes.is_empty() {
+            return sizes;
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_has_cores_and_growing_caches() {
+        let host = Cpu::host();
+        assert!(host.cores >= 1);
+        assert!(host.caches.windows(2).all(|pair| pair[0] <= pair[1]), "{:?}", host.caches);
+        assert!(host.caches[0] >= 8 << 10, "{:?}", host.caches);
+    }
+
+    #[test]
+    fn wider_vectors_hold_more_lanes() {
+        let cpu = |vectors| Cpu { cores: 1, vectors, caches: vec![32 << 10] };
+        assert_eq!(Vectors::ALL.map(|vectors| cpu(vectors).lanes(4)), [4, 8, 16]);
+    }
+}
