@@ -8,12 +8,12 @@ FUZZ_SECONDS := 60
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-rust setup-lint setup-python setup-fuzz build demo test lint test-rust test-python fuzz bench clean
+.PHONY: help setup setup-rust setup-lint setup-python setup-fuzz build demo test lint test-rust test-python fuzz bench bench-cpu clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: setup-rust setup-lint setup-python ## Install what is missing: toolchain parts, C linker, .venv
+setup: setup-rust setup-lint setup-python ## Install what is missing: toolchain parts, C linker, LLVM, .venv
 	@echo "setup: everything is here"
 
 setup-rust setup-lint setup-python setup-fuzz: setup-%:
@@ -41,8 +41,11 @@ test-python: build setup-python ## Run every example against NumPy
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
 
-bench: setup-rust ## Run the benchmarks
+bench: setup-rust ## Time the compiler's own parts
 	cargo bench
+
+bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=... says where those are
+	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)"
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

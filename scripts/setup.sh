@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh [rust] [lint] [python] [fuzz]
 #
-# rust: a Rust toolchain and a C linker. lint: rustfmt and clippy. python: .venv with the packages of the Python
+# rust: a Rust toolchain, a C and C++ linker and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the Python
 # tests. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
@@ -49,6 +49,7 @@ rust() {
   works cargo --version || fail "cargo does not start: run \`cargo --version\` to see why."
   refuse_old_rust
   c_linker
+  llvm
 }
 
 refuse_old_rust() {
@@ -62,18 +63,29 @@ refuse_old_rust() {
 
 c_linker() {
   links && return
-  install_packages "a C linker" gcc libc6-dev
-  links || fail "cc still cannot link a program: run \`echo 'int main(void) { return 0; }' | cc -x c -\` to see why."
+  install_packages "a C++ linker" g++ libc6-dev
+  links || fail "cc still cannot link a program: run \`echo 'int main(void) { return 0; }' | cc -x c - -lstdc++\` to see why."
 }
 
-# Whether cc makes a program: rustc links with it, and it is of no use without the C library's own files.
+# Whether cc makes a program: rustc links with it, and it is of no use without the files of the C library, and of the
+# C++ library that LLVM needs.
 links() {
   local program status=0
   have cc || return
   program=$(mktemp)
-  echo 'int main(void) { return 0; }' | works cc -x c - -o "$program" || status=$?
+  echo 'int main(void) { return 0; }' | works cc -x c - -lstdc++ -o "$program" || status=$?
   rm -f "$program"
   return "$status"
+}
+
+# The code generator's library, where .cargo/config.toml looks for it.
+llvm() {
+  local prefix=${LLVM_SYS_221_PREFIX:-/usr/lib/llvm-22}
+  works "$prefix/bin/llvm-config" --version && return
+  [[ -z ${LLVM_SYS_221_PREFIX:-} ]] || fail "LLVM_SYS_221_PREFIX is $prefix, and there is no LLVM 22 there."
+  install_packages "LLVM 22" llvm-22-dev
+  works "$prefix/bin/llvm-config" --version ||
+    fail "LLVM 22 is not in $prefix: install it, as https://apt.llvm.org shows, or set LLVM_SYS_221_PREFIX."
 }
 
 lint() {

@@ -5,7 +5,8 @@ A peer's module has `version()` and `OPERATORS`, which maps the operators that t
     build(inputs, sizes, threads) -> Kernel
 
 The modules run in the peers' environments and import their library when they are imported themselves. Whatever a library can do
-before the first call (compiling, packing constant weights) belongs into `build`; `Kernel.run` is what is timed.
+before the first call (compiling, packing constant weights) belongs into `build`; `Kernel.run` is what is timed. `inputs` stay alive
+as long as the kernel; an array that `build` makes itself must be held by the kernel.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,11 @@
 //! What can be asked for on the command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use tilewright_target::Vectors;
 
 /// What can be asked for.
 #[derive(Debug, Parser)]
@@ -33,6 +36,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Run a program and print or write its results.
     Run(RunArgs),
+    /// Measure how long a program takes, and how fast that is.
+    Bench(BenchArgs),
 }
 
 /// `tilewright check`
@@ -75,16 +80,9 @@ pub enum Stage {
     Program,
 }
 
-/// `tilewright run`
+/// A program, its sizes and its data.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
-    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
-    Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
-    tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
-    tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5"
-)]
-pub struct RunArgs {
+pub struct ProgramArgs {
     /// Source file; FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
@@ -94,15 +92,90 @@ pub struct RunArgs {
     /// An input: A=a.npy for a tensor, a=2.5 for a scalar, or inputs.npz for several by name.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Write each result as NAME.npy into this folder, which is made if need be.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Where to run: interp, the reference interpreter.
-    #[arg(long, default_value = "interp")]
-    pub target: String,
     /// Seed for inputs that are not given.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+}
+
+/// How to compile a program.
+#[derive(Debug, clap::Args)]
+pub struct CompileArgs {
+    /// Compile by the steps in this file instead of the default schedule.
+    #[arg(long, value_name = "FILE")]
+    pub schedule: Option<PathBuf>,
+    /// Threads for parallel loops; as many as there are cores if not given.
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Vector instructions to use, if not the widest that this machine has.
+    #[arg(long, value_parser = vectors())]
+    pub vectors: Option<Vectors>,
+}
+
+/// `tilewright run`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
+    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
+    The program is compiled by its default schedule, or by the one of --schedule; which one is said on standard error.\n\n\
+    Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
+    tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
+    tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
+    tilewright run examples/paper/mv.tw --sizes M=8,K=5 --check"
+)]
+pub struct RunArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Write each result as NAME.npy into this folder, which is made if need be.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Where to run: cpu compiles for this machine; interp is the reference interpreter, slow and exact.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Compare the results with those of the interpreter, and fail with status 70 if they differ.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// `tilewright bench`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Calls are repeated until the machine has settled, then timed one by one, or in batches if they are short; the median \
+    is the answer, and p10 and p90 say how far to trust it. Compiling, and packing what the program declares const, \
+    are not part of the time. GFLOP/s counts the operations of the program's text: 2*M*N*K for a matrix product. \
+    GB/s counts every input and result once. What a program updates in place goes on from call to call.\n\n\
+    Examples:\n  tilewright bench examples/paper/mv.tw --sizes M=1024,K=1024\n  \
+    tilewright bench gemm.tw --sizes M=1000,N=1000,K=1000 --schedule gemm.sched --threads 1\n  \
+    tilewright bench gemm.tw --sizes M=64,N=64,K=64 --cold --samples 100 --json"
+)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Where to run: cpu compiles for this machine.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Time that the samples take together, at least, such as 500ms or 2s.
+    #[arg(long, default_value = "500ms", value_parser = duration)]
+    pub time: Duration,
+    /// Samples to take, at least, however long that takes; otherwise 30, or as many as fit some seconds.
+    #[arg(long, value_name = "N", value_parser = samples)]
+    pub samples: Option<usize>,
+    /// Empty the caches before every sample.
+    #[arg(long)]
+    pub cold: bool,
+    /// Compare the results with those of the interpreter first, and fail with status 70 if they differ.
+    #[arg(long)]
+    pub check: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `NAME=N`
@@ -116,3 +189,50 @@ fn size(text: &str) -> Result<(String, i64), String> {
     let number = value.parse::<i64>().map_err(|_| format!("`{value}` is not a 64-bit integer"))?;
     Ok((name.to_owned(), number))
 }
+
+/// The most threads that can be asked for: more than any machine has cores.
+const MOST_THREADS: usize = 1024;
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
+        _ => Err(format!("write a number from 1 to {MOST_THREADS}")),
+    }
+}
+
+fn samples(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write a number of at least 1".to_owned()),
+        Ok(samples) => Ok(samples),
+    }
+}
+
+fn vectors() -> impl TypedValueParser<Value = Vectors> {
+    PossibleValuesParser::new(Vectors::ALL.map(Vectors::name)).map(|name| {
+        let named = |vectors: &Vectors| vectors.name() == name;
+        Vectors::ALL.into_iter().find(named).expect("the parser takes the names of these alone")
+    })
+}
+
+/// `500ms`, `1.5s` or `2m`
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a time such as 500ms, 2s or 1m".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * seconds)
+        .ok()
+        .filter(|time| *time <= LONGEST)
+        .ok_or_else(|| "a day is the longest".to_owned())
+}
+
+/// The longest time that can be asked for.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);

@@ -26,6 +26,9 @@ pub enum Failure {
     /// The machine lacks what was asked for.
     #[error("{0}")]
     Machine(String),
+    /// Something that never should happen did.
+    #[error("this is a bug in Tilewright, please report it: {0}")]
+    Bug(String),
     /// Whoever reads our output has had enough.
     #[error("")]
     ClosedOutput,
@@ -38,6 +41,7 @@ impl Failure {
             Failure::Reported | Failure::Input(_) => INPUT,
             Failure::Usage(_) => USAGE,
             Failure::Machine(_) => MACHINE,
+            Failure::Bug(_) => BUG,
             Failure::ClosedOutput => 0,
         }
     }

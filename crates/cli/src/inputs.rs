@@ -10,10 +10,12 @@ use tilewright_syntax::diagnostic::similar;
 use tilewright_syntax::{Bindings, Code, Diagnostic, Span};
 
 use crate::failure::Failure;
+use crate::kernel::no_memory;
 use crate::source::Source;
 use crate::{npy, seed};
 
 /// What the user has given.
+#[derive(Default)]
 pub struct Given {
     /// Sizes and integer scalars.
     pub sizes: Bindings,
@@ -91,7 +93,7 @@ pub fn refuse_unknown_sizes(
             };
             Err(Failure::Input(format!(
                 "{} has no size or integer scalar {name}.{hint} {listed}",
-                source.path
+                source.path()
             )))
         }
     }
@@ -105,7 +107,7 @@ pub fn gather(
     inputs: &[String],
 ) -> Result<Given, Failure> {
     let function = source.function(name);
-    let mut given = Given { sizes: Bindings::default(), tensors: BTreeMap::new(), scalars: BTreeMap::new() };
+    let mut given = Given::default();
     let mut origins: BTreeMap<String, GivenBy> = BTreeMap::new();
     given.sizes = bindings(sizes)?;
     for (size, _) in sizes {
@@ -384,8 +386,7 @@ pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inpu
                 refuse_other_type(&declared.name, declared.dtype, &shape, &tensor, &path)?;
                 tensor
             }
-            None => seed::tensor(program, id, &shape, seed)
-                .map_err(|error| Failure::Machine(error.to_string()))?,
+            None => seed::tensor(program, id, &shape, seed).map_err(no_memory)?,
         };
         inputs.tensors.insert(declared.name.clone(), tensor);
     }

@@ -1,16 +1,37 @@
 //! The `tilewright` command.
 //!
-//! [`args`] says what can be asked for; [`commands`] has one file for each command; [`source`] reads programs and
-//! draws diagnostics, [`inputs`] gathers sizes, tensors and scalars, and [`npy`] reads and writes NumPy files.
+//! [`args`] says what can be asked for, and [`commands`] has one file for each command. What they share:
+//!
+//! | module | is |
+//! |---|---|
+//! | [`problem`] | a program at given sizes, with its data |
+//! | [`source`], [`text`] | reading programs, and drawing diagnostics under a text |
+//! | [`inputs`], [`npy`], [`seed`] | sizes, tensors and scalars from the command line, from files and from a seed |
+//! | [`target`] | where a program runs |
+//! | [`interpret`] | running it in the interpreter |
+//! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
+//! | [`compare`] | whether the two agree |
+//! | [`work`] | how many operations and bytes a program takes |
+//! | [`memory`] | refusing what does not fit |
+//! | [`failure`], [`output`] | how a command ends, and how it speaks |
 
 mod args;
 mod commands;
+mod compare;
 mod failure;
 mod inputs;
+mod interpret;
+mod kernel;
+mod memory;
 mod npy;
 mod output;
+mod problem;
+mod schedule;
 mod seed;
 mod source;
+mod target;
+mod text;
+mod work;
 
 use std::process::ExitCode;
 
@@ -34,6 +55,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::run(&check),
         Command::Show(show) => commands::show::run(&show),
         Command::Run(run) => commands::run::run(&run),
+        Command::Bench(bench) => commands::bench::run(&bench),
     });
     match result {
         Ok(Ok(())) => ExitCode::SUCCESS,

@@ -1,25 +1,18 @@
-//! Reading programs and drawing what there is to say about them.
+//! Reading programs and picking one of their functions.
 
-use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use tilewright_syntax::ast::Function;
-use tilewright_syntax::diagnostic::{Style, similar};
+use tilewright_syntax::diagnostic::similar;
 use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, check, name_collisions, parse};
 
 use crate::failure::Failure;
-use crate::output::complain;
-
-/// Nobody reads more messages than this at once.
-const MOST_SHOWN: usize = 100;
+use crate::text::TextFile;
 
 /// A source file that could be read.
 pub struct Source {
-    /// Its name for messages.
-    pub path: String,
-    /// Its text.
-    pub text: String,
+    /// The file.
+    pub file: TextFile,
     /// What could be parsed of it, and what could not.
     pub parsed: Parsed,
 }
@@ -27,17 +20,9 @@ pub struct Source {
 impl Source {
     /// Reads and parses a file.
     pub fn read(path: &Path) -> Result<Source, Failure> {
-        let shown = path.display().to_string();
-        let bytes =
-            fs::read(path).map_err(|error| Failure::Input(format!("cannot read {shown}: {error}")))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            let byte = error.as_bytes()[at];
-            Failure::Input(format!("{shown}:{line}: this is not text in UTF-8: byte {at} is 0x{byte:02x}"))
-        })?;
-        let parsed = parse(&text);
-        Ok(Source { path: shown, text, parsed })
+        let file = TextFile::read(path)?;
+        let parsed = parse(&file.text);
+        Ok(Source { file, parsed })
     }
 
     /// Reads `FILE` or `FILE:NAME`, and finds the function.
@@ -67,17 +52,17 @@ impl Source {
             self.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
         let listed = names.join(", ");
         match (name, self.parsed.ast.functions.as_slice()) {
-            (_, []) => Err(Failure::Input(format!("{} has no functions", self.path))),
+            (_, []) => Err(Failure::Input(format!("{} has no functions", self.path()))),
             (Some(name), _) => self.parsed.ast.function(name).ok_or_else(|| {
                 let hint = similar(name, names.iter().copied())
                     .map(|close| format!(" Did you mean {close}?"))
                     .unwrap_or_default();
-                Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path))
+                Failure::Input(format!("{} has no function `{name}`.{hint} It has: {listed}.", self.path()))
             }),
             (None, [only]) => Ok(only),
             (None, _) => Err(Failure::Usage(format!(
                 "{} has several functions; say which, as in {}:{}. It has: {listed}",
-                self.path, self.path, names[0]
+                self.path(), self.path(), names[0]
             ))),
         }
     }
@@ -87,15 +72,14 @@ impl Source {
         self.parsed.ast.function(name).expect("the function was found when the file was read")
     }
 
+    /// Its name for messages.
+    pub fn path(&self) -> &str {
+        &self.file.path
+    }
+
     /// Draws diagnostics on standard error.
     pub fn print(&self, diagnostics: &[Diagnostic]) {
-        let style = Style { color: use_color(), width: terminal_width() };
-        for diagnostic in diagnostics.iter().take(MOST_SHOWN) {
-            complain(&format!("{}\n", diagnostic.render(&self.path, &self.text, style)));
-        }
-        if diagnostics.len() > MOST_SHOWN {
-            complain(&format!("… and {} more\n", diagnostics.len() - MOST_SHOWN));
-        }
+        self.file.draw(diagnostics);
     }
 }
 
@@ -105,15 +89,4 @@ fn split_name(spec: &str) -> (PathBuf, Option<&str>) {
         Some((path, name)) if !path.is_empty() && !Path::new(spec).exists() => (path.into(), Some(name)),
         _ => (spec.into(), None),
     }
-}
-
-fn use_color() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
-}
-
-fn terminal_width() -> usize {
-    std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok())
-        .map_or(140, |columns: usize| columns.clamp(60, 300))
 }

@@ -102,15 +102,15 @@ fn the_inner_loop_is_fused_multiply_adds_and_loads() {
     let (b, body) = tiled(120, 128, 256, 12, 2, 16);
     let cpu = Cpu { cores: 1, vectors: Vectors::Avx512, caches: vec![32 << 10] };
     let text = assembly(&nest_of(b, body), &cpu).unwrap();
-    let blocks = text.split(".LBB").max_by_key(|block| block.matches("vfmadd").count()).unwrap();
-    assert_eq!(blocks.matches("vfmadd").count(), 24, "{blocks}");
-    assert!(!blocks.contains("rsp"), "spills:\n{blocks}");
-    let loads = blocks.matches("zmmword ptr").count() + blocks.matches("vmovups").count();
-    assert!(loads <= 40, "{blocks}");
-    println!("{text}");
+    let inner = text.split(".LBB").max_by_key(|block| block.matches("vfmadd").count()).unwrap();
+    assert_eq!(inner.matches("vfmadd").count(), 24, "{inner}");
+    assert_eq!(inner.matches("vmovups").count(), 2, "{inner}");
+    assert!(!inner.contains("%rsp"), "spills:\n{inner}");
+    assert!(inner.lines().count() < 24 + 2 + 12 + 8, "{inner}");
 }
 
 #[test]
+#[ignore = "prints how long compiling takes"]
 fn compile_times() {
     for _ in 0..5 {
         let (b, body) = tiled(120, 128, 256, 12, 2, 16);

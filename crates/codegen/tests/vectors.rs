@@ -15,7 +15,7 @@ fn picked(vectors: Vectors, lanes: i64, size: i64, index: &dyn Fn(IndexExpr) -> 
     let (input, out) = (b.argument(DType::Float32, &[size]), b.argument(DType::Float32, &[lanes * 3]));
     let (outer, lane) = (b.var("outer"), b.var("lane"));
     let at = v(outer).scale(lanes).add(&v(lane));
-    let body = set(out, &[at.clone()], b.load(input, &[index(at)]));
+    let body = set(out, std::slice::from_ref(&at), b.load(input, &[index(at.clone())]));
     let body = each(outer, 3, LoopKind::Serial, vec![each(lane, lanes, LoopKind::Vector, vec![body])]);
     let kernel = b.compile(vectors, vec![body]);
     let mut input: Vec<f32> = (0..size).map(|at| at as f32).collect();
@@ -153,7 +153,7 @@ fn padded(vectors: Vectors, lanes: i64, kind: LoopKind, shift: i64, step: i64, b
     let load = b.load(input, &[place]);
     let inside =
         [from.clone(), c(SIZE - 1).sub(&from), c(if step == 0 { 0 } else { 1 << 40 }).sub(&v(outer))];
-    let store = |value| set(out, &[at.clone()], value);
+    let store = |value| set(out, std::slice::from_ref(&at), value);
     let body = match by_statement {
         true => when(&inside, vec![store(load)], vec![store(float(-1.0))]),
         false => {
@@ -208,7 +208,7 @@ fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
     let (outer, lane) = (b.var("outer"), b.var("lane"));
     let at = v(outer).scale(8).add(&v(lane));
     let target = if in_registers { register } else { out };
-    let value = b.value(input, &[at.clone()]);
+    let value = b.value(input, std::slice::from_ref(&at));
     let step = reduce(op, target, &[c(1)], value);
     let step = when(&[c(20).sub(&at)], vec![step], vec![]);
     let loops = each(outer, 3, LoopKind::Serial, vec![each(lane, 8, LoopKind::Vector, vec![step])]);
@@ -234,6 +234,33 @@ fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
     assert_eq!(kernel.run(&mut [&mut bytes, &mut out]), 0);
     let found = Tensor::from_bytes(dtype, &[2], out).unwrap().get(1);
     assert_eq!(found.as_f64(), wanted.as_f64(), "{vectors:?} {dtype} {op:?} {in_registers}");
+}
+
+/// The largest of each column, with a NaN in some and nothing but NaN in one.
+#[test]
+fn a_total_ignores_not_a_number() {
+    for vectors in runnable() {
+        let mut b = Builder::new();
+        let (input, out) = (b.argument(DType::Float32, &[3, 8]), b.argument(DType::Float32, &[8]));
+        let total = b.register(DType::Float32, &[8]);
+        let (row, lane, first, last) = (b.var("row"), b.var("lane"), b.var("first"), b.var("last"));
+        let start = set(total, &[v(first)], float(f64::NEG_INFINITY));
+        let step = reduce(ReduceOp::Max, total, &[v(lane)], b.load(input, &[v(row), v(lane)]));
+        let end = set(out, &[v(last)], b.load(total, &[v(last)]));
+        let over = |var, body| each(var, 8, LoopKind::Vector, vec![body]);
+        let rows = each(row, 3, LoopKind::Serial, vec![over(lane, step)]);
+        let kernel =
+            b.compile(vectors, vec![allocate(total, vec![over(first, start), rows, over(last, end)])]);
+        let mut input = small(24, 4);
+        for place in [1, 10, 19, 7, 15, 23] {
+            input[place] = f32::NAN;
+        }
+        let mut out = vec![0.0f32; 8];
+        assert_eq!(kernel.run(&mut [input.bytes(), out.bytes()]), 0);
+        let largest =
+            |column: usize| (0..3).map(|row| input[row * 8 + column]).fold(f32::NEG_INFINITY, f32::max);
+        assert_eq!(out, (0..8).map(largest).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -263,8 +290,11 @@ fn the_last_lane_wins_a_plain_store() {
         let register = b.register(DType::Int32, &[1]);
         let (outer, lane, whole) = (b.var("outer"), b.var("lane"), b.var("whole"));
         let at = v(outer).scale(8).add(&v(lane));
-        let masked =
-            when(&[c(10).sub(&at)], vec![set(register, &[c(0)], b.load(input, &[at.clone()]))], vec![]);
+        let masked = when(
+            &[c(10).sub(&at)],
+            vec![set(register, &[c(0)], b.load(input, std::slice::from_ref(&at)))],
+            vec![],
+        );
         let masked = each(outer, 3, LoopKind::Serial, vec![each(lane, 8, LoopKind::Vector, vec![masked])]);
         let all = each(whole, 6, LoopKind::Vector, vec![set(out, &[c(1)], b.load(input, &[v(whole)]))]);
         let last = b.load(register, &[c(0)]);
@@ -348,7 +378,7 @@ fn index_values_and_truth_values_in_lanes() {
         let (outer, lane) = (b.var("outer"), b.var("lane"));
         let at = v(outer).scale(4).add(&v(lane));
         let odd = binary(BinaryOp::Equal, index(at.modulo(&c(2))), int(1));
-        let flag = b.load(flags, &[at.clone()]);
+        let flag = b.load(flags, std::slice::from_ref(&at));
         let both = binary(
             BinaryOp::Or,
             binary(BinaryOp::And, flag.clone(), odd),
@@ -358,7 +388,7 @@ fn index_values_and_truth_values_in_lanes() {
             dtype: DType::Float32,
             kind: tilewright_ir::ExprKind::Index(Box::new(at.mul(&at).offset(-7))),
         };
-        let body = vec![set(out, &[at.clone()], both), set(numbers, &[at], number)];
+        let body = vec![set(out, std::slice::from_ref(&at), both), set(numbers, &[at], number)];
         let body = each(outer, 5, LoopKind::Serial, vec![each(lane, 4, LoopKind::Vector, body)]);
         let kernel = b.compile(vectors, vec![body]);
         let mut flags: Vec<u8> = (0..20).map(|at| (at % 3) as u8).collect();

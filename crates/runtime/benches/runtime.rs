@@ -1,4 +1,4 @@
-//! What the runtime itself costs: starting a parallel loop, and packing.
+//! What the runtime itself costs: starting a parallel loop, packing, and calling a kernel that does next to nothing.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -6,14 +6,22 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::{Array2, s};
-use tilewright_runtime::{Buffer, Pool, View, copy, measure, timing};
+use tilewright_ir::nest::{self, For, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Origin, Program, TensorId, VarId};
+use tilewright_runtime::{Buffer, Executable, Pool, View, ViewMut, copy, measure, timing};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::Cpu;
 
 /// A loop that does nothing: right after another one, and after a pause in which the workers fell asleep.
 fn start(c: &mut Criterion) {
     let mut group = c.benchmark_group("empty parallel loop");
     for threads in [1, 2, 4] {
         let pool = Pool::new(threads);
-        let empty = |extent| pool.for_each(extent, |part| drop(black_box(part)));
+        let empty = |extent| {
+            pool.for_each(extent, |part| {
+                black_box(part);
+            })
+        };
         group.bench_function(BenchmarkId::new("warm", threads), |bencher| {
             bencher.iter(|| empty(threads as i64))
         });
@@ -27,7 +35,7 @@ fn start(c: &mut Criterion) {
     }
 }
 
-/// Two threads that wait for each other: how long until the second has come.
+/// Two threads that wait for each other: how long until the second has come. Means something only on two free cores.
 fn meet(c: &mut Criterion) {
     use std::sync::atomic::{AtomicU32, Ordering};
     let pool = Pool::new(2);
@@ -47,7 +55,7 @@ fn meet(c: &mut Criterion) {
 fn pack(c: &mut Criterion) {
     let mut group = c.benchmark_group("pack 1024x1024 float32");
     let array = Array2::<f32>::zeros((1024, 2048));
-    let mut packed = Buffer::zeros(tilewright_ir::DType::Float32, &[1024, 1024]).expect("4 MB are there");
+    let mut packed = Buffer::zeros(DType::Float32, &[1024, 1024]).expect("4 MB are there");
     let cases: [(&str, View<'_>); 4] = [
         ("rows", array.slice(s![.., ..1024]).into()),
         ("transposed", array.slice(s![.., ..1024]).reversed_axes().into()),
@@ -60,11 +68,61 @@ fn pack(c: &mut Criterion) {
     }
 }
 
+/// A call of `o(i) = a(i)` with four elements, on its own and spread over threads.
+fn call(c: &mut Criterion) {
+    let parsed = parse("def copy(float(N) a) -> (o) { o(i) = a(i) }");
+    let bindings: Bindings = [("N", 4)].into_iter().collect();
+    let program = check(&parsed.ast, "copy", &bindings).program.expect("the program is right");
+    let mut group = c.benchmark_group("call");
+    for kind in [LoopKind::Serial, LoopKind::Parallel] {
+        let executable = Executable::new(&program, &copying(&program, kind), &Cpu::host())
+            .expect("a copy can be compiled");
+        let pool = Pool::new(2);
+        let bound = executable.bind(&pool, &[]).expect("there are no constants");
+        let (a, mut o) = ([1.0f32; 4], [0.0f32; 4]);
+        group.bench_function(format!("{kind:?}"), |bencher| {
+            bencher.iter(|| {
+                let a = View::from_slice(&a, &[4]).expect("the shape fits");
+                let o = ViewMut::from_slice(&mut o, &[4]).expect("the shape fits");
+                bound.run(&pool, &[a], &mut [o], &[])
+            });
+        });
+    }
+}
+
+/// The loops of `o(i) = a(i)`.
+fn copying(program: &Program, kind: LoopKind) -> LoopNest {
+    let buffer = |at: u32, name: &str| nest::Buffer {
+        name: name.into(),
+        dtype: DType::Float32,
+        shape: vec![4],
+        scope: Scope::Argument(TensorId(at)),
+    };
+    let access = |at: u32| Access {
+        tensor: TensorId(at),
+        indices: vec![IndexExpr::var(VarId(0))],
+        origin: Origin::default(),
+    };
+    let value = Expr { dtype: DType::Float32, kind: ExprKind::Load(access(0)) };
+    let store = Stmt::Store(Store { target: access(1), value, reduce: None });
+    LoopNest {
+        name: program.name.clone(),
+        scalars: Vec::new(),
+        buffers: vec![buffer(0, "a"), buffer(1, "o")],
+        vars: vec![LoopVar { name: "i".into() }],
+        setup: Vec::new(),
+        body: vec![Stmt::For(For { var: VarId(0), extent: IndexExpr::constant(4), kind, body: vec![store] })],
+    }
+}
+
 /// What `measure` says of a call that does nothing: its own cost.
 fn clock(_: &mut Criterion) {
-    let timing = measure(&timing::Options::default(), || Ok::<(), Infallible>(black_box(())));
+    let timing = measure(&timing::Options::default(), || {
+        black_box(&());
+        Ok::<(), Infallible>(())
+    });
     println!("measuring nothing: {timing:?}");
 }
 
-criterion_group!(benches, start, meet, pack, clock);
+criterion_group!(benches, start, meet, pack, call, clock);
 criterion_main!(benches);

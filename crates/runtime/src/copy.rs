@@ -14,19 +14,19 @@ const TILE: usize = 16;
 
 /// Two tensors differ in element type or shape, so that one cannot be copied into the other.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{source_layout} cannot be copied into {target_layout}")]
+#[error("{from} cannot be copied into {to}")]
 pub struct LayoutMismatch {
     /// What was to be copied.
-    pub source_layout: Layout,
+    pub from: String,
     /// Where to.
-    pub target_layout: Layout,
+    pub to: String,
 }
 
 /// Copies every element to the same place of another tensor, whatever the strides of the two are.
 pub fn copy(source: &View<'_>, target: &mut ViewMut<'_>) -> Result<(), LayoutMismatch> {
     let (from, to) = (source.layout(), target.layout());
     if from.dtype() != to.dtype() || from.shape() != to.shape() {
-        return Err(LayoutMismatch { source_layout: from.clone(), target_layout: to.clone() });
+        return Err(LayoutMismatch { from: from.to_string(), to: to.to_string() });
     }
     if from.is_empty() {
         return Ok(());

@@ -6,14 +6,14 @@
 //! | [`element`] | which Rust types are elements |
 //! | [`buffer`] | an owned, contiguous tensor |
 //! | [`view`] | somebody else's memory as a tensor, with strides |
-//! | [`copy`] | between layouts: packing and unpacking |
+//! | [`mod@copy`] | between layouts: packing and unpacking |
 //! | [`pool`] | the threads, and the parallel loop that generated code calls |
 //! | [`signature`] | what a program takes and gives |
 //! | [`kernel`] | from loop nest to a function of tensors |
 //! | [`timing`] | how long a call takes |
 //!
-//! What holds everywhere: running out of memory is an error, never an abort; nothing here changes after it was
-//! made except through `&mut`, so an [`Executable`], a [`Bound`] and a [`Pool`] can be shared by threads.
+//! What holds everywhere: running out of memory is an error, never an abort; and an [`Executable`], a [`Bound`] and a
+//! [`Pool`] can be used by several threads at once.
 
 #[cfg(target_endian = "big")]
 compile_error!("tensors are little-endian, and this crate hands their bytes to the machine as they are");

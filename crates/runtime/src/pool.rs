@@ -7,7 +7,7 @@
 //!
 //! Starting a loop is one store that waiting threads are watching. A worker watches for some microseconds after its
 //! last loop before it sleeps, and it joins a loop only if there still is one when it comes: a short loop that the
-//! caller finished alone does not wait for anybody to wake up. All of this is one word, [`State`].
+//! caller finished alone does not wait for anybody to wake up. All of this is one word, `State`.
 //!
 //! The pool runs one loop at a time. A caller that finds it busy runs its loop alone, on its own thread: the cores
 //! are busy anyway, and nobody ever waits for somebody else's loop, so that no nesting of calls can block.

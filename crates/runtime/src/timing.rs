@@ -122,6 +122,8 @@ pub fn measure<E>(options: &Options<'_>, mut call: impl FnMut() -> Result<(), E>
 }
 
 /// Measures several contenders by taking samples of each in turn. The answers are in their order.
+///
+/// All go on until the last has enough, so that they see the same machine; one that reaches its cap drops out.
 pub fn interleaved<E>(
     options: &Options<'_>,
     contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
@@ -147,7 +149,7 @@ fn interleaved_by<E>(
         if backward {
             round.reverse();
         }
-        for series in round.into_iter().filter(|series| series.wants_more(options)) {
+        for series in round.into_iter().filter(|series| series.may_go_on(options)) {
             series.sample(clock, options)?;
         }
         backward = !backward;
@@ -196,7 +198,11 @@ impl<'a, E> Series<'a, E> {
 
     fn wants_more(&self, options: &Options<'_>) -> bool {
         let enough = self.samples.len() >= options.samples && self.sampled >= options.time;
-        self.samples.is_empty() || (!enough && self.spent < options.cap)
+        self.samples.is_empty() || (!enough && self.may_go_on(options))
+    }
+
+    fn may_go_on(&self, options: &Options<'_>) -> bool {
+        self.samples.is_empty() || self.spent < options.cap
     }
 
     fn sample(&mut self, clock: &dyn Fn() -> Duration, options: &Options<'_>) -> Result<(), E> {
@@ -301,6 +307,25 @@ mod tests {
         let result = interleaved_by(&|| now.get(), &options, &mut [&mut a, &mut b]);
         assert_eq!(result, Err("enough"));
         assert_eq!(*order.borrow(), "ababbaabbaabbaa");
+    }
+
+    #[test]
+    fn contenders_go_on_until_the_last_has_enough() {
+        let now = Cell::new(Duration::ZERO);
+        let take = |time: u64| {
+            now.set(now.get() + Duration::from_millis(time));
+            Ok::<(), Infallible>(())
+        };
+        let (mut fast, mut slow) = (|| take(2), || take(10));
+        let contenders: &mut [&mut dyn FnMut() -> Result<(), Infallible>] = &mut [&mut fast, &mut slow];
+        let timings = interleaved_by(&|| now.get(), &Options::default(), contenders).unwrap();
+        assert_eq!([timings[0].samples, timings[1].samples], [100, 100]);
+        assert_eq!([timings[0].median, timings[1].median], [0.002, 0.01]);
+        // The slow one has warmed up for 30 ms, and reaches its cap of 500 ms after 47 samples.
+        let capped = Options { cap: Duration::from_millis(500), ..Options::default() };
+        let (mut fast, mut slow) = (|| take(2), || take(10));
+        let timings = interleaved_by(&|| now.get(), &capped, &mut [&mut fast, &mut slow]).unwrap();
+        assert_eq!([timings[0].samples, timings[1].samples], [100, 47]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 use smallvec::SmallVec;
 use tilewright_ir::DType;
 use tilewright_ir::tensor::{TensorError, byte_size};
@@ -75,14 +75,14 @@ impl Layout {
     /// Whether the elements follow each other in row-major order, without gaps.
     pub fn is_contiguous(&self) -> bool {
         let mut wanted = 1;
-        let neighbours = self.shape.iter().zip(&self.strides).rev();
+        let mut dimensions = self.shape.iter().zip(&self.strides).rev();
         let follows = |(extent, stride): (&usize, &isize)| {
             // The stride of a dimension with one element is never used.
             let fits = *extent == 1 || *stride == wanted;
             wanted *= *extent as isize;
             fits
         };
-        self.is_empty() || neighbours.map(follows).all(|fits| fits)
+        self.is_empty() || dimensions.all(follows)
     }
 }
 
@@ -227,6 +227,18 @@ impl<'a, T: Element, D: Dimension> From<ArrayView<'a, T, D>> for View<'a> {
     fn from(array: ArrayView<'a, T, D>) -> View<'a> {
         let layout = Layout::strided(T::DTYPE, array.shape(), array.strides());
         View { start: array.as_ptr().cast(), layout, memory: PhantomData }
+    }
+}
+
+impl<'a, T: Element, D: Dimension> From<&'a Array<T, D>> for View<'a> {
+    fn from(array: &'a Array<T, D>) -> View<'a> {
+        array.view().into()
+    }
+}
+
+impl<'a, T: Element, D: Dimension> From<&'a mut Array<T, D>> for ViewMut<'a> {
+    fn from(array: &'a mut Array<T, D>) -> ViewMut<'a> {
+        array.view_mut().into()
     }
 }
 

@@ -32,15 +32,19 @@ fn argument(program: &Program, name: &str) -> Buffer {
     Buffer { name: name.into(), dtype: program.tensor(id).dtype, shape, scope: Scope::Argument(id) }
 }
 
-fn access(buffer: u32, indices: &[IndexExpr]) -> Access {
-    Access { tensor: TensorId(buffer), indices: indices.to_vec(), origin: Origin::default() }
+fn access(buffer: u32, indices: &[&IndexExpr]) -> Access {
+    Access {
+        tensor: TensorId(buffer),
+        indices: indices.iter().copied().cloned().collect(),
+        origin: Origin::default(),
+    }
 }
 
-fn load(buffer: u32, indices: &[IndexExpr]) -> Expr {
+fn load(buffer: u32, indices: &[&IndexExpr]) -> Expr {
     Expr { dtype: DType::Float32, kind: ExprKind::Load(access(buffer, indices)) }
 }
 
-fn store(buffer: u32, indices: &[IndexExpr], value: Expr) -> Stmt {
+fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
     Stmt::Store(Store { target: access(buffer, indices), value, reduce: None })
 }
 
@@ -67,10 +71,9 @@ fn layer() -> (Program, LoopNest) {
     let (i, j, k, l) = (var(0), var(1), var(2), var(3));
     let mirrored = |index: &IndexExpr| IndexExpr::constant(COLUMNS - 1).sub(index);
     let scalar = Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(0)) };
-    let product =
-        Expr::binary(BinaryOp::Mul, load(x, &[i.clone(), j.clone()]), load(backward, &[mirrored(&j)]));
-    let fill = store(row, &[j.clone()], Expr::binary(BinaryOp::Add, product, scalar));
-    let empty = store(y, &[i.clone(), k.clone()], load(row, &[k.clone()]));
+    let product = Expr::binary(BinaryOp::Mul, load(x, &[&i, &j]), load(backward, &[&mirrored(&j)]));
+    let fill = store(row, &[&j], Expr::binary(BinaryOp::Add, product, scalar));
+    let empty = store(y, &[&i, &k], load(row, &[&k]));
     let with_row = Stmt::Allocate(Allocate {
         buffer: TensorId(row),
         body: vec![
@@ -93,7 +96,7 @@ fn layer() -> (Program, LoopNest) {
             3,
             COLUMNS,
             LoopKind::Serial,
-            vec![store(backward, &[l.clone()], load(w, &[mirrored(&l)]))],
+            vec![store(backward, &[&l], load(w, &[&mirrored(&l)]))],
         )],
         body: vec![each(0, ROWS, LoopKind::Parallel, vec![with_row])],
     };
@@ -254,19 +257,45 @@ fn a_nest_of_another_program_is_refused() {
     assert_eq!(error, Some(BuildError::OtherProgram("y".into())));
 }
 
-/// `o(i) += a(index(i))`, which leaves `a` where the index does.
+#[test]
+fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
+    let source = "def accumulate(float(N) a) -> (float(N) o) { o(i) += a(i) }";
+    let program = program(source, &[("N", 20)]);
+    let i = var(0);
+    let update =
+        Stmt::Store(Store { target: access(1, &[&i]), value: load(0, &[&i]), reduce: Some(ReduceOp::Add) });
+    let nest = LoopNest {
+        name: "accumulate".into(),
+        scalars: Vec::new(),
+        buffers: ["a", "o"].map(|name| argument(&program, name)).to_vec(),
+        vars: vars(&["i"]),
+        setup: Vec::new(),
+        body: vec![each(0, 20, LoopKind::Serial, vec![update])],
+    };
+    let pool = Pool::new(1);
+    let bound = executable(&(program, nest)).bind(&pool, &[]).unwrap();
+    let a = Array1::from_iter((0..20).map(|at| at as f32));
+    let mut o = Array1::from_elem(40, 7.0f32);
+    for _ in 0..3 {
+        bound.run(&pool, &[a.view().into()], &mut [o.slice_mut(s![..;2]).into()], &[]).unwrap();
+    }
+    assert_eq!(o.slice(s![..;2]), 3.0 * &a + 7.0);
+    assert_eq!(o.slice(s![1..;2]), Array1::from_elem(20, 7.0));
+}
+
+/// `o(i) = a(index(i)) + o_in(i)`, which leaves `a` where the index does.
 fn gather() -> (Program, LoopNest) {
     let source =
         "def gather(float(N) a, int32(K) index, float(K) o_in) -> (o) { o(i) = a(index(i)) + o_in(i) }";
     let program = program(source, &[("N", 10), ("K", 6)]);
     let (a, index, o_in, o) = (0, 1, 2, 3);
     let i = var(0);
-    let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(access(index, &[i.clone()])) };
+    let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(access(index, &[&i])) };
     let gathered = IndexExpr::atom(Atom::Data(Box::new(Data { value, declared: None })));
-    let first = store(o, &[i.clone()], load(o_in, &[i.clone()]));
+    let first = store(o, &[&i], load(o_in, &[&i]));
     let second = Stmt::Store(Store {
-        target: access(o, &[i.clone()]),
-        value: load(a, &[gathered]),
+        target: access(o, &[&i]),
+        value: load(a, &[&gathered]),
         reduce: Some(ReduceOp::Add),
     });
     let nest = LoopNest {

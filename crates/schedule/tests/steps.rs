@@ -1,27 +1,163 @@
-//! Every step: cases that it accepts, whose loops must compute what the program does, and cases that it refuses.
+//! Every step: cases that it accepts, whose loops must compute what the program does, cases that it refuses with the
+//! expected reason, and its composition with others.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
-use support::{agrees, refused};
+use support::{agrees, cpu, program, refused, schedule};
 use tilewright_ir::print;
-use tilewright_schedule::Illegal;
+use tilewright_schedule::{Illegal, apply};
 
-const GEMM: &str = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 const SIZES: &[(&str, i64)] = &[("M", 13), ("N", 37), ("K", 11)];
+const BLUR: &str = "def blur(float(H, W) I) -> (O) {
+    rows(y, x) = I(y, x) + I(y, x + 1) + I(y, x + 2) where x in 0:W-2
+    O(y, x) = rows(y, x) + rows(y + 1, x) + rows(y + 2, x) where y in 0:H-2
+}";
+const IMAGE: &[(&str, i64)] = &[("H", 19), ("W", 23)];
+const SOFTMAX: &str = "def softmax(float(N, D) I) -> (O) {
+    top(n) max=! I(n, d)
+    total(n) +=! I(n, d) - top(n)
+    O(n, d) = I(n, d) - top(n) + total(n)
+}";
 
-#[test]
-fn without_steps_the_loops_are_those_of_the_text() {
-    let nest = agrees(GEMM, SIZES, "");
-    println!("{}", print::nest(&nest));
+fn gemm(steps: &str) -> String {
+    print::nest(&agrees(GEMM, SIZES, steps))
+}
+
+fn gemm_refused(steps: &str) -> Illegal {
+    refused(GEMM, SIZES, steps).reason
 }
 
 #[test]
-fn gemm_in_register_tiles() {
-    let nest = agrees(
-        GEMM,
-        SIZES,
+fn split_need_not_divide() {
+    let loops = gemm("split C.i -> io, ii:4");
+    assert!(loops.contains("for ii in min(4, 13 - 4*io)"), "{loops}");
+    gemm("split C.i -> io, im:2, ii:3\nsplit C.k -> ko, ki:4");
+    gemm("split C.i -> io, ii:100");
+    gemm("split C.i -> io, ii:1\nsplit C.io -> ioo, ioi:5");
+}
+
+#[test]
+fn split_refuses_loops_that_are_gone_and_bad_factors() {
+    let gone = gemm_refused("split C.i -> io, ii:4\nsplit C.i -> a, b:2");
+    assert!(matches!(gone, Illegal::GoneLoop { .. }), "{gone}");
+    let unknown = gemm_refused("split C.z -> io, ii:4");
+    assert!(unknown.to_string().contains("`i`, `j` and `k`"), "{unknown}");
+    assert!(matches!(gemm_refused("split D.z -> io, ii:4"), Illegal::UnknownStatement { .. }));
+    assert_eq!(gemm_refused("split C.i -> j, ii:4"), Illegal::NameTaken("j".to_string()));
+    assert!(matches!(gemm_refused("unroll C.k\nsplit C.k -> a, b:2"), Illegal::LoopKind(_)));
+}
+
+#[test]
+fn fuse_makes_one_loop_of_several() {
+    let loops = gemm("fuse C.i, C.j -> t");
+    assert!(loops.contains("t in 481"), "{loops}");
+    gemm("fuse C.i, C.j, C.k -> t");
+    gemm("fuse C.j, C.k -> t\nsplit C.t -> to, ti:6");
+    gemm("split C.i -> io, ii:4\nreorder C.io, C.j, C.ii\nfuse C.io, C.j -> t\nparallel C.t");
+}
+
+#[test]
+fn fuse_refuses_what_is_not_nested() {
+    assert!(matches!(gemm_refused("fuse C.i, C.k -> t"), Illegal::NotNested { .. }));
+    let dependent = gemm_refused("split C.i -> io, ii:4\nfuse C.io, C.ii -> t");
+    assert!(matches!(dependent, Illegal::DependentExtent { .. }), "{dependent}");
+    assert!(matches!(gemm_refused("fuse C.j, C.i -> t"), Illegal::NotNested { .. }));
+}
+
+#[test]
+fn reorder_changes_places() {
+    let loops = gemm("reorder C.k, C.i");
+    let place = |name: &str| loops.rfind(&format!("for {name} in")).unwrap();
+    assert!(place("k") < place("j") && place("j") < place("i"), "{loops}");
+    let dependent = gemm_refused("split C.i -> io, ii:4\nreorder C.ii, C.io");
+    assert!(matches!(dependent, Illegal::DependentExtent { .. }), "{dependent}");
+}
+
+#[test]
+fn vectors_have_whole_lanes_and_masks() {
+    let loops = gemm("split C.j -> jo, jv:16\nvectorize C.jv");
+    assert!(loops.contains("vector jv in 16"), "{loops}");
+    gemm("vectorize C.i");
+    gemm("vectorize C.k");
+    gemm("split C.j -> jo, j1:2, jv:8\nvectorize C.jv\nunroll C.j1");
+    assert!(matches!(
+        refused(GEMM, &[("M", 1), ("N", 99), ("K", 1)], "vectorize C.j").reason,
+        Illegal::TooLong { .. }
+    ));
+    assert!(matches!(gemm_refused("vectorize C.i\nvectorize C.k"), Illegal::LoopKind(_)));
+    let unknown = apply(&support::open_program(GEMM), &schedule("vectorize C.j"), &cpu()).unwrap_err();
+    assert_eq!(unknown.to_string(), "the size `M` is not known");
+}
+
+#[test]
+fn parallel_needs_independent_iterations() {
+    gemm("parallel C.i");
+    gemm("parallel C.j");
+    let carried = gemm_refused("parallel C.k");
+    assert!(carried.to_string().contains("rfactor"), "{carried}");
+    assert!(matches!(gemm_refused("parallel C.i\nparallel C.j"), Illegal::LoopKind(_)));
+    let fused = gemm_refused("fuse C.j, C.k -> t\nparallel C.t");
+    assert!(matches!(fused, Illegal::CarriedDependence { .. }), "{fused}");
+}
+
+#[test]
+fn inline_repeats_what_is_pointwise() {
+    let loops = print::nest(&agrees(BLUR, IMAGE, "inline rows"));
+    assert!(!loops.contains("rows"), "{loops}");
+    let result = refused(BLUR, IMAGE, "inline O").reason;
+    assert!(matches!(result, Illegal::Inline { .. }), "{result}");
+    assert!(matches!(refused(SOFTMAX, &[("N", 3), ("D", 4)], "inline top").reason, Illegal::Inline { .. }));
+}
+
+#[test]
+fn compute_at_computes_what_an_iteration_needs() {
+    let loops = print::nest(&agrees(BLUR, IMAGE, "split O.y -> yo, yi:4\ncompute_at rows, O.yo"));
+    assert!(loops.contains("scratch float32 rows[6, 21]"), "{loops}");
+    agrees(BLUR, IMAGE, "compute_at rows, O.y");
+    agrees(BLUR, IMAGE, "compute_at rows, O.x");
+    agrees(BLUR, IMAGE, "split O.x -> xo, xv:8\nreorder O.xo, O.y, O.xv\nvectorize O.xv\ncompute_at rows, O.xo\nparallel O.xo");
+    agrees(SOFTMAX, &[("N", 5), ("D", 7)], "compute_at total, O.n\ncompute_at top, O.n\nparallel O.n");
+}
+
+#[test]
+fn compute_at_refuses_what_would_change_the_meaning() {
+    let itself = refused(BLUR, IMAGE, "compute_at rows, rows.y").reason;
+    assert!(matches!(itself, Illegal::ComputeAt { .. }), "{itself}");
+    let early = refused(SOFTMAX, &[("N", 5), ("D", 7)], "compute_at top, O.n").reason;
+    assert!(early.to_string().contains("`total` uses it too"), "{early}");
+    assert!(matches!(refused(BLUR, IMAGE, "compute_at I, O.y").reason, Illegal::ComputeAt { .. }));
+    let touched = refused(BLUR, IMAGE, "vectorize rows.x\ncompute_at rows, O.y");
+    assert!(touched.reason.to_string().contains("first"), "{touched}");
+    assert_eq!(touched.step, Some(1));
+}
+
+#[test]
+fn promote_stages_operands() {
+    let loops = gemm("split C.j -> jo, ji:8\nreorder C.jo, C.i, C.k, C.ji\npromote B at C.jo -> Bp packed (d1, d0)\npromote A at C.i -> Ap packed");
+    assert!(loops.contains("scratch float32 Bp[8, 11]") && loops.contains("scratch float32 Ap[1, 11]"), "{loops}");
+    let setup = gemm("promote B at root -> Bp packed (d1/8, d0, d1%8)\nvectorize Bp.l2");
+    assert!(setup.contains("setup"), "{setup}");
+    gemm("promote B at root -> Bp packed (d1%8, d1%16/8, d1/16, d0%4, d0/4)");
+    gemm("promote A at root -> Ap packed (d1, d0)");
+}
+
+#[test]
+fn promote_refuses_layouts_that_lose_elements() {
+    for layout in ["(d0)", "(d0, d1/8)", "(d0, d1%8)", "(d0, d1, d1)", "(d0, d1/8, d1%4)", "(d0, d1, d2)"] {
+        let reason = gemm_refused(&format!("promote B at root -> Bp packed {layout}"));
+        assert!(matches!(reason, Illegal::Promote { .. }), "{layout}: {reason}");
+    }
+    assert!(matches!(gemm_refused("promote C at C.i -> A packed"), Illegal::NameTaken(_)));
+    let computed = refused(BLUR, IMAGE, "promote rows at root -> r packed").reason;
+    assert!(matches!(computed, Illegal::Promote { .. }), "{computed}");
+}
+
+#[test]
+fn results_are_gathered_in_registers() {
+    gemm(
         "split C.j -> jo, j1:2, jv:4
          split C.i -> io, ii:3
          split C.k -> ko, ki:4
@@ -33,5 +169,62 @@ fn gemm_in_register_tiles() {
          unroll C.j1
          parallel C.jo",
     );
-    println!("{}", print::nest(&nest));
+    gemm("promote C at C.j -> acc registers");
+    gemm("promote C at C.i -> row packed\nreorder C.k, C.j");
+    let serial = gemm_refused("promote C at C.i -> acc registers");
+    assert!(matches!(serial, Illegal::RegisterIndex { .. }), "{serial}");
+    let large = gemm_refused("split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\nunroll C.ii\nunroll C.ju\nvectorize C.jv\npromote C at C.jo -> acc registers");
+    assert_eq!(
+        large,
+        Illegal::RegisterTile { name: "acc".to_string(), needed: 36, lanes: 16, available: 32 }
+    );
+}
+
+#[test]
+fn rfactor_gives_each_iteration_a_total() {
+    gemm("split C.k -> ko, ki:4\nrfactor C.ki -> Cp\nreorder Cp.ko, Cp.ki\nvectorize Cp.ki\nunroll C.ki");
+    gemm("reorder C.k, C.i, C.j\nrfactor C.k -> Cp\nparallel Cp.k");
+    let sum = "def sum(float(N) I) -> (s) { s +=! I(n) }";
+    agrees(sum, &[("N", 37)], "split s.n -> no, nv:16\nrfactor s.nv -> p\nvectorize p.nv\nvectorize s.nv\npromote p at p.no -> q packed");
+    agrees(sum, &[("N", 37)], "split s.n -> no, nv:16\nrfactor s.no -> p\nparallel p.no");
+    assert!(matches!(gemm_refused("rfactor C.i -> Cp"), Illegal::Rfactor { .. }));
+    assert!(matches!(gemm_refused("rfactor C.k -> B"), Illegal::NameTaken(_)));
+}
+
+#[test]
+fn ordered_loops_keep_their_order() {
+    let scan = "def scan(float(N, M) I) -> (O) {
+        O(0, m) = I(0, m)
+        for n in 1:N { O(n, m) = O(n - 1, m) + I(n, m) }
+    }";
+    let sizes = &[("N", 6), ("M", 21)];
+    agrees(scan, sizes, "split O[2].m -> mo, mv:8\nvectorize O[2].mv\nunroll O[2].n\nparallel O.m");
+    agrees(scan, sizes, "split O[2].n -> no, ni:2");
+    for step in ["parallel O[2].n", "vectorize O[2].n", "reorder O[2].m, O[2].n", "fuse O[2].n, O[2].m -> t"] {
+        let reason = refused(scan, sizes, step).reason;
+        assert!(matches!(reason, Illegal::CarriedDependence { .. }), "{step}: {reason}");
+    }
+}
+
+#[test]
+fn conditions_of_padding_leave_the_inner_loops() {
+    let conv = "def conv(float(W) I, float(3) F) -> (O) {
+        O(x) +=! (0 <= x + k - 1 && x + k - 1 < W ? I(x + k - 1) : 0) * F(k) where x in 0:W, k in 0:3
+    }";
+    let loops = print::nest(&agrees(conv, &[("W", 40)], "promote O at O.x -> acc registers"));
+    assert!(loops.contains("if x <= 38 && x >= 1"), "{loops}");
+    let unrolled = print::nest(&agrees(
+        conv,
+        &[("W", 40)],
+        "split O.x -> xo, xi:8\nunroll O.xi\nunroll O.k\npromote O at O.xo -> acc registers",
+    ));
+    assert!(!unrolled.contains("I[8*xo + 3] : 0"), "the middle of a tile asks nothing:\n{unrolled}");
+}
+
+#[test]
+fn sixteen_bit_floats_are_summed_wide() {
+    let sum = "def sum(float16(N, M) I) -> (s) { s(m) +=! I(n, m) }";
+    let nest = apply(&program(sum, &[("N", 40), ("M", 3)]), &schedule("reorder s.n, s.m"), &cpu()).unwrap();
+    assert!(print::nest(&nest).contains("scratch float32 s_wide[3]"), "{}", print::nest(&nest));
+    agrees(sum, &[("N", 40), ("M", 3)], "reorder s.n, s.m\nvectorize s.m");
 }

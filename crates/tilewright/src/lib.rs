@@ -1,1 +1,57 @@
-//! Under construction.
+//! Tensor and image programs, written as mathematics, compiled to fast kernels while your program runs.
+//!
+//! ```
+//! use ndarray::{array, Array2};
+//! use tilewright::Module;
+//!
+//! # fn main() -> Result<(), tilewright::Error> {
+//! let module = Module::parse("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")?;
+//! let kernel = module.program("mm", [("M", 2), ("K", 3), ("N", 2)])?.compile()?;
+//!
+//! let a = array![[1f32, 2., 3.], [4., 5., 6.]];
+//! let b = array![[1f32, 0.], [0., 1.], [1., 1.]];
+//! let mut c = Array2::<f32>::zeros((2, 2));
+//! kernel.call().input("A", &a)?.input("B", &b)?.output("C", &mut c)?.run()?;
+//! assert_eq!(c, array![[4., 5.], [10., 11.]]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Module`] is a parsed and checked source; a [`Program`] is one of its functions at given sizes; a [`Kernel`] is
+//! machine code for it. Without a schedule a program gets a good one from static analysis; [`Program::default_schedule`]
+//! shows it, and [`Program::compile_with`] takes another:
+//!
+//! ```
+//! # use tilewright::{Compile, Module, Schedule};
+//! # fn main() -> Result<(), tilewright::Error> {
+//! # let module = Module::parse("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")?;
+//! let program = module.program("mm", [("M", 64), ("K", 64), ("N", 64)])?;
+//! let schedule = tilewright::parse_schedule(
+//!     "split C.j -> jo, jv:8
+//!      reorder C.i, C.jo, C.k, C.jv
+//!      vectorize C.jv
+//!      promote C at C.jo -> acc registers",
+//! )?;
+//! let kernel = program.compile_with(&Compile { schedule: Some(schedule), threads: 1, ..Compile::default() })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Mistakes in a source, a schedule or an argument are values of [`Error`]; those in a text come drawn with carets
+//! under the place. Weights that a program declares `const` are given once, with [`Kernel::bind`], and what the
+//! schedule makes of them (packing, say) is not part of the calls.
+
+mod call;
+mod compile;
+mod error;
+mod module;
+
+pub use call::{Arguments, BoundKernel};
+pub use compile::{Compile, Kernel};
+pub use error::Error;
+pub use module::{Module, Program, parse_schedule};
+
+pub use tilewright_ir::{DType, LoopNest, Number};
+pub use tilewright_runtime::{Buffer, Pool, Timing, View, ViewMut};
+pub use tilewright_schedule::{Refusal, Schedule, Step};
+pub use tilewright_target::{Cpu, Vectors};

@@ -52,16 +52,16 @@ fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
     if errors > 0 {
-        complain(&format!("{}: {}", source.path, count(errors, warnings)));
+        complain(&format!("{}: {}", source.path(), count(errors, warnings)));
         return Ok(false);
     }
     if source.parsed.ast.functions.is_empty() {
-        return Err(Failure::Input(format!("{} has no functions", source.path)));
+        return Err(Failure::Input(format!("{} has no functions", source.path())));
     }
     let names: Vec<&str> =
         source.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
     let warned = if warnings > 0 { format!(", {}", plural(warnings, "warning")) } else { String::new() };
-    print(&format!("{}: ok ({}){warned}\n", source.path, names.join(", ")))?;
+    print(&format!("{}: ok ({}){warned}\n", source.path(), names.join(", ")))?;
     Ok(true)
 }
 

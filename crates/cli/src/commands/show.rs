@@ -62,7 +62,7 @@ fn ranges(source: &Source, checked: &Checked, program: &Program) -> String {
 
 fn variable(source: &Source, checked: &Checked, program: &Program, id: VarId) -> String {
     let var = program.var(id);
-    let place = |span: &Span| 1 + source.text[..span.start as usize].matches('\n').count();
+    let place = |span: &Span| 1 + source.file.text[..span.start as usize].matches('\n').count();
     let reasons: Vec<String> = checked.reasons[id.index()]
         .iter()
         .map(|reason| format!("line {}: {}", place(&reason.span), reason.kind))

@@ -2,13 +2,13 @@
 
 use inkwell::values::{FastMathFlags, InstructionOpcode};
 use inkwell::{FloatPredicate, IntPredicate};
-use tilewright_ir::{BinaryOp, DType, ReduceOp, UnaryOp, arithmetic};
+use tilewright_ir::{BinaryOp, DType, ReduceOp, TensorId, UnaryOp, arithmetic};
 
 use super::function::Unit;
 use super::ops::{BUILT, RESULT, Value, element_type};
 
 /// The operator that reduces one more value into a total.
-pub(super) fn operator_of(reduce: ReduceOp) -> BinaryOp {
+fn operator_of(reduce: ReduceOp) -> BinaryOp {
     match reduce {
         ReduceOp::Add => BinaryOp::Add,
         ReduceOp::Mul => BinaryOp::Mul,
@@ -221,6 +221,27 @@ impl<'ctx> Unit<'ctx, '_> {
             }
             false => ops.select(rounded_up, ops.add(remainder, right), remainder),
         }
+    }
+
+    /// One more value reduced into a total that `buffer` holds.
+    pub(super) fn reduced(
+        &self,
+        op: ReduceOp,
+        total: Value<'ctx>,
+        value: Value<'ctx>,
+        buffer: TensorId,
+    ) -> Value<'ctx> {
+        let dtype = self.nest.buffer(buffer).dtype.compute_type();
+        let beats = match op {
+            ReduceOp::Min => FloatPredicate::OLT,
+            ReduceOp::Max => FloatPredicate::OGT,
+            _ => return self.binary(operator_of(op), total, value, dtype),
+        };
+        if dtype.is_float() && self.numbers.contains(&buffer) {
+            // A NaN never beats the total.
+            return self.ops.select(self.ops.fcmp(beats, value, total), value, total);
+        }
+        self.binary(operator_of(op), total, value, dtype)
     }
 
     /// All lanes reduced to one scalar.

@@ -36,6 +36,12 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 
     fn float_builtin(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Value<'ctx> {
+        if let Some(name) = intrinsic_of(builtin) {
+            return self.ops.elementwise(name, arguments);
+        }
+        if let Some(value) = self.polynomial(builtin, arguments) {
+            return value;
+        }
         let x = arguments[0];
         match builtin {
             Builtin::Rsqrt => self.reciprocal(self.ops.elementwise("llvm.sqrt", &[x])),
@@ -45,11 +51,15 @@ impl<'ctx> Unit<'ctx, '_> {
                 self.reciprocal(self.ops.binary(InstructionOpcode::FAdd, exponential, one))
             }
             Builtin::Fmod => self.truncated_remainder(x, arguments[1]),
-            _ => match intrinsic_of(builtin) {
-                Some(name) => self.ops.elementwise(name, arguments),
-                None => self.polynomial_or_library(builtin, arguments),
-            },
+            _ => self.library_call(builtin.name(), arguments),
         }
+    }
+
+    /// Functions of one argument that are computed here.
+    fn polynomial(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
+        let [x] = arguments else { return None };
+        let (module, builder) = (&self.ops.module, &self.ops.builder);
+        math::call(&MathContext { context: self.ops.context, module, builder }, builtin, *x)
     }
 
     fn reciprocal(&self, x: Value<'ctx>) -> Value<'ctx> {
@@ -59,16 +69,6 @@ impl<'ctx> Unit<'ctx, '_> {
     /// The remainder of C's `fmod`.
     pub(super) fn truncated_remainder(&self, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
         self.library_call("fmod", &[left, right])
-    }
-
-    fn polynomial_or_library(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Value<'ctx> {
-        let context =
-            MathContext { context: self.ops.context, module: &self.ops.module, builder: &self.ops.builder };
-        let found = match arguments {
-            [x] => math::call(&context, builtin, *x),
-            _ => None,
-        };
-        found.unwrap_or_else(|| self.library_call(builtin.name(), arguments))
     }
 
     fn library_call(&self, name: &str, arguments: &[Value<'ctx>]) -> Value<'ctx> {

@@ -5,7 +5,7 @@
 //! function call them: the entry, which takes the pointers out of a [`Call`](crate::Call), and, for a parallel
 //! loop, the worker that threads call ([`super::parallel`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -33,6 +33,8 @@ pub(super) struct Unit<'ctx, 'n> {
     pub(super) layout: Layout,
     /// How the buffers of scope `Register` are kept.
     pub(super) rooms: BTreeMap<TensorId, Room>,
+    /// Buffers that never hold a NaN.
+    pub(super) numbers: BTreeSet<TensorId>,
 }
 
 /// Emits the statements of a nest, one function at a time.

@@ -122,7 +122,7 @@ impl Drop for Code {
         unsafe {
             let _ = checked(LLVMOrcResourceTrackerRemove(self.tracker));
             LLVMOrcReleaseResourceTracker(self.tracker);
-            if DROPS.fetch_add(1, Ordering::Relaxed) % DROPS_BETWEEN_CLEANINGS == 0
+            if DROPS.fetch_add(1, Ordering::Relaxed).is_multiple_of(DROPS_BETWEEN_CLEANINGS)
                 && let Ok(jit) = jit()
             {
                 let session = LLVMOrcLLJITGetExecutionSession(jit.0);

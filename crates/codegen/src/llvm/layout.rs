@@ -57,12 +57,8 @@ impl Layout {
             }
             Stmt::Allocate(room) if nest.buffer(room.buffer).scope == Scope::Scratch => {
                 self.offsets.insert(room.buffer, top);
-                let bytes = nest.buffer(room.buffer).bytes();
-                self.place(
-                    nest,
-                    &room.body,
-                    top + bytes + (ALIGNMENT - bytes.rem_euclid(ALIGNMENT)) % ALIGNMENT,
-                )
+                let units = (nest.buffer(room.buffer).bytes() + ALIGNMENT - 1) / ALIGNMENT;
+                self.place(nest, &room.body, top + units * ALIGNMENT)
             }
             other => bodies(other).iter().map(|body| self.place(nest, body, top)).max().unwrap_or(top),
         }

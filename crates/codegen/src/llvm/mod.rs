@@ -2,9 +2,10 @@
 //!
 //! The way of a nest, in order:
 //! 1. [`private`]: buffers allocated inside vector loops get a lane dimension;
-//! 2. [`layout`] and [`registers`]: where scratch buffers lie, and how register buffers are kept;
+//! 2. [`layout`], [`registers`] and [`nan`]: where scratch buffers lie, how register buffers are kept, and which
+//!    hold no NaN;
 //! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] values, [`index`] subscripts,
-//!    [`memory`] loads and stores; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
+//!    [`place`], [`load`] and [`store`] accesses to memory; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
 //! 4. [`passes`]: a few passes over the IR;
 //! 5. [`machine`] turns it into object code and [`jit`] links it.
 //!
@@ -18,31 +19,18 @@ mod function;
 mod index;
 mod jit;
 mod layout;
+mod load;
 mod machine;
-mod math {
-    //! Stands in until the polynomials are there.
-    use inkwell::{builder::Builder, context::Context, module::Module, values::BasicValueEnum};
-    #[allow(dead_code)]
-    pub(crate) struct MathContext<'ctx, 'a> {
-        pub context: &'ctx Context,
-        pub module: &'a Module<'ctx>,
-        pub builder: &'a Builder<'ctx>,
-    }
-    pub(crate) fn call<'ctx>(
-        _: &MathContext<'ctx, '_>,
-        _: tilewright_ir::Builtin,
-        _: BasicValueEnum<'ctx>,
-    ) -> Option<BasicValueEnum<'ctx>> {
-        None
-    }
-}
-mod memory;
+mod math;
+mod nan;
 mod ops;
 mod parallel;
 mod passes;
+mod place;
 mod private;
 mod registers;
 mod stmt;
+mod store;
 mod walk;
 
 use std::time::Instant;
@@ -213,8 +201,14 @@ fn emit<'ctx>(
     let ops = Ops::new(context, symbol);
     ops.module.set_triple(&machine.machine.get_triple());
     ops.module.set_data_layout(&machine.machine.get_target_data().get_data_layout());
-    let unit =
-        Unit { layout: Layout::new(&nest), rooms: registers::classify(&nest), nest: &nest, machine, ops };
+    let unit = Unit {
+        layout: Layout::new(&nest),
+        rooms: registers::classify(&nest),
+        numbers: nan::buffers_of_numbers(&nest),
+        nest: &nest,
+        machine,
+        ops,
+    };
     let mut checks = Vec::new();
     unit.entry(symbol, &nest.body, &mut checks)?;
     if !nest.setup.is_empty() {

@@ -129,6 +129,20 @@ impl<'ctx> Ops<'ctx> {
         }
     }
 
+    /// Elements of `left`, and behind them `right`, by their places.
+    pub(super) fn shuffle(
+        &self,
+        left: Value<'ctx>,
+        right: Value<'ctx>,
+        places: impl Iterator<Item = u64>,
+    ) -> Value<'ctx> {
+        let small = self.context.i32_type();
+        let pattern: Vec<_> = places.map(|place| small.const_int(place, false)).collect();
+        let (left, right) = (left.into_vector_value(), right.into_vector_value());
+        let pattern = VectorType::const_vector(&pattern);
+        self.builder.build_shuffle_vector(left, right, pattern, "").expect(BUILT).into()
+    }
+
     pub(super) fn extract(&self, vector: Value<'ctx>, lane: u32) -> Value<'ctx> {
         let lane = self.context.i32_type().const_int(lane as u64, false);
         self.builder.build_extract_element(vector.into_vector_value(), lane, "").expect(BUILT)

@@ -4,11 +4,13 @@
 //!    results are gathered and stored, where buffers have their room;
 //! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
-//! 4. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
+//! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
+//! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
 
 mod accumulate;
 pub(crate) mod conditions;
 mod emit;
+mod expand;
 pub(crate) mod remainders;
 pub(crate) mod stmts;
 pub(crate) mod tidy;
@@ -22,7 +24,9 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
     tidy::tidy(&mut nest);
     remainders::version(&mut nest);
+    tidy::tidy(&mut nest);
     conditions::lift(&mut nest);
+    expand::expand(&mut nest);
     tidy::tidy(&mut nest);
     stmts::drop_unused_buffers(&mut nest);
     Ok(nest)

@@ -87,15 +87,11 @@ impl Scope {
         if count < 1 || self.points() * count > Scope::MOST_POINTS {
             return None;
         }
-        let free = |name: &&&str| !self.taken.contains(name) && self.vars.iter().all(|var| var.name != **name);
+        let free =
+            |name: &&&str| !self.taken.contains(name) && self.vars.iter().all(|var| var.name != **name);
         let name = NAMES.iter().find(free)?;
         self.vars.push(Var { name, from, to: to.clone() });
         Some(name)
-    }
-
-    /// The variable of this name.
-    pub fn var(&self, name: &str) -> &Var {
-        self.vars.iter().find(|var| var.name == name).expect("a variable of this scope")
     }
 }
 
@@ -126,7 +122,8 @@ pub fn subscript(rng: &mut Rng, scope: &mut Scope, dim: &Extent, new: usize) -> 
 
 /// A subscript that brings in one or two variables.
 fn with_new(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
-    let form = rng.weighted(&[(0, 50), (1, 7), (2, 8), (3, 5), (4, 6), (5, 4), (6, 4), (7, 4), (8, 10), (9, 4)]);
+    let form =
+        rng.weighted(&[(0, 50), (1, 7), (2, 8), (3, 5), (4, 6), (5, 4), (6, 4), (7, 4), (8, 10), (9, 4)]);
     let text = match form {
         1 => {
             let by = rng.between(1, 2);

@@ -24,6 +24,11 @@ pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
 }
 
+/// The last function of a source, with no size known.
+pub fn open_program(source: &str) -> Program {
+    program(source, &[])
+}
+
 /// The steps of a text.
 pub fn schedule(source: &str) -> Schedule {
     let parsed = text::parse(source);
@@ -47,7 +52,11 @@ pub fn inputs(program: &Program, seed: u64) -> Inputs {
         let mut filled = Tensor::zeros(tensor.dtype, &shape).unwrap();
         for at in 0..filled.len() {
             let value = if tensor.dtype.is_float() { next() % 7 - 3 } else { next() % shortest };
-            let number = if tensor.dtype.is_float() { Number::Float(value as f64) } else { Number::Int(value as i128) };
+            let number = if tensor.dtype.is_float() {
+                Number::Float(value as f64)
+            } else {
+                Number::Int(value as i128)
+            };
             filled.set(at, number.convert(tensor.dtype));
         }
         inputs.tensors.insert(tensor.name.clone(), filled);
@@ -64,7 +73,8 @@ pub fn inputs(program: &Program, seed: u64) -> Inputs {
 #[track_caller]
 pub fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
     let program = program(source, sizes);
-    let nest = apply(&program, &schedule(steps), &cpu()).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    let nest =
+        apply(&program, &schedule(steps), &cpu()).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
     expect_agreement(&program, &nest, 1);
     nest
 }
@@ -94,7 +104,8 @@ pub fn compare(wanted: &BTreeMap<String, Tensor>, found: &BTreeMap<String, Tenso
                 (Number::Float(left), Number::Float(right)) => {
                     left == right
                         || left.is_nan() && right.is_nan()
-                        || (left - right).abs() <= tolerance(tensor.dtype()) * (1.0 + left.abs().max(right.abs()))
+                        || (left - right).abs()
+                            <= tolerance(tensor.dtype()) * (1.0 + left.abs().max(right.abs()))
                 }
                 _ => left == right,
             };

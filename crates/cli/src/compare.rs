@@ -1,0 +1,101 @@
+//! Whether a kernel computed what the interpreter did.
+//!
+//! Integers of a program without floats must be the same. Floats may differ by rounding: a schedule changes the order
+//! of a sum, vectors fuse multiplications with additions, and the interpreter accumulates in double precision. An
+//! error of rounding is in proportion to the numbers that were added, not to what is left of them, so it is judged by
+//! the largest element of the tensor, and the more is added up the more it may be.
+
+use tilewright_ir::{DType, Number, Program, Tensor, VarKind};
+
+use crate::failure::Failure;
+use crate::interpret::Results;
+
+/// Roundings that any program is allowed.
+const ROUNDINGS: f64 = 64.0;
+
+/// Refuses results that differ from those of the interpreter by more than rounding.
+pub fn compare(program: &Program, found: &Results, wanted: &Results) -> Result<(), Failure> {
+    for ((name, found), (_, wanted)) in found.iter().zip(wanted) {
+        let limit = tolerance(program, wanted);
+        let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), limit);
+        let mut places = (0..wanted.len()).filter(differs);
+        if let Some(first) = places.next() {
+            return Err(Failure::Bug(format!(
+                "{} of {} elements of {name} are wrong: {name}({}) is {}, and the interpreter says {}",
+                1 + places.count(),
+                wanted.len(),
+                subscripts(wanted.shape(), first),
+                shown(found.get(first)),
+                shown(wanted.get(first)),
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How far elements of a result may be apart.
+fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
+    let has_floats = program.tensors.iter().any(|tensor| tensor.dtype.is_float())
+        || program.scalars.iter().any(|scalar| scalar.dtype.is_float());
+    if !has_floats {
+        return 0.0;
+    }
+    if !wanted.dtype().is_float() {
+        // A float close to the middle between two integers goes to either.
+        return 1.0;
+    }
+    let finite = (0..wanted.len()).map(|at| wanted.get(at).as_f64().abs()).filter(|value| value.is_finite());
+    let scale = finite.fold(0.0, f64::max);
+    let stored = program.tensors.iter().filter(|tensor| tensor.dtype.is_float());
+    let stored = stored.map(|tensor| epsilon(tensor.dtype)).fold(0.0, f64::max);
+    let computed = epsilon(wanted.dtype().compute_type());
+    scale * (4.0 * stored + computed * (ROUNDINGS + additions(program)))
+}
+
+/// How many numbers are added up, at most, to an element.
+fn additions(program: &Program) -> f64 {
+    let reduced = |var: &&tilewright_ir::Var| var.kind != VarKind::Spatial;
+    let lengths = program.statements().into_iter().map(|(statement, loops)| {
+        let vars = loops.iter().chain(&statement.vars).map(|var| program.var(*var));
+        let extents = vars.filter(reduced).map(|var| var.range.extent().as_constant().unwrap_or(1));
+        extents.map(|extent| extent as f64).product::<f64>()
+    });
+    lengths.sum()
+}
+
+/// The distance from 1 to the next number of a float type.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::Float16 => 2f64.powi(-10),
+        DType::BFloat16 => 2f64.powi(-7),
+        DType::Float64 => f64::EPSILON,
+        _ => f32::EPSILON.into(),
+    }
+}
+
+fn close(found: Number, wanted: Number, limit: f64) -> bool {
+    if found == wanted {
+        return true;
+    }
+    let (found, wanted) = (found.as_f64(), wanted.as_f64());
+    found == wanted || (found.is_nan() && wanted.is_nan()) || (found - wanted).abs() <= limit
+}
+
+/// `2, 0, 7` for a place in row-major order.
+fn subscripts(shape: &[usize], place: usize) -> String {
+    let mut rest = place;
+    let mut subscripts: Vec<String> = Vec::new();
+    for extent in shape.iter().rev() {
+        subscripts.push((rest % extent).to_string());
+        rest /= extent;
+    }
+    subscripts.reverse();
+    subscripts.join(", ")
+}
+
+fn shown(number: Number) -> String {
+    match number {
+        Number::Int(value) => value.to_string(),
+        Number::Float(value) => value.to_string(),
+    }
+}

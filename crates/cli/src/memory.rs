@@ -1,0 +1,81 @@
+//! Saying before trying that memory will not do.
+
+use std::fs;
+
+use tilewright_ir::print::tensor_type;
+use tilewright_ir::tensor::byte_size;
+use tilewright_ir::{Program, TensorId};
+
+use crate::failure::Failure;
+
+/// Bytes that running a compiled kernel takes, apart from what the kernel itself keeps.
+pub fn kernel_bytes(program: &Program) -> Option<u128> {
+    let sizes = sizes(program)?;
+    let supplied = program.tensors_with(|role| role.is_supplied());
+    // A tensor from a file or a seed is there twice while it is copied to where kernels want it.
+    let twice = supplied.map(|(id, _)| sizes[id.index()]).max().unwrap_or(0);
+    Some(sizes.iter().map(|size| *size as u128).sum::<u128>() + twice as u128)
+}
+
+/// The bytes of each tensor, if all can exist.
+fn sizes(program: &Program) -> Option<Vec<usize>> {
+    let size = |(at, tensor): (usize, &tilewright_ir::TensorDecl)| {
+        byte_size(tensor.dtype, &program.shape(TensorId(at as u32))?)
+    };
+    program.tensors.iter().enumerate().map(size).collect()
+}
+
+/// Refuses tensors that no memory holds, and a run that this one does not.
+pub fn refuse_too_large(program: &Program, needed: Option<u128>) -> Result<(), Failure> {
+    let endless = program.tensors.iter().enumerate().find(|(at, tensor)| {
+        let shape = program.shape(TensorId(*at as u32));
+        shape.is_none_or(|shape| byte_size(tensor.dtype, &shape).is_none())
+    });
+    if let Some((at, tensor)) = endless {
+        let kind = tensor_type(program, TensorId(at as u32));
+        return Err(Failure::Input(format!(
+            "`{}` would be {kind}, which is larger than any memory",
+            tensor.name
+        )));
+    }
+    refuse(&format!("running `{}`", program.name), needed.unwrap_or(u128::MAX))
+}
+
+/// Refuses what takes more memory than is free.
+pub fn refuse_more_than_free(what: &str, bytes: usize) -> Result<(), Failure> {
+    refuse(what, bytes as u128)
+}
+
+fn refuse(what: &str, needed: u128) -> Result<(), Failure> {
+    match available() {
+        Some(available) if needed > available as u128 => Err(Failure::Input(format!(
+            "{what} takes {}, and {} of memory are free; give smaller sizes",
+            human(needed),
+            human(available as u128)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of memory that can be had without swapping, where the system tells: of the machine, or of the container.
+fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let limit = number("/sys/fs/cgroup/memory.max");
+    let used = number("/sys/fs/cgroup/memory.current").unwrap_or(0);
+    let contained = limit.map_or(u64::MAX, |limit| limit.saturating_sub(used));
+    Some((kib * 1024).min(contained))
+}
+
+fn human(bytes: u128) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}

@@ -1,0 +1,97 @@
+//! A program at given sizes, with its data: what `run` and `bench` work on.
+
+use tilewright_interp::{Inputs, bytes_needed};
+use tilewright_ir::{Program, verify};
+use tilewright_syntax::{Bindings, check};
+
+use crate::args::ProgramArgs;
+use crate::failure::Failure;
+use crate::inputs::{Given, gather, machine_inputs};
+use crate::memory::{kernel_bytes, refuse_too_large};
+use crate::source::Source;
+
+/// A checked program whose sizes are all known, and what the user has given.
+pub struct Problem {
+    /// Where it is written.
+    pub source: Source,
+    /// The program.
+    pub program: Program,
+    given: Given,
+    seed: u64,
+}
+
+impl Problem {
+    /// Reads what the command line says. Nothing of the size of a tensor is made yet, unless it is in a file.
+    pub fn read(args: &ProgramArgs) -> Result<Problem, Failure> {
+        let (source, name) = Source::read_function(&args.file)?;
+        let given = gather(&source, &name, &args.sizes, &args.inputs)?;
+        let program = concrete_program(
+            &source,
+            &name,
+            &given.sizes,
+            ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
+        )?;
+        Ok(Problem { source, program, given, seed: args.seed })
+    }
+
+    /// What the program takes, for the interpreter: what was given, and the rest from the seed.
+    pub fn interpreter_inputs(&mut self) -> Result<Inputs, Failure> {
+        self.inputs(bytes_needed(&self.program))
+    }
+
+    /// The same for a compiled kernel, whose results may be checked by the interpreter.
+    pub fn kernel_inputs(&mut self, checked: bool) -> Result<Inputs, Failure> {
+        let mut needed = kernel_bytes(&self.program);
+        if checked {
+            needed = needed.zip(bytes_needed(&self.program)).map(|(kernel, interp)| kernel + interp);
+        }
+        self.inputs(needed)
+    }
+
+    fn inputs(&mut self, needed: Option<u128>) -> Result<Inputs, Failure> {
+        refuse_too_large(&self.program, needed)?;
+        machine_inputs(&self.program, std::mem::take(&mut self.given), self.seed)
+    }
+
+    /// The sizes and integer scalars that the program was specialised for.
+    pub fn sizes(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.program.symbols.iter().filter_map(|symbol| Some((symbol.name.as_str(), symbol.value?)))
+    }
+}
+
+/// The checked program of a function; all of its sizes must be known. `hint` says how else to give them.
+pub fn concrete_program(
+    source: &Source,
+    name: &str,
+    sizes: &Bindings,
+    hint: &str,
+) -> Result<Program, Failure> {
+    let checked = check(&source.parsed.ast, name, sizes);
+    source.print(&checked.diagnostics);
+    let program = checked.program.ok_or(Failure::Reported)?;
+    verify(&program).expect("what the checker accepts is a valid program");
+    refuse_open_sizes(&program, sizes, hint)?;
+    Ok(program)
+}
+
+fn refuse_open_sizes(program: &Program, sizes: &Bindings, hint: &str) -> Result<(), Failure> {
+    let open: Vec<&str> = program
+        .symbols
+        .iter()
+        .filter(|symbol| symbol.value.is_none())
+        .map(|symbol| symbol.name.as_str())
+        .collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let values: Vec<String> = open.iter().map(|name| format!("{name}=…")).collect();
+    let known = sizes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
+    let known = if known.is_empty() { String::new() } else { format!(" (known: {known})") };
+    let what = if open.len() == 1 { "a value for" } else { "values for" };
+    Err(Failure::Input(format!(
+        "`{}` needs {what} {}{known}: give --sizes {}{hint}",
+        program.name,
+        open.join(", "),
+        values.join(",")
+    )))
+}

@@ -1,0 +1,139 @@
+//! The schedule that a program is compiled by: one from a file, or the default one.
+
+use std::path::Path;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use tilewright_ir::{LoopNest, Program};
+use tilewright_schedule::text::{ParsedSchedule, StepSpans, parse};
+use tilewright_schedule::{Illegal, Refusal, Schedule, apply, default_schedule};
+use tilewright_syntax::Span;
+use tilewright_target::Cpu;
+
+use crate::failure::Failure;
+use crate::output::complain;
+use crate::text::{TextFile, style};
+
+/// Where a schedule comes from.
+pub enum ScheduleSource {
+    /// Static analysis of the program.
+    Default,
+    /// A file, with the places of its steps.
+    File {
+        /// The text.
+        file: TextFile,
+        /// What it says.
+        parsed: ParsedSchedule,
+    },
+}
+
+impl ScheduleSource {
+    /// Reads a schedule, if there is a file, and shows every mistake in its text.
+    pub fn read(path: Option<&Path>) -> Result<ScheduleSource, Failure> {
+        let Some(path) = path else { return Ok(ScheduleSource::Default) };
+        let file = TextFile::read(path)?;
+        let parsed = parse(&file.text);
+        file.draw(&parsed.diagnostics);
+        if parsed.has_errors() {
+            return Err(Failure::Reported);
+        }
+        Ok(ScheduleSource::File { file, parsed })
+    }
+
+    /// The word for it in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ScheduleSource::Default => "default",
+            ScheduleSource::File { .. } => "file",
+        }
+    }
+
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        match self {
+            ScheduleSource::Default => "default".to_owned(),
+            ScheduleSource::File { file, .. } => file.path.clone(),
+        }
+    }
+
+    /// The steps for a program on a machine.
+    pub fn schedule(&self, program: &Program, cpu: &Cpu) -> Schedule {
+        match self {
+            ScheduleSource::Default => default_schedule(program, cpu),
+            ScheduleSource::File { parsed, .. } => parsed.schedule.clone(),
+        }
+    }
+
+    /// The loops that the steps make of a program. A step that cannot be done is shown in its file.
+    pub fn apply(&self, program: &Program, cpu: &Cpu) -> Result<LoopNest, Failure> {
+        let refusal = match apply(program, &self.schedule(program, cpu), cpu) {
+            Ok(nest) => return Ok(nest),
+            Err(refusal) => refusal,
+        };
+        match self {
+            _ if matches!(refusal.reason, Illegal::OpenSize(_) | Illegal::TooLarge { .. }) => {
+                Err(Failure::Input(format!("{}; give smaller sizes", refusal.reason)))
+            }
+            ScheduleSource::Default => {
+                Err(Failure::Bug(format!("the default schedule of `{}` is refused: {refusal}", program.name)))
+            }
+            ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
+        }
+    }
+}
+
+/// Draws why a schedule is refused under the step at fault, where there is one.
+fn refused(file: &TextFile, parsed: &ParsedSchedule, refusal: &Refusal) -> Failure {
+    let Some(spans) = refusal.step.and_then(|step| parsed.spans.get(step)) else {
+        return Failure::Input(format!("{} cannot be used: {}", file.path, refusal.reason));
+    };
+    complain(&format!("{}\n", draw(file, place(spans, &refusal.reason), &refusal.reason.to_string())));
+    Failure::Reported
+}
+
+/// The part of the step that the reason is about, or all of it.
+fn place(spans: &StepSpans, reason: &Illegal) -> Span {
+    let about = match reason {
+        Illegal::UnknownLoop { statement, name, .. } => format!("{statement}.{name}"),
+        Illegal::UnknownStatement { name, .. }
+        | Illegal::GoneLoop { name, .. }
+        | Illegal::UnknownTensor { name, .. }
+        | Illegal::NameTaken(name)
+        | Illegal::BadFactor { name, .. }
+        | Illegal::CarriedDependence { name, .. }
+        | Illegal::TooLong { name, .. }
+        | Illegal::RegisterTile { name, .. }
+        | Illegal::Rfactor { name, .. } => name.clone(),
+        Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => inner.clone(),
+        Illegal::RegisterIndex { loop_name, .. } => loop_name.clone(),
+        Illegal::Inline { tensor, .. }
+        | Illegal::ComputeAt { tensor, .. }
+        | Illegal::Promote { tensor, .. } => tensor.clone(),
+        Illegal::OpenSize(_) | Illegal::TooLarge { .. } | Illegal::BadLoopList(_) | Illegal::LoopKind(_) => {
+            return spans.step;
+        }
+    };
+    // Reasons name a loop or a statement on its own; in the text it is a part of `C[2].io`.
+    let is_part = |name: &str| {
+        name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about)
+    };
+    let exact = spans.names.iter().find(|(name, _)| *name == about);
+    let part = || spans.names.iter().find(|(name, _)| is_part(name));
+    exact.or_else(part).map_or(spans.step, |(_, span)| *span)
+}
+
+/// A message with the line it is about.
+fn draw(file: &TextFile, span: Span, message: &str) -> String {
+    let (start, end) = (span.start as usize, span.end as usize);
+    let from = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let to = file.text[end..].find('\n').map_or(file.text.len(), |at| end + at);
+    let line = 1 + file.text[..from].matches('\n').count();
+    let snippet = Snippet::source(&file.text[from..to])
+        .path(&file.path)
+        .line_start(line)
+        .annotation(AnnotationKind::Primary.span(start - from..end - from));
+    let style = style();
+    let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
+    let group = Level::ERROR.primary_title(message).element(snippet);
+    renderer.decor_style(DecorStyle::Ascii).term_width(style.width).render(&[group])
+}

@@ -1,0 +1,182 @@
+//! The exponential and what follows from it directly: `exp`, `exp2`, `expm1`, `sinh`, `cosh`, `sigmoid`.
+//!
+//! **exp.** With h = round(x / 2ln2) and r = x - h·2ln2 (Cody and Waite 1980, chapter 6), eˣ = eʳ · 2ʰ · 2ʰ.
+//! Taking steps of 2ln2, not of ln2, costs two degrees of the polynomial but leaves two equal factors, each a
+//! normal number for every result from the smallest denormal to infinity: no case is special, and a denormal
+//! result is rounded once.
+//!
+//! **expm1.** With n = round(x / ln2), eˣ - 1 = 2ⁿ·(eʳ - 1) + (2ⁿ - 1). For n = 0 the second part vanishes
+//! and the relative error is that of the polynomial; for every other n the parts cannot cancel by more than
+//! one bit. A quarter of it is computed, since 2ⁿ itself can overflow where the result (or `sinh`, its half)
+//! does not.
+
+use super::lanes::Lanes;
+
+/// Where the exponential leaves the format: below the first number it is 0, above the second infinity, even
+/// halved as `cosh` does.
+const EXP_RANGE_F32: (f64, f64) = (-104.0, 90.0);
+const EXP_RANGE_F64: (f64, f64) = (-746.0, 711.0);
+
+/// 2 ln 2 in two parts; the first times any h that occurs is exact.
+const TWO_LN2_F32: [f64; 2] = [1.38629150390625, 2.857213530660374e-06];
+const TWO_LN2_F64: [f64; 2] = [1.3862943611202354, -3.447888905122967e-13];
+
+/// ln 2 in two parts likewise.
+pub(super) const LN2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-06];
+pub(super) const LN2_F64: [f64; 2] = [0.6931471805601177, -1.7239444525614835e-13];
+
+/// eʳ for |r| ≤ ln 2, to 2^-25.1 and 2^-55.4.
+const EXP_F32: [f64; 8] = [
+    1.0,
+    1.0,
+    0.5000008940696716,
+    0.1666673719882965,
+    0.04165732488036156,
+    0.008327873423695564,
+    0.0014165138127282262,
+    0.0002082826104015112,
+];
+const EXP_F64: [f64; 14] = [
+    1.0,
+    0.9999999999999999,
+    0.4999999999999989,
+    0.16666666666667407,
+    0.04166666666671258,
+    0.008333333333203751,
+    0.0013888888882604478,
+    0.00019841269935300937,
+    2.4801591234895337e-05,
+    2.7557286932915233e-06,
+    2.755607953287829e-07,
+    2.5057181918197878e-08,
+    2.1068102392895498e-09,
+    1.5806250258185862e-10,
+];
+
+/// 2ʳ for |r| ≤ 1, to 2^-26.0 and 2^-55.7.
+const EXP2_F32: [f64; 8] = [
+    1.0,
+    0.6931472420692444,
+    0.24022674560546875,
+    0.05550356209278107,
+    0.009616651572287083,
+    0.0013344426406547427,
+    0.00015659522614441812,
+    1.4740689039172139e-05,
+];
+const EXP2_F64: [f64; 14] = [
+    1.0,
+    std::f64::consts::LN_2,
+    0.24022650695909978,
+    0.055504108664821854,
+    0.009618129107644847,
+    0.0013333558146432984,
+    0.00015403530383815815,
+    1.5252733795666622e-05,
+    1.321548938240979e-06,
+    1.017808830555889e-07,
+    7.054552040204602e-09,
+    4.4452730915811897e-10,
+    2.5926931688508433e-11,
+    1.3835241624362824e-12,
+];
+
+/// (eʳ - 1 - r) / r² for |r| ≤ ln 2 / 2; eʳ - 1 to 2^-26.1 and 2^-61.3.
+const EXPM1_F32: [f64; 5] = [
+    0.4999999701976776,
+    0.16666537523269653,
+    0.04166773334145546,
+    0.008367282338440418,
+    0.0013840070459991693,
+];
+const EXPM1_F64: [f64; 11] = [
+    0.5,
+    0.1666666666666668,
+    0.04166666666666672,
+    0.008333333333318937,
+    0.0013888888888842397,
+    0.00019841269893331468,
+    2.4801587427276854e-05,
+    2.7557236772968287e-06,
+    2.7557178556675895e-07,
+    2.5111649398223587e-08,
+    2.094452526247135e-09,
+];
+
+/// eˣ.
+pub(super) fn exp<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let (low, high) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
+    exp_in_range(x.at_least(low).at_most(high))
+}
+
+/// eˣ where neither bound of the range can be exceeded.
+pub(super) fn exp_in_range<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let (value, scale) = exp_and_scale(x);
+    value * scale
+}
+
+/// eˣ = value · scale for x within the range, where the product is the only step that can overflow or become
+/// denormal.
+fn exp_and_scale<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
+    let half = x.round_scaled(0.5 * std::f64::consts::LOG2_E, x.precision.bias());
+    let r = x.reduce(half.number, x.precision.pick(&TWO_LN2_F32, &TWO_LN2_F64));
+    let scale = half.power_of_two();
+    (r.polynomial(x.precision.pick(&EXP_F32, &EXP_F64)) * scale, scale)
+}
+
+/// 2ˣ, by the same scheme; the reduction is exact.
+pub(super) fn exp2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let (low, high) = x.precision.pick((-151.0, 129.0), (-1076.0, 1025.0));
+    let x = x.at_least(low).at_most(high);
+    let half = x.round_scaled(0.5, x.precision.bias());
+    let r = x.reduce(half.number, &[2.0]);
+    let scale = half.power_of_two();
+    r.polynomial(x.precision.pick(&EXP2_F32, &EXP2_F64)) * scale * scale
+}
+
+/// eˣ - 1.
+pub(super) fn expm1<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    // Below -18 (-40) the result rounds to -1.
+    let low = x.precision.pick(-18.0, -40.0);
+    unless_tiny(x, quarter_expm1(x.at_least(low)) * 4.0)
+}
+
+/// (eˣ - 1) / 4 for x not below -40, finite for every x that is not NaN. Loses the last bits of the smallest
+/// arguments, for which [`unless_tiny`] stands in.
+pub(super) fn quarter_expm1<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    // Beyond, a quarter of 2ⁿ would overflow, and even half of the result has.
+    let x = x.at_most(x.precision.pick(89.7, 710.6));
+    let n = x.round_scaled(std::f64::consts::LOG2_E, x.precision.bias() - 2);
+    let r = x.reduce(n.number, x.precision.pick(&LN2_F32, &LN2_F64));
+    let quarter = n.power_of_two();
+    let p = (r * r).fma(r.polynomial(x.precision.pick(&EXPM1_F32, &EXPM1_F64)), r);
+    quarter.fma(p, quarter - 0.25)
+}
+
+/// The argument itself where it is so small that f(x) = x to the last place (f with slope 1 at 0), which also
+/// keeps the sign of zero and denormals; `result` elsewhere.
+pub(super) fn unless_tiny<'ctx, 'm>(x: Lanes<'ctx, 'm>, result: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    x.abs().less(0.5 / x.precision.integer_ulp()).select(x, result)
+}
+
+/// (eˣ - e⁻ˣ) / 2 from t = e^|x| - 1 as (t + t / (t + 1)) / 2.
+pub(super) fn sinh<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let quarter = quarter_expm1(x.abs());
+    let magnitude = (quarter + quarter / quarter.fma(4.0, 1.0)) * 2.0;
+    unless_tiny(x, magnitude.copysign(x))
+}
+
+/// (eˣ + e⁻ˣ) / 2 from e = e^|x| / 2 as e + 1 / (4 e).
+pub(super) fn cosh<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let (_, high) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
+    let (value, scale) = exp_and_scale(x.abs().at_most(high));
+    let e = value * (scale * 0.5);
+    e + e.constant(0.25) / e
+}
+
+/// 1 / (1 + e⁻ˣ). For negative x it is e^x / (1 + e^x), which keeps the denormal results.
+pub(super) fn sigmoid<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+    let (low, _) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
+    let e = exp_in_range((-x.abs()).at_least(low));
+    x.less(0.0).select(e, 1.0) / (e + 1.0)
+}

@@ -1,0 +1,387 @@
+//! Arithmetic on all lanes at once, so that the functions of this module read as mathematics.
+//!
+//! [`Lanes`] is a vector of floats, [`Bits`] the same vector seen as integers, [`Mask`] a truth value for
+//! each lane. Each operation appends one LLVM instruction, or one intrinsic that every backend expands in
+//! place. A scalar travels as a vector of one lane, which the type legaliser takes apart again, so there is
+//! one path for every lane count.
+//!
+//! What is deliberately absent: `llvm.fma`, `llvm.floor`, `llvm.rint` and `llvm.ldexp`, which become library
+//! calls on machines without the instruction, conversions between `i64` and `f64`, and 64-bit integer
+//! comparisons and arithmetic shifts, which have no vector form before AVX-512 or SSE4.2. No operation
+//! carries a fast-math flag: the reductions rely on IEEE rounding.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use inkwell::FloatPredicate;
+use inkwell::builder::BuilderError;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::types::{FloatType, IntType, VectorType};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntValue, VectorValue};
+
+use super::MathContext;
+
+/// The two formats that the functions are written for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Precision {
+    Single,
+    Double,
+}
+
+impl Precision {
+    /// The format of a scalar type, if it is one of the two.
+    fn of<'ctx>(m: &MathContext<'ctx, '_>, scalar: FloatType<'ctx>) -> Option<Precision> {
+        if scalar == m.context.f32_type() {
+            Some(Precision::Single)
+        } else if scalar == m.context.f64_type() {
+            Some(Precision::Double)
+        } else {
+            None
+        }
+    }
+
+    /// The one of two values, coefficients mostly, that belongs to this format.
+    pub(super) fn pick<T>(self, single: T, double: T) -> T {
+        match self {
+            Precision::Single => single,
+            Precision::Double => double,
+        }
+    }
+
+    /// Bits stored of the significand.
+    pub(super) fn mantissa_bits(self) -> u32 {
+        self.pick(f32::MANTISSA_DIGITS, f64::MANTISSA_DIGITS) - 1
+    }
+
+    /// What is added to the exponent in the stored form.
+    pub(super) fn bias(self) -> u32 {
+        self.pick(127, 1023)
+    }
+
+    /// Every integer between this number and its double is one unit in the last place.
+    pub(super) fn integer_ulp(self) -> f64 {
+        f64::from(self.mantissa_bits()).exp2()
+    }
+
+    /// Below it numbers are denormal.
+    pub(super) fn min_normal(self) -> f64 {
+        self.pick(f64::from(f32::MIN_POSITIVE), f64::MIN_POSITIVE)
+    }
+
+    /// The stored form of a number of this format.
+    pub(super) fn bits_of(self, number: f64) -> u64 {
+        match self {
+            Precision::Single => u64::from((number as f32).to_bits()),
+            Precision::Double => number.to_bits(),
+        }
+    }
+
+    pub(super) fn float_type<'ctx>(self, m: &MathContext<'ctx, '_>) -> FloatType<'ctx> {
+        self.pick(m.context.f32_type(), m.context.f64_type())
+    }
+
+    fn int_type<'ctx>(self, m: &MathContext<'ctx, '_>) -> IntType<'ctx> {
+        self.pick(m.context.i32_type(), m.context.i64_type())
+    }
+}
+
+/// A float in each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'ctx, 'm> {
+    pub(super) m: &'m MathContext<'ctx, 'm>,
+    pub(super) precision: Precision,
+    pub(super) value: VectorValue<'ctx>,
+}
+
+/// The stored form of a float in each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Bits<'ctx, 'm> {
+    m: &'m MathContext<'ctx, 'm>,
+    precision: Precision,
+    value: VectorValue<'ctx>,
+}
+
+/// A truth value in each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Mask<'ctx, 'm> {
+    m: &'m MathContext<'ctx, 'm>,
+    pub(super) value: VectorValue<'ctx>,
+}
+
+/// The right-hand side of an operation: lanes, or a number that every lane gets.
+pub(super) trait Operand<'ctx, 'm> {
+    fn into_lanes(self, like: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm>;
+}
+
+impl<'ctx, 'm> Operand<'ctx, 'm> for Lanes<'ctx, 'm> {
+    fn into_lanes(self, _like: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+        self
+    }
+}
+
+impl<'ctx, 'm> Operand<'ctx, 'm> for f64 {
+    fn into_lanes(self, like: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+        let number = like.precision.float_type(like.m).const_float(self);
+        like.with(VectorType::const_vector(&vec![number; like.count()]))
+    }
+}
+
+/// The invariant behind every call of the builder in this module.
+fn built<T>(instruction: Result<T, BuilderError>) -> T {
+    instruction.expect("the builder stands in a block and the operands have one vector type")
+}
+
+impl<'ctx, 'm> Lanes<'ctx, 'm> {
+    /// A scalar or a fixed vector of `f32` or `f64` as lanes.
+    pub(super) fn new(m: &'m MathContext<'ctx, 'm>, x: BasicValueEnum<'ctx>) -> Option<Self> {
+        match x {
+            BasicValueEnum::FloatValue(scalar) => {
+                let precision = Precision::of(m, scalar.get_type())?;
+                let empty = scalar.get_type().vec_type(1).get_poison();
+                let value = built(m.builder.build_insert_element(empty, scalar, lane_index(m, 0), ""));
+                Some(Lanes { m, precision, value })
+            }
+            BasicValueEnum::VectorValue(value) => {
+                let element = value.get_type().get_element_type();
+                let precision = element.is_float_type().then(|| Precision::of(m, element.into_float_type()));
+                Some(Lanes { m, precision: precision.flatten()?, value })
+            }
+            _ => None,
+        }
+    }
+
+    /// The lanes as the type that `original` has: the way back from [`Lanes::new`].
+    pub(super) fn into_value_like(self, original: BasicValueEnum<'ctx>) -> BasicValueEnum<'ctx> {
+        match original {
+            BasicValueEnum::FloatValue(_) => self.lane(lane_index(self.m, 0)).into(),
+            _ => self.value.into(),
+        }
+    }
+
+    /// One lane.
+    pub(super) fn lane(self, index: IntValue<'ctx>) -> FloatValue<'ctx> {
+        built(self.m.builder.build_extract_element(self.value, index, "")).into_float_value()
+    }
+
+    pub(super) fn with_lane(self, index: IntValue<'ctx>, scalar: FloatValue<'ctx>) -> Self {
+        self.with(built(self.m.builder.build_insert_element(self.value, scalar, index, "")))
+    }
+
+    pub(super) fn count(self) -> usize {
+        self.value.get_type().get_size() as usize
+    }
+
+    pub(super) fn with(self, value: VectorValue<'ctx>) -> Self {
+        Lanes { value, ..self }
+    }
+
+    /// The same number in every lane.
+    pub(super) fn constant(self, number: f64) -> Self {
+        number.into_lanes(self)
+    }
+
+    /// `self · b + c`, rounded once where the machine has the instruction and twice elsewhere.
+    pub(super) fn fma(self, b: impl Operand<'ctx, 'm>, c: impl Operand<'ctx, 'm>) -> Self {
+        self.intrinsic("llvm.fmuladd", &[b.into_lanes(self), c.into_lanes(self)])
+    }
+
+    /// `c[0] + c[1]·x + c[2]·x² + …` by Horner's rule.
+    pub(super) fn polynomial(self, coefficients: &[f64]) -> Self {
+        let (last, lower) = coefficients.split_last().expect("a polynomial has a coefficient");
+        lower.iter().rev().fold(self.constant(*last), |sum, &c| sum.fma(self, c))
+    }
+
+    pub(super) fn abs(self) -> Self {
+        self.intrinsic("llvm.fabs", &[])
+    }
+
+    /// The magnitude of `self` with the sign of `sign`.
+    pub(super) fn copysign(self, sign: Self) -> Self {
+        self.intrinsic("llvm.copysign", &[sign])
+    }
+
+    /// `min(self, limit)`, but NaN stays NaN. The operands are ordered so that x86 makes it one instruction.
+    pub(super) fn at_most(self, limit: f64) -> Self {
+        let limit = self.constant(limit);
+        limit.less(self).select(limit, self)
+    }
+
+    /// `max(self, limit)`, but NaN stays NaN.
+    pub(super) fn at_least(self, limit: f64) -> Self {
+        let limit = self.constant(limit);
+        limit.greater(self).select(limit, self)
+    }
+
+    pub(super) fn less(self, rhs: impl Operand<'ctx, 'm>) -> Mask<'ctx, 'm> {
+        self.compare(FloatPredicate::OLT, rhs.into_lanes(self))
+    }
+
+    pub(super) fn greater(self, rhs: impl Operand<'ctx, 'm>) -> Mask<'ctx, 'm> {
+        self.compare(FloatPredicate::OGT, rhs.into_lanes(self))
+    }
+
+    pub(super) fn equal(self, rhs: impl Operand<'ctx, 'm>) -> Mask<'ctx, 'm> {
+        self.compare(FloatPredicate::OEQ, rhs.into_lanes(self))
+    }
+
+    fn compare(self, predicate: FloatPredicate, rhs: Self) -> Mask<'ctx, 'm> {
+        let value = built(self.m.builder.build_float_compare(predicate, self.value, rhs.value, ""));
+        Mask { m: self.m, value }
+    }
+
+    /// The stored form.
+    pub(super) fn bits(self) -> Bits<'ctx, 'm> {
+        let integers = self.precision.int_type(self.m).vec_type(self.count() as u32);
+        let value = built(self.m.builder.build_bit_cast(self.value, integers, "")).into_vector_value();
+        Bits { m: self.m, precision: self.precision, value }
+    }
+
+    /// `round(self · scale)` without an instruction for rounding; see [`Rounded`]. Holds while the result is
+    /// below half of [`Precision::integer_ulp`]; beyond, the result is some number, never undefined.
+    pub(super) fn round_scaled(self, scale: f64, bias: u32) -> Rounded<'ctx, 'm> {
+        let shifter = self.precision.integer_ulp() * 1.5 + f64::from(bias);
+        let sum = self.fma(scale, shifter);
+        Rounded { number: sum - shifter, biased: sum.bits() }
+    }
+
+    /// `self - n · (parts[0] + parts[1] + …)`, from the largest part on: the reduction of Cody and Waite. All
+    /// parts but the last have so few bits that `n · part` is exact, with or without fused instructions.
+    pub(super) fn reduce(self, n: Self, parts: &[f64]) -> Self {
+        parts.iter().fold(self, |rest, part| n.fma(-part, rest))
+    }
+
+    fn intrinsic(self, name: &str, rest: &[Self]) -> Self {
+        let intrinsic = Intrinsic::find(name).expect("the name of an LLVM intrinsic");
+        let declaration = intrinsic.get_declaration(self.m.module, &[self.value.get_type().into()]);
+        let declaration = declaration.expect("the intrinsic is overloaded on one float type");
+        let first: BasicMetadataValueEnum = self.value.into();
+        let arguments: Vec<_> = [first].into_iter().chain(rest.iter().map(|x| x.value.into())).collect();
+        let call = built(self.m.builder.build_call(declaration, &arguments, ""));
+        self.with(call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_vector_value())
+    }
+}
+
+/// A number rounded to the nearest integer by adding 1.5 · 2^p, where p counts the stored bits of the
+/// significand: the sum's last place is one, so the addition itself rounds, and the sum's low bits are the
+/// integer.
+#[derive(Clone, Copy)]
+pub(super) struct Rounded<'ctx, 'm> {
+    /// The integer as a float.
+    pub(super) number: Lanes<'ctx, 'm>,
+    /// The integer plus the chosen bias, in the low bits. The bits above are not zero.
+    pub(super) biased: Bits<'ctx, 'm>,
+}
+
+impl<'ctx, 'm> Rounded<'ctx, 'm> {
+    /// `2^(integer + bias - format's bias)`: the low bits moved to the place of the exponent.
+    pub(super) fn power_of_two(self) -> Lanes<'ctx, 'm> {
+        self.biased.shift_left(self.biased.precision.mantissa_bits()).float()
+    }
+
+    /// A sign bit where integer plus bias is odd.
+    pub(super) fn odd_sign(self) -> Bits<'ctx, 'm> {
+        let precision = self.biased.precision;
+        self.biased.shift_left(precision.pick(31, 63))
+    }
+}
+
+impl<'ctx, 'm> Bits<'ctx, 'm> {
+    fn with(self, value: VectorValue<'ctx>) -> Self {
+        Bits { value, ..self }
+    }
+
+    fn constant(self, number: u64) -> VectorValue<'ctx> {
+        let number = self.precision.int_type(self.m).const_int(number, false);
+        VectorType::const_vector(&vec![number; self.value.get_type().get_size() as usize])
+    }
+
+    /// The float stored so.
+    pub(super) fn float(self) -> Lanes<'ctx, 'm> {
+        let floats = self.precision.float_type(self.m).vec_type(self.value.get_type().get_size());
+        let value = built(self.m.builder.build_bit_cast(self.value, floats, "")).into_vector_value();
+        Lanes { m: self.m, precision: self.precision, value }
+    }
+
+    /// The sum, modulo the width.
+    pub(super) fn plus(self, number: u64) -> Self {
+        self.with(built(self.m.builder.build_int_add(self.value, self.constant(number), "")))
+    }
+
+    /// `number - self`, modulo the width.
+    pub(super) fn subtracted_from(self, number: u64) -> Self {
+        self.with(built(self.m.builder.build_int_sub(self.constant(number), self.value, "")))
+    }
+
+    pub(super) fn and(self, number: u64) -> Self {
+        self.with(built(self.m.builder.build_and(self.value, self.constant(number), "")))
+    }
+
+    pub(super) fn or(self, number: u64) -> Self {
+        self.with(built(self.m.builder.build_or(self.value, self.constant(number), "")))
+    }
+
+    pub(super) fn xor(self, rhs: Self) -> Self {
+        self.with(built(self.m.builder.build_xor(self.value, rhs.value, "")))
+    }
+
+    pub(super) fn shift_left(self, places: u32) -> Self {
+        self.with(built(self.m.builder.build_left_shift(self.value, self.constant(places.into()), "")))
+    }
+
+    /// The logical shift: zeros enter from above.
+    pub(super) fn shift_right(self, places: u32) -> Self {
+        self.with(built(self.m.builder.build_right_shift(
+            self.value,
+            self.constant(places.into()),
+            false,
+            "",
+        )))
+    }
+}
+
+impl<'ctx, 'm> Mask<'ctx, 'm> {
+    /// `then` where the mask holds and `otherwise` elsewhere, lane by lane.
+    pub(super) fn select(self, then: Lanes<'ctx, 'm>, otherwise: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
+        let otherwise = otherwise.into_lanes(then);
+        let value = built(self.m.builder.build_select(self.value, then.value, otherwise.value, ""));
+        then.with(value.into_vector_value())
+    }
+
+    /// Whether the mask holds in any lane, as one `i1`.
+    pub(super) fn any(self) -> IntValue<'ctx> {
+        let reduce = Intrinsic::find("llvm.vector.reduce.or").expect("the name of an LLVM intrinsic");
+        let declaration = reduce.get_declaration(self.m.module, &[self.value.get_type().into()]);
+        let declaration = declaration.expect("the intrinsic is overloaded on one vector type");
+        let call = built(self.m.builder.build_call(declaration, &[self.value.into()], ""));
+        call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_int_value()
+    }
+}
+
+/// A lane's number as LLVM wants it.
+pub(super) fn lane_index<'ctx>(m: &MathContext<'ctx, '_>, index: u64) -> IntValue<'ctx> {
+    m.context.i32_type().const_int(index, false)
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $build:ident) => {
+        impl<'ctx, 'm, R: Operand<'ctx, 'm>> $trait<R> for Lanes<'ctx, 'm> {
+            type Output = Self;
+
+            fn $method(self, rhs: R) -> Self {
+                self.with(built(self.m.builder.$build(self.value, rhs.into_lanes(self).value, "")))
+            }
+        }
+    };
+}
+
+operator!(Add, add, build_float_add);
+operator!(Sub, sub, build_float_sub);
+operator!(Mul, mul, build_float_mul);
+operator!(Div, div, build_float_div);
+
+impl Neg for Lanes<'_, '_> {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.with(built(self.m.builder.build_float_neg(self.value, "")))
+    }
+}

@@ -1,0 +1,258 @@
+//! Where accesses go.
+//!
+//! The subscripts of an access become a [`Place`]: the address of one element, of neighbours at a fixed distance,
+//! or one address a lane. A subscript that depends on data is checked on the way against its dimension; where it
+//! is outside, the kernel's status is set and 0 is taken instead. So compiled code stays inside its buffers
+//! whatever the data. What is loaded and stored there is in [`super::load`] and [`super::store`].
+
+use inkwell::values::PointerValue;
+use inkwell::{AtomicOrdering, IntPredicate};
+use tilewright_ir::nest::Buffer;
+use tilewright_ir::{Access, Atom, DType, IndexExpr};
+
+use super::function::{Emit, Emitter};
+use super::ops::{BUILT, Value, lanes_of};
+use crate::{Check, CodegenError};
+
+/// Where an access goes.
+pub(super) struct Place<'ctx> {
+    pub(super) address: Address<'ctx>,
+    /// The start of the buffer.
+    pub(super) base: PointerValue<'ctx>,
+    pub(super) dtype: DType,
+    /// Where the checks of data-dependent subscripts hold; `None` if there are none.
+    pub(super) allowed: Option<Value<'ctx>>,
+    /// Whether the access is inside of its buffer also in lanes that do not run.
+    pub(super) in_bounds: bool,
+}
+
+pub(super) enum Address<'ctx> {
+    /// The same element in all lanes.
+    Element(PointerValue<'ctx>),
+    /// Elements at a fixed distance, from the first lane's on.
+    Strided(PointerValue<'ctx>, i64),
+    /// One address a lane.
+    Scattered(Value<'ctx>),
+}
+
+/// The subscripts of an access, joined to one number in row-major order.
+struct Flat<'ctx> {
+    /// What does not depend on data.
+    plain: IndexExpr,
+    /// What does, checked and scaled.
+    checked: Vec<Value<'ctx>>,
+    allowed: Option<Value<'ctx>>,
+    in_bounds: bool,
+}
+
+impl<'ctx> Emitter<'ctx, '_> {
+    /// The lanes that run; `None` for all.
+    pub(super) fn mask(&self) -> Option<Value<'ctx>> {
+        self.frame.lanes.and_then(|lanes| lanes.mask)
+    }
+
+    pub(super) fn place(&mut self, access: &Access) -> Emit<Place<'ctx>> {
+        let nest = self.nest;
+        let buffer = nest.buffer(access.tensor);
+        let base = *self.frame.buffers.get(&access.tensor).ok_or_else(|| {
+            CodegenError::Unsupported(format!("buffer `{}` outside of its allocation", buffer.name))
+        })?;
+        let flat = self.flatten(access, buffer)?;
+        let address = self.address(&flat, buffer, base)?;
+        let Flat { allowed, in_bounds, .. } = flat;
+        Ok(Place { address, base, dtype: buffer.dtype, allowed, in_bounds })
+    }
+
+    fn flatten(&mut self, access: &Access, buffer: &Buffer) -> Emit<Flat<'ctx>> {
+        let mut flat =
+            Flat { plain: IndexExpr::constant(0), checked: Vec::new(), allowed: None, in_bounds: true };
+        let dimensions = access.indices.iter().zip(buffer.strides()).zip(&buffer.shape);
+        for (dimension, ((index, stride), extent)) in dimensions.enumerate() {
+            if index.has_data() {
+                let (index, holds) = self.checked_index(access, dimension, index, *extent)?;
+                let stride = self.ops.int_like(index, stride);
+                flat.checked.push(self.ops.mul(index, stride));
+                flat.allowed = Some(self.ops.and_maybe(flat.allowed, holds));
+                continue;
+            }
+            let index = self.resolve(index);
+            let inside = |(low, high): (i128, i128)| low >= 0 && high < *extent as i128;
+            flat.in_bounds &= self.range(&index).is_some_and(inside);
+            flat.plain = flat.plain.add(&index.scale(stride));
+        }
+        if flat.plain.is_overflow() {
+            return Err(CodegenError::Unsupported(format!(
+                "the subscripts of `{}` are too long",
+                buffer.name
+            )));
+        }
+        Ok(flat)
+    }
+
+    /// The index and whether it is inside, with 0 in the place of one that is not.
+    fn checked_index(
+        &mut self,
+        access: &Access,
+        dimension: usize,
+        index: &IndexExpr,
+        extent: i64,
+    ) -> Emit<(Value<'ctx>, Value<'ctx>)> {
+        let index = self.index(index)?;
+        let limit = self.ops.int_like(index, extent);
+        let holds = self.ops.icmp(IntPredicate::ULT, index, limit);
+        let mut fails = self.ops.not(holds);
+        if let Some(mask) = self.mask() {
+            fails = self.ops.and(mask, fails);
+        }
+        let check = Check { buffer: access.tensor, dimension, origin: access.origin };
+        let code = self.check_code(check);
+        let any = self.ops.any(fails);
+        self.when(any, |this| {
+            let status = this.frame.status;
+            let written = this.ops.builder.build_store(status, this.ops.int(code)).expect(BUILT);
+            // Unordered is atomic and still lets LLVM move other accesses across.
+            written.set_atomic_ordering(AtomicOrdering::Unordered).expect("a store can be atomic");
+        });
+        let zero = self.ops.int_like(index, 0);
+        Ok((self.ops.select(holds, index, zero), holds))
+    }
+
+    /// The number that a failing check leaves in the status: the same for every copy of an access.
+    fn check_code(&mut self, check: Check) -> i64 {
+        let known = self.checks.iter().position(|other| {
+            (other.buffer, other.dimension) == (check.buffer, check.dimension)
+                && (other.origin.start, other.origin.end) == (check.origin.start, check.origin.end)
+        });
+        let at = known.unwrap_or_else(|| {
+            self.checks.push(check);
+            self.checks.len() - 1
+        });
+        at as i64 + 1
+    }
+
+    fn address(
+        &mut self,
+        flat: &Flat<'ctx>,
+        buffer: &Buffer,
+        base: PointerValue<'ctx>,
+    ) -> Emit<Address<'ctx>> {
+        let (uniform, differing): (Vec<_>, Vec<_>) =
+            flat.checked.iter().copied().partition(|value| lanes_of(*value).is_none());
+        let mut start = base;
+        let element = self.ops.memory_type(buffer.dtype);
+        for offset in uniform {
+            start = self.ops.element_ptr(element, start, offset.into_int_value());
+        }
+        let lane = self.frame.lanes.map(|lanes| lanes.var);
+        let (plain, lane_part) = split_lane(&flat.plain, lane.map(Atom::Var));
+        let start = self.pointer(buffer, start, &plain)?;
+        match lane_part {
+            None if differing.is_empty() => Ok(Address::Element(start)),
+            Some(LanePart::Step(step)) if differing.is_empty() => Ok(Address::Strided(start, step)),
+            part => {
+                let mut offsets = self.lane_offsets(part)?;
+                for offset in differing {
+                    offsets = Some(match offsets {
+                        Some(sum) => self.add_offsets(sum, offset),
+                        None => offset,
+                    });
+                }
+                let offsets = offsets.expect("some part of the address differs between lanes");
+                let offsets = offsets.into_vector_value();
+                Ok(Address::Scattered(self.ops.element_ptrs(element, start, offsets)))
+            }
+        }
+    }
+
+    fn lane_offsets(&mut self, part: Option<LanePart>) -> Emit<Option<Value<'ctx>>> {
+        Ok(match part {
+            None => None,
+            Some(LanePart::Step(step)) => {
+                let lanes = self.frame.lanes.expect("a step is between lanes").count;
+                Some(self.ops.iota(self.ops.i64(), lanes, step))
+            }
+            Some(LanePart::Any(index)) => Some(self.index(&index)?),
+        })
+    }
+
+    fn add_offsets(&self, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
+        let wide = |value| self.ops.resize(value, self.ops.i64(), true);
+        self.ops.add(wide(left), wide(right))
+    }
+
+    /// The base moved by a uniform expression, outermost loop first and the constant last: so accesses that
+    /// differ in the constant alone share all else, and loops keep what they do not change outside.
+    fn pointer(
+        &mut self,
+        buffer: &Buffer,
+        base: PointerValue<'ctx>,
+        index: &IndexExpr,
+    ) -> Emit<PointerValue<'ctx>> {
+        let element = self.ops.memory_type(buffer.dtype);
+        let mut terms: Vec<_> = index.terms().iter().map(|term| (self.term_depth(term), term)).collect();
+        terms.sort_by_key(|(depth, _)| *depth);
+        let mut pointer = base;
+        for group in terms.chunk_by(|left, right| left.0 == right.0) {
+            let mut sum: Option<Value<'ctx>> = None;
+            for (_, term) in group {
+                let term = self.term(term, self.ops.i64())?;
+                sum = Some(sum.map_or(term, |sum| self.ops.add(sum, term)));
+            }
+            let sum = sum.expect("a group has a term").into_int_value();
+            pointer = self.ops.element_ptr(element, pointer, sum);
+        }
+        if index.constant_part() != 0 {
+            pointer = self.ops.element_ptr(element, pointer, self.ops.int(index.constant_part()));
+        }
+        Ok(pointer)
+    }
+
+    /// One address a lane, `step` elements from one to the next.
+    pub(super) fn strided_pointers(
+        &self,
+        place: &Place<'ctx>,
+        first: PointerValue<'ctx>,
+        step: i64,
+        lanes: u32,
+    ) -> Value<'ctx> {
+        let narrow = step.unsigned_abs() < 1 << 20;
+        let width = if narrow { self.ops.int_type(32) } else { self.ops.i64() };
+        let offsets = self.ops.iota(width, lanes, step).into_vector_value();
+        self.ops.element_ptrs(self.ops.memory_type(place.dtype), first, offsets)
+    }
+}
+
+/// How an address differs between lanes.
+enum LanePart {
+    /// By this many elements from one to the next.
+    Step(i64),
+    /// By this expression.
+    Any(IndexExpr),
+}
+
+/// Splits a subscript into what is the same in all lanes and what is not.
+fn split_lane(index: &IndexExpr, lane: Option<Atom>) -> (IndexExpr, Option<LanePart>) {
+    let Some(lane @ Atom::Var(var)) = lane else { return (index.clone(), None) };
+    if !index.mentions(var) {
+        return (index.clone(), None);
+    }
+    if let Some((step, rest)) = index.split_on(&lane)
+        && let Some(step) = step.as_constant()
+        && !rest.mentions(var)
+    {
+        return (rest, Some(LanePart::Step(step)));
+    }
+    let mut uniform = IndexExpr::constant(index.constant_part());
+    let mut differing = IndexExpr::constant(0);
+    for term in index.terms() {
+        let mut product = IndexExpr::constant(term.coefficient);
+        for factor in &term.factors {
+            product = product.mul(&IndexExpr::atom(factor.clone()));
+        }
+        match product.mentions(var) {
+            true => differing = differing.add(&product),
+            false => uniform = uniform.add(&product),
+        }
+    }
+    (uniform, Some(LanePart::Any(differing)))
+}

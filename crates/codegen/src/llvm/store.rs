@@ -1,0 +1,244 @@
+//! Stores and reductions.
+//!
+//! In a vector loop, lanes that go to one element reduce among themselves first; lanes that may collide in ways
+//! that data decides go one after the other.
+
+use inkwell::attributes::AttributeLoc;
+use inkwell::values::PointerValue;
+use tilewright_ir::nest::Store;
+use tilewright_ir::{DType, ReduceOp};
+
+use super::function::{Emit, Emitter, Lanes};
+use super::ops::{BUILT, RESULT, Value, lanes_of};
+use super::place::{Address, Place};
+use super::registers::Slot;
+
+impl<'ctx> Emitter<'ctx, '_> {
+    pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
+        let dtype = self.nest.buffer(store.target.tensor).dtype;
+        let value = self.expr(&store.value)?;
+        if let Some(slot) = self.slot(&store.target) {
+            return self.store_register(store, &slot, value, dtype);
+        }
+        let place = self.place(&store.target)?;
+        match (self.frame.lanes, &place.address) {
+            (None, Address::Element(pointer)) => {
+                let pointer = *pointer;
+                self.guarded(place.allowed, |this| this.update(store, pointer, value))
+            }
+            (Some(lanes), Address::Element(pointer)) => {
+                self.store_uniform(store, lanes, &place, *pointer, value)
+            }
+            (Some(lanes), Address::Scattered(pointers)) if store.reduce.is_some() => {
+                self.update_lane_by_lane(store, lanes, &place, *pointers, value)
+            }
+            (Some(lanes), _) => self.store_lanes(store, lanes, &place, value),
+            (None, _) => unreachable!("addresses differ between lanes only inside a vector loop"),
+        }
+    }
+
+    fn store_register(
+        &mut self,
+        store: &Store,
+        slot: &Slot<'ctx>,
+        value: Value<'ctx>,
+        dtype: DType,
+    ) -> Emit<()> {
+        let target = &store.target;
+        let whole = slot.has_lanes(self.rooms[&target.tensor]);
+        let mask = self.mask();
+        let value = match (self.frame.lanes, store.reduce) {
+            (Some(lanes), Some(op)) if !whole => self.reduced_over_lanes(op, lanes, value, dtype),
+            (Some(lanes), None) if !whole => self.last_lane(lanes, mask, value),
+            _ => value,
+        };
+        let old = self.load_slot(target, slot);
+        let new = match store.reduce {
+            Some(op) => self.reduced(op, old, value, target.tensor),
+            None => value,
+        };
+        let new = self.rounded(dtype, new);
+        let new = match mask {
+            Some(mask) if whole => self.ops.select(mask, new, old),
+            Some(mask) => {
+                let any = self.ops.any(mask);
+                self.ops.select(any.into(), new, old)
+            }
+            None => new,
+        };
+        self.store_slot(target, slot, new);
+        Ok(())
+    }
+
+    /// The value of all running lanes reduced to one.
+    fn reduced_over_lanes(
+        &self,
+        op: ReduceOp,
+        lanes: Lanes<'ctx>,
+        value: Value<'ctx>,
+        dtype: DType,
+    ) -> Value<'ctx> {
+        let compute = dtype.compute_type();
+        let mut value = self.ops.splat(value, lanes.count);
+        if let Some(mask) = lanes.mask {
+            value = self.ops.select(mask, value, self.neutral(op, compute));
+        }
+        self.reduce_lanes(op, value, compute)
+    }
+
+    /// The value of the last lane that runs.
+    fn last_lane(&self, lanes: Lanes<'ctx>, mask: Option<Value<'ctx>>, value: Value<'ctx>) -> Value<'ctx> {
+        if lanes_of(value).is_none() {
+            return value;
+        }
+        let Some(mask) = mask else { return self.ops.extract(value, lanes.count - 1) };
+        let bits = self.ops.int_type(lanes.count);
+        let bits = self.ops.builder.build_bit_cast(mask, bits, "").expect(BUILT);
+        let zero_is_fine = self.ops.bit(false);
+        let leading = self
+            .ops
+            .intrinsic("llvm.ctlz", &[bits.get_type()], &[bits, zero_is_fine])
+            .try_as_basic_value()
+            .expect_basic(RESULT);
+        let leading = self.ops.resize(leading, self.ops.int_type(32), false);
+        // Without any lane the value does not count; lane 0 is as good as another.
+        let last = self.ops.int_like(leading, lanes.count as i64 - 1);
+        let lane =
+            self.ops.elementwise("llvm.smax", &[self.ops.sub(last, leading), self.ops.int_like(leading, 0)]);
+        let (vector, lane) = (value.into_vector_value(), lane.into_int_value());
+        self.ops.builder.build_extract_element(vector, lane, "").expect(BUILT)
+    }
+
+    /// Emits where a scalar condition holds.
+    fn guarded(
+        &mut self,
+        condition: Option<Value<'ctx>>,
+        emit: impl FnOnce(&mut Self) -> Emit<()>,
+    ) -> Emit<()> {
+        let Some(condition) = condition else { return emit(self) };
+        let mut done = Ok(());
+        self.when(condition.into_int_value(), |this| done = emit(this));
+        done
+    }
+
+    /// Replaces one element, or reduces a value into it.
+    fn update(&mut self, store: &Store, pointer: PointerValue<'ctx>, value: Value<'ctx>) -> Emit<()> {
+        let buffer = store.target.tensor;
+        let dtype = self.nest.buffer(buffer).dtype;
+        let align = dtype.bytes() as u32;
+        let mut value = value;
+        if let Some(op) = store.reduce {
+            let raw = self.load_aligned(self.ops.memory_type(dtype), pointer, align);
+            value = self.reduced(op, self.decode(dtype, raw), value, buffer);
+        }
+        self.store_aligned(pointer, self.encode(dtype, value), align);
+        Ok(())
+    }
+
+    /// All lanes go to one element.
+    fn store_uniform(
+        &mut self,
+        store: &Store,
+        lanes: Lanes<'ctx>,
+        place: &Place<'ctx>,
+        pointer: PointerValue<'ctx>,
+        value: Value<'ctx>,
+    ) -> Emit<()> {
+        let value = match store.reduce {
+            Some(op) => self.reduced_over_lanes(op, lanes, value, place.dtype),
+            None => self.last_lane(lanes, lanes.mask, value),
+        };
+        let running = lanes.mask.map(|mask| Value::from(self.ops.any(mask)));
+        let condition = match (place.allowed, running) {
+            (Some(allowed), running) => Some(self.ops.and_maybe(running, allowed)),
+            (None, running) => running,
+        };
+        self.guarded(condition, |this| this.update(store, pointer, value))
+    }
+
+    /// Each lane goes to an element of its own, or, in a plain store, the last lane of an element wins.
+    fn store_lanes(
+        &mut self,
+        store: &Store,
+        lanes: Lanes<'ctx>,
+        place: &Place<'ctx>,
+        value: Value<'ctx>,
+    ) -> Emit<()> {
+        let mask = match place.allowed {
+            Some(allowed) => {
+                let allowed = self.ops.splat(allowed, lanes.count);
+                Some(self.ops.and_maybe(lanes.mask, allowed))
+            }
+            None => lanes.mask,
+        };
+        let mut value = self.ops.splat(value, lanes.count);
+        if let Some(op) = store.reduce {
+            let raw = self.load_place(place, mask);
+            let old = self.decode(place.dtype, raw);
+            value = self.reduced(op, old, value, store.target.tensor);
+        }
+        let raw = self.encode(place.dtype, value);
+        let align = place.dtype.bytes() as u32;
+        match (&place.address, mask) {
+            (Address::Strided(first, 1), None) => self.store_aligned(*first, raw, align),
+            (Address::Strided(first, 1), Some(mask)) => {
+                let types = [raw.get_type(), self.ops.ptr()];
+                let call = self.ops.intrinsic("llvm.masked.store", &types, &[raw, (*first).into(), mask]);
+                call.add_attribute(AttributeLoc::Param(1), self.attribute("align", align as u64));
+            }
+            (Address::Strided(first, step), mask) => {
+                let pointers = self.strided_pointers(place, *first, *step, lanes.count);
+                self.scatter(raw, pointers, mask, lanes.count, align);
+            }
+            (Address::Scattered(pointers), mask) => {
+                self.scatter(raw, *pointers, mask, lanes.count, align);
+            }
+            (Address::Element(_), _) => unreachable!("uniform stores are made elsewhere"),
+        }
+        Ok(())
+    }
+
+    fn store_aligned(&self, pointer: PointerValue<'ctx>, value: Value<'ctx>, align: u32) {
+        let instruction = self.ops.builder.build_store(pointer, value).expect(BUILT);
+        instruction.set_alignment(align).expect("a store has an alignment");
+    }
+
+    fn scatter(
+        &self,
+        raw: Value<'ctx>,
+        pointers: Value<'ctx>,
+        mask: Option<Value<'ctx>>,
+        lanes: u32,
+        align: u32,
+    ) {
+        let mask = self.full_mask(mask, lanes);
+        let types = [raw.get_type(), pointers.get_type()];
+        let call = self.ops.intrinsic("llvm.masked.scatter", &types, &[raw, pointers, mask]);
+        call.add_attribute(AttributeLoc::Param(1), self.attribute("align", align as u64));
+    }
+
+    /// One lane after the other, as several may go to one element.
+    fn update_lane_by_lane(
+        &mut self,
+        store: &Store,
+        lanes: Lanes<'ctx>,
+        place: &Place<'ctx>,
+        pointers: Value<'ctx>,
+        value: Value<'ctx>,
+    ) -> Emit<()> {
+        let mask = match place.allowed {
+            Some(allowed) => Some(self.ops.and_maybe(lanes.mask, self.ops.splat(allowed, lanes.count))),
+            None => lanes.mask,
+        };
+        for lane in 0..lanes.count {
+            let pointer = self.ops.extract(pointers, lane).into_pointer_value();
+            let value = match lanes_of(value) {
+                Some(_) => self.ops.extract(value, lane),
+                None => value,
+            };
+            let running = mask.map(|mask| self.ops.extract(mask, lane));
+            self.guarded(running, |this| this.update(store, pointer, value))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The vector math functions of `llvm/math` against the C library in double precision: every function, both formats,
+//! every vector set that this machine runs (the baseline one has no fused instructions), vectors of full and odd
+//! length and scalars. The results must lie within 4 units in the last place (ulp), and the special values be right.
+//!
+//! This samples what was measured densely when the functions were written; the figures are in `llvm/math/mod.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
+
+mod harness;
+
+use harness::*;
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{Builtin, DType};
+use tilewright_target::Vectors;
+
+/// What the functions promise.
+const BOUND_ULP: f64 = 4.0;
+
+unsafe extern "C" {
+    /// The C library's error function, which std lacks.
+    safe fn erf(x: f64) -> f64;
+}
+
+/// A function with its reference.
+type Function = (Builtin, fn(f64) -> f64);
+
+/// The functions that have a vector version.
+const FUNCTIONS: [Function; 16] = [
+    (Builtin::Atan, f64::atan),
+    (Builtin::Cos, f64::cos),
+    (Builtin::Cosh, f64::cosh),
+    (Builtin::Erf, erf_of),
+    (Builtin::Exp, f64::exp),
+    (Builtin::Exp2, f64::exp2),
+    (Builtin::Expm1, f64::exp_m1),
+    (Builtin::Log, f64::ln),
+    (Builtin::Log10, f64::log10),
+    (Builtin::Log1p, f64::ln_1p),
+    (Builtin::Log2, f64::log2),
+    (Builtin::Sigmoid, sigmoid),
+    (Builtin::Sin, f64::sin),
+    (Builtin::Sinh, f64::sinh),
+    (Builtin::Tan, f64::tan),
+    (Builtin::Tanh, f64::tanh),
+];
+
+fn erf_of(x: f64) -> f64 {
+    erf(x)
+}
+
+fn sigmoid(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    if x < 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) }
+}
+
+/// A kernel that applies `builtin` to `count` elements, `lanes` at a time; one lane means scalars.
+fn elementwise(vectors: Vectors, builtin: Builtin, dtype: DType, lanes: i64, count: usize) -> Compiled {
+    let mut b = Builder::new();
+    let count = count as i64;
+    assert_eq!(count % lanes, 0, "whole vectors only");
+    let (x, y) = (b.argument(dtype, &[count]), b.argument(dtype, &[count]));
+    let (outer, lane) = (b.var("outer"), b.var("lane"));
+    let at = v(outer).scale(lanes).add(&v(lane));
+    let value = call(builtin, vec![b.load(x, std::slice::from_ref(&at))]);
+    let kind = if lanes == 1 { LoopKind::Serial } else { LoopKind::Vector };
+    let inner = each(lane, lanes, kind, vec![set(y, &[at], value)]);
+    b.compile(vectors, vec![each(outer, count / lanes, LoopKind::Serial, vec![inner])])
+}
+
+/// How far a result of a format with `digits` bits of significand, least exponent `least` and overflow at `limit`
+/// is from `exact`, in ulp; infinite where NaN, infinity or the sign is wrong.
+fn error_ulp(got: f64, exact: f64, digits: i32, least: i32, limit: f64) -> f64 {
+    if exact.is_nan() || got.is_nan() {
+        return if exact.is_nan() == got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let wrong_end = (exact == 0.0 || exact.is_infinite()) && got != exact;
+    if wrong_end || exact.is_sign_negative() != got.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    let (got, exact) = (got.clamp(-limit, limit), exact.clamp(-limit, limit));
+    let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    // Divided in two steps, since the ulp of a small double has no reciprocal.
+    let places = (exponent - (digits - 1)).max(least);
+    (got - exact).abs() / 2f64.powi(places / 2) / 2f64.powi(places - places / 2)
+}
+
+fn error_ulp_f32(got: f32, exact: f64) -> f64 {
+    error_ulp(got.into(), exact, 24, -149, 2f64.powi(128))
+}
+
+/// The reference itself is up to one ulp off. Where it is finite, infinity counts as the largest number.
+fn error_ulp_f64(got: f64, reference: f64) -> f64 {
+    (error_ulp(got, reference, 53, -1074, f64::MAX) - 1.0).max(0.0)
+}
+
+/// Numbers at which some function changes its method, overflows, or has a zero, a pole or a steep place.
+const TURNING_POINTS: [f64; 44] = [
+    0.0,
+    1e-320,
+    1e-310,
+    2.2250738585072014e-308,
+    1e-45,
+    1e-40,
+    1.1754943508222875e-38,
+    1.1102230246251565e-16,
+    2.220446049250313e-16,
+    5.960464477539063e-8,
+    1.1920928955078125e-7,
+    0.2928932188134524,
+    0.34657359027997264,
+    0.41421356237309503,
+    0.5,
+    std::f64::consts::FRAC_1_SQRT_2,
+    1.0,
+    std::f64::consts::SQRT_2,
+    std::f64::consts::FRAC_PI_2,
+    2.0,
+    std::f64::consts::PI,
+    3.93,
+    6.0,
+    9.02,
+    17.3,
+    40.0,
+    88.72284,
+    89.41599,
+    103.97208,
+    128.0,
+    149.5,
+    709.782712893384,
+    710.4758600739439,
+    745.1332191019412,
+    1024.0,
+    1075.0,
+    12800.0,
+    4e6,
+    9007199254740992.0,
+    1e22,
+    1.7e38,
+    3.4028234663852886e38,
+    8.98846567431158e307,
+    f64::INFINITY,
+];
+
+/// A multiple of every lane count that is tried.
+const BLOCK: usize = 16 * 7;
+
+fn padded<T: Copy>(mut points: Vec<T>) -> Vec<T> {
+    let last = *points.last().unwrap();
+    points.resize(points.len().next_multiple_of(BLOCK), last);
+    points
+}
+
+/// Every 65521st bit pattern, the neighbourhoods of the turning points, and of multiples of π/2.
+fn points_f32() -> Vec<f32> {
+    let mut points: Vec<f32> = (0..=u32::MAX).step_by(65521).map(f32::from_bits).collect();
+    let multiples = (0..8000).step_by(7).map(|n| f64::from(n) * std::f64::consts::FRAC_PI_2);
+    for center in TURNING_POINTS.into_iter().chain(multiples) {
+        let bits = (center as f32).to_bits();
+        let near = bits.saturating_sub(20)..=(bits + 20).min(f32::INFINITY.to_bits() + 1);
+        points.extend(near.map(f32::from_bits).flat_map(|x| [x, -x]));
+    }
+    padded(points)
+}
+
+/// Bit patterns at equal distances, numbers of ordinary size, and neighbourhoods as for f32.
+fn points_f64() -> Vec<f64> {
+    let mut points: Vec<f64> = (0..20_000u64).map(|n| f64::from_bits(n * (u64::MAX / 20_000))).collect();
+    for scale in [1.0, 8.0, 50.0, 750.0, 4e6] {
+        points.extend((-10_000..10_000).map(|n| f64::from(n) * scale / 9_999.1));
+    }
+    let multiples = (0..2_000_000).step_by(1999).map(|n| f64::from(n) * std::f64::consts::FRAC_PI_2);
+    for center in TURNING_POINTS.into_iter().chain(multiples) {
+        let bits = center.to_bits();
+        let near = bits.saturating_sub(20)..=(bits + 20).min(f64::INFINITY.to_bits() + 1);
+        points.extend(near.map(f64::from_bits).flat_map(|x| [x, -x]));
+    }
+    padded(points)
+}
+
+/// Applies a builtin to all points with each vector set and lane count, and checks every result.
+fn check<T: Copy + Default + Into<f64>>(
+    (builtin, reference): Function,
+    dtype: DType,
+    points: &[T],
+    error: &dyn Fn(T, f64) -> f64,
+) {
+    let exact: Vec<f64> = points.iter().map(|x| reference((*x).into())).collect();
+    for vectors in runnable() {
+        let full = (vectors.bytes() / dtype.bytes()) as i64;
+        for lanes in [full, 7, 1] {
+            let mut x = points.to_vec();
+            let mut y = vec![T::default(); points.len()];
+            let kernel = elementwise(vectors, builtin, dtype, lanes, points.len());
+            assert_eq!(kernel.run(&mut [x.bytes(), y.bytes()]), 0);
+            for ((x, y), exact) in points.iter().zip(&y).zip(&exact) {
+                let (error, x, y) = (error(*y, *exact), (*x).into(), (*y).into());
+                let name = builtin.name();
+                assert!(
+                    error <= BOUND_ULP,
+                    "{name}({x:e}) is {y:e}, not {exact:e}: {error} ulp; {dtype:?}, {vectors:?}, {lanes} lanes"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_is_within_the_bound() {
+    let points = points_f32();
+    FUNCTIONS.iter().for_each(|function| check(*function, DType::Float32, &points, &error_ulp_f32));
+}
+
+#[test]
+fn double_precision_is_within_the_bound() {
+    let points = points_f64();
+    FUNCTIONS.iter().for_each(|function| check(*function, DType::Float64, &points, &error_ulp_f64));
+}
+
+/// The check itself must be able to fail.
+#[test]
+fn the_error_is_counted_in_units_in_the_last_place() {
+    assert_eq!(error_ulp_f32(1.0, 1.0), 0.0);
+    assert_eq!(error_ulp_f32(1.0 + f32::EPSILON, 1.0), 1.0);
+    assert_eq!(error_ulp_f32(f32::from_bits(3), f64::from(f32::from_bits(1))), 2.0);
+    assert_eq!(error_ulp_f32(f32::INFINITY, 1e300), 0.0);
+    assert_eq!(error_ulp_f32(f32::MAX, f64::INFINITY), f64::INFINITY);
+    assert!(error_ulp_f32(f32::INFINITY, 1e38) > 1e6);
+    assert_eq!(error_ulp_f32(-0.0, 0.0), f64::INFINITY);
+    assert_eq!(error_ulp_f32(1.0, f64::NAN), f64::INFINITY);
+    assert_eq!(error_ulp_f64(f64::from_bits(6), f64::from_bits(1)), 4.0);
+}

@@ -1,0 +1,138 @@
+//! Random programs under random schedules: whatever `apply` accepts computes what the program does.
+//!
+//! `TILEWRIGHT_SEED` and `TILEWRIGHT_CASES` choose other and more cases than those of every run. A failure is
+//! printed as the smallest program, sizes and schedule found that fail in the same way, with the loops;
+//! `TILEWRIGHT_FAILURES` says how many at most.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+mod random {
+    pub mod case;
+    pub mod program;
+    pub mod rng;
+    pub mod schedule;
+    pub mod shrink;
+    pub mod source;
+    pub mod subscript;
+    pub mod value;
+
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+
+    thread_local! {
+        /// The message of the last panic, while one is expected.
+        static EXPECTED: RefCell<Option<String>> = const { RefCell::new(None) };
+    }
+
+    /// Lets panics inside [`guarded`] be silent from now on.
+    pub fn keep_expected_panics() {
+        let noisy = take_hook();
+        set_hook(Box::new(move |info: &PanicHookInfo| {
+            let expected = EXPECTED.with_borrow_mut(|message| match message {
+                Some(message) => {
+                    *message = info.to_string();
+                    true
+                }
+                None => false,
+            });
+            if !expected {
+                noisy(info);
+            }
+        }));
+    }
+
+    /// What a function gives, or the message with which it panics.
+    pub fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+        EXPECTED.set(Some(String::new()));
+        let outcome = catch_unwind(AssertUnwindSafe(function));
+        let message = EXPECTED.take();
+        outcome.map_err(|_| message.unwrap_or_default())
+    }
+}
+
+use std::collections::BTreeSet;
+use std::env;
+
+use random::case::{Case, checked};
+use random::rng::Rng;
+use random::schedule::{Counts, schedule};
+use random::shrink::shrink;
+
+/// Points of a program at most.
+const MOST_POINTS: u64 = 6000;
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// What all cases together have shown.
+#[derive(Default)]
+struct Tally {
+    programs: u64,
+    refused: u64,
+    steps: usize,
+    counts: Counts,
+    /// What is told apart of the failures so far.
+    seen: BTreeSet<String>,
+    failures: Vec<String>,
+}
+
+#[test]
+fn accepted_schedules_compute_what_the_program_does() {
+    let (seed, cases) = (setting("TILEWRIGHT_SEED", 1), setting("TILEWRIGHT_CASES", 1500));
+    let most = setting("TILEWRIGHT_FAILURES", 4) as usize;
+    let mut tally = Tally::default();
+    random::keep_expected_panics();
+    for case in 0..cases {
+        if tally.failures.len() < most {
+            tally.run(seed, case);
+        }
+    }
+    tally.print();
+    assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n\n"));
+    tally.expect_variety();
+}
+
+impl Tally {
+    fn run(&mut self, seed: u64, number: u64) {
+        let mut rng = Rng::new(seed, number);
+        let source = random::program::program(&mut rng);
+        let program = match checked(&source) {
+            Some(program) if tilewright_interp::points(&program) <= MOST_POINTS => program,
+            _ => {
+                self.refused += 1;
+                return;
+            }
+        };
+        self.programs += 1;
+        let schedule = schedule(&mut rng, &program, &mut self.counts);
+        self.steps += schedule.steps.len();
+        let case = Case { source, schedule };
+        if let Some(failure) = case.failure() {
+            if !self.seen.insert(failure.signature()) {
+                return;
+            }
+            let small = shrink(case, &failure);
+            let found = small.failure().unwrap_or(failure);
+            self.failures.push(format!("=== case {number}: {:?}\n{small}{}", found.kind, found.message));
+        }
+    }
+
+    fn print(&self) {
+        println!("{} programs, {} refused, {} steps", self.programs, self.refused, self.steps);
+        for (kind, (tried, accepted)) in &self.counts.0 {
+            println!("{kind:16} {accepted:6} of {tried:6} accepted");
+        }
+    }
+
+    /// Fails if the generators make too little that is accepted.
+    fn expect_variety(&self) {
+        assert!(self.programs >= 2 * self.refused, "{} of the programs are refused", self.refused);
+        assert_eq!(self.counts.0.len(), random::schedule::KINDS.len(), "{:?}", self.counts);
+        for (kind, (tried, accepted)) in &self.counts.0 {
+            assert!(8 * accepted >= *tried, "of {tried} steps `{kind}` only {accepted} were accepted");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Random schedules: steps that mostly fit, each kept if it is accepted after those before it.
+//!
+//! What there is to name, after some steps, is asked of `apply` itself: the refusal of a name that nothing has lists
+//! those that there are. So the generator knows the loops exactly, however steps name them.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::{Expr, ExprKind, Program, Role, TensorId, Update, VarKind};
+use tilewright_schedule::{
+    Illegal, LayoutDim, LoopName, Place, PromoteScope, Refusal, Schedule, StatementName, Step, apply,
+};
+
+use super::rng::Rng;
+use crate::support::cpu;
+
+/// A kind of step, as far as the counts tell them apart.
+pub type StepKind = &'static str;
+
+/// The kinds, and how often each is tried.
+pub const KINDS: [(StepKind, usize); 11] = [
+    ("split", 22),
+    ("fuse", 8),
+    ("reorder", 14),
+    ("unroll", 8),
+    ("vectorize", 9),
+    ("parallel", 7),
+    ("inline", 5),
+    ("compute_at", 9),
+    ("promote operand", 11),
+    ("promote result", 9),
+    ("rfactor", 7),
+];
+
+/// How often a kind of step was tried and accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(pub BTreeMap<StepKind, (usize, usize)>);
+
+impl Counts {
+    fn add(&mut self, kind: StepKind, accepted: bool) {
+        let entry = self.0.entry(kind).or_default();
+        entry.0 += 1;
+        entry.1 += usize::from(accepted);
+    }
+}
+
+/// The names that there are after some steps.
+struct Names {
+    /// Statements, and the loops around each.
+    statements: Vec<(StatementName, Vec<String>)>,
+    tensors: Vec<String>,
+}
+
+const NOTHING: &str = "nothing";
+
+fn refusal(program: &Program, steps: &[Step], probe: Step) -> Option<Illegal> {
+    let steps = steps.iter().cloned().chain([probe]).collect();
+    apply(program, &Schedule { steps }, &cpu()).err().map(|refusal| refusal.reason)
+}
+
+impl Names {
+    fn after(program: &Program, steps: &[Step]) -> Names {
+        let statement = Step::Unroll(StatementName::first(NOTHING).at(NOTHING));
+        let known = match refusal(program, steps, statement) {
+            Some(Illegal::UnknownStatement { known, .. }) => known,
+            other => panic!("asked for the statements and got {other:?}"),
+        };
+        let tensors = match refusal(program, steps, Step::Inline { tensor: NOTHING.to_string() }) {
+            Some(Illegal::UnknownTensor { known, .. }) => known,
+            other => panic!("asked for the tensors and got {other:?}"),
+        };
+        let with_loops = |name: &String| {
+            let name = statement_name(name);
+            match refusal(program, steps, Step::Unroll(name.at(NOTHING))) {
+                Some(Illegal::UnknownLoop { known, .. }) => (name, known),
+                other => panic!("asked for the loops of {name} and got {other:?}"),
+            }
+        };
+        Names { statements: known.iter().map(with_loops).collect(), tensors }
+    }
+}
+
+/// `C[2]` taken apart.
+fn statement_name(text: &str) -> StatementName {
+    match text.split_once('[') {
+        Some((tensor, rest)) => StatementName {
+            tensor: tensor.to_string(),
+            ordinal: rest.trim_end_matches(']').parse().expect("a number in brackets"),
+        },
+        None => StatementName::first(text),
+    }
+}
+
+/// A schedule while it is made.
+pub struct Walk<'a> {
+    rng: &'a mut Rng,
+    program: &'a Program,
+    names: Names,
+    /// Statements of the program, and tensors made by others that they read.
+    uses: Vec<(StatementName, String)>,
+    /// The statement that most steps are about.
+    focus: usize,
+    fresh: usize,
+    /// The steps so far.
+    pub steps: Vec<Step>,
+}
+
+/// Which statement reads which tensor that another statement writes.
+fn uses(program: &Program) -> Vec<(StatementName, String)> {
+    let mut uses = Vec::new();
+    let mut written: Vec<TensorId> = Vec::new();
+    for (statement, _) in program.statements() {
+        written.push(statement.target);
+        let ordinal = written.iter().filter(|own| **own == statement.target).count();
+        let name = StatementName { tensor: program.tensor(statement.target).name.clone(), ordinal };
+        let read = loaded(&statement.value).into_iter();
+        let read = read.filter(|tensor| *tensor != statement.target && written.contains(tensor));
+        uses.extend(read.map(|tensor| (name.clone(), program.tensor(tensor).name.clone())));
+    }
+    uses
+}
+
+/// Whether one assignment defines a temporary.
+fn is_simple(program: &Program, name: &str) -> bool {
+    let Some(id) = program.find_tensor(name) else { return false };
+    let statements = program.statements();
+    let mut updates = statements.iter().filter(|(statement, _)| statement.target == id);
+    let first = updates.next().is_some_and(|(first, _)| first.update == Update::Assign);
+    program.tensor(id).role == Role::Temporary && first && updates.next().is_none()
+}
+
+/// The tensors that an expression loads from.
+fn loaded(expr: &Expr) -> Vec<TensorId> {
+    match &expr.kind {
+        ExprKind::Load(access) => vec![access.tensor],
+        _ => expr.operands().iter().flat_map(loaded).collect(),
+    }
+}
+
+/// Steps for a program, all of which are accepted; or those that `apply` panics at.
+pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
+    let names = Names::after(program, &[]);
+    let uses = uses(program);
+    let mut walk = Walk { rng, program, names, uses, focus: 0, fresh: 0, steps: Vec::new() };
+    let mut doubtful = Vec::new();
+    for turn in 0..walk.rng.between(0, 14) {
+        let kind = walk.kind(turn);
+        let Some(step) = walk.step(kind) else { continue };
+        walk.steps.push(step);
+        match super::guarded(|| apply(program, &Schedule { steps: walk.steps.clone() }, &cpu())) {
+            Ok(Ok(_)) => counts.add(kind, true),
+            // Only what follows can make it right: registers whose loops are unrolled later.
+            Ok(Err(Refusal { step: None, .. })) if walk.rng.chance(50) => {
+                doubtful.push(walk.steps[walk.steps.len() - 1].clone());
+            }
+            Ok(Err(_)) => {
+                counts.add(kind, false);
+                walk.steps.pop();
+                continue;
+            }
+            Err(_) => break,
+        }
+        walk.names = Names::after(program, &walk.steps);
+    }
+    Schedule { steps: without_doubtful(program, walk.steps, &doubtful) }
+}
+
+/// The steps, without those that made the whole refused, if it still is.
+fn without_doubtful(program: &Program, mut steps: Vec<Step>, doubtful: &[Step]) -> Vec<Step> {
+    let refused = |steps: &[Step]| {
+        matches!(super::guarded(|| apply(program, &Schedule { steps: steps.to_vec() }, &cpu())), Ok(Err(_)))
+    };
+    for step in doubtful.iter().rev() {
+        if refused(&steps) {
+            steps.retain(|own| own != step);
+        }
+    }
+    while refused(&steps) {
+        steps.pop();
+    }
+    steps
+}
+
+impl Walk<'_> {
+    fn kind(&mut self, turn: i64) -> StepKind {
+        // Whole stages move before their loops change.
+        let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at");
+        let kinds = KINDS.map(|(kind, weight)| (kind, if early(kind) { 2 * weight } else { weight }));
+        self.rng.weighted(&kinds)
+    }
+
+    fn step(&mut self, kind: StepKind) -> Option<Step> {
+        if self.rng.chance(30) || self.focus >= self.names.statements.len() {
+            self.focus = self.rng.below(self.names.statements.len());
+        }
+        match kind {
+            "split" => self.split(),
+            "fuse" => self.fuse(),
+            "reorder" => self.reorder(),
+            "unroll" => Some(Step::Unroll(self.any_loop()?)),
+            "vectorize" => Some(Step::Vectorize(self.late_loop()?)),
+            "parallel" => Some(Step::Parallel(self.early_loop()?)),
+            "inline" => self.inline(),
+            "compute_at" => self.compute_at(),
+            "promote operand" => self.promote_operand(),
+            "promote result" => self.promote_result(),
+            _ => self.rfactor(),
+        }
+    }
+
+    fn loops(&self) -> Vec<LoopName> {
+        let (statement, loops) = &self.names.statements[self.focus];
+        loops.iter().map(|name| statement.at(name.clone())).collect()
+    }
+
+    fn any_loop(&mut self) -> Option<LoopName> {
+        let loops = self.loops();
+        if loops.is_empty() { None } else { Some(self.rng.pick(&loops).clone()) }
+    }
+
+    fn late_loop(&mut self) -> Option<LoopName> {
+        if self.rng.chance(50) { self.loops().pop() } else { self.any_loop() }
+    }
+
+    fn early_loop(&mut self) -> Option<LoopName> {
+        if self.rng.chance(60) { self.loops().into_iter().next() } else { self.any_loop() }
+    }
+
+    /// A name for a part of a loop, from which that of the variable can be told.
+    fn part_of(&mut self, name: &str) -> String {
+        self.fresh += 1;
+        format!("{}{}", name.trim_end_matches(|digit: char| digit.is_ascii_digit()), self.fresh)
+    }
+
+    fn split(&mut self) -> Option<Step> {
+        let target = self.any_loop()?;
+        let parts = if self.rng.chance(25) { 2 } else { 1 };
+        let mut inner = Vec::new();
+        for _ in 0..parts {
+            let factor =
+                self.rng.weighted(&[(1, 3), (2, 20), (3, 14), (4, 22), (5, 8), (8, 14), (16, 6), (40, 3)]);
+            inner.push((self.part_of(&target.name), factor));
+        }
+        let outer = if self.rng.chance(20) { target.name.clone() } else { self.part_of(&target.name) };
+        Some(Step::Split { target, outer, inner })
+    }
+
+    fn fuse(&mut self) -> Option<Step> {
+        let loops = self.loops();
+        if loops.len() < 2 {
+            return None;
+        }
+        let count = if loops.len() > 2 && self.rng.chance(20) { 3 } else { 2 };
+        let first = self.rng.below(loops.len() - count + 1);
+        let loops = loops[first..first + count].to_vec();
+        let name = self.part_of(&loops[count - 1].name);
+        Some(Step::Fuse { loops, name })
+    }
+
+    fn reorder(&mut self) -> Option<Step> {
+        let mut loops = self.loops();
+        if loops.len() < 2 {
+            return None;
+        }
+        self.rng.shuffle(&mut loops);
+        let count = self.rng.between(2, loops.len().min(4) as i64);
+        loops.truncate(count as usize);
+        Some(Step::Reorder { loops })
+    }
+
+    fn inline(&mut self) -> Option<Step> {
+        let mut tensors: Vec<String> = self.uses.iter().map(|(_, tensor)| tensor.clone()).collect();
+        if self.rng.chance(80) {
+            tensors.retain(|name| is_simple(self.program, name));
+        }
+        if tensors.is_empty() { None } else { Some(Step::Inline { tensor: self.rng.pick(&tensors).clone() }) }
+    }
+
+    fn compute_at(&mut self) -> Option<Step> {
+        if self.uses.is_empty() {
+            return None;
+        }
+        let (reader, tensor) = self.rng.pick(&self.uses).clone();
+        if self.rng.chance(90) {
+            self.focus = self.names.statements.iter().position(|(name, _)| *name == reader)?;
+        }
+        Some(Step::ComputeAt { tensor, at: self.any_loop()? })
+    }
+
+    fn promote_operand(&mut self) -> Option<Step> {
+        let tensor = self.rng.pick(&self.names.tensors).clone();
+        let at = if self.rng.chance(20) { Place::Root } else { Place::Loop(self.any_loop()?) };
+        self.fresh += 1;
+        let name = format!("P{}", self.fresh);
+        let scope = if self.rng.chance(97) { PromoteScope::Packed } else { PromoteScope::Registers };
+        let layout = self.layout(&tensor);
+        Some(Step::Promote { tensor, at, name, scope, layout })
+    }
+
+    fn promote_result(&mut self) -> Option<Step> {
+        let (statement, _) = &self.names.statements[self.focus];
+        let tensor = statement.tensor.clone();
+        let at = Place::Loop(self.any_loop()?);
+        self.fresh += 1;
+        let scope = if self.rng.chance(50) { PromoteScope::Packed } else { PromoteScope::Registers };
+        Some(Step::Promote { tensor, at, name: format!("R{}", self.fresh), scope, layout: Vec::new() })
+    }
+
+    /// A layout that keeps elements apart, or one that does not quite.
+    fn layout(&mut self, tensor: &str) -> Vec<LayoutDim> {
+        if self.rng.chance(35) {
+            return Vec::new();
+        }
+        let declared = self.program.find_tensor(tensor).map(|id| self.program.tensor(id).shape.len());
+        let rank = declared.unwrap_or_else(|| self.rng.between(1, 3) as usize);
+        let mut layout = Vec::new();
+        for dimension in 0..rank {
+            layout.extend(self.parts(dimension));
+        }
+        if self.rng.chance(60) {
+            self.rng.shuffle(&mut layout);
+        }
+        if self.rng.chance(5) {
+            layout.pop();
+        }
+        layout
+    }
+
+    fn parts(&mut self, dimension: usize) -> Vec<LayoutDim> {
+        let (factor, other) = (self.rng.between(2, 8), self.rng.between(2, 4));
+        let part = |modulo, divide| LayoutDim { dimension, modulo, divide };
+        match self.rng.weighted(&[(0, 55), (1, 30), (2, 10), (3, 5)]) {
+            0 => vec![part(None, None)],
+            1 => vec![part(None, Some(factor)), part(Some(factor), None)],
+            2 => {
+                let both = factor * other;
+                vec![part(None, Some(both)), part(Some(both), Some(factor)), part(Some(factor), None)]
+            }
+            _ => vec![part(None, Some(factor)), part(Some(other), None)],
+        }
+    }
+
+    fn rfactor(&mut self) -> Option<Step> {
+        let vars = self.program.vars.iter().filter(|var| var.kind == VarKind::Reduction);
+        let reduced: Vec<&str> = vars.map(|var| var.name.as_str()).collect();
+        let base =
+            |name: &LoopName| name.name.trim_end_matches(|digit: char| digit.is_ascii_digit()).to_string();
+        let all = self.names.statements.iter();
+        let all = all.flat_map(|(statement, loops)| loops.iter().map(|name| statement.at(name.clone())));
+        let likely: Vec<LoopName> = all.filter(|name| reduced.contains(&base(name).as_str())).collect();
+        let target = if likely.is_empty() { self.any_loop()? } else { self.rng.pick(&likely).clone() };
+        self.fresh += 1;
+        Some(Step::Rfactor { target, name: format!("F{}", self.fresh) })
+    }
+}

@@ -1,0 +1,148 @@
+//! Calls with arguments by name.
+
+use std::sync::Arc;
+
+use tilewright_ir::Number;
+use tilewright_runtime::signature::Parameter;
+use tilewright_runtime::{Bound, Pool, Signature, View, ViewMut};
+
+use crate::compile::Kernel;
+use crate::error::Error;
+
+/// A kernel with its constant inputs, to be called any number of times and from any thread.
+pub struct BoundKernel<'c> {
+    pub(crate) bound: Bound<'c>,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl<'c> BoundKernel<'c> {
+    /// Begins a call, whose arguments are given by name.
+    pub fn call<'k>(&'k self) -> Arguments<'k, 'c> {
+        Arguments::new(Callee::Bound(self), self.bound.signature())
+    }
+
+    /// Calls with inputs, results and scalars in the order of the signature: without any look-up of names.
+    pub fn run(
+        &self,
+        inputs: &[View<'_>],
+        results: &mut [ViewMut<'_>],
+        scalars: &[Number],
+    ) -> Result<(), Error> {
+        Ok(self.bound.run(&self.pool, inputs, results, scalars)?)
+    }
+}
+
+enum Callee<'k, 'c> {
+    Kernel(&'k Kernel),
+    Bound(&'k BoundKernel<'c>),
+}
+
+/// The arguments of one call, until it is run.
+pub struct Arguments<'k, 'c> {
+    callee: Callee<'k, 'c>,
+    signature: &'k Signature,
+    constants: Vec<Option<View<'k>>>,
+    inputs: Vec<Option<View<'k>>>,
+    results: Vec<Option<ViewMut<'k>>>,
+    scalars: Vec<Option<Number>>,
+}
+
+impl<'k> Arguments<'k, 'static> {
+    pub(crate) fn of_kernel(kernel: &'k Kernel) -> Arguments<'k, 'static> {
+        Arguments::new(Callee::Kernel(kernel), kernel.executable().signature())
+    }
+}
+
+impl<'k, 'c> Arguments<'k, 'c> {
+    fn new(callee: Callee<'k, 'c>, signature: &'k Signature) -> Arguments<'k, 'c> {
+        let empty = |parameters: &[Parameter]| parameters.iter().map(|_| None).collect();
+        Arguments {
+            callee,
+            signature,
+            constants: empty(&signature.constants),
+            inputs: empty(&signature.inputs),
+            results: signature.results.iter().map(|_| None).collect(),
+            scalars: signature
+                .scalars
+                .iter()
+                .map(|scalar| scalar.fixed.map(|value| Number::Int(value as i128)))
+                .collect(),
+        }
+    }
+
+    /// An input: an `ndarray` array or view, or a [`View`] of a slice.
+    pub fn input(mut self, name: &str, value: impl Into<View<'k>>) -> Result<Self, Error> {
+        if let Some(at) = place(&self.signature.inputs, name) {
+            self.inputs[at] = Some(value.into());
+        } else if let Some(at) = place(&self.signature.constants, name) {
+            if let Callee::Bound(_) = self.callee {
+                return Err(Error::Argument(format!("`{name}` was bound before")));
+            }
+            self.constants[at] = Some(value.into());
+        } else {
+            return Err(self.unknown("input", name));
+        }
+        Ok(self)
+    }
+
+    /// A result, which the call writes or updates.
+    pub fn output(mut self, name: &str, value: impl Into<ViewMut<'k>>) -> Result<Self, Error> {
+        let Some(at) = place(&self.signature.results, name) else { return Err(self.unknown("result", name)) };
+        self.results[at] = Some(value.into());
+        Ok(self)
+    }
+
+    /// A scalar. Those that the program was specialised for need not be given.
+    pub fn scalar(mut self, name: &str, value: impl Into<f64>) -> Result<Self, Error> {
+        self = self.number(name, Number::Float(value.into()))?;
+        Ok(self)
+    }
+
+    /// A scalar, exactly.
+    pub fn number(mut self, name: &str, value: Number) -> Result<Self, Error> {
+        let at = self.signature.scalars.iter().position(|scalar| scalar.name == name);
+        let Some(at) = at else { return Err(self.unknown("scalar", name)) };
+        self.scalars[at] = Some(value);
+        Ok(self)
+    }
+
+    /// Runs the call.
+    pub fn run(self) -> Result<(), Error> {
+        let inputs = given(self.inputs, &self.signature.inputs)?;
+        let mut results = given(self.results, &self.signature.results)?;
+        let names = self.signature.scalars.iter().map(|scalar| scalar.name.as_str());
+        let scalars = given_named(self.scalars, names)?;
+        match self.callee {
+            Callee::Bound(kernel) => kernel.run(&inputs, &mut results, &scalars),
+            Callee::Kernel(kernel) => {
+                let constants = given(self.constants, &self.signature.constants)?;
+                kernel.bind(&constants)?.run(&inputs, &mut results, &scalars)
+            }
+        }
+    }
+
+    fn unknown(&self, what: &str, name: &str) -> Error {
+        let signature = self.signature;
+        let tensors = signature.inputs.iter().chain(&signature.constants).chain(&signature.results);
+        let scalars = signature.scalars.iter().map(|scalar| &scalar.name);
+        let known: Vec<String> =
+            tensors.map(|tensor| &tensor.name).chain(scalars).map(|name| format!("`{name}`")).collect();
+        Error::Argument(format!("there is no {what} `{name}`; the parameters are {}", known.join(", ")))
+    }
+}
+
+fn place(parameters: &[Parameter], name: &str) -> Option<usize> {
+    parameters.iter().position(|parameter| parameter.name == name)
+}
+
+fn given<T>(values: Vec<Option<T>>, parameters: &[Parameter]) -> Result<Vec<T>, Error> {
+    given_named(values, parameters.iter().map(|parameter| parameter.name.as_str()))
+}
+
+fn given_named<'n, T>(
+    values: Vec<Option<T>>,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<Vec<T>, Error> {
+    let missing = |name: &str| Error::Argument(format!("`{name}` was not given"));
+    values.into_iter().zip(names).map(|(value, name)| value.ok_or_else(|| missing(name))).collect()
+}

@@ -1,0 +1,37 @@
+//! What can go wrong.
+
+use thiserror::Error;
+use tilewright_runtime::{BuildError, RunError};
+use tilewright_schedule::Refusal;
+
+/// Why something could not be done.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A source or schedule has mistakes; the message shows them under its text.
+    #[error("{0}")]
+    Text(String),
+    /// The source has no function of this name.
+    #[error("there is no function `{name}`; the source has {known}")]
+    NoFunction {
+        /// What was asked for.
+        name: String,
+        /// The functions there are.
+        known: String,
+    },
+    /// A size was not given, and no tensor tells it before the kernel is compiled.
+    #[error("size `{0}` has no value")]
+    OpenSize(String),
+    /// A step of the schedule is not legal.
+    #[error(transparent)]
+    Schedule(#[from] Refusal),
+    /// Code could not be generated.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A call was not possible, or ended early.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// An argument that the program does not have, or that was given twice.
+    #[error("{0}")]
+    Argument(String),
+}
