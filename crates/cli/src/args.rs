@@ -13,13 +13,16 @@ use tilewright_target::Vectors;
     name = "tilewright",
     version,
     max_term_width = 110,
-    about = "Tensor and image programs, written as mathematics, to exact results.",
-    long_about = "Tensor and image programs, written as mathematics, to exact results.\n\n\
+    about = "Tensor and image programs, written as mathematics, as fast kernels.",
+    long_about = "Tensor and image programs, written as mathematics, as fast kernels.\n\n\
         A program is a file of functions such as\n\n    \
         def mv(float(M,K) A, float(K) x) -> (y) {\n      \
           y(i) +=! A(i,k) * x(k)\n    \
         }\n\n\
-        Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the language; examples/ has programs to start from."
+        Index variables are implicit, and their ranges follow from what they index. docs/language.md teaches the language, docs/schedules.md how to make it fast; examples/ has programs to start from.",
+    after_help = "Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
+    tilewright bench examples/paper/mv.tw --sizes M=1024,K=1024\n\n\
+    Exit status: 0 done, 1 the input was at fault, 2 wrong usage, 3 the machine lacks what was asked for, 70 a bug in Tilewright."
 )]
 pub struct Args {
     /// What to do.
@@ -32,7 +35,7 @@ pub struct Args {
 pub enum Command {
     /// Check programs: names, types, ranges, bounds. Says all that is wrong, at the place where it is.
     Check(CheckArgs),
-    /// Show what a program becomes on its way: its ranges, or the whole checked program.
+    /// Show what a program becomes on its way: ranges, the checked program, schedule, loops, code.
     Show(ShowArgs),
     /// Run a program and print or write its results.
     Run(RunArgs),
@@ -57,8 +60,15 @@ pub struct CheckArgs {
 
 /// `tilewright show`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
-    tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3")]
+#[command(
+    after_help = "The stages, in the order of the compiler: ranges and program are of the text; a schedule is a list of steps; loops \
+    are what the steps make of the program; llvm and asm are the code. From schedule on, all sizes must be given.\n\n\
+    A schedule that is shown can be edited and given back with --schedule; docs/schedules.md teaches the steps.\n\n\
+    Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
+    tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
+    tilewright show examples/paper/mv.tw --stage schedule --sizes M=1000,K=1000 > mv.sched\n  \
+    tilewright show examples/paper/mv.tw --stage loops --sizes M=1000,K=1000 --schedule mv.sched --threads 1"
+)]
 pub struct ShowArgs {
     /// Source file; FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
@@ -66,9 +76,15 @@ pub struct ShowArgs {
     /// What to show.
     #[arg(long, value_enum)]
     pub stage: Stage,
-    /// Sizes and integer scalars, such as M=64,N=32; those not given stay symbols.
+    /// Sizes and integer scalars, such as M=64,N=32; in ranges and program those not given stay symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// What the stages from schedule on are for: cpu, this machine.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: CompileArgs,
 }
 
 /// What `show` can show.
@@ -78,6 +94,29 @@ pub enum Stage {
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
+    /// The default schedule, or that of --schedule as it was read.
+    Schedule,
+    /// The loops after the schedule: what runs in parallel, as vectors, unrolled; buffers and where they live.
+    Loops,
+    /// LLVM's intermediate representation.
+    Llvm,
+    /// Assembly.
+    Asm,
+    /// The schedules that a search chooses from.
+    #[value(hide = true)]
+    Space,
+    /// CUDA C++.
+    #[value(hide = true)]
+    Cuda,
+    /// OpenCL C.
+    #[value(hide = true)]
+    Opencl,
+    /// C++ for high-level synthesis.
+    #[value(hide = true)]
+    Hls,
+    /// C.
+    #[value(hide = true)]
+    C,
 }
 
 /// A program, its sizes and its data.

@@ -2,167 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
 use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
-const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  C(i,j) +=! A(i,k) * B(k,j)\n}\n";
-const DOUBLE: &str = "def double_all(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";
-const REFUSED: &str = "def bad(float(N) x) -> (y) {\n  y(i) = x(i) - x(i-1)\n}\n";
-const WARNED: &str = "def sum(float(N) x) -> (s) { s += x(i) }\n";
-const STRIDED: &str = "def strided(float(N) x, int s) -> (y) { y(i) = x(s*i) }\n";
-const SGEMM: &str = "def sgemm(float a, float b, float(N,M) A, float(M,K) B) -> (C) {
-  C(i,j) = b * C(i,j)
-  C(i,j) += a * A(i,k) * B(k,j)
-}\n";
-
-/// A folder of its own for every test.
-struct Folder(TempDir);
-
-/// How a command ended.
-struct Ended {
-    status: i32,
-    out: String,
-    err: String,
-}
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        let programs = [
-            ("mm", PRODUCT),
-            ("double", DOUBLE),
-            ("bad", REFUSED),
-            ("warned", WARNED),
-            ("strided", STRIDED),
-            ("sgemm", SGEMM),
-        ];
-        for (name, text) in programs {
-            folder.write(&format!("{name}.tw"), text);
-        }
-        folder.write("several.tw", [PRODUCT, DOUBLE].concat());
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
-        fs::write(self.path(name), contents).unwrap();
-    }
-
-    fn floats(&self, name: &str, shape: &[usize], values: &[f32]) {
-        self.write(name, npy("<f4", shape, &float_bytes(values)));
-    }
-
-    fn ints(&self, name: &str, shape: &[usize], values: &[i32]) {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.write(name, npy("<i4", shape, &bytes));
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
-        command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("COLUMNS");
-        command
-    }
-
-    /// Runs a command line, words separated by spaces. No command here may take long, or fail by itself.
-    #[track_caller]
-    fn tilewright(&self, line: &str) -> Ended {
-        let begun = Instant::now();
-        let ended = Ended::of(line, self.command(line).output().unwrap());
-        assert!(begun.elapsed() < Duration::from_secs(20), "{line} took {:?}", begun.elapsed());
-        ended
-    }
-
-    /// Runs what must succeed, and gives its output.
-    #[track_caller]
-    fn fine(&self, line: &str) -> String {
-        let ended = self.tilewright(line);
-        assert_eq!(ended.status, 0, "{line}\n{}", ended.err);
-        ended.out
-    }
-
-    /// Runs what must fail, with nothing but a message on standard error.
-    #[track_caller]
-    fn fails(&self, line: &str, status: i32, parts: &[&str]) {
-        let ended = self.tilewright(line);
-        assert_eq!(ended.status, status, "{line}\n{}{}", ended.out, ended.err);
-        assert_eq!(ended.out, "", "{line}");
-        assert!(ended.err.starts_with("error"), "{line}\n{}", ended.err);
-        for part in parts {
-            assert!(ended.err.contains(part), "{line}\nsays nothing of {part:?}:\n{}", ended.err);
-        }
-    }
-
-    /// Whether a result was written as these bytes.
-    #[track_caller]
-    fn holds(&self, name: &str, descr: &str, shape: &[usize], data: &[u8]) {
-        let bytes = fs::read(self.path(name)).unwrap();
-        assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00", "{name}");
-        let start = 10 + u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
-        assert_eq!(start % 64, 0, "{name}");
-        let text = std::str::from_utf8(&bytes[10..start]).unwrap();
-        assert_eq!(text.trim_end(), header(descr, "False", &tuple(shape)), "{name}");
-        assert!(text.ends_with('\n'), "{name}");
-        assert_eq!(&bytes[start..], data, "{name}");
-    }
-}
-
-impl Ended {
-    #[track_caller]
-    fn of(line: &str, output: Output) -> Ended {
-        let status = output.status.code();
-        let err = String::from_utf8(output.stderr).unwrap();
-        let known = status.is_some_and(|status| (0..=3).contains(&status));
-        assert!(known, "{line} ended with {:?}\n{err}", output.status);
-        Ended { status: status.unwrap(), out: String::from_utf8(output.stdout).unwrap(), err }
-    }
-}
-
-fn float_bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn tuple(shape: &[usize]) -> String {
-    match shape {
-        [only] => format!("({only},)"),
-        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
-    }
-}
-
-fn header(descr: &str, fortran: &str, shape: &str) -> String {
-    format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}")
-}
-
-/// A .npy file as NumPy writes it.
-fn npy(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
-    npy_with(&header(descr, "False", &tuple(shape)), data)
-}
-
-fn npy_with(header: &str, data: &[u8]) -> Vec<u8> {
-    let text = format!("{header:<117}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((text.len() as u16).to_le_bytes());
-    bytes.extend(text.as_bytes());
-    bytes.extend(data);
-    bytes
-}
-
-fn npz(entries: &[(&str, Vec<u8>)], method: zip::CompressionMethod) -> Vec<u8> {
-    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default().compression_method(method);
-    for (name, contents) in entries {
-        archive.start_file(format!("{name}.npy"), options).unwrap();
-        archive.write_all(contents).unwrap();
-    }
-    archive.finish().unwrap().into_inner()
-}
+use support::{DOUBLE, Ended, Folder, PRODUCT, float_bytes, header, npy, npy_with, npz};
 
 #[test]
 fn check_looks_at_every_file_and_fails_if_one_is_bad() {
@@ -230,15 +75,23 @@ fn a_wrong_command_line_is_status_2() {
 #[test]
 fn targets_that_are_absent_and_targets_that_do_not_exist() {
     let folder = Folder::new();
-    for target in ["cpu", "cuda", "cuda:0", "opencl"] {
+    for target in ["cuda", "cuda:0", "opencl", "opencl:0"] {
         let line = format!("run double.tw --sizes N=2 --target {target}");
-        folder.fails(&line, 3, &[&format!("no target {target}"), "interp"]);
+        folder.fails(&line, 3, &[&format!("no target {target}"), "interp, cpu"]);
+        folder.fails(&line.replace("run", "bench"), 3, &[&format!("no target {target}")]);
     }
-    for target in ["nonsense", "interp:1", "CPU"] {
+    for target in ["nonsense", "interp:1", "cpu:0", "CPU"] {
         let line = format!("run double.tw --sizes N=2 --target {target}");
-        folder.fails(&line, 2, &[&format!("there is no target {target}"), "interp"]);
+        folder.fails(&line, 2, &[&format!("there is no target {target}"), "interp, cpu"]);
     }
-    folder.fine("run double.tw --sizes N=2 --target interp");
+    let interpreted = folder.fine("run double.tw --sizes N=2 --target interp");
+    assert_eq!(folder.fine("run double.tw --sizes N=2 --target cpu"), interpreted);
+    assert_eq!(folder.fine("run double.tw --sizes N=2"), interpreted);
+    folder.fails("bench double.tw --sizes N=2 --target interp", 2, &["bench measures kernels"]);
+    for option in ["--schedule double.tw", "--threads 2", "--vectors baseline", "--check"] {
+        let line = format!("run double.tw --sizes N=2 --target interp {option}");
+        folder.fails(&line, 2, &["is for compiled code", option.split(' ').next().unwrap()]);
+    }
 }
 
 #[test]
@@ -653,7 +506,7 @@ fn an_index_from_data_that_leaves_its_tensor_fails_the_run() {
     folder.write("gather.tw", "def gather(float(N) x, int(M) index) -> (y) {\n  y(i) = x(index(i))\n}\n");
     folder.ints("index.npy", &[4], &[0, 1, 7, 2]);
     folder.fails(
-        "run gather.tw --sizes N=4 --in index=index.npy --out results",
+        "run gather.tw --sizes N=4 --in index=index.npy --out results --target interp",
         1,
         &[
             "error[out-of-bounds]: `x(7)` does not exist: index 7 must be in 0 to 3",
@@ -664,7 +517,7 @@ fn an_index_from_data_that_leaves_its_tensor_fails_the_run() {
     // A run that fails leaves no results.
     assert!(!folder.path("results").exists());
     folder.ints("index.npy", &[2], &[0, -1]);
-    folder.fails("run gather.tw --sizes N=4 --in index=index.npy", 1, &["`x(-1)`", "index -1", "at i = 1"]);
+    folder.fails("run gather.tw --sizes N=4 --in index=index.npy --target interp", 1, &["`x(-1)`", "index -1", "at i = 1"]);
     folder.write(
         "bins.tw",
         "def bins(int(M) k) -> (h) {
@@ -672,7 +525,7 @@ fn an_index_from_data_that_leaves_its_tensor_fails_the_run() {
              h(b, 0) +=! 1 where b = k(i), b in 0:3\n}\n",
     );
     folder.ints("k.npy", &[2], &[0, 3]);
-    folder.fails("run bins.tw --in k=k.npy", 1, &["error[out-of-bounds]", "index is 3", "0:3", "at i = 1"]);
+    folder.fails("run bins.tw --in k=k.npy --target interp", 1, &["error[out-of-bounds]", "index is 3", "0:3", "at i = 1"]);
 }
 
 #[cfg(unix)]

@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let b = k.bind(&cv)?;
     let iv: Vec<View> = is.iter().map(|b| b.view()).collect();
     let mut rv: Vec<ViewMut> = rs.iter_mut().map(|b| b.view_mut()).collect();
+    if let Ok(n) = std::env::var("CALLS") { for _ in 0..n.parse::<usize>()? { b.run(&iv, &mut rv, &scalars)?; } return Ok(()); }
     let t = measure(&Options::default(), || b.run(&iv, &mut rv, &scalars))?;
     let gf: f64 = a.get(5).map_or(0.0, |g| g.parse().unwrap());
     println!("median {:.1} us p10 {:.1} p90 {:.1}; {:.1} GFLOP/s; compile {:.1} ms {:?}", t.median * 1e6, t.p10 * 1e6, t.p90 * 1e6, gf / t.median, compile.as_secs_f64() * 1e3, k.executable().kernel().compile_time());

@@ -2,26 +2,83 @@
 
 use std::fmt::Write;
 
-use tilewright_ir::{Program, Role, TensorId, VarId, print as text};
-use tilewright_syntax::{Checked, Span, check};
+use clap::ValueEnum;
+use tilewright_codegen::{CodegenError, assembly, llvm_ir};
+use tilewright_ir::{LoopNest, Program, Role, TensorId, VarId, print as text};
+use tilewright_syntax::{Bindings, Checked, Span, check};
+use tilewright_target::Cpu;
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::kernel::{Compiler, codegen_failure};
 use crate::output::print;
+use crate::problem::concrete_program;
 use crate::source::Source;
+use crate::target::Target;
 
 /// Shows a stage of a program.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let show = match args.stage {
+        Stage::Program | Stage::Ranges => of_text,
+        Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
+        Stage::Space | Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => return Err(not_yet(args.stage)),
+    };
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
-    let checked = check(&source.parsed.ast, &function, &bindings);
+    print(&show(args, &source, &function, &bindings)?)
+}
+
+fn not_yet(stage: Stage) -> Failure {
+    let name = |stage: &Stage| Some(stage.to_possible_value()?.get_name().to_owned());
+    let shown = Stage::value_variants().iter().filter(|stage| {
+        stage.to_possible_value().is_some_and(|value| !value.is_hide_set())
+    });
+    let has: Vec<String> = shown.filter_map(name).collect();
+    Failure::Machine(format!(
+        "this build has no stage {} yet; it has: {}",
+        name(&stage).unwrap_or_default(),
+        has.join(", ")
+    ))
+}
+
+/// What is known of a program before it is compiled; sizes may be open.
+fn of_text(
+    args: &ShowArgs,
+    source: &Source,
+    function: &str,
+    bindings: &Bindings,
+) -> Result<String, Failure> {
+    let checked = check(&source.parsed.ast, function, bindings);
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };
+    Ok(match args.stage {
+        Stage::Ranges => ranges(source, &checked, program),
+        _ => text::program(program),
+    })
+}
+
+/// What the compiler makes of a program at given sizes.
+fn of_compiler(
+    args: &ShowArgs,
+    source: &Source,
+    function: &str,
+    bindings: &Bindings,
+) -> Result<String, Failure> {
+    if Target::find(&args.target)? == Target::Interp {
+        return Err(Failure::Usage("--target interp runs a program as it is written".to_owned()));
+    }
+    let compiler = Compiler::new(&args.compile)?;
+    let program = concrete_program(source, function, bindings, "")?;
+    let code = |generate: fn(&LoopNest, &Cpu) -> Result<String, CodegenError>| {
+        generate(&compiler.loops(&program)?, &compiler.cpu).map_err(codegen_failure)
+    };
     match args.stage {
-        Stage::Program => print(&text::program(program)),
-        Stage::Ranges => print(&ranges(&source, &checked, program)),
+        Stage::Schedule => Ok(compiler.schedule.schedule(&program, &compiler.cpu).to_string()),
+        Stage::Llvm => code(llvm_ir),
+        Stage::Asm => code(assembly),
+        _ => Ok(text::nest(&compiler.loops(&program)?)),
     }
 }
 
