@@ -49,4 +49,4 @@ bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=..
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean
-	rm -rf .venv .pytest_cache fuzz/target
+	rm -rf .venv .peers .pytest_cache fuzz/target

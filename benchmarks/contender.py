@@ -160,7 +160,15 @@ def peer_environment(threads: int) -> dict[str, str]:
 class Tilewright:
     """`tilewright bench`, run anew in each round: every round compiles again, and counts only what the command timed."""
 
-    def __init__(self, name: str, workload: Workload, placement: Placement, command: Path, extra: list[str], schedule: str | None):
+    def __init__(
+        self,
+        name: str,
+        workload: Workload,
+        placement: Placement,
+        command: Path,
+        extra: list[str],  # arguments of `bench`
+        schedule: str | None,  # None for the default schedule
+    ):
         self.name = name
         self.about: dict = {"schedule": schedule or "default"}
         self._placement = placement

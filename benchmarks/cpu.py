@@ -27,18 +27,19 @@ from workload import WORKLOADS, Workload
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure Tilewright on the CPU against its peers, interleaved in one run.")
+    option = parser.add_argument
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     peers = Path(os.environ.get("PEERS_DIR", ROOT / ".peers"))
-    parser.add_argument("--only", metavar="NAMES", help="operators or workloads, with commas between; see --list")
-    parser.add_argument("--threads", default="1,all", metavar="N,…", help="thread counts; `all` is one a core (default: %(default)s)")
-    parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="bursts of each contender (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.3, metavar="S", help="length of a peer's burst (default: %(default)s)")
-    parser.add_argument("--statistic", choices=["median", "p10"], default="median", help="what stands for a burst (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all raw results here")
-    parser.add_argument("--peers", type=Path, default=peers, metavar="DIR", help="where scripts/peers.sh put the peers (default: $PEERS_DIR, else .peers)")
-    parser.add_argument("--tilewright", type=Path, default=target / "release" / "tilewright", metavar="PATH", help="the command to measure")
-    parser.add_argument("--bench-args", type=shlex.split, default=[], metavar="ARGS", help="more arguments for `tilewright bench`")
-    parser.add_argument("--list", action="store_true", help="list the workloads and stop")
+    option("--list", action="store_true", help="list the workloads and stop")
+    option("--only", metavar="NAMES", help="operators or workloads, with commas between; --list shows them")
+    option("--threads", default="1,all", metavar="N,…", help="thread counts; `all` is one a core (default: %(default)s)")
+    option("--rounds", type=positive, default=5, metavar="N", help="bursts of each contender (default: %(default)s)")
+    option("--seconds", type=float, default=0.3, metavar="S", help="length of a peer's burst (default: %(default)s)")
+    option("--statistic", choices=["median", "p10"], default="median", help="what stands for a burst (default: %(default)s)")
+    option("--json", type=Path, metavar="FILE", help="write all raw results here")
+    option("--peers", type=Path, default=peers, metavar="DIR", help="where the peers are (default: $PEERS_DIR, else .peers)")
+    option("--tilewright", type=Path, default=target / "release/tilewright", metavar="PATH", help="the command to measure")
+    option("--bench-args", type=shlex.split, default=[], metavar="ARGS", help="more arguments for `tilewright bench`")
     options = parser.parse_args()
     try:
         options.workloads = selected(options.only)
@@ -129,7 +130,10 @@ def main():
         "statistic": options.statistic,
     }
     if about["load_before"] > 0.5:
-        say(f"other work is running here (load {about['load_before']:.1f}): times will be high, and ratios uneven; --statistic p10 helps")
+        say(
+            f"other work is running here (load {about['load_before']:.1f}): ratios will be uneven, and on several threads too good, "
+            "for libraries that spin while they wait suffer most; --statistic p10 helps a little"
+        )
     rows: list[table.Row] = []
     try:
         for work in options.workloads:
@@ -139,7 +143,7 @@ def main():
                     write(options.json, rows, about)
     except KeyboardInterrupt:
         say("interrupted; what was measured so far:")
-    print(f"{about['processor']}; {about['cores']} cores; {options.rounds} rounds; load {about['load_before']:.1f} at the beginning\n")
+    print(f"{about['processor']}; {about['cores']} cores; rounds: {options.rounds}; load before: {about['load_before']:.1f}\n")
     print(table.report(rows, f"{options.statistic}_us"))
 
 

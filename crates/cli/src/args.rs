@@ -253,6 +253,9 @@ fn vectors() -> impl TypedValueParser<Value = Vectors> {
     })
 }
 
+/// The longest time that can be asked for.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// `500ms`, `1.5s` or `2m`
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write a time such as 500ms, 2s or 1m".to_owned();
@@ -273,5 +276,20 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a day is the longest".to_owned())
 }
 
-/// The longest time that can be asked for.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_number_and_a_unit() {
+        let times =
+            [("500ms", 0.5), ("1.5s", 1.5), ("2m", 120.0), ("20us", 2e-5), ("0s", 0.0), ("24h", 86400.0)];
+        for (text, seconds) in times {
+            assert_eq!(duration(text).unwrap().as_secs_f64(), seconds, "{text}");
+        }
+        for text in ["", "5", "ms", "1.2.3s", "-1s", "5 s", "5ns", "25h", "1e999s", "999999999999999999999h"]
+        {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

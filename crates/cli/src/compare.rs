@@ -99,3 +99,52 @@ fn shown(number: Number) -> String {
         Number::Float(value) => value.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_syntax::{Bindings, check, parse};
+
+    fn program(text: &str) -> Program {
+        let parsed = parse(text);
+        let name = parsed.ast.functions[0].name.text.clone();
+        let sizes: Bindings = [("N", 4)].into_iter().collect();
+        check(&parsed.ast, &name, &sizes).program.unwrap()
+    }
+
+    fn results(dtype: DType, values: [f64; 4]) -> Results {
+        let mut tensor = Tensor::zeros(dtype, &[2, 2]).unwrap();
+        values.iter().enumerate().for_each(|(at, value)| tensor.set(at, Number::Float(*value)));
+        vec![("y".to_owned(), tensor)]
+    }
+
+    #[test]
+    fn rounding_is_fine_and_anything_else_is_a_bug() {
+        let program = program("def f(float(N) x) -> (y) { y(i, j) = x(i) * x(j) }");
+        let wanted = results(DType::Float32, [1.0, f64::NAN, f64::INFINITY, 100.0]);
+        let judge = |values| compare(&program, &results(DType::Float32, values), &wanted);
+        assert!(judge([1.0 + 1e-6, f64::NAN, f64::INFINITY, 100.0 + 1e-5]).is_ok());
+        // Rounding is judged by the largest element.
+        assert!(judge([1.0 + 1e-4, f64::NAN, f64::INFINITY, 100.0]).is_ok());
+        let failure = judge([1.0, f64::NAN, f64::INFINITY, 100.5]).unwrap_err();
+        assert_eq!(failure.status(), crate::failure::BUG);
+        let message = failure.to_string();
+        assert!(
+            message
+                .ends_with("1 of 4 elements of y are wrong: y(1, 1) is 100.5, and the interpreter says 100"),
+            "{message}"
+        );
+        assert!(judge([1.0, 0.0, f64::INFINITY, 100.0]).is_err());
+        assert!(judge([1.0, f64::NAN, f64::NEG_INFINITY, 100.0]).is_err());
+    }
+
+    #[test]
+    fn integers_are_the_same_unless_they_come_from_floats() {
+        let judge = |text: &str| {
+            let (found, wanted) = ([1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 4.0]);
+            compare(&program(text), &results(DType::Int32, found), &results(DType::Int32, wanted)).is_ok()
+        };
+        assert!(!judge("def f(int(N) x) -> (y) { y(i, j) = x(i) + x(j) }"));
+        assert!(judge("def f(float(N) x) -> (y) { y(i, j) = int(x(i) + x(j)) }"));
+    }
+}

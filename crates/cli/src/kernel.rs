@@ -8,7 +8,7 @@ use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{LoopNest, Number, Program, Tensor};
 use tilewright_runtime::signature::Parameter;
 use tilewright_runtime::{
-    Bound, BuildError, Buffer, Executable, OutOfMemory, Pool, RunError, Signature, View, ViewMut,
+    Bound, Buffer, BuildError, Executable, OutOfMemory, Pool, RunError, Signature, View, ViewMut,
 };
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_target::Cpu;
@@ -53,16 +53,7 @@ pub struct Arguments {
 impl Compiler {
     /// Reads what the command line says.
     pub fn new(args: &CompileArgs) -> Result<Compiler, Failure> {
-        let host = Cpu::host();
-        let vectors = args.vectors.unwrap_or(host.vectors);
-        if vectors > host.vectors {
-            return Err(Failure::Machine(format!(
-                "this machine has no {} vectors; its widest are {}",
-                vectors.name(),
-                host.vectors.name()
-            )));
-        }
-        let cpu = Cpu { cores: args.threads.unwrap_or(host.cores), vectors, ..host };
+        let cpu = machine(args, Cpu::host())?;
         Ok(Compiler { schedule: ScheduleSource::read(args.schedule.as_deref())?, cpu })
     }
 
@@ -81,6 +72,19 @@ impl Compiler {
         let codegen_time = begun.elapsed();
         Ok(Compiled { executable, pool: Pool::new(self.cpu.cores), apply_time, codegen_time })
     }
+}
+
+/// The part of this machine that was asked for.
+fn machine(args: &CompileArgs, host: Cpu) -> Result<Cpu, Failure> {
+    let vectors = args.vectors.unwrap_or(host.vectors);
+    if vectors > host.vectors {
+        return Err(Failure::Machine(format!(
+            "this machine has no {} vectors; its widest are {}",
+            vectors.name(),
+            host.vectors.name()
+        )));
+    }
+    Ok(Cpu { cores: args.threads.unwrap_or(host.cores), vectors, ..host })
 }
 
 impl Compiled {
@@ -183,5 +187,23 @@ pub fn run_failure(source: &Source, error: RunError) -> Failure {
         RunError::Count { .. } | RunError::Mismatch { .. } | RunError::Specialised { .. } => {
             Failure::Bug(error.to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_target::Vectors;
+
+    #[test]
+    fn vectors_may_be_narrower_but_not_wider_than_those_of_the_machine() {
+        let host = Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10] };
+        let asked = |vectors| CompileArgs { schedule: None, threads: Some(7), vectors };
+        let chosen = |vectors| machine(&asked(vectors), host.clone()).unwrap();
+        assert_eq!(chosen(None), Cpu { cores: 7, ..host.clone() });
+        assert_eq!(chosen(Some(Vectors::Baseline)).vectors, Vectors::Baseline);
+        let failure = machine(&asked(Some(Vectors::Avx512)), host.clone()).unwrap_err();
+        assert_eq!(failure.status(), crate::failure::MACHINE);
+        assert_eq!(failure.to_string(), "this machine has no avx512 vectors; its widest are avx2");
     }
 }

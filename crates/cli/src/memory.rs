@@ -11,10 +11,13 @@ use crate::failure::Failure;
 /// Bytes that running a compiled kernel takes, apart from what the kernel itself keeps.
 pub fn kernel_bytes(program: &Program) -> Option<u128> {
     let sizes = sizes(program)?;
-    let supplied = program.tensors_with(|role| role.is_supplied());
-    // A tensor from a file or a seed is there twice while it is copied to where kernels want it.
-    let twice = supplied.map(|(id, _)| sizes[id.index()]).max().unwrap_or(0);
-    Some(sizes.iter().map(|size| *size as u128).sum::<u128>() + twice as u128)
+    let size = |id: TensorId| sizes[id.index()] as u128;
+    // Inputs are there twice while they are copied to where kernels want them, one after the other; results are
+    // copied back together.
+    let copied_in = program.tensors_with(|role| role.is_supplied()).map(|(id, _)| size(id)).max();
+    let copied_back: u128 = program.tensors_with(|role| role.is_result()).map(|(id, _)| size(id)).sum();
+    let tensors: u128 = sizes.iter().map(|size| *size as u128).sum();
+    Some(tensors + copied_back.max(copied_in.unwrap_or(0)))
 }
 
 /// The bytes of each tensor, if all can exist.

@@ -71,13 +71,16 @@ impl ScheduleSource {
             Err(refusal) => refusal,
         };
         match self {
-            _ if matches!(refusal.reason, Illegal::OpenSize(_) | Illegal::TooLarge { .. }) => {
+            ScheduleSource::File { file, parsed } if refusal.step.is_some() => {
+                Err(refused(file, parsed, &refusal))
+            }
+            _ if matches!(refusal.reason, Illegal::TooLarge { .. }) => {
                 Err(Failure::Input(format!("{}; give smaller sizes", refusal.reason)))
             }
+            ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
             ScheduleSource::Default => {
                 Err(Failure::Bug(format!("the default schedule of `{}` is refused: {refusal}", program.name)))
             }
-            ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
         }
     }
 }
@@ -114,9 +117,8 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         }
     };
     // Reasons name a loop or a statement on its own; in the text it is a part of `C[2].io`.
-    let is_part = |name: &str| {
-        name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about)
-    };
+    let is_part =
+        |name: &str| name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about);
     let exact = spans.names.iter().find(|(name, _)| *name == about);
     let part = || spans.names.iter().find(|(name, _)| is_part(name));
     exact.or_else(part).map_or(spans.step, |(_, span)| *span)

@@ -62,7 +62,9 @@ impl Source {
             (None, [only]) => Ok(only),
             (None, _) => Err(Failure::Usage(format!(
                 "{} has several functions; say which, as in {}:{}. It has: {listed}",
-                self.path(), self.path(), names[0]
+                self.path(),
+                self.path(),
+                names[0]
             ))),
         }
     }

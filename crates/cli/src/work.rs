@@ -89,3 +89,56 @@ impl Count {
         Count { float: self.float.max(other.float), integer: self.integer.max(other.integer) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_syntax::{Bindings, check, parse};
+
+    fn of(text: &str, sizes: &[(&str, i64)]) -> (f64, f64) {
+        let parsed = parse(text);
+        let bindings: Bindings = sizes.iter().copied().collect();
+        let name = parsed.ast.functions[0].name.text.clone();
+        let checked = check(&parsed.ast, &name, &bindings);
+        let Work { operations, bytes } = work(&checked.program.unwrap());
+        (operations, bytes)
+    }
+
+    #[test]
+    fn a_matrix_product_is_two_operations_a_point() {
+        let text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
+        let bytes = 4 * (3 * 5 + 5 * 7 + 3 * 7);
+        assert_eq!(of(text, &[("M", 3), ("N", 7), ("K", 5)]), (210.0, bytes as f64));
+    }
+
+    #[test]
+    fn what_is_updated_counts_as_input_and_as_result() {
+        let text = "def scale(float a) -> (float(N) y) { y(i) = a * y(i) }";
+        assert_eq!(of(text, &[("N", 10)]), (10.0, 80.0));
+    }
+
+    #[test]
+    fn integers_count_where_there_are_no_floats() {
+        assert_eq!(of("def f(int(N) x) -> (y) { y(i) = x(i) * x(i) + 1 }", &[("N", 10)]).0, 20.0);
+        assert_eq!(of("def f(float(N) x, int(N) k) -> (y) { y(i) = x(k(i)) * 2 }", &[("N", 10)]).0, 10.0);
+        assert_eq!(of("def f(float(N) x) -> (y) { y(i) = x(i) }", &[("N", 10)]).0, 0.0);
+    }
+
+    #[test]
+    fn functions_count_once_fma_twice_and_the_longer_side_of_a_choice() {
+        let each = |value: &str| of(&format!("def f(float(N) x) -> (y) {{ y(i) = {value} }}"), &[("N", 1)]).0;
+        assert_eq!(each("exp(x(i))"), 1.0);
+        assert_eq!(each("fma(x(i), x(i), x(i))"), 2.0);
+        assert_eq!(each("max(x(i), 0.0)"), 1.0);
+        assert_eq!(each("x(i) > 0.0 ? x(i) * x(i) + x(i) : -x(i)"), 2.0);
+    }
+
+    #[test]
+    fn every_loop_around_a_statement_counts() {
+        let text = "def f(float(T, N) x) -> (s) {
+            s(i) = 0.0
+            for t in 0:T { s(i) = s(i) + x(t, i) }
+        }";
+        assert_eq!(of(text, &[("T", 6), ("N", 5)]).0, 30.0);
+    }
+}

@@ -61,7 +61,7 @@ use random::schedule::{Counts, schedule};
 use random::shrink::shrink;
 
 /// Points of a program at most.
-const MOST_POINTS: u64 = 6000;
+const MOST_POINTS: u64 = 4000;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))

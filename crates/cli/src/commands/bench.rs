@@ -185,6 +185,12 @@ fn seconds(time: f64) -> String {
         _ if time < 1.0 => (time * 1e3, "ms"),
         _ => (time, "s"),
     };
-    let digits = if value < 10.0 { 3 } else if value < 100.0 { 2 } else { 1 };
+    let digits = if value < 10.0 {
+        3
+    } else if value < 100.0 {
+        2
+    } else {
+        1
+    };
     format!("{value:.digits$} {unit}")
 }

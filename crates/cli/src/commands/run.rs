@@ -19,14 +19,18 @@ use crate::target::Target;
 
 /// Runs a program and prints or writes its results.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let results = match Target::find(&args.target)? {
-        Target::Interp => interpreted(args)?,
-        Target::Cpu => compiled(args)?,
+    let (results, schedule) = match Target::find(&args.target)? {
+        Target::Interp => (interpreted(args)?, None),
+        Target::Cpu => compiled(args).map(|(results, schedule)| (results, Some(schedule)))?,
     };
     if let Some(folder) = &args.out {
         write_results(folder, &results)?;
     }
-    print(&summary(&results, args.out.as_deref()))
+    print(&summary(&results, args.out.as_deref()))?;
+    if let Some(schedule) = schedule {
+        complain(&format!("schedule: {schedule}"));
+    }
+    Ok(())
 }
 
 fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
@@ -45,7 +49,8 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
     interpret(&problem.source, &problem.program, inputs)
 }
 
-fn compiled(args: &RunArgs) -> Result<Results, Failure> {
+/// The results of the compiled program, and which schedule it was compiled by.
+fn compiled(args: &RunArgs) -> Result<(Results, String), Failure> {
     let compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
@@ -56,8 +61,7 @@ fn compiled(args: &RunArgs) -> Result<Results, Failure> {
     if let Some(kept) = kept {
         compare(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
     }
-    complain(&format!("schedule: {}", compiler.schedule.describe()));
-    Ok(results)
+    Ok((results, compiler.schedule.describe()))
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {
@@ -96,9 +100,7 @@ fn summary(results: &Results, folder: Option<&Path>) -> String {
 fn preview(tensor: &Tensor) -> String {
     let shown: Vec<String> = (0..tensor.len().min(6))
         .map(|at| match tensor.get(at) {
-            Number::Int(value) if tensor.dtype() == DType::Bool => {
-                (value != 0).to_string()
-            }
+            Number::Int(value) if tensor.dtype() == DType::Bool => (value != 0).to_string(),
             Number::Int(value) => value.to_string(),
             Number::Float(value) => format!("{value:.6}"),
         })

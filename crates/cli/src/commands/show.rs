@@ -22,7 +22,9 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
         Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
-        Stage::Space | Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => return Err(not_yet(args.stage)),
+        Stage::Space | Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => {
+            return Err(not_yet(args.stage));
+        }
     };
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
@@ -32,9 +34,9 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
 
 fn not_yet(stage: Stage) -> Failure {
     let name = |stage: &Stage| Some(stage.to_possible_value()?.get_name().to_owned());
-    let shown = Stage::value_variants().iter().filter(|stage| {
-        stage.to_possible_value().is_some_and(|value| !value.is_hide_set())
-    });
+    let shown = Stage::value_variants()
+        .iter()
+        .filter(|stage| stage.to_possible_value().is_some_and(|value| !value.is_hide_set()));
     let has: Vec<String> = shown.filter_map(name).collect();
     Failure::Machine(format!(
         "this build has no stage {} yet; it has: {}",
@@ -44,12 +46,7 @@ fn not_yet(stage: Stage) -> Failure {
 }
 
 /// What is known of a program before it is compiled; sizes may be open.
-fn of_text(
-    args: &ShowArgs,
-    source: &Source,
-    function: &str,
-    bindings: &Bindings,
-) -> Result<String, Failure> {
+fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
     let checked = check(&source.parsed.ast, function, bindings);
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -163,4 +163,3 @@ pub fn npz(entries: &[(&str, Vec<u8>)], method: zip::CompressionMethod) -> Vec<u
     }
     archive.finish().unwrap().into_inner()
 }
-

@@ -10,8 +10,10 @@ use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step}
 
 /// A loop over fewer points than this is not worth a thread.
 const PARALLEL_POINTS: f64 = 30_000.0;
-/// A reduction no longer than this is written out.
-const SHORT_REDUCTION: i64 = 9;
+/// Vectors of a register tile: more than this leaves too little room for operands, and gains nothing.
+const MOST_TILE: i64 = 24;
+/// Loops of a reduction are written out as long as one iteration has no more vectors than this.
+const MOST_WRITTEN_OUT: i64 = 48;
 /// How often an element must be used for its packing to pay.
 const PACKING_PAYS: i64 = 16;
 
@@ -136,13 +138,18 @@ impl Planner<'_> {
         let rows = self.row_loop(statement, vector).map(|row| (row, self.tile_rows(row, vectors)));
         let packed = self.operands_to_pack(statement, vector);
         let reduced: Vec<LoopName> =
-            self.loops_with(statement, LoopRole::Reduction).into_iter().map(|var| self.loop_name(var)).collect();
+            self.reduced_by_stride(statement).into_iter().map(|var| self.loop_name(var)).collect();
         let others: Vec<LoopName> = self
             .loops_with(statement, LoopRole::Spatial)
             .into_iter()
             .filter(|var| *var != vector && rows.is_none_or(|(row, _)| row != *var))
             .map(|var| self.loop_name(var))
             .collect();
+
+        let packed_size = packed.iter().map(|read| self.elements(read)).max().unwrap_or(0);
+        let reads = self.draft.statement(statement).reads();
+        let along_rows = reads.iter().filter(|read| self.stride(read, vector) == Stride::Elements(0));
+        let rows_size = along_rows.map(|read| self.elements(read)).max().unwrap_or(0);
 
         let vector_name = self.loop_name(vector).name;
         let row = rows.map(|(row, count)| (self.loop_name(row), count));
@@ -153,9 +160,15 @@ impl Planner<'_> {
         };
         let middle = name.at(format!("{vector_name}u"));
         let middle = self.draft.find_loop(&middle).is_ok().then_some(middle);
-        let outer: Vec<LoopName> = match packed.is_empty() {
+        // The larger operand is gone through once, the smaller one again and again.
+        let rows_first = packed.is_empty() || packed_size < rows_size;
+        let outer: Vec<LoopName> = match rows_first {
             true => row_outer.iter().chain(&others).chain(&vector_outer).cloned().collect(),
             false => others.iter().chain(&vector_outer).chain(&row_outer).cloned().collect(),
+        };
+        let place = match rows_first {
+            true => None,
+            false => vector_outer.as_ref().or(others.last()),
         };
         let inner = row_inner.iter().chain(&middle).chain([&lane]);
         let order: Vec<LoopName> = outer.iter().chain(&reduced).chain(inner).cloned().collect();
@@ -163,10 +176,25 @@ impl Planner<'_> {
             return false;
         }
         for read in packed {
-            self.pack(&name, &read, vector_outer.as_ref(), lanes * vectors);
+            self.pack(&name, &read, &lane, place, lanes * vectors);
         }
-        self.unroll_short(&reduced);
+        self.unroll_short(&reduced, vectors * rows.map_or(1, |(_, count)| count));
         self.gather_result(&name, outer.last())
+    }
+
+    /// The reduced loops, those that walk memory in the smallest steps innermost.
+    fn reduced_by_stride(&self, statement: StatementId) -> Vec<VarId> {
+        let reads = self.draft.statement(statement).reads();
+        let longest = |var: &VarId| {
+            let strides = reads.iter().map(|read| match self.stride(read, *var) {
+                Stride::Elements(elements) => elements.abs(),
+                Stride::Irregular => i64::MAX,
+            });
+            strides.max().unwrap_or(0)
+        };
+        let mut reduced = self.loops_with(statement, LoopRole::Reduction);
+        reduced.sort_by_key(|var| std::cmp::Reverse(longest(var)));
+        reduced
     }
 
     /// How many vectors of results lie next to each other in the tile.
@@ -178,7 +206,7 @@ impl Planner<'_> {
     /// How many rows the registers hold beside the operands.
     fn tile_rows(&self, row: VarId, vectors: i64) -> i64 {
         let registers = self.draft.target.vectors.registers() as i64;
-        let most = ((registers - vectors - 1) / vectors).clamp(1, 12);
+        let most = ((registers - vectors - 1) / vectors).clamp(1, MOST_TILE / vectors);
         let trips = self.trips(row);
         // Rows of equal size, rather than many and then few.
         let tiles = (trips + most - 1) / most;
@@ -230,49 +258,80 @@ impl Planner<'_> {
             .collect()
     }
 
-    /// Packs an operand: the dimension along the vector comes last. Constants once for all calls.
-    fn pack(&mut self, name: &StatementName, read: &Access, at: Option<&LoopName>, width: i64) -> bool {
+    fn elements(&self, read: &Access) -> i64 {
+        self.draft.buffers[read.tensor.index()].buffer.elements()
+    }
+
+    /// Packs an operand at a loop, or outside all: the dimension along the vector comes last. Constants are packed
+    /// once for all calls.
+    fn pack(
+        &mut self,
+        name: &StatementName,
+        read: &Access,
+        lane: &LoopName,
+        at: Option<&LoopName>,
+        width: i64,
+    ) -> bool {
         let buffer = self.draft.buffers[read.tensor.index()].buffer.clone();
-        let Some(at) = at else { return false };
-        let Ok(vector_outer) = self.draft.find_loop(at) else { return false };
-        let Ok(statement) = self.draft.find_statement(name) else { return false };
-        let current = self.draft.statement(statement).reads().into_iter().find(|own| own.tensor == read.tensor);
-        let Some(current) = current else { return false };
-        let along = current.indices.iter().position(|index| index.mentions(vector_outer));
-        let Some(along) = along else { return false };
+        let Some((along, tiled)) = self.dimension_along(name, read, lane) else { return false };
         let constant = matches!(buffer.scope, Scope::Argument(id)
             if self.draft.program.tensor(id).role == Role::Input { constant: true });
-        let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
+        let place = if constant { None } else { at };
         let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
+        let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
         let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();
-        let place = if constant {
+        // All of it in tiles, if the vector's tiles are its own.
+        if place.is_none() && tiled {
             layout.insert(0, part(along, None, Some(width)));
             layout.push(part(along, Some(width), None));
-            Place::Root
         } else {
             layout.push(part(along, None, None));
-            Place::Loop(at.clone())
-        };
-        let staged = format!("{}_packed", buffer.name);
-        let last = layout.len() - 1;
+        }
+        let staged = StatementName::first(format!("{}_packed", buffer.name));
+        let last = staged.at(format!("l{}", layout.len() - 1));
         let step = Step::Promote {
             tensor: buffer.name,
-            at: place,
-            name: staged.clone(),
+            at: place.map_or(Place::Root, |at| Place::Loop(at.clone())),
+            name: staged.tensor.clone(),
             scope: PromoteScope::Packed,
             layout,
         };
-        let lane = StatementName::first(staged).at(format!("l{last}"));
-        self.guarded(|planner| planner.take(step)) && self.guarded(|planner| planner.take(Step::Vectorize(lane)))
+        if !self.guarded(|planner| planner.take(step)) {
+            return false;
+        }
+        self.guarded(|planner| planner.vectorize_copy(&last));
+        self.guarded(|planner| planner.run_in_parallel(&staged))
+    }
+
+    /// Vectors along the last loop of a copy.
+    fn vectorize_copy(&mut self, last: &LoopName) -> bool {
+        let Ok(var) = self.draft.find_loop(last) else { return false };
+        let lanes = self.draft.target.lanes(4) as i64;
+        if self.trips(var) <= 3 * lanes {
+            return self.take(Step::Vectorize(last.clone()));
+        }
+        self.split_vector(var, lanes, 1).is_some()
+    }
+
+    /// The dimension of an operand along the vector, and whether nothing but the vector's loops is in its subscript.
+    fn dimension_along(&self, name: &StatementName, read: &Access, lane: &LoopName) -> Option<(usize, bool)> {
+        let statement = self.draft.find_statement(name).ok()?;
+        let lane = self.draft.find_loop(lane).ok()?;
+        let reads = self.draft.statement(statement).reads();
+        let current = reads.iter().find(|own| own.tensor == read.tensor)?;
+        let along = current.indices.iter().position(|index| index.mentions(lane))?;
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let tiled = !reduced.iter().any(|var| current.indices[along].mentions(*var));
+        Some((along, tiled))
     }
 
     /// Writes out the innermost loops of a short reduction.
-    fn unroll_short(&mut self, reduced: &[LoopName]) {
-        let mut written = 1;
+    fn unroll_short(&mut self, reduced: &[LoopName], tile: i64) {
+        let mut written = tile;
         for name in reduced.iter().rev() {
             let Ok(var) = self.draft.find_loop(name) else { return };
             written *= self.trips(var);
-            if written > SHORT_REDUCTION || !self.take(Step::Unroll(name.clone())) {
+            if written > MOST_WRITTEN_OUT || !self.take(Step::Unroll(name.clone())) {
                 return;
             }
         }

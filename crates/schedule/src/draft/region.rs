@@ -54,6 +54,17 @@ impl Draft<'_> {
         accesses: &[(StatementId, Access)],
         at: Option<VarId>,
     ) -> Vec<Interval> {
+        self.footprint_with_padding(tensor, accesses, at, &[])
+    }
+
+    /// The same, where elements outside of the tensor count in the `padded` dimensions.
+    pub fn footprint_with_padding(
+        &self,
+        tensor: TensorId,
+        accesses: &[(StatementId, Access)],
+        at: Option<VarId>,
+        padded: &[usize],
+    ) -> Vec<Interval> {
         let shape = &self.buffers[tensor.index()].buffer.shape;
         let around = at.map(|at| self.loops_up_to(at)).unwrap_or_default();
         let outer = self.ranges_of(&around);
@@ -65,8 +76,11 @@ impl Draft<'_> {
                 let ((low, high), (other_low, other_high)) = (left?, right?);
                 Some((low.minimum(&other_low), high.maximum(&other_high)))
             });
-            joined.flatten().and_then(|(low, high)| clip(&low, &high, *extent, &outer))
-                .unwrap_or_else(|| Interval::whole(*extent))
+            let interval = joined.flatten().and_then(|(low, high)| match padded.contains(&at) {
+                true => unclipped(low, &high, &outer),
+                false => clip(&low, &high, *extent, &outer),
+            });
+            interval.unwrap_or_else(|| Interval::whole(*extent))
         };
         shape.iter().enumerate().map(dimension).collect()
     }
@@ -95,6 +109,12 @@ impl Draft<'_> {
         let fixed = |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
         (fixed(&bounds.0) && fixed(&bounds.1)).then_some(bounds)
     }
+}
+
+/// The interval from `low` to `high`.
+fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interval> {
+    let extent = outer.most(&high.sub(&low).offset(1)).filter(|extent| *extent >= 1)?;
+    Some(Interval { low, extent, available: IndexExpr::constant(extent) })
 }
 
 /// The interval from `low` to `high`, without what is outside of `0..extent`.

@@ -9,18 +9,19 @@ use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
 use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
-use super::stmts::{duplicate, stores};
+use super::stmts::{choose_around, duplicate, stores};
 use crate::draft::simplify::Ranges;
 
-/// Stores that versions may add up to.
+/// Stores that versions may add up to, or this many times what there was.
 const MOST_STORES: usize = 400;
+const MOST_TIMES: usize = 5;
 /// The part of a loop's iterations, in percent, that must be in the interior to be worth a version.
 const ENOUGH: i64 = 40;
 
 /// Lifts what is worth it.
 pub(super) fn lift(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        let budget = (2 * stores(stmts)).max(MOST_STORES);
+        let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
         let mut lifting = Lifting { buffers: &mut nest.buffers, stores: stores(stmts), budget };
         for stmt in stmts {
             lifting.inside(stmt, &Ranges::default());
@@ -69,17 +70,35 @@ impl Lifting<'_> {
             stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
             return stmts;
         }
-        self.stores += count;
-        let mut otherwise = duplicate(&stmts, self.buffers);
         let holding: Vec<IndexExpr> = interior.iter().map(|(condition, _)| condition.clone()).collect();
-        assume(&mut stmts, &holding);
-        stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
-        otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
         let mut conditions: Vec<IndexExpr> = interior.into_iter().map(|(_, least)| least).collect();
         conditions.sort();
         conditions.dedup();
-        vec![Stmt::If(If { conditions, then: stmts, otherwise })]
+        let concerns = |stmt: &Stmt| asks(stmt, &holding);
+        stmts = choose_around(stmts, &concerns, &mut |mut then| {
+            let otherwise = duplicate(&then, self.buffers);
+            assume(&mut then, &holding);
+            Stmt::If(If { conditions: conditions.clone(), then, otherwise })
+        });
+        self.stores += stores(&stmts) - count.min(stores(&stmts));
+        stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
+        stmts
     }
+}
+
+/// Whether a value inside depends on one of these conditions.
+fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
+    match stmt {
+        Stmt::For(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
+        Stmt::Allocate(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
+        Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(|stmt| asks(stmt, conditions)),
+        Stmt::Store(own) => asks_in(&own.value, conditions),
+    }
+}
+
+fn asks_in(expr: &Expr, conditions: &[IndexExpr]) -> bool {
+    plain_condition(expr).is_some_and(|own| conditions.contains(&own))
+        || expr.operands().iter().any(|operand| asks_in(operand, conditions))
 }
 
 /// The loops between a place and a value, with their largest extents.
@@ -135,7 +154,7 @@ fn collect_in(expr: &Expr, ranges: &Ranges, inside: &Inside, visit: &mut dyn FnM
 }
 
 /// The operands of a chain of `&&`.
-fn parts(condition: &Expr) -> Vec<&Expr> {
+pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
     match &condition.kind {
         ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(parts).collect(),
         _ => vec![condition],
@@ -144,7 +163,7 @@ fn parts(condition: &Expr) -> Vec<&Expr> {
 
 /// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
 /// type, so that the comparison is that of the exact numbers.
-pub(super) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
+pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
     let ExprKind::Binary(op, sides) = &expr.kind else { return None };
     let side = |expr: &Expr| exact_index(expr, ranges);
     let (left, right) = (side(&sides[0])?, side(&sides[1])?);

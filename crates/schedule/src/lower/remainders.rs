@@ -14,17 +14,18 @@
 use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 
-use super::stmts::{duplicate, map_indices, stores};
+use super::stmts::{any_index, choose_around, duplicate, map_indices, stores};
 use crate::draft::simplify::Ranges;
 
-/// Stores that versions may add up to.
+/// Stores that versions may add up to, or this many times what there was.
 const MOST_STORES: usize = 400;
+const MOST_TIMES: usize = 5;
 
 /// Makes versions, and then masks and conditions for what is left.
 pub(super) fn version(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         guard_rigid(stmts, &Ranges::default());
-        let budget = (2 * stores(stmts)).max(MOST_STORES);
+        let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
         let mut versions = Versions { buffers: &mut nest.buffers, stores: stores(stmts), budget };
         *stmts = versions.body(std::mem::take(stmts), &Ranges::default());
     }
@@ -83,31 +84,33 @@ struct Versions<'a> {
 impl Versions<'_> {
     /// Statements with a version for whole tiles, wherever a tile inside is whole or not by what is known here.
     fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
-        let count = stores(&stmts);
-        let tile = if self.stores + count <= self.budget { partial_tile(&stmts, ranges) } else { None };
-        let Some(Tile { minimum, whole, rest }) = tile else {
-            for stmt in &mut stmts {
-                self.inside(stmt, ranges);
+        while let Some(tile) = partial_tile(&stmts, ranges) {
+            let before = stores(&stmts);
+            if self.stores + before > self.budget {
+                break;
             }
-            return stmts;
-        };
-        self.stores += count;
-        let mut otherwise = duplicate(&stmts, self.buffers);
-        put(&mut stmts, &minimum, &IndexExpr::constant(whole));
-        let condition = rest.offset(-whole);
-        let mut then_ranges = ranges.clone();
-        then_ranges.add_bound(&condition);
-        let then = self.body(stmts, &then_ranges);
+            let minimum = tile.minimum.clone();
+            let concerns = |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
+            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, &tile));
+            self.stores += stores(&stmts) - before.min(stores(&stmts));
+        }
+        for stmt in &mut stmts {
+            self.inside(stmt, ranges);
+        }
+        stmts
+    }
 
-        let left = remainder(&rest, whole);
-        put(&mut otherwise, &minimum, &left);
-        let mut rest_ranges = ranges.clone();
-        rest_ranges.add_bound(&rest.scale(-1).offset(whole - 1));
-        let otherwise = match left.as_constant() {
-            Some(0) => Vec::new(),
-            _ => self.body(otherwise, &rest_ranges),
-        };
-        vec![Stmt::If(If { conditions: vec![condition], then, otherwise })]
+    /// One version for the whole tile and one for the rest.
+    fn versions(&mut self, mut then: Vec<Stmt>, tile: &Tile) -> Stmt {
+        let Tile { minimum, whole, rest } = tile;
+        let mut otherwise = duplicate(&then, self.buffers);
+        put(&mut then, minimum, &IndexExpr::constant(*whole));
+        let left = remainder(rest, *whole);
+        put(&mut otherwise, minimum, &left);
+        if left == IndexExpr::constant(0) {
+            otherwise.clear();
+        }
+        Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
     fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges) {
@@ -118,8 +121,14 @@ impl Versions<'_> {
                 own.body = self.body(std::mem::take(&mut own.body), &inside);
             }
             Stmt::If(own) => {
-                own.then = self.body(std::mem::take(&mut own.then), ranges);
-                own.otherwise = self.body(std::mem::take(&mut own.otherwise), ranges);
+                let mut holding = ranges.clone();
+                own.conditions.iter().for_each(|condition| holding.add_bound(condition));
+                own.then = self.body(std::mem::take(&mut own.then), &holding);
+                let mut failing = ranges.clone();
+                if let [condition] = own.conditions.as_slice() {
+                    failing.add_bound(&condition.scale(-1).offset(-1));
+                }
+                own.otherwise = self.body(std::mem::take(&mut own.otherwise), &failing);
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
             Stmt::Store(_) => {}

@@ -1,6 +1,6 @@
 //! Walking and rewriting statements of a loop nest.
 
-use tilewright_ir::nest::{Buffer, Scope, Stmt};
+use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
 
 use crate::draft::rewrite::{replace_loads, replace_loads_in_index};
@@ -142,13 +142,82 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &[(TensorId, TensorId)]) {
     }
 }
 
-/// How many stores there are.
+/// How many stores there are once unrolled loops are written out: what the size of the code goes by.
 pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     let count = |stmt: &Stmt| match stmt {
         Stmt::Store(_) => 1,
-        Stmt::For(own) => stores(&own.body),
+        Stmt::For(own) => {
+            let times = match (own.kind, own.extent.as_constant()) {
+                (LoopKind::Unrolled, Some(extent)) => extent.max(1) as usize,
+                _ => 1,
+            };
+            times.saturating_mul(stores(&own.body))
+        }
         Stmt::Allocate(own) => stores(&own.body),
-        Stmt::If(own) => stores(&own.then) + stores(&own.otherwise),
+        Stmt::If(own) => stores(&own.then).saturating_add(stores(&own.otherwise)),
     };
-    stmts.iter().map(count).sum()
+    stmts.iter().map(count).fold(0, usize::saturating_add)
+}
+
+/// Puts a choice around the statements that it concerns. Where these are few among many inside one loop or room, it
+/// goes further in, so that the code of the others is not there twice.
+pub(crate) fn choose_around(
+    mut stmts: Vec<Stmt>,
+    concerns: &dyn Fn(&Stmt) -> bool,
+    choice: &mut dyn FnMut(Vec<Stmt>) -> Stmt,
+) -> Vec<Stmt> {
+    let Some(first) = stmts.iter().position(concerns) else { return stmts };
+    let last = stmts.iter().rposition(concerns).unwrap_or(first);
+    if first == last && is_minor_part(&stmts[first], concerns) {
+        let body = match &mut stmts[first] {
+            Stmt::For(own) => &mut own.body,
+            Stmt::Allocate(own) => &mut own.body,
+            Stmt::If(_) | Stmt::Store(_) => unreachable!("these have no part of their own"),
+        };
+        *body = choose_around(std::mem::take(body), concerns, choice);
+        return stmts;
+    }
+    let concerned: Vec<Stmt> = stmts.drain(first..=last).collect();
+    stmts.insert(first, choice(concerned));
+    stmts
+}
+
+/// Whether at most half of what is inside a statement is concerned.
+fn is_minor_part(stmt: &Stmt, concerns: &dyn Fn(&Stmt) -> bool) -> bool {
+    let body = match stmt {
+        Stmt::For(own) if matches!(own.kind, LoopKind::Serial | LoopKind::Parallel) => &own.body,
+        Stmt::Allocate(own) => &own.body,
+        _ => return false,
+    };
+    fn concerned(body: &[Stmt], concerns: &dyn Fn(&Stmt) -> bool) -> usize {
+        let part = |stmt: &Stmt| match stmt {
+            _ if !concerns(stmt) => 0,
+            Stmt::For(own) if own.kind == LoopKind::Serial => concerned(&own.body, concerns),
+            Stmt::Allocate(own) => concerned(&own.body, concerns),
+            _ => stores(std::slice::from_ref(stmt)),
+        };
+        body.iter().map(part).sum()
+    }
+    2 * concerned(body, concerns) <= stores(body)
+}
+
+/// Whether some index expression inside satisfies the predicate.
+pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
+    match stmt {
+        Stmt::For(own) => test(&own.extent) || own.body.iter().any(|stmt| any_index(stmt, test)),
+        Stmt::Allocate(own) => own.body.iter().any(|stmt| any_index(stmt, test)),
+        Stmt::If(own) => {
+            own.conditions.iter().any(&mut *test)
+                || own.then.iter().chain(&own.otherwise).any(|stmt| any_index(stmt, test))
+        }
+        Stmt::Store(own) => own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test),
+    }
+}
+
+fn any_in_value(expr: &Expr, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Index(index) => test(index),
+        ExprKind::Load(access) => access.indices.iter().any(&mut *test),
+        _ => expr.operands().iter().any(|operand| any_in_value(operand, test)),
+    }
 }

@@ -3,7 +3,8 @@
 mod compute_at;
 mod fuse;
 mod inline;
-mod kind;
+pub(crate) mod kind;
+mod padding;
 mod promote;
 mod reorder;
 mod rfactor;

@@ -3,6 +3,7 @@
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
 
+use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
 use crate::draft::{
@@ -70,19 +71,23 @@ pub(super) fn operand(
         return Err(refuse("only results go into registers; what is read gets there by itself"));
     }
     let reads = operand_reads(draft, tensor, place).map_err(refuse)?;
-    let region = draft.footprint(tensor, &reads, place);
+    let statements: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
+    let padding = padding(draft, tensor, &statements);
+    let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice()).unwrap_or_default();
+    let region = draft.footprint_with_padding(tensor, &reads, place, padded);
     let layout = checked_layout(layout, &region).map_err(|why| refuse(&why))?;
 
     let once = place.is_none() && is_constant(draft, tensor);
     let room = Buffer {
         name: buffer.to_string(),
-        dtype: draft.buffers[tensor.index()].buffer.dtype,
+        dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
         shape: layout.iter().map(|part| part.extent(&region)).collect(),
         scope: if once { Scope::Constant } else { Scope::Scratch },
     };
     let staged = draft.add_buffer(room, place)?;
-    redirect(draft, tensor, place, staged, &region, &layout);
-    let nest = copy_nest(draft, tensor, staged, place, &region, &layout);
+    let stage = Stage { tensor, staged, place, region, layout, padding };
+    redirect(draft, &stage);
+    let nest = copy_nest(draft, &stage);
     match place {
         Some(place) => draft.body_of_mut(place).insert(0, nest),
         None if once => draft.setup.push(nest),
@@ -170,60 +175,54 @@ fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>
     Ok(parts)
 }
 
-/// The place in the buffer of an element of the tensor.
-fn staged_indices(indices: &[IndexExpr], region: &[Interval], layout: &[Part], ranges: &Ranges) -> Vec<IndexExpr> {
-    let coordinate = |at: usize| indices[at].sub(&region[at].low);
-    layout.iter().map(|part| ranges.simplify(&part.of(&coordinate(part.dimension)))).collect()
+/// An operand and the buffer that holds a part of it.
+struct Stage {
+    tensor: TensorId,
+    staged: TensorId,
+    place: Option<VarId>,
+    region: Vec<Interval>,
+    layout: Vec<Part>,
+    /// What the buffer holds outside of the tensor, if it is read so.
+    padding: Option<Padding>,
+}
+
+impl Stage {
+    /// The place in the buffer of an element of the tensor.
+    fn indices(&self, indices: &[IndexExpr], ranges: &Ranges) -> Vec<IndexExpr> {
+        let coordinate = |at: usize| indices[at].sub(&self.region[at].low);
+        self.layout.iter().map(|part| ranges.simplify(&part.of(&coordinate(part.dimension)))).collect()
+    }
 }
 
 /// Lets the statements at the place read the buffer.
-fn redirect(
-    draft: &mut Draft,
-    tensor: TensorId,
-    place: Option<VarId>,
-    staged: TensorId,
-    region: &[Interval],
-    layout: &[Part],
-) {
-    let nodes = place.map_or(draft.body.as_slice(), |place| draft.body_of(place));
-    let dtype = draft.buffers[tensor.index()].buffer.dtype;
+fn redirect(draft: &mut Draft, stage: &Stage) {
+    let nodes = stage.place.map_or(draft.body.as_slice(), |place| draft.body_of(place));
+    let dtype = draft.buffers[stage.staged.index()].buffer.dtype;
     for id in statements_in(nodes) {
         let ranges = draft.ranges(id);
-        draft.statements[id.0].replace_loads(&mut |read: &Access| {
-            (read.tensor == tensor).then(|| {
-                let indices = staged_indices(&read.indices, region, layout, &ranges);
-                Expr { dtype, kind: ExprKind::Load(Access { tensor: staged, indices, origin: read.origin }) }
-            })
-        });
+        let mut staged = |read: &Access| {
+            let indices = stage.indices(&read.indices, &ranges);
+            Expr { dtype, kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }) }
+        };
+        let statement = &mut draft.statements[id.0];
+        match stage.padding {
+            Some(_) => replace_choices(&mut statement.value, stage.tensor, &mut staged),
+            None => statement.replace_loads(&mut |read| (read.tensor == stage.tensor).then(|| staged(read))),
+        }
     }
 }
 
 /// The loops that fill the buffer, one a dimension of its layout.
-fn copy_nest(
-    draft: &mut Draft,
-    tensor: TensorId,
-    staged: TensorId,
-    place: Option<VarId>,
-    region: &[Interval],
-    layout: &[Part],
-) -> Node {
+fn copy_nest(draft: &mut Draft, stage: &Stage) -> Node {
+    let Stage { tensor, staged, place, region, layout, .. } = stage;
     let id = StatementId(draft.statements.len());
     let mut ranges = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     let mut rest: Vec<IndexExpr> = region.iter().map(|interval| interval.available.clone()).collect();
     let mut coordinates: Vec<IndexExpr> = region.iter().map(|interval| interval.low.clone()).collect();
     let mut vars = vec![VarId(0); layout.len()];
-    let mut nesting = Vec::new();
-    // A part of a dimension is clipped by the coarser parts around it.
-    let mut order: Vec<usize> = (0..layout.len()).collect();
-    let coarse_first = |left: &usize, right: &usize| {
-        let (left, right) = (&layout[*left], &layout[*right]);
-        left.dimension != right.dimension || left.divide > right.divide
-    };
-    if !order.iter().enumerate().all(|(at, left)| order[at + 1..].iter().all(|right| coarse_first(left, right))) {
-        order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
-    }
-    for at in order {
-        let Part { dimension, divide, .. } = layout[at];
+    let order = nesting_order(layout);
+    for at in &order {
+        let Part { dimension, divide, .. } = layout[*at];
         let by = IndexExpr::constant(divide);
         let extent = ranges.simplify(&rest[dimension].offset(divide - 1).floor_div(&by));
         let var = draft.add_loop(Loop {
@@ -238,20 +237,36 @@ fn copy_nest(
         let done = IndexExpr::var(var).scale(divide);
         rest[dimension] = ranges.simplify(&rest[dimension].sub(&done).minimum(&by));
         coordinates[dimension] = coordinates[dimension].add(&done);
-        vars[at] = var;
-        nesting.push(var);
+        vars[*at] = var;
     }
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
-    let load = Expr { dtype, kind: ExprKind::Load(access(tensor, coordinates)) };
-    let name = draft.next_name(&draft.buffers[staged.index()].buffer.name);
+    let load = Expr { dtype, kind: ExprKind::Load(access(*tensor, coordinates.clone())) };
+    let value = stage.padding.as_ref().map_or(load.clone(), |padding| padding.value(load, &coordinates));
+    let buffer = &draft.buffers[staged.index()].buffer;
+    let (name, compute) = (draft.next_name(&buffer.name), buffer.dtype.compute_type());
     let indices = vars.iter().map(|var| IndexExpr::var(*var)).collect();
     draft.add_statement(Statement {
         name,
-        target: access(staged, indices),
+        target: access(*staged, indices),
         update: Update::Assign,
-        value: load.cast(dtype.compute_type()),
+        value: value.cast(compute),
         accumulator: None,
         vars: Vec::new(),
     });
-    nesting.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+    let nesting = order.iter().rev().map(|at| vars[*at]);
+    nesting.fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+}
+
+/// The order of the loops: that of the layout, unless a part of a dimension would come before the coarser parts that
+/// it is clipped by.
+fn nesting_order(layout: &[Part]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..layout.len()).collect();
+    let coarse_first = |left: usize, right: usize| {
+        layout[left].dimension != layout[right].dimension || layout[left].divide > layout[right].divide
+    };
+    let in_order = (0..layout.len()).all(|left| (left + 1..layout.len()).all(|right| coarse_first(left, right)));
+    if !in_order {
+        order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
+    }
+    order
 }

@@ -142,7 +142,7 @@ pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedu
     let uses = uses(program);
     let mut walk = Walk { rng, program, names, uses, focus: 0, fresh: 0, steps: Vec::new() };
     let mut doubtful = Vec::new();
-    for turn in 0..walk.rng.between(0, 14) {
+    for turn in 0..walk.rng.between(0, 12) {
         let kind = walk.kind(turn);
         let Some(step) = walk.step(kind) else { continue };
         walk.steps.push(step);

@@ -1,0 +1,351 @@
+//! `run`, `show` and `bench` with compiled code: results, schedules and what can be wrong with them, measurements.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{Ended, Folder};
+
+const SIZES: &str = "--sizes M=20,N=33,K=7";
+
+/// Every example, with the command that its text says to run it by.
+fn examples() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folders = fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path());
+    let files = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+    let mut found: Vec<(PathBuf, String)> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tw"))
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).unwrap();
+            (path, line.to_owned())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The command line of an example, run from its repository.
+#[track_caller]
+fn in_repository(folder: &Folder, line: &str) -> Ended {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Ended::of(line, folder.command(line).current_dir(root).output().unwrap())
+}
+
+#[test]
+fn every_example_computes_what_the_interpreter_does() {
+    let folder = Folder::new();
+    let examples = examples();
+    assert!(examples.len() > 40, "{}", examples.len());
+    for (path, line) in examples {
+        let ended = in_repository(&folder, &format!("run {line} --check"));
+        assert_eq!(ended.status, 0, "{}: {}", path.display(), ended.err);
+        assert!(ended.err.ends_with("schedule: default\n"), "{}: {}", path.display(), ended.err);
+    }
+}
+
+#[test]
+fn without_rounding_the_bits_are_those_of_the_interpreter() {
+    let folder = Folder::new();
+    folder.write("bins.tw", "def bins(uint8(N) x) -> (h) { h(b) +=! 1 where b = x(i), b in 0:256 }\n");
+    folder.write("table.tw", "def table(int(N) x, int(N) y) -> (t) { t(i, j) = x(i) * y(j) - i % 3 }\n");
+    let lines = [
+        "double.tw --sizes N=1000",
+        "bins.tw --sizes N=5000",
+        "table.tw --sizes N=37",
+        "strided.tw --sizes N=9,s=2",
+    ];
+    for line in lines {
+        let wanted = folder.fine(&format!("run {line} --target interp --seed 3"));
+        for options in ["", "--threads 1", "--threads 5", "--vectors baseline", "--check"] {
+            assert_eq!(folder.fine(&format!("run {line} --seed 3 {options}")), wanted, "{line} {options}");
+        }
+    }
+}
+
+#[test]
+fn results_go_to_files_as_those_of_the_interpreter_do() {
+    let folder = Folder::new();
+    folder.fine("run sgemm.tw --sizes N=5,M=6,K=7 --out interp --target interp");
+    let out = folder.fine("run sgemm.tw --sizes N=5,M=6,K=7 --out cpu");
+    assert!(out.starts_with("C: float32(5, 7)  checksum ") && out.ends_with("  -> cpu/C.npy\n"), "{out}");
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    let (interp, cpu) = (read("interp/C.npy"), read("cpu/C.npy"));
+    assert_eq!(interp[..128], cpu[..128]);
+    let floats = |bytes: &[u8]| -> Vec<f32> {
+        bytes[128..].chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+    };
+    for (left, right) in floats(&interp).into_iter().zip(floats(&cpu)) {
+        assert!((left - right).abs() < 1e-5, "{left} {right}");
+    }
+}
+
+#[test]
+fn the_schedule_that_was_used_is_named() {
+    let folder = Folder::new();
+    let named = |options: &str| {
+        let ended = folder.tilewright(&format!("run mm.tw {SIZES} {options}"));
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        ended.err
+    };
+    assert_eq!(named(""), "schedule: default\n");
+    folder.write(
+        "mm.sched",
+        "split C.j -> jo, ji:8  # lanes\nreorder C.jo, C.k, C.ji\nvectorize C.ji\nparallel C.i\n",
+    );
+    assert_eq!(named("--schedule mm.sched --check"), "schedule: mm.sched\n");
+    // Without steps, the loops of the text.
+    folder.write("empty.sched", "");
+    assert_eq!(named("--schedule empty.sched --check"), "schedule: empty.sched\n");
+    folder.write("comment.sched", "# nothing yet\n");
+    assert_eq!(named("--schedule comment.sched --check --threads 1"), "schedule: comment.sched\n");
+    assert_eq!(named("--target interp"), "");
+}
+
+#[test]
+fn a_schedule_that_is_shown_can_be_given_back() {
+    let folder = Folder::new();
+    for sizes in [SIZES, "--sizes M=64,N=64,K=64"] {
+        let schedule = folder.fine(&format!("show mm.tw --stage schedule {sizes}"));
+        assert!(schedule.contains("vectorize C."), "{schedule}");
+        folder.write("default.sched", &schedule);
+        let given = format!("{sizes} --schedule default.sched");
+        assert_eq!(folder.fine(&format!("show mm.tw --stage schedule {given}")), schedule);
+        let loops = folder.fine(&format!("show mm.tw --stage loops {sizes}"));
+        assert_eq!(folder.fine(&format!("show mm.tw --stage loops {given}")), loops);
+        assert_eq!(folder.fine(&format!("run mm.tw {given}")), folder.fine(&format!("run mm.tw {sizes}")));
+    }
+    // As it was read: without comments and odd spaces.
+    folder.write("odd.sched", "  split C.j   -> jo,ji:8 # lanes\n\n vectorize  C.ji\n");
+    let line = format!("show mm.tw --stage schedule {SIZES} --schedule odd.sched");
+    assert_eq!(folder.fine(&line), "split C.j -> jo, ji:8\nvectorize C.ji\n");
+}
+
+#[test]
+fn show_prints_loops_and_code() {
+    let folder = Folder::new();
+    folder.write("empty.sched", "");
+    assert_eq!(
+        folder.fine("show mm.tw --stage loops --sizes M=2,N=3,K=4 --schedule empty.sched"),
+        "mm(float32 A[2, 4], float32 B[4, 3]) -> float32 C[2, 3]
+  for i in 2
+    for j in 3
+      C[i, j] = 0.0
+      for k in 4
+        C[i, j] += A[i, k] * B[k, j]
+"
+    );
+    let llvm = folder.fine(&format!("show mm.tw --stage llvm {SIZES}"));
+    assert!(llvm.contains("define") && llvm.contains("ret "), "{llvm}");
+    let asm = folder.fine(&format!("show mm.tw --stage asm {SIZES} --threads 1 --vectors baseline"));
+    assert!(asm.contains(".text") && asm.contains("ret"), "{asm}");
+    // One thread gets no parallel loop.
+    let loops = |threads: usize| {
+        folder.fine(&format!("show mm.tw --stage loops --sizes M=512,N=512,K=512 --threads {threads}"))
+    };
+    assert!(!loops(1).contains("parallel") && loops(4).contains("parallel"), "{}", loops(4));
+    // From the schedule on, sizes are needed.
+    for stage in ["schedule", "loops", "llvm", "asm"] {
+        let line = format!("show mm.tw --stage {stage}");
+        folder.fails(
+            &format!("{line} --sizes M=2"),
+            1,
+            &["`mm` needs values for K, N (known: M=2): give --sizes K=…,N=…"],
+        );
+        folder.fails(&format!("{line} --sizes Q=2"), 1, &["no size or integer scalar Q"]);
+        folder.fails(&format!("{line} {SIZES} --target cuda:0"), 3, &["no target cuda:0 yet"]);
+        folder.fails(&format!("{line} {SIZES} --target interp"), 2, &["interp"]);
+    }
+    for stage in ["space", "cuda", "opencl", "hls", "c"] {
+        let parts =
+            [&format!("this build has no stage {stage} yet"), "ranges, program, schedule, loops, llvm, asm"];
+        folder.fails(&format!("show mm.tw --stage {stage}"), 3, &parts);
+    }
+}
+
+#[test]
+fn mistakes_in_the_text_of_a_schedule_are_drawn() {
+    let folder = Folder::new();
+    folder.write("bad.sched", "split C.i -> io, ii:4\nvectorise C.j\nsplit j -> jo, ji:8\n");
+    for command in ["run", "bench", "show --stage loops", "show --stage schedule"] {
+        folder.fails(
+            &format!("{command} mm.tw {SIZES} --schedule bad.sched"),
+            1,
+            &[
+                "error[syntax]: there is no step `vectorise`\n --> bad.sched:2:1",
+                "did you mean `vectorize`?",
+                "error[syntax]: `j` does not say which statement it is a loop of\n --> bad.sched:3:7",
+            ],
+        );
+    }
+}
+
+#[test]
+fn schedules_that_cannot_be_read() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("dir.sched")).unwrap();
+    folder.write("latin.sched", b"# fine\nvectorize C.j # \xe9\n");
+    for command in ["run", "bench", "show --stage asm"] {
+        let fails = |schedule: &str, message: &str| {
+            folder.fails(&format!("{command} mm.tw {SIZES} --schedule {schedule}"), 1, &[message]);
+        };
+        fails("missing.sched", "error: cannot read missing.sched: No such file");
+        fails("dir.sched", "error: cannot read dir.sched: Is a directory");
+        fails("latin.sched", "error: latin.sched:2: this is not text in UTF-8");
+    }
+}
+
+#[test]
+fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
+    let folder = Folder::new();
+    let refused = |steps: &str| {
+        folder.write("bad.sched", steps);
+        let ended = folder.tilewright(&format!("run mm.tw {SIZES} --schedule bad.sched"));
+        assert_eq!((ended.status, ended.out.as_str()), (1, ""), "{steps}\n{}", ended.err);
+        ended.err
+    };
+    assert_eq!(
+        refused("# rows\nsplit C.i -> io, ii:4\n\n  parallel C.k   # no\nvectorize C.j\n"),
+        "error: `C.k` carries a dependence: its iterations are reduced into the same elements; `rfactor` gives each a total of its own
+ --> bad.sched:4:12
+  |
+4 |   parallel C.k   # no
+  |            ^^^
+
+"
+    );
+    // The caret is under what the reason is about.
+    let table = [
+        (
+            "vectorize C.q",
+            "`C` has no loop `q`; around it there are `i`, `j` and `k`",
+            "1:11",
+            "          ^^^",
+        ),
+        ("vectorize D.i", "there is no statement `D`; there is `C`", "1:11", "          ^^^"),
+        ("fuse C.i, C.k -> t", "`C.i` and `C.k` are not directly nested", "1:11", "          ^^^"),
+        ("promote C at C.i -> A packed", "the name `A` is taken", "1:21", "                    ^"),
+        ("inline B", "`B` cannot be inlined", "1:8", "       ^"),
+    ];
+    for (step, reason, place, carets) in table {
+        let message = refused(step);
+        let drawn = format!(" --> bad.sched:{place}\n  |\n1 | {step}\n  | {carets}\n");
+        assert!(message.starts_with(&format!("error: {reason}")), "{message}");
+        assert!(message.contains(&drawn), "{message}{drawn}");
+    }
+    // Fine step by step, but not together: an error without a place.
+    let message = refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\n");
+    assert!(message.starts_with("error: ") && message.contains("`acc`"), "{message}");
+    // The program is checked too.
+    folder.fails("run bad.tw --sizes N=3 --schedule bad.sched", 1, &["error[out-of-bounds]"]);
+}
+
+#[test]
+fn an_index_from_data_that_leaves_its_tensor_is_shown_where_it_is_written() {
+    let folder = Folder::new();
+    folder.write("gather.tw", "def gather(float(N) x, int(M) index) -> (y) {\n  y(i) = x(index(i))\n}\n");
+    folder.ints("index.npy", &[4], &[0, 1, 7, 2]);
+    for command in ["run --out results", "run --check", "bench"] {
+        folder.fails(
+            &format!("{command} gather.tw --sizes N=4 --in index=index.npy"),
+            1,
+            &["error[out-of-bounds]", "`x`", " --> gather.tw:2:10", "--target interp"],
+        );
+    }
+    assert!(!folder.path("results").exists());
+}
+
+#[test]
+fn options_for_compiling_are_checked() {
+    let folder = Folder::new();
+    for command in ["run", "bench --time 1ms", "show --stage loops"] {
+        let line = format!("{command} mm.tw {SIZES}");
+        for threads in ["0", "-1", "x", "1025", ""] {
+            folder.fails(
+                &format!("{line} --threads={threads}"),
+                2,
+                &["--threads", "a number from 1 to 1024"],
+            );
+        }
+        folder.fails(&format!("{line} --vectors sse9"), 2, &["baseline, avx2, avx512"]);
+        // More threads than cores is allowed.
+        folder.fine(&format!("{line} --threads 64"));
+        folder.fine(&format!("{line} --vectors baseline"));
+    }
+    for time in ["5", "ms", "-1s", "1year"] {
+        folder.fails(&format!("bench mm.tw {SIZES} --time={time}"), 2, &["such as 500ms"]);
+    }
+    folder.fails(&format!("bench mm.tw {SIZES} --samples 0"), 2, &["at least 1"]);
+}
+
+#[test]
+fn bench_prints_a_table() {
+    let folder = Folder::new();
+    folder.write("mm.sched", "parallel C.i\n");
+    let out = folder.fine(&format!("bench mm.tw {SIZES} --time 1ms --threads 1 --vectors baseline"));
+    let rows: Vec<&str> = out.lines().map(|line| line[..11.min(line.len())].trim()).collect();
+    assert_eq!(rows[0], "mm M=20,K=7");
+    assert_eq!(
+        rows[1..],
+        ["target", "schedule", "median", "p10", "p90", "samples", "GFLOP/s", "GB/s", "compile"],
+        "{out}"
+    );
+    assert!(
+        out.contains("cpu, 1 thread, baseline vectors\n") && out.contains("schedule  default\n"),
+        "{out}"
+    );
+    let out = folder.fine(&format!("bench mm.tw {SIZES} --time 1ms --threads 2 --schedule mm.sched --check"));
+    assert!(out.contains("cpu, 2 threads") && out.contains("schedule  mm.sched\n"), "{out}");
+}
+
+#[test]
+fn bench_prints_json() {
+    let folder = Folder::new();
+    let bench = |options: &str| -> Value {
+        let out = folder.fine(&format!("bench several.tw:mm {SIZES} --time 2ms --json {options}"));
+        assert_eq!(out.matches('\n').count(), 1, "{out}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let found = bench("--threads 2");
+    assert_eq!(found["program"], "several.tw");
+    assert_eq!(found["function"], "mm");
+    assert_eq!(found["sizes"], serde_json::json!({"M": 20, "N": 33, "K": 7}));
+    assert_eq!((&found["target"], &found["threads"]), (&"cpu".into(), &2.into()));
+    assert_eq!(found["schedule_source"], "default");
+    let number = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("{name} in {found}"));
+    assert!(number("p10_us") <= number("median_us") && number("median_us") <= number("p90_us"), "{found}");
+    assert!(number("samples") >= 30.0 && number("compile_ms") > 0.0, "{found}");
+    // Rates are of the median.
+    let seconds = number("median_us") / 1e6;
+    let close = |rate: f64, amount: f64| (rate * 1e9 * seconds / amount - 1.0).abs() < 1e-9;
+    assert!(close(number("gflops"), 2.0 * 20.0 * 33.0 * 7.0), "{found}");
+    assert!(close(number("gbps"), 4.0 * (20.0 * 7.0 + 7.0 * 33.0 + 20.0 * 33.0)), "{found}");
+    folder.write("mm.sched", "vectorize C.j\n");
+    let found = bench("--schedule mm.sched --samples 5 --cold --seed 9 --check");
+    assert_eq!(found["schedule_source"], "file");
+    assert!(found["samples"].as_u64().unwrap() >= 5, "{found}");
+}
+
+#[test]
+fn bench_takes_inputs_as_run_does() {
+    let folder = Folder::new();
+    folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
+    let out = folder.fine("bench double.tw --in x=x.npy --time 1ms --json");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["sizes"], serde_json::json!({"N": 3}));
+    // What is updated in place, scalars and constants.
+    folder.fine("bench sgemm.tw --sizes N=5,M=6,K=7 --in a=0.5 --in b=0.5 --time 1ms --check");
+    folder
+        .write("fixed.tw", "def fixed(float(N) x, const float(N, N) w) -> (y) { y(i) +=! w(i, j) * x(j) }\n");
+    folder.write("fixed.sched", "promote w at root -> wp packed (d1, d0)\n");
+    folder.fine("bench fixed.tw --sizes N=20 --time 1ms --check --schedule fixed.sched");
+    folder.fails("bench mm.tw", 1, &["`mm` needs values for M, K, N: give --sizes M=…,K=…,N=…"]);
+    folder.fails("bench mm.tw --sizes M=1000000,K=1000000,N=1", 1, &["running `mm` takes", "free"]);
+    folder.fails("bench double.tw --sizes N=9223372036854775807", 1, &["larger than any memory"]);
+    folder.fails("bench bad.tw --sizes N=4", 1, &["error[out-of-bounds]"]);
+    folder.fails("bench missing.tw", 1, &["cannot read missing.tw"]);
+}
