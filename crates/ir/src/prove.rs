@@ -23,7 +23,17 @@ const MOST_FACTS: usize = 3;
 
 /// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is non-negative.
 pub fn nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
-    let search = Search { facts, known, budget: Cell::new(BUDGET) };
+    nonnegative_within(BUDGET, goal, facts, known)
+}
+
+/// The same with another budget: so many replacements are tried.
+pub fn nonnegative_within(
+    budget: usize,
+    goal: &IndexExpr,
+    facts: &[IndexExpr],
+    known: &dyn Knowledge,
+) -> bool {
+    let search = Search { facts, known, budget: Cell::new(budget) };
     // Few facts first: most proofs need none or one, and each more multiplies the ways.
     (0..=MOST_FACTS.min(facts.len())).any(|more| search.shown(goal, more))
 }

@@ -94,7 +94,7 @@ pub enum Illegal {
         between: String,
     },
     /// The number of iterations of one loop depends on another, so they cannot change places or become one.
-    #[error("how often `{inner}` runs depends on `{outer}`, so {problem}")]
+    #[error("how often `{inner}` runs depends on `{outer}`: {problem}")]
     DependentExtent {
         /// The outer loop.
         outer: String,

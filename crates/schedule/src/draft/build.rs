@@ -82,6 +82,7 @@ impl<'a> Draft<'a> {
             update: statement.update,
             value: statement.value.clone(),
             accumulator: None,
+            is_partial: false,
             vars: Vec::new(),
         };
         new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));

@@ -53,6 +53,8 @@ pub(crate) struct DraftBuffer {
     pub buffer: Buffer,
     /// For scratch memory: in every iteration of this loop, or once outside all.
     pub room: Option<VarId>,
+    /// Some of its elements may never be written, because it holds the last part of something.
+    pub ragged: bool,
     /// Inlined, or otherwise without use.
     pub gone: bool,
 }
@@ -99,6 +101,8 @@ pub(crate) struct Statement {
     pub value: Expr,
     /// Where its result is gathered before it goes to the target.
     pub accumulator: Option<Accumulator>,
+    /// It writes totals of an `rfactor`, which are its own.
+    pub is_partial: bool,
     /// The program's variables, in terms of the loops, and how many values each has.
     pub vars: Vec<(IndexExpr, IndexExpr)>,
 }
@@ -202,7 +206,7 @@ impl Draft<'_> {
         if bytes > i64::MAX as u128 / 2 {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });
         }
-        self.buffers.push(DraftBuffer { buffer, room, gone: false });
+        self.buffers.push(DraftBuffer { buffer, room, ragged: false, gone: false });
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 
@@ -220,11 +224,16 @@ impl Draft<'_> {
         }
     }
 
-    /// Moves what is fixed to one loop's iterations to another's.
-    pub fn move_attachments(&mut self, from: VarId, to: VarId) {
+    /// Moves the room of buffers from one loop's iterations to another's.
+    pub fn move_rooms(&mut self, from: VarId, to: VarId) {
         for buffer in self.buffers.iter_mut().filter(|buffer| buffer.room == Some(from)) {
             buffer.room = Some(to);
         }
+    }
+
+    /// Moves what is fixed to one loop's iterations to another's.
+    pub fn move_attachments(&mut self, from: VarId, to: VarId) {
+        self.move_rooms(from, to);
         let accumulators = self.statements.iter_mut().filter_map(|statement| statement.accumulator.as_mut());
         for accumulator in accumulators.filter(|accumulator| accumulator.at == from) {
             accumulator.at = to;

@@ -26,6 +26,11 @@ impl Interval {
         Interval { low: IndexExpr::constant(0), extent, available: IndexExpr::constant(extent) }
     }
 
+    /// Whether there are fewer at some places.
+    pub fn is_ragged(&self) -> bool {
+        self.available != IndexExpr::constant(self.extent)
+    }
+
     pub fn is_whole(&self, extent: i64) -> bool {
         self.extent == extent && self.low == IndexExpr::constant(0)
     }

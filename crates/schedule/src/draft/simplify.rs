@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tilewright_ir::prove::nonnegative_within;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{IndexExpr, Range, SymbolId, VarId, index::Atom};
+
+/// Replacements that one question may take: a schedule asks thousands, and one that is not answered costs little.
+const BUDGET: usize = 100;
 
 /// The largest range of every loop that is open at some place.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +89,7 @@ impl Ranges {
     /// Whether the expression is at least 0 everywhere.
     pub fn never_negative(&self, expr: &IndexExpr) -> bool {
         self.least_of(expr).is_some_and(|least| least >= 0)
-            || tilewright_ir::prove::nonnegative(expr, &self.facts, self)
+            || nonnegative_within(BUDGET, expr, &self.facts, self)
     }
 
     /// Whether the expression is below 0 everywhere.

@@ -11,7 +11,7 @@ use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::emit::Emitter;
-use crate::draft::{Legal, LoopRole, StatementId, access};
+use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
 
 /// A buffer that is open: statements inside store to it.
@@ -48,6 +48,7 @@ impl Emitter<'_> {
     pub fn open_within(&mut self, id: StatementId, var: VarId) -> Legal<Room> {
         let accumulator = self.draft.statement(id).accumulator.clone().expect("the caller has seen it");
         let path = self.draft.path(id);
+        self.check_shared(id, &accumulator)?;
         let at = path.iter().position(|own| *own == var).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
         let named = |var: &&VarId| indices.iter().any(|index| index.mentions(**var));
@@ -58,6 +59,21 @@ impl Emitter<'_> {
         };
         let outside = path[..=at].iter().filter(reduced).copied().collect();
         self.open(id, loops, outside, accumulator.name, accumulator.in_registers)
+    }
+
+    /// Refuses a result that iterations of one loop share and tell apart at the same time: a reduced loop was fused
+    /// with one of the result.
+    fn check_shared(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
+        let indices = &self.draft.statement(id).target.indices;
+        let shared = self.draft.own_loops(id).into_iter().find(|var| {
+            self.draft.loop_of(*var).role == LoopRole::Reduction && indices.iter().any(|index| index.mentions(*var))
+        });
+        let Some(shared) = shared else { return Ok(()) };
+        Err(Illegal::Promote {
+            tensor: self.draft.statement(id).name.tensor.clone(),
+            at: self.draft.loop_text(accumulator.at),
+            why: format!("`{}` is a reduced loop and one of the result at once", self.draft.loop_text(shared)),
+        })
     }
 
     fn open(
@@ -72,9 +88,10 @@ impl Emitter<'_> {
         let ranges = self.draft.ranges(id);
         // The lanes of a vector lie next to each other.
         let is_vector = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
-        let mut dimensions = loops.clone();
-        dimensions.sort_by_key(is_vector);
         let extent = |var: &VarId| ranges.most(&self.draft.loop_of(*var).extent).unwrap_or(1).max(1);
+        // A loop that runs once at most tells nothing apart.
+        let mut dimensions: Vec<VarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
+        dimensions.sort_by_key(is_vector);
         let dtype = self.buffers[statement.target.tensor.index()].dtype.compute_type();
         let scope = if in_registers { Scope::Register } else { Scope::Scratch };
         let buffer = Buffer { name, dtype, shape: dimensions.iter().map(extent).collect(), scope };
@@ -95,7 +112,6 @@ impl Emitter<'_> {
             match self.draft.loop_of(*var).kind {
                 LoopKind::Vector => lanes = *extent as usize,
                 LoopKind::Unrolled => registers *= *extent as usize,
-                LoopKind::Serial | LoopKind::Parallel if *extent == 1 => {}
                 LoopKind::Serial | LoopKind::Parallel => {
                     let loop_name = self.draft.loop_text(*var);
                     return Err(Illegal::RegisterIndex { name: buffer.name.clone(), loop_name });

@@ -143,7 +143,8 @@ impl Emitter<'_> {
         let buffer = &self.buffers[statement.target.tensor.index()];
         let dtype = buffer.dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        if statement.target.indices.iter().any(IndexExpr::has_data) {
+        let all_of_it = statement.is_partial && self.draft.outermost_reduction(id).is_none();
+        if all_of_it || statement.target.indices.iter().any(IndexExpr::has_data) {
             return self.fill(statement.target.tensor, neutral);
         }
         let loops = match self.draft.reset_place(id) {
@@ -209,7 +210,17 @@ impl Draft<'_> {
         if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
             return own.first().copied();
         }
-        self.outermost_reduction(id)
+        self.outermost_reduction(id).or_else(|| self.outermost_of_totals(id))
+    }
+
+    /// For totals whose every loop has been factored out: the outermost loop inside their room. Not every total need
+    /// be reached by an iteration, but all are added up.
+    fn outermost_of_totals(&self, id: StatementId) -> Option<VarId> {
+        let statement = self.statement(id);
+        let room = self.buffers[statement.target.tensor.index()].room;
+        let path = self.path(id);
+        let inside = room.and_then(|room| path.iter().position(|var| *var == room)).map_or(0, |at| at + 1);
+        statement.is_partial.then(|| path.get(inside).copied()).flatten()
     }
 
     /// The outermost loop that a statement reduces over.
@@ -228,7 +239,7 @@ impl Draft<'_> {
 
     /// The extent of a loop in a copy of some loops: where it depends on a loop that is not copied, because the
     /// statement reduces over it, the largest.
-    fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
+    pub fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
         let own = self.loop_of(var);
         let Some(statement) = own.owner else { return own.extent.clone() };
         let path = self.path(statement);

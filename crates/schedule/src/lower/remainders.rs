@@ -91,7 +91,7 @@ impl Versions<'_> {
             }
             let minimum = tile.minimum.clone();
             let concerns = |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
-            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, &tile));
+            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, &tile, ranges));
             self.stores += stores(&stmts) - before.min(stores(&stmts));
         }
         for stmt in &mut stmts {
@@ -101,15 +101,11 @@ impl Versions<'_> {
     }
 
     /// One version for the whole tile and one for the rest.
-    fn versions(&mut self, mut then: Vec<Stmt>, tile: &Tile) -> Stmt {
+    fn versions(&mut self, mut then: Vec<Stmt>, tile: &Tile, ranges: &Ranges) -> Stmt {
         let Tile { minimum, whole, rest } = tile;
         let mut otherwise = duplicate(&then, self.buffers);
         put(&mut then, minimum, &IndexExpr::constant(*whole));
-        let left = remainder(rest, *whole);
-        put(&mut otherwise, minimum, &left);
-        if left == IndexExpr::constant(0) {
-            otherwise.clear();
-        }
+        put(&mut otherwise, minimum, &remainder(rest, *whole, ranges));
         Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
@@ -193,9 +189,11 @@ fn put(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
     map_indices(stmts, &mut |index| index.substitute(&mut |atom| (atom == minimum).then(|| value.clone())));
 }
 
-/// The number of iterations left where a whole tile does not fit: `rest`, of which all that varies comes in whole
-/// tiles, so that it is known.
-fn remainder(rest: &IndexExpr, whole: i64) -> IndexExpr {
+/// The number of iterations left where a whole tile does not fit: `rest`. Where all that varies in it comes in whole
+/// tiles, and it is the last tile that is left, that is a number.
+fn remainder(rest: &IndexExpr, whole: i64, ranges: &Ranges) -> IndexExpr {
     let varies_by_tiles = rest.terms().iter().all(|term| term.coefficient % whole == 0);
-    if varies_by_tiles { IndexExpr::constant(rest.constant_part().rem_euclid(whole)) } else { rest.clone() }
+    let left = rest.constant_part().rem_euclid(whole);
+    let is_last = || ranges.never_negative(&rest.offset(whole - left - 1));
+    if varies_by_tiles && is_last() { IndexExpr::constant(left) } else { rest.clone() }
 }

@@ -35,12 +35,6 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     if ranges.most(&own.extent).is_some_and(|most| most < 1) {
         return Vec::new();
     }
-    let mut inside = ranges.clone();
-    inside.add(own.var, &own.extent);
-    own.body = tidied(own.body, &inside);
-    if own.body.is_empty() {
-        return Vec::new();
-    }
     if own.extent == IndexExpr::constant(1) && own.kind != LoopKind::Parallel {
         let mut body = own.body;
         super::stmts::map_indices(&mut body, &mut |index| {
@@ -48,7 +42,13 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
                 (*atom == tilewright_ir::Atom::Var(own.var)).then(|| IndexExpr::constant(0))
             })
         });
-        return body;
+        return tidied(body, ranges);
+    }
+    let mut inside = ranges.clone();
+    inside.add(own.var, &own.extent);
+    own.body = tidied(own.body, &inside);
+    if own.body.is_empty() {
+        return Vec::new();
     }
     vec![Stmt::For(own)]
 }

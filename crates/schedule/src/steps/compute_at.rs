@@ -23,7 +23,7 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     widen(draft, tensor, &producers, &mut region);
     let kept = draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
     if kept {
-        covers_once(draft, tensor, place, &reads).map_err(refuse)?;
+        covers_once(draft, tensor, place, &reads, &region).map_err(refuse)?;
     }
 
     let nests = take_out(draft, &producers);
@@ -32,6 +32,10 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     }
     if !kept {
         shrink(draft, tensor, place, &region);
+    }
+    // What is computed here belongs to these loops as they are: their statement cannot go elsewhere without it.
+    for var in draft.loops_up_to(place) {
+        draft.loops[var.index()].pristine = false;
     }
     let body = draft.body_of_mut(place);
     let first_user = body.iter().position(|node| {
@@ -130,13 +134,17 @@ fn covers_once(
     tensor: TensorId,
     place: VarId,
     reads: &[(StatementId, Access)],
+    region: &[Interval],
 ) -> Result<(), String> {
     let why = "it is a result, and these loops would not compute each element just once".to_string();
     let [(consumer, read)] = reads else { return Err(why) };
     let around = draft.loops_up_to(place);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
-    for (index, extent) in read.indices.iter().zip(shape) {
+    for ((index, extent), interval) in read.indices.iter().zip(shape).zip(region) {
+        if interval.is_whole(*extent) {
+            continue;
+        }
         let is_whole_variable = |(value, count): &(IndexExpr, IndexExpr)| {
             value == index && *count == IndexExpr::constant(*extent)
         };
@@ -190,6 +198,7 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
 fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
     let buffer = &mut draft.buffers[tensor.index()];
     buffer.room = Some(place);
+    buffer.ragged = region.iter().any(Interval::is_ragged);
     buffer.buffer.shape = region.iter().map(|interval| interval.extent).collect();
     let moved = |access: &Access| {
         let indices = access.indices.iter().zip(region).map(|(index, interval)| index.sub(&interval.low));

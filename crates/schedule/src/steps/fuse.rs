@@ -15,8 +15,9 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         return Err(Illegal::BadLoopList("`fuse` takes two loops or more".to_string()));
     };
     let (first, last) = (*first, *last);
-    for pair in loops.windows(2) {
-        check_pair(draft, pair[0], pair[1])?;
+    for (at, inner) in loops.iter().enumerate().skip(1) {
+        check_pair(draft, loops[at - 1], *inner)?;
+        loops[..at].iter().try_for_each(|outer| check_extent(draft, *outer, *inner))?;
     }
     draft.expect_free_loop(&names[0], name)?;
 
@@ -57,6 +58,18 @@ fn fused_role(draft: &Draft, loops: &[VarId]) -> LoopRole {
     }
 }
 
+fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
+    if !draft.loop_of(inner).extent.mentions(outer) {
+        return Ok(());
+    }
+    let problem = "they cannot become one loop: fuse before splitting, or split by a number that divides";
+    Err(Illegal::DependentExtent {
+        outer: draft.loop_text(outer),
+        inner: draft.loop_text(inner),
+        problem: problem.to_string(),
+    })
+}
+
 fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let (outer_text, inner_text) = (draft.loop_text(outer), draft.loop_text(inner));
     for var in [outer, inner] {
@@ -66,13 +79,6 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
         }
     }
     super::reorder::directly_nested(draft, outer, inner)?;
-    if draft.loop_of(inner).extent.mentions(outer) {
-        return Err(Illegal::DependentExtent {
-            outer: outer_text,
-            inner: inner_text,
-            problem: "they cannot become one loop: fuse before splitting, or split by a number that divides".to_string(),
-        });
-    }
     let (role, other) = (draft.loop_of(outer).role, draft.loop_of(inner).role);
     if (role == LoopRole::Ordered) != (other == LoopRole::Ordered) {
         let name = if role == LoopRole::Ordered { outer_text } else { inner_text };

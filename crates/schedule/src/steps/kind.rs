@@ -36,20 +36,38 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
         LoopKind::Parallel => parallel(draft, var, target)?,
     }
     draft.loops[var.index()].kind = kind;
-    Ok(())
+    nests_legally(draft, var)
+}
+
+/// Refuses kinds of loops that do not go inside each other: threads start outside of vectors and of code that is
+/// written out, and neither threads nor vectors are nested.
+pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
+    let own = draft.loop_of(var).kind;
+    let clash = |outer: LoopKind, inner: LoopKind| match inner {
+        LoopKind::Parallel => outer != LoopKind::Serial,
+        LoopKind::Vector => outer == LoopKind::Vector,
+        LoopKind::Serial | LoopKind::Unrolled => false,
+    };
+    let around = draft.loops_around(var);
+    let outer = around.iter().find(|outer| clash(draft.loop_of(**outer).kind, own)).map(|outer| (*outer, var));
+    let inside = loops_in(draft.body_of(var));
+    let inner = inside.iter().find(|inner| clash(own, draft.loop_of(**inner).kind)).map(|inner| (var, *inner));
+    match outer.or(inner) {
+        None => Ok(()),
+        Some((outer, inner)) => Err(Illegal::LoopKind(format!(
+            "`{}` cannot be {} inside `{}`, which is {}",
+            draft.loop_text(inner),
+            adjective(draft.loop_of(inner).kind),
+            draft.loop_text(outer),
+            adjective(draft.loop_of(outer).kind)
+        ))),
+    }
 }
 
 fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     short_enough(draft, var, target, "a vector", MOST_LANES)?;
     if draft.loop_of(var).role == LoopRole::Ordered {
         return Err(ordered(target));
-    }
-    let near = draft.loops_around(var).into_iter().chain(loops_in(draft.body_of(var)));
-    if let Some(other) = near.into_iter().find(|other| draft.loop_of(*other).kind == LoopKind::Vector) {
-        return Err(Illegal::LoopKind(format!(
-            "`{target}` and `{}` cannot both be vectorised: one is inside the other",
-            draft.loop_text(other)
-        )));
     }
     let inner = loops_in(draft.body_of(var));
     match inner.into_iter().find(|inner| draft.loop_of(*inner).extent.mentions(var)) {
@@ -64,28 +82,12 @@ fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
 
 fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
-        LoopRole::Spatial => {}
-        LoopRole::Ordered => return Err(ordered(target)),
+        LoopRole::Spatial => Ok(()),
+        LoopRole::Ordered => Err(ordered(target)),
         LoopRole::Reduction => {
             let why = "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
-            return Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() });
+            Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() })
         }
-    }
-    let around = draft.loops_around(var);
-    if let Some(outer) = around.iter().find(|outer| draft.loop_of(**outer).kind != LoopKind::Serial) {
-        return Err(Illegal::LoopKind(format!(
-            "`{target}` is inside `{}`, which is {}",
-            draft.loop_text(*outer),
-            adjective(draft.loop_of(*outer).kind)
-        )));
-    }
-    let inner = loops_in(draft.body_of(var));
-    match inner.iter().find(|inner| draft.loop_of(**inner).kind == LoopKind::Parallel) {
-        Some(inner) => Err(Illegal::LoopKind(format!(
-            "`{}`, inside `{target}`, is parallel already",
-            draft.loop_text(*inner)
-        ))),
-        None => Ok(()),
     }
 }
 

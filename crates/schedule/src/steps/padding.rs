@@ -90,7 +90,13 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
         };
         bound(1, 0) && bound(-1, shape[*dimension] - 1)
     };
-    if !dimensions.iter().all(inside) {
+    // The other subscripts must not need the condition, which the loops will no longer ask.
+    let always_inside = |dimension: &usize| {
+        let index = &access.indices[*dimension];
+        ranges.never_negative(index) && ranges.never_negative(&index.scale(-1).offset(shape[*dimension] - 1))
+    };
+    let mut others = (0..shape.len()).filter(|dimension| !dimensions.contains(dimension));
+    if !dimensions.iter().all(inside) || !others.all(|dimension| always_inside(&dimension)) {
         return None;
     }
     Some(Padding { dimensions, conditions, outside: arms[2].clone(), dtype: choice.dtype })

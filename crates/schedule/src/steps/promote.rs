@@ -70,6 +70,9 @@ pub(super) fn operand(
     if scope == PromoteScope::Registers {
         return Err(refuse("only results go into registers; what is read gets there by itself"));
     }
+    if draft.buffers[tensor.index()].ragged {
+        return Err(refuse("it is a buffer that is not always full: promote what it was made from"));
+    }
     let reads = operand_reads(draft, tensor, place).map_err(refuse)?;
     let statements: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
     let padding = padding(draft, tensor, &statements);
@@ -85,9 +88,19 @@ pub(super) fn operand(
         scope: if once { Scope::Constant } else { Scope::Scratch },
     };
     let staged = draft.add_buffer(room, place)?;
+    let divides = |part: &Part| {
+        region[part.dimension].extent % (part.divide * part.extent(&region)) == 0 || part.modulo.is_none()
+            && region[part.dimension].extent % part.divide == 0
+    };
+    draft.buffers[staged.index()].ragged =
+        region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     let stage = Stage { tensor, staged, place, region, layout, padding };
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
+    // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
+    for var in place.map(|place| draft.loops_up_to(place)).unwrap_or_default() {
+        draft.loops[var.index()].pristine = false;
+    }
     match place {
         Some(place) => draft.body_of_mut(place).insert(0, nest),
         None if once => draft.setup.push(nest),
@@ -251,6 +264,7 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Node {
         update: Update::Assign,
         value: value.cast(compute),
         accumulator: None,
+        is_partial: false,
         vars: Vec::new(),
     });
     let nesting = order.iter().rev().map(|at| vars[*at]);

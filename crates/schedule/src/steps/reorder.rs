@@ -27,10 +27,13 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     let body = draft.body_of(innermost).to_vec();
     let nest = new.iter().rev().fold(body, |body, var| vec![Node::Loop(*var, body)]);
     draft.replace_loop(chain[0], &mut |_| nest.clone());
-    for var in wanted {
+    // What is made at the start of the innermost body stays there.
+    let new_innermost = *new.last().expect("as long as the chain");
+    draft.move_rooms(innermost, new_innermost);
+    for var in &wanted {
         draft.loops[var.index()].pristine = false;
     }
-    Ok(())
+    new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))
 }
 
 /// The loops from the outermost to the innermost of those wanted, which must be directly nested.

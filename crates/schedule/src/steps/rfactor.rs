@@ -39,6 +39,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     let partial = &mut draft.statements[id.0];
     partial.name = StatementName::first(name);
     partial.update = Update::Reduce { op, reset: true };
+    partial.is_partial = true;
     let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
     partial.target = access(totals, indices);
     draft.loops[var.index()].role = LoopRole::Spatial;
@@ -90,7 +91,7 @@ fn add_up(
         let renamed = |index: &IndexExpr, copies: &[(VarId, VarId)]| {
             copies.iter().fold(index.clone(), |index, (from, to)| crate::draft::rename(&index, *from, *to))
         };
-        copy.extent = renamed(&copy.extent, &copies);
+        copy.extent = renamed(&draft.copied_extent(*original, inner), &copies);
         let new = draft.add_loop(copy);
         copies.push((*original, new));
         target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
@@ -112,6 +113,7 @@ fn add_up(
         update: old.update,
         value: Expr { dtype, kind: ExprKind::Load(access(totals, indices.collect())) },
         accumulator: None,
+        is_partial: old.is_partial,
         vars: Vec::new(),
     });
     vars.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))

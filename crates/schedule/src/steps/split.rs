@@ -3,7 +3,7 @@
 use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::LoopKind;
 
-use crate::draft::{Draft, Legal, Loop, Node};
+use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
@@ -54,6 +54,17 @@ fn check(
 ) -> Legal<()> {
     if old.kind != LoopKind::Serial {
         return Err(Illegal::LoopKind(format!("`{target}` is {} already: split it before", super::kind::adjective(old.kind))));
+    }
+    let ragged = old.extent.vars().into_iter().find(|var| {
+        let outer = draft.loop_of(*var);
+        old.role == LoopRole::Spatial && outer.role == LoopRole::Reduction && outer.owner == old.owner
+    });
+    if let Some(outer) = ragged {
+        return Err(Illegal::DependentExtent {
+            outer: draft.loop_text(outer),
+            inner: target.to_string(),
+            problem: "and that is reduced: split it before `rfactor`".to_string(),
+        });
     }
     if let Some((name, factor)) = inner.iter().find(|(_, factor)| *factor < 1) {
         return Err(Illegal::BadFactor { name: name.clone(), factor: *factor });
