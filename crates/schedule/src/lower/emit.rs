@@ -130,7 +130,9 @@ impl Emitter<'_> {
     fn resets_before(&mut self, id: StatementId, var: VarId) -> Vec<Stmt> {
         let statement = self.draft.statement(id);
         let Some((op, true)) = statement.reduction() else { return Vec::new() };
-        let is_redirected = self.redirected.iter().any(|(own, _)| *own == id) || self.draft.gathers_at(id).is_some();
+        let is_redirected = (self.redirected.iter().any(|(own, _)| *own == id)
+            || self.draft.gathers_at(id).is_some())
+            && !self.draft.leaves_totals_out(id);
         if is_redirected || self.draft.reset_place(id) != Some(var) {
             return Vec::new();
         }
@@ -143,8 +145,7 @@ impl Emitter<'_> {
         let buffer = &self.buffers[statement.target.tensor.index()];
         let dtype = buffer.dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        let all_of_it = statement.is_partial && self.draft.outermost_reduction(id).is_none();
-        if all_of_it || statement.target.indices.iter().any(IndexExpr::has_data) {
+        if self.draft.leaves_totals_out(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
             return self.fill(statement.target.tensor, neutral);
         }
         let loops = match self.draft.reset_place(id) {
@@ -210,11 +211,21 @@ impl Draft<'_> {
         if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
             return own.first().copied();
         }
-        self.outermost_reduction(id).or_else(|| self.outermost_of_totals(id))
+        if self.leaves_totals_out(id) {
+            return self.outermost_of_totals(id);
+        }
+        self.outermost_reduction(id)
     }
 
-    /// For totals whose every loop has been factored out: the outermost loop inside their room. Not every total need
-    /// be reached by an iteration, but all are added up.
+    /// Whether not every total of an `rfactor` is reached by an iteration, though all are added up.
+    pub fn leaves_totals_out(&self, id: StatementId) -> bool {
+        let Some(first) = self.own_loops(id).first().copied() else { return false };
+        let named = self.named_loops(id, first);
+        let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
+        self.statement(id).is_partial && (named.iter().any(varies) || self.outermost_reduction(id).is_none())
+    }
+
+    /// The outermost loop inside the room of totals.
     fn outermost_of_totals(&self, id: StatementId) -> Option<VarId> {
         let statement = self.statement(id);
         let room = self.buffers[statement.target.tensor.index()].room;
