@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows what Tilewright does, on one of the examples and on a program with two mistakes.
+# Shows what Tilewright does, on two of the examples and on a program with two mistakes.
 #
 #   scripts/demo.sh TILEWRIGHT
 #
@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tilewright=$(realpath -- "${1:?give the path of the tilewright command}")
-readonly tilewright example=examples/paper/conv1d.tw
+readonly tilewright example=examples/paper/conv1d.tw matrices=examples/flextensor/gemm.tw
 
 title() { printf '\n== %s\n\n' "$1"; }
 
@@ -25,8 +25,16 @@ good_program() {
   show check "$example"
   title "The range of each variable and the shape of the result follow from what is indexed"
   show show "$example" --stage ranges
-  title "Run, on inputs made from a seed"
-  show run "$example" --sizes M=9,N=4
+  title "Compiled for this CPU and run, on inputs made from a seed; the interpreter agrees"
+  show run "$example" --sizes M=9,N=4 --check
+}
+
+fast_program() {
+  local sizes=M=512,N=512,K=512
+  title "Every program gets a schedule: steps that can be read, edited and given back"
+  show show "$matrices" --sizes "$sizes" --stage schedule
+  title "And this is how fast it is"
+  show bench "$matrices" --sizes "$sizes"
 }
 
 wrong_program() {
@@ -49,4 +57,5 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 good_program
+fast_program
 wrong_program

@@ -141,7 +141,9 @@ pub enum Illegal {
         available: usize,
     },
     /// A register cannot be chosen while the code runs.
-    #[error("`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: registers cannot be indexed")]
+    #[error(
+        "`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: registers cannot be indexed"
+    )]
     RegisterIndex {
         /// The buffer.
         name: String,

@@ -14,7 +14,9 @@ use tilewright_syntax::{Bindings, check, parse};
 fn examples() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut found = Vec::new();
-    for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+    for folder in
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    {
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")));
     }

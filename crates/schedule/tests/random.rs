@@ -8,49 +8,8 @@
 
 mod support;
 
-mod random {
-    pub mod case;
-    pub mod program;
-    pub mod rng;
-    pub mod schedule;
-    pub mod shrink;
-    pub mod source;
-    pub mod subscript;
-    pub mod value;
-
-    use std::cell::RefCell;
-    use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
-
-    thread_local! {
-        /// The message of the last panic, while one is expected.
-        static EXPECTED: RefCell<Option<String>> = const { RefCell::new(None) };
-    }
-
-    /// Lets panics inside [`guarded`] be silent from now on.
-    pub fn keep_expected_panics() {
-        let noisy = take_hook();
-        set_hook(Box::new(move |info: &PanicHookInfo| {
-            let expected = EXPECTED.with_borrow_mut(|message| match message {
-                Some(message) => {
-                    *message = info.to_string();
-                    true
-                }
-                None => false,
-            });
-            if !expected {
-                noisy(info);
-            }
-        }));
-    }
-
-    /// What a function gives, or the message with which it panics.
-    pub fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
-        EXPECTED.set(Some(String::new()));
-        let outcome = catch_unwind(AssertUnwindSafe(function));
-        let message = EXPECTED.take();
-        outcome.map_err(|_| message.unwrap_or_default())
-    }
-}
+#[path = "random/mod.rs"]
+mod random;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -114,7 +73,7 @@ impl Tally {
             if !self.seen.insert(failure.signature()) {
                 return;
             }
-            let small = shrink(case, &failure);
+            let small = shrink(case, |case| case.failure().is_some_and(|found| found.kind == failure.kind));
             let found = small.failure().unwrap_or(failure);
             self.failures.push(format!("=== case {number}: {:?}\n{small}{}", found.kind, found.message));
         }

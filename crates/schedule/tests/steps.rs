@@ -118,7 +118,11 @@ fn compute_at_computes_what_an_iteration_needs() {
     assert!(loops.contains("scratch float32 rows[6, 21]"), "{loops}");
     agrees(BLUR, IMAGE, "compute_at rows, O.y");
     agrees(BLUR, IMAGE, "compute_at rows, O.x");
-    agrees(BLUR, IMAGE, "split O.x -> xo, xv:8\nreorder O.xo, O.y, O.xv\nvectorize O.xv\ncompute_at rows, O.xo\nparallel O.xo");
+    agrees(
+        BLUR,
+        IMAGE,
+        "split O.x -> xo, xv:8\nreorder O.xo, O.y, O.xv\nvectorize O.xv\ncompute_at rows, O.xo\nparallel O.xo",
+    );
     agrees(SOFTMAX, &[("N", 5), ("D", 7)], "compute_at total, O.n\ncompute_at top, O.n\nparallel O.n");
 }
 
@@ -136,8 +140,13 @@ fn compute_at_refuses_what_would_change_the_meaning() {
 
 #[test]
 fn promote_stages_operands() {
-    let loops = gemm("split C.j -> jo, ji:8\nreorder C.jo, C.i, C.k, C.ji\npromote B at C.jo -> Bp packed (d1, d0)\npromote A at C.i -> Ap packed");
-    assert!(loops.contains("scratch float32 Bp[8, 11]") && loops.contains("scratch float32 Ap[1, 11]"), "{loops}");
+    let loops = gemm(
+        "split C.j -> jo, ji:8\nreorder C.jo, C.i, C.k, C.ji\npromote B at C.jo -> Bp packed (d1, d0)\npromote A at C.i -> Ap packed",
+    );
+    assert!(
+        loops.contains("scratch float32 Bp[8, 11]") && loops.contains("scratch float32 Ap[1, 11]"),
+        "{loops}"
+    );
     let setup = gemm("promote B at root -> Bp packed (d1/8, d0, d1%8)\nvectorize Bp.l2");
     assert!(setup.contains("setup"), "{setup}");
     gemm("promote B at root -> Bp packed (d1%8, d1%16/8, d1/16, d0%4, d0/4)");
@@ -173,7 +182,9 @@ fn results_are_gathered_in_registers() {
     gemm("promote C at C.i -> row packed\nreorder C.k, C.j");
     let serial = gemm_refused("promote C at C.i -> acc registers");
     assert!(matches!(serial, Illegal::RegisterIndex { .. }), "{serial}");
-    let large = gemm_refused("split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\nunroll C.ii\nunroll C.ju\nvectorize C.jv\npromote C at C.jo -> acc registers");
+    let large = gemm_refused(
+        "split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\nunroll C.ii\nunroll C.ju\nvectorize C.jv\npromote C at C.jo -> acc registers",
+    );
     assert_eq!(
         large,
         Illegal::RegisterTile { name: "acc".to_string(), needed: 36, lanes: 16, available: 32 }
@@ -185,7 +196,11 @@ fn rfactor_gives_each_iteration_a_total() {
     gemm("split C.k -> ko, ki:4\nrfactor C.ki -> Cp\nreorder Cp.ko, Cp.ki\nvectorize Cp.ki\nunroll C.ki");
     gemm("reorder C.k, C.i, C.j\nrfactor C.k -> Cp\nparallel Cp.k");
     let sum = "def sum(float(N) I) -> (s) { s +=! I(n) }";
-    agrees(sum, &[("N", 37)], "split s.n -> no, nv:16\nrfactor s.nv -> p\nvectorize p.nv\nvectorize s.nv\npromote p at p.no -> q packed");
+    agrees(
+        sum,
+        &[("N", 37)],
+        "split s.n -> no, nv:16\nrfactor s.nv -> p\nvectorize p.nv\nvectorize s.nv\npromote p at p.no -> q packed",
+    );
     agrees(sum, &[("N", 37)], "split s.n -> no, nv:16\nrfactor s.no -> p\nparallel p.no");
     assert!(matches!(gemm_refused("rfactor C.i -> Cp"), Illegal::Rfactor { .. }));
     assert!(matches!(gemm_refused("rfactor C.k -> B"), Illegal::NameTaken(_)));
@@ -200,7 +215,8 @@ fn ordered_loops_keep_their_order() {
     let sizes = &[("N", 6), ("M", 21)];
     agrees(scan, sizes, "split O[2].m -> mo, mv:8\nvectorize O[2].mv\nunroll O[2].n\nparallel O.m");
     agrees(scan, sizes, "split O[2].n -> no, ni:2");
-    for step in ["parallel O[2].n", "vectorize O[2].n", "reorder O[2].m, O[2].n", "fuse O[2].n, O[2].m -> t"] {
+    for step in ["parallel O[2].n", "vectorize O[2].n", "reorder O[2].m, O[2].n", "fuse O[2].n, O[2].m -> t"]
+    {
         let reason = refused(scan, sizes, step).reason;
         assert!(matches!(reason, Illegal::CarriedDependence { .. }), "{step}: {reason}");
     }

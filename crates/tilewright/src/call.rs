@@ -139,10 +139,7 @@ fn given<T>(values: Vec<Option<T>>, parameters: &[Parameter]) -> Result<Vec<T>, 
     given_named(values, parameters.iter().map(|parameter| parameter.name.as_str()))
 }
 
-fn given_named<'n, T>(
-    values: Vec<Option<T>>,
-    names: impl Iterator<Item = &'n str>,
-) -> Result<Vec<T>, Error> {
+fn given_named<'n, T>(values: Vec<Option<T>>, names: impl Iterator<Item = &'n str>) -> Result<Vec<T>, Error> {
     let missing = |name: &str| Error::Argument(format!("`{name}` was not given"));
     values.into_iter().zip(names).map(|(value, name)| value.ok_or_else(|| missing(name))).collect()
 }

@@ -33,6 +33,8 @@ pub(super) struct Unit<'ctx, 'n> {
     pub(super) layout: Layout,
     /// How the buffers of scope `Register` are kept.
     pub(super) rooms: BTreeMap<TensorId, Room>,
+    /// Register buffers whose masked-out lanes may hold anything.
+    pub(super) equal_lanes: BTreeSet<TensorId>,
     /// Buffers that never hold a NaN.
     pub(super) numbers: BTreeSet<TensorId>,
 }

@@ -21,6 +21,7 @@ mod jit;
 mod layout;
 mod load;
 mod machine;
+mod masks;
 mod math;
 mod nan;
 mod ops;
@@ -204,6 +205,7 @@ fn emit<'ctx>(
     let unit = Unit {
         layout: Layout::new(&nest),
         rooms: registers::classify(&nest),
+        equal_lanes: masks::stored_in_equal_lanes(&nest),
         numbers: nan::buffers_of_numbers(&nest),
         nest: &nest,
         machine,

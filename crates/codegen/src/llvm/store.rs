@@ -59,6 +59,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         };
         let new = self.rounded(dtype, new);
         let new = match mask {
+            Some(_) if whole && self.equal_lanes.contains(&target.tensor) => new,
             Some(mask) if whole => self.ops.select(mask, new, old),
             Some(mask) => {
                 let any = self.ops.any(mask);

@@ -50,7 +50,7 @@ impl Planner<'_> {
             let inside = statements_in(std::slice::from_ref(node));
             inside.last().copied()
         });
-        roots.filter(|id| !seen.contains(id)).last()
+        roots.rev().find(|id| !seen.contains(id))
     }
 
     /// Computes producers at the outermost loop of a consumer, as far as that repeats little.
@@ -67,8 +67,12 @@ impl Planner<'_> {
         let name = self.loop_name(row);
         let (outer, inner) = (format!("{}_strip", name.name), format!("{}_row", name.name));
         self.guarded(|planner| {
-            let split = Step::Split { target: name.clone(), outer: outer.clone(), inner: vec![(inner, STRIP)] };
-            let strip = planner.take(split).then(|| planner.draft.find_loop(&name.statement.at(outer)).ok()).flatten();
+            let split =
+                Step::Split { target: name.clone(), outer: outer.clone(), inner: vec![(inner, STRIP)] };
+            let strip = planner
+                .take(split)
+                .then(|| planner.draft.find_loop(&name.statement.at(outer)).ok())
+                .flatten();
             strip.is_some_and(|strip| planner.producers_near(strip, MOST_REPEATED) > 0)
         });
     }
@@ -104,7 +108,9 @@ impl Planner<'_> {
         tensors.dedup();
         // The last that was computed first: what it needs comes after it.
         tensors.into_iter().rev().find(|tensor| {
-            self.is_movable(*tensor, at) && self.repetition(*tensor, at) <= most && self.would_move(*tensor, at)
+            self.is_movable(*tensor, at)
+                && self.repetition(*tensor, at) <= most
+                && self.would_move(*tensor, at)
         })
     }
 

@@ -43,9 +43,10 @@ impl Planner<'_> {
 
     /// The spatial loop along which most accesses are next to each other.
     fn vector_loop(&self, statement: StatementId) -> Option<VarId> {
-        let candidates = self.loops_with(statement, LoopRole::Spatial).into_iter().filter(|var| {
-            self.trips(*var) >= 4 && self.draft.loop_of(*var).kind == LoopKind::Serial
-        });
+        let candidates = self
+            .loops_with(statement, LoopRole::Spatial)
+            .into_iter()
+            .filter(|var| self.trips(*var) >= 4 && self.draft.loop_of(*var).kind == LoopKind::Serial);
         let scored = candidates.map(|var| (self.vector_score(statement, var), var));
         scored.filter(|(score, _)| *score > 0).max_by_key(|(score, _)| *score).map(|(_, var)| var)
     }
@@ -88,7 +89,12 @@ impl Planner<'_> {
     }
 
     /// Splits off the lanes of a vector, `registers` of them together, and says what is left outside.
-    fn split_vector(&mut self, vector: VarId, lanes: i64, registers: i64) -> Option<(LoopName, Option<LoopName>)> {
+    fn split_vector(
+        &mut self,
+        vector: VarId,
+        lanes: i64,
+        registers: i64,
+    ) -> Option<(LoopName, Option<LoopName>)> {
         let target = self.loop_name(vector);
         let trips = self.trips(vector);
         let names = ["o", "u", "v"].map(|part| format!("{}{part}", target.name));
@@ -149,6 +155,15 @@ impl Planner<'_> {
         let packed_size = packed.iter().map(|read| self.elements(read)).max().unwrap_or(0);
         let reads = self.draft.statement(statement).reads();
         let along_rows = reads.iter().filter(|read| self.stride(read, vector) == Stride::Elements(0));
+        // What is constant is put in the order in which it is used, for that is done once.
+        let constant_rows: Vec<Access> = match rows {
+            Some((row, _)) => along_rows
+                .clone()
+                .filter(|read| self.is_constant(read) && self.stride(read, row) != Stride::Elements(0))
+                .cloned()
+                .collect(),
+            None => Vec::new(),
+        };
         let rows_size = along_rows.map(|read| self.elements(read)).max().unwrap_or(0);
 
         let vector_name = self.loop_name(vector).name;
@@ -177,6 +192,11 @@ impl Planner<'_> {
         }
         for read in packed {
             self.pack(&name, &read, &lane, place, lanes * vectors);
+        }
+        if let (Some(row), Some((_, count))) = (&row_inner, rows) {
+            for read in constant_rows {
+                self.pack(&name, &read, row, None, count);
+            }
         }
         self.unroll_short(&reduced, vectors * rows.map_or(1, |(_, count)| count));
         self.gather_result(&name, outer.last())
@@ -221,15 +241,19 @@ impl Planner<'_> {
             let mut along = reads.iter().filter(along).peekable();
             along.peek().is_some() && along.all(|read| self.stride(read, *var) == Stride::Elements(0))
         };
-        let candidates = self.loops_with(statement, LoopRole::Spatial).into_iter().filter(|var| *var != vector);
+        let candidates =
+            self.loops_with(statement, LoopRole::Spatial).into_iter().filter(|var| *var != vector);
         candidates.filter(|var| self.trips(*var) > 1 && shares(var)).max_by_key(|var| self.trips(*var))
     }
 
     fn split_rows(&mut self, row: &LoopName, count: i64) -> (Option<LoopName>, Option<LoopName>) {
         let at = |part: &str| row.statement.at(format!("{}{part}", row.name));
         let (outer, inner) = (at("o"), at("i"));
-        let split =
-            Step::Split { target: row.clone(), outer: outer.name.clone(), inner: vec![(inner.name.clone(), count)] };
+        let split = Step::Split {
+            target: row.clone(),
+            outer: outer.name.clone(),
+            inner: vec![(inner.name.clone(), count)],
+        };
         if self.take(split) {
             self.take(Step::Unroll(inner.clone()));
             (Some(outer), Some(inner))
@@ -253,9 +277,17 @@ impl Planner<'_> {
         };
         reads
             .iter()
-            .filter(|read| far(read) && once(read) && simple(read) && self.is_worth_packing(statement, read, vector))
+            .filter(|read| {
+                far(read) && once(read) && simple(read) && self.is_worth_packing(statement, read, vector)
+            })
             .cloned()
             .collect()
+    }
+
+    fn is_constant(&self, read: &Access) -> bool {
+        let buffer = &self.draft.buffers[read.tensor.index()].buffer;
+        let constant = Role::Input { constant: true };
+        matches!(buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role == constant)
     }
 
     fn elements(&self, read: &Access) -> i64 {
@@ -274,9 +306,7 @@ impl Planner<'_> {
     ) -> bool {
         let buffer = self.draft.buffers[read.tensor.index()].buffer.clone();
         let Some((along, tiled)) = self.dimension_along(name, read, lane) else { return false };
-        let constant = matches!(buffer.scope, Scope::Argument(id)
-            if self.draft.program.tensor(id).role == Role::Input { constant: true });
-        let place = if constant { None } else { at };
+        let place = if self.is_constant(read) { None } else { at };
         let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
         let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
         let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();
@@ -341,7 +371,10 @@ impl Planner<'_> {
     fn gather_result(&mut self, name: &StatementName, at: Option<&LoopName>) -> bool {
         let Some(at) = at else { return true };
         let tensor = name.tensor.clone();
-        let buffer = format!("{tensor}_tile{}", if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() });
+        let buffer = format!(
+            "{tensor}_tile{}",
+            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
+        );
         let step = Step::Promote {
             tensor,
             at: Place::Loop(at.clone()),
@@ -364,33 +397,46 @@ impl Planner<'_> {
         };
         let reduced = self.loops_with(statement, LoopRole::Reduction);
         let lanes = self.lanes(statement);
-        let Some(along) = reduced.iter().copied().filter(|var| self.trips(*var) >= lanes).find(contiguous) else {
+        let Some(along) = reduced.iter().copied().filter(|var| self.trips(*var) >= lanes).find(contiguous)
+        else {
             return false;
         };
         let width = if self.trips(along) >= 4 * lanes { 4 * lanes } else { lanes };
         let old = self.loop_name(along);
         let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
-        let partial = format!("{}_lanes{}", name.tensor, if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() });
+        let partial = format!(
+            "{}_lanes{}",
+            name.tensor,
+            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
+        );
         let inside: Vec<LoopName> =
             reduced.iter().map(|var| self.loop_name(*var)).filter(|other| *other != old).collect();
-        let split = Step::Split { target: old.clone(), outer: outer.clone(), inner: vec![(lane.clone(), width)] };
+        let split =
+            Step::Split { target: old.clone(), outer: outer.clone(), inner: vec![(lane.clone(), width)] };
         let rfactor = Step::Rfactor { target: name.at(lane.clone()), name: partial.clone() };
         let partial_name = StatementName::first(partial.clone());
-        let around = self.loops_with(statement, LoopRole::Spatial).last().map(|var| self.loop_name(*var).name);
         if !self.take(split) || !self.take(rfactor) {
             return false;
         }
-        let mut order: Vec<LoopName> = inside.iter().map(|other| partial_name.at(other.name.clone())).collect();
+        let mut order: Vec<LoopName> =
+            inside.iter().map(|other| partial_name.at(other.name.clone())).collect();
         order.extend([partial_name.at(outer), partial_name.at(lane.clone())]);
         self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
         if !self.take(Step::Vectorize(partial_name.at(lane.clone()))) {
             return false;
         }
         self.take(Step::Vectorize(name.at(lane)));
-        if let Some(around) = around {
-            self.gather_result(&partial_name, Some(&partial_name.at(around)));
-        }
-        true
+        let around = self.loop_around_reduction(statement);
+        self.gather_result(&partial_name, around.as_ref())
+    }
+
+    /// The loop just outside of a statement's reduction, as its own statement names it.
+    fn loop_around_reduction(&self, statement: StatementId) -> Option<LoopName> {
+        let path = self.draft.path(statement);
+        let reduced = self.draft.outermost_reduction(statement)?;
+        let at = path.iter().position(|var| *var == reduced)?;
+        let around = path[..at].last()?;
+        Some(self.name_of(statement).at(self.draft.loop_of(*around).name.clone()))
     }
 
     /// Without vectors: the reduced loops inside, and one total in a register.
@@ -421,7 +467,10 @@ impl Planner<'_> {
         let leading = path.iter().copied().take_while(|var| is_serial(var));
         let spatial: Vec<VarId> =
             leading.take_while(|var| self.draft.loop_of(*var).role == LoopRole::Spatial).collect();
-        let chosen = spatial.iter().find(|var| enough(var)).or_else(|| spatial.iter().max_by_key(|var| self.trips(**var)));
+        let chosen = spatial
+            .iter()
+            .find(|var| enough(var))
+            .or_else(|| spatial.iter().max_by_key(|var| self.trips(**var)));
         let Some(chosen) = chosen.copied().filter(|var| self.trips(*var) > 1) else { return true };
         let target = self.loop_name(chosen);
         if Some(&chosen) != spatial.first() {

@@ -86,7 +86,8 @@ impl<'a> Draft<'a> {
             vars: Vec::new(),
         };
         new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
-        new.vars = loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
+        new.vars =
+            loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
         self.statements.push(new);
         loops.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
     }
@@ -101,8 +102,7 @@ impl<'a> Draft<'a> {
         };
         let extent = declared.range.extent().maximum(&IndexExpr::constant(0));
         let name = declared.name.clone();
-        let new =
-            self.add_loop(Loop { name, extent, kind: LoopKind::Serial, role, owner, pristine: true });
+        let new = self.add_loop(Loop { name, extent, kind: LoopKind::Serial, role, owner, pristine: true });
         (new, IndexExpr::var(new).add(&declared.range.from))
     }
 

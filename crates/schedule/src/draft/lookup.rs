@@ -74,8 +74,7 @@ impl Draft<'_> {
 
     /// What a loop runs, to be changed.
     pub fn body_of_mut(&mut self, var: VarId) -> &mut Vec<Node> {
-        let nodes =
-            if find_body(&self.body, var).is_some() { &mut self.body } else { &mut self.setup };
+        let nodes = if find_body(&self.body, var).is_some() { &mut self.body } else { &mut self.setup };
         find_body_mut(nodes, var).expect("a loop that was looked up is in the tree")
     }
 
@@ -167,7 +166,13 @@ fn find_body(nodes: &[Node], wanted: VarId) -> Option<&[Node]> {
 
 fn find_body_mut(nodes: &mut [Node], wanted: VarId) -> Option<&mut Vec<Node>> {
     nodes.iter_mut().find_map(|node| match node {
-        Node::Loop(var, body) => if *var == wanted { Some(body) } else { find_body_mut(body, wanted) },
+        Node::Loop(var, body) => {
+            if *var == wanted {
+                Some(body)
+            } else {
+                find_body_mut(body, wanted)
+            }
+        }
         Node::Statement(_) => None,
     })
 }

@@ -12,8 +12,8 @@
 
 mod build;
 mod lookup;
-pub(crate) mod rewrite;
 pub(crate) mod region;
+pub(crate) mod rewrite;
 pub(crate) mod simplify;
 
 use tilewright_ir::nest::{Buffer, LoopKind};

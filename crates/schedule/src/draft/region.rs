@@ -74,9 +74,9 @@ impl Draft<'_> {
         let around = at.map(|at| self.loops_up_to(at)).unwrap_or_default();
         let outer = self.ranges_of(&around);
         let dimension = |(at, extent): (usize, &i64)| {
-            let bounds = accesses.iter().map(|(statement, access)| {
-                self.bounds_inside(*statement, &access.indices[at], &around)
-            });
+            let bounds = accesses
+                .iter()
+                .map(|(statement, access)| self.bounds_inside(*statement, &access.indices[at], &around));
             let joined = bounds.reduce(|left, right| {
                 let ((low, high), (other_low, other_high)) = (left?, right?);
                 Some((low.minimum(&other_low), high.maximum(&other_high)))
@@ -111,7 +111,8 @@ impl Draft<'_> {
             inside.set(*var, everywhere.most(&self.loop_of(*var).extent)?);
         }
         let bounds = (lower_bound(index, &inside)?, upper_bound(index, &inside)?);
-        let fixed = |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
+        let fixed =
+            |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
         (fixed(&bounds.0) && fixed(&bounds.1)).then_some(bounds)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::prove::nonnegative_within;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::prove::nonnegative_within;
 use tilewright_ir::{IndexExpr, Range, SymbolId, VarId, index::Atom};
 
 /// Replacements that one question may take: a schedule asks thousands, and one that is not answered costs little.

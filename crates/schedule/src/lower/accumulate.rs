@@ -1,6 +1,7 @@
 //! Results gathered in a buffer: `promote C at C.io -> acc registers`, and reductions of 16-bit floats.
 //!
-//! Inside one iteration of the loop, the statement's elements are told apart by its loops further in, so these are
+//! The buffer lives around what the loop runs of the statement: what comes before and after in the same iteration
+//! sees the tensor. Inside one iteration of the loop, the statement's elements are told apart by its loops further in, so these are
 //! the dimensions of the buffer. It is filled before with the neutral element, or, where loops of the reduction are
 //! outside, with it in their first iteration and with what is there in all others; it is stored at the end.
 //!
@@ -34,7 +35,11 @@ impl Emitter<'_> {
             && dtype.compute_type() != dtype
             && self.draft.outermost_reduction(id) == Some(var)
             && !statement.target.indices.iter().any(IndexExpr::has_data)
-            && !self.draft.named_loops(id, var).iter().any(|var| self.draft.loop_of(*var).role == LoopRole::Reduction)
+            && !self
+                .draft
+                .named_loops(id, var)
+                .iter()
+                .any(|var| self.draft.loop_of(*var).role == LoopRole::Reduction)
     }
 
     /// Opens the buffer of a 16-bit reduction around its outermost reduced loop.
@@ -45,11 +50,12 @@ impl Emitter<'_> {
     }
 
     /// Opens the buffer that a step asked for, in an iteration of the loop.
-    pub fn open_within(&mut self, id: StatementId, var: VarId) -> Legal<Room> {
+    pub fn open_within(&mut self, id: StatementId) -> Legal<Room> {
         let accumulator = self.draft.statement(id).accumulator.clone().expect("the caller has seen it");
         let path = self.draft.path(id);
         self.check_shared(id, &accumulator)?;
-        let at = path.iter().position(|own| *own == var).expect("the loop is around the statement");
+        let at =
+            path.iter().position(|own| *own == accumulator.at).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
         let named = |var: &&VarId| indices.iter().any(|index| index.mentions(**var));
         let loops = path[at + 1..].iter().filter(named).copied().collect();
@@ -66,13 +72,17 @@ impl Emitter<'_> {
     fn check_shared(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
         let indices = &self.draft.statement(id).target.indices;
         let shared = self.draft.own_loops(id).into_iter().find(|var| {
-            self.draft.loop_of(*var).role == LoopRole::Reduction && indices.iter().any(|index| index.mentions(*var))
+            self.draft.loop_of(*var).role == LoopRole::Reduction
+                && indices.iter().any(|index| index.mentions(*var))
         });
         let Some(shared) = shared else { return Ok(()) };
         Err(Illegal::Promote {
             tensor: self.draft.statement(id).name.tensor.clone(),
             at: self.draft.loop_text(accumulator.at),
-            why: format!("`{}` is a reduced loop and one of the result at once", self.draft.loop_text(shared)),
+            why: format!(
+                "`{}` is a reduced loop and one of the result at once",
+                self.draft.loop_text(shared)
+            ),
         })
     }
 

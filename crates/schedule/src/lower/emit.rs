@@ -7,6 +7,7 @@
 use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
 
+use super::accumulate::Room;
 use crate::draft::{Draft, Legal, LoopRole, Node, StatementId, access, rename, statements_in};
 use crate::illegal::Illegal;
 
@@ -18,8 +19,8 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
         vars: draft.loops.iter().map(|own| LoopVar { name: own.name.clone() }).collect(),
         redirected: Vec::new(),
     };
-    let setup = emitter.nodes(&draft.setup)?;
-    let mut body = emitter.nodes(&draft.body)?;
+    let setup = emitter.nodes(&draft.setup, None)?;
+    let mut body = emitter.nodes(&draft.body, None)?;
     for tensor in emitter.rooms(None) {
         body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
     }
@@ -33,6 +34,9 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
     })
 }
 
+/// Subscripts in terms of the copies of loops.
+pub(super) type Renaming<'r> = dyn Fn(&IndexExpr) -> IndexExpr + 'r;
+
 pub(super) struct Emitter<'a> {
     pub draft: &'a Draft<'a>,
     pub buffers: Vec<Buffer>,
@@ -42,35 +46,33 @@ pub(super) struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    fn nodes(&mut self, nodes: &[Node]) -> Legal<Vec<Stmt>> {
+    /// The nodes inside a loop, or those outside all.
+    fn nodes(&mut self, nodes: &[Node], parent: Option<VarId>) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for node in nodes {
-            match node {
-                Node::Statement(id) => out.extend(self.statement(*id)),
-                Node::Loop(var, body) => out.extend(self.for_loop(*var, body)?),
+            let inside = statements_in(std::slice::from_ref(node));
+            let gathering =
+                inside.iter().copied().filter(|id| parent.is_some() && self.draft.gathers_at(*id) == parent);
+            // What is gathered is decided first, so that the stores inside go to the buffer.
+            let rooms = gathering.map(|id| self.open_within(id)).collect::<Legal<Vec<Room>>>()?;
+            let mut stmts = match node {
+                Node::Statement(id) => self.statement(*id),
+                Node::Loop(var, body) => self.for_loop(*var, body)?,
+            };
+            for room in rooms.into_iter().rev() {
+                stmts = self.close(room, stmts);
             }
+            out.extend(stmts);
         }
         Ok(out)
     }
 
     fn for_loop(&mut self, var: VarId, nodes: &[Node]) -> Legal<Vec<Stmt>> {
         let inside = statements_in(nodes);
-        // What is gathered around this loop is decided first, so that the stores inside go to the buffer.
-        let around: Vec<StatementId> = inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
-        let within: Vec<StatementId> =
-            inside.iter().copied().filter(|id| self.draft.gathers_at(*id) == Some(var)).collect();
-        let mut rooms = Vec::new();
-        for id in &around {
-            rooms.push(self.open_around(*id, var)?);
-        }
-        let mut inner_rooms = Vec::new();
-        for id in &within {
-            inner_rooms.push(self.open_within(*id, var)?);
-        }
-        let mut body = self.nodes(nodes)?;
-        for room in inner_rooms.into_iter().rev() {
-            body = self.close(room, body);
-        }
+        let wide: Vec<StatementId> =
+            inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
+        let rooms = wide.into_iter().map(|id| self.open_around(id, var)).collect::<Legal<Vec<Room>>>()?;
+        let mut body = self.nodes(nodes, Some(var))?;
         for tensor in self.rooms(Some(var)) {
             body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
         }
@@ -79,7 +81,9 @@ impl Emitter<'_> {
             && let Some(name) = self.allocated_in(&body)
         {
             let text = self.draft.loop_text(var);
-            return Err(Illegal::LoopKind(format!("`{name}` would be made inside `{text}`, which is vectorised")));
+            return Err(Illegal::LoopKind(format!(
+                "`{name}` would be made inside `{text}`, which is vectorised"
+            )));
         }
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
@@ -178,11 +182,7 @@ impl Emitter<'_> {
     }
 
     /// Copies of loops, outermost first, around what `make` gives; it gets the subscripts' translation.
-    pub fn replicate(
-        &mut self,
-        loops: &[VarId],
-        make: &mut dyn FnMut(&dyn Fn(&IndexExpr) -> IndexExpr) -> Vec<Stmt>,
-    ) -> Vec<Stmt> {
+    pub fn replicate(&mut self, loops: &[VarId], make: &mut dyn FnMut(&Renaming) -> Vec<Stmt>) -> Vec<Stmt> {
         let copies: Vec<(VarId, VarId)> =
             loops.iter().map(|var| (*var, self.new_var(&self.draft.loop_of(*var).name.clone()))).collect();
         let renamed = |index: &IndexExpr| {
@@ -257,7 +257,8 @@ impl Draft<'_> {
         let first = path.iter().position(|other| copied.contains(other)).unwrap_or(0);
         let reduced = |other: &VarId| {
             let inside = path.iter().position(|at| at == other).is_some_and(|at| at >= first);
-            !copied.contains(other) && (inside || self.loop_of(*other).role == LoopRole::Reduction)
+            !copied.contains(other)
+                && (inside || self.loop_of(*other).role == LoopRole::Reduction)
                 && self.loop_of(*other).owner == Some(statement)
         };
         if !own.extent.vars().iter().any(reduced) {

@@ -72,7 +72,11 @@ fn guard(own: &mut For, ranges: &Ranges) {
 /// The lanes that hardware has for so many: a power of two, or some whole registers.
 fn whole_lanes(lanes: i64) -> i64 {
     const REGISTER: i64 = 16;
-    if lanes <= REGISTER { (lanes.max(1) as u64).next_power_of_two() as i64 } else { (lanes + REGISTER - 1) / REGISTER * REGISTER }
+    if lanes <= REGISTER {
+        (lanes.max(1) as u64).next_power_of_two() as i64
+    } else {
+        (lanes + REGISTER - 1) / REGISTER * REGISTER
+    }
 }
 
 struct Versions<'a> {
@@ -90,7 +94,8 @@ impl Versions<'_> {
                 break;
             }
             let minimum = tile.minimum.clone();
-            let concerns = |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
+            let concerns =
+                |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
             stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, &tile, ranges));
             self.stores += stores(&stmts) - before.min(stores(&stmts));
         }

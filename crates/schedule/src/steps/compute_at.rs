@@ -38,9 +38,9 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         draft.loops[var.index()].pristine = false;
     }
     let body = draft.body_of_mut(place);
-    let first_user = body.iter().position(|node| {
-        statements_in(std::slice::from_ref(node)).iter().any(|id| users.contains(id))
-    });
+    let first_user = body
+        .iter()
+        .position(|node| statements_in(std::slice::from_ref(node)).iter().any(|id| users.contains(id)));
     let before = first_user.unwrap_or(0);
     body.splice(before..before, nests);
     Ok(())
@@ -68,7 +68,8 @@ fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<Statem
         }
         let touched = own.iter().any(|var| !draft.loop_of(*var).pristine)
             || draft.statement(*producer).accumulator.is_some();
-        if touched || own.iter().any(|var| draft.loop_of(*var).kind != tilewright_ir::nest::LoopKind::Serial) {
+        if touched || own.iter().any(|var| draft.loop_of(*var).kind != tilewright_ir::nest::LoopKind::Serial)
+        {
             return Err("steps have changed its own loops: move it first".to_string());
         }
     }
@@ -107,8 +108,7 @@ fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mu
     for producer in producers {
         let statement = draft.statement(*producer);
         let own = draft.own_loops(*producer);
-        let reads: Vec<Access> =
-            statement.reads().into_iter().filter(|read| read.tensor == tensor).collect();
+        let reads: Vec<Access> = statement.reads().into_iter().filter(|read| read.tensor == tensor).collect();
         for (at, index) in statement.target.indices.iter().enumerate() {
             let var = plain_variable(index).filter(|var| own.contains(var));
             let alone = var.is_some_and(|var| {
@@ -207,10 +207,8 @@ fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]
     let dtype = buffer.buffer.dtype;
     for statement in &mut draft.statements {
         statement.replace_loads(&mut |access| {
-            (access.tensor == tensor).then(|| tilewright_ir::Expr {
-                dtype,
-                kind: tilewright_ir::ExprKind::Load(moved(access)),
-            })
+            (access.tensor == tensor)
+                .then(|| tilewright_ir::Expr { dtype, kind: tilewright_ir::ExprKind::Load(moved(access)) })
         });
         if statement.target.tensor == tensor {
             statement.target = moved(&statement.target);

@@ -75,7 +75,10 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     for var in [outer, inner] {
         if draft.loop_of(var).kind != LoopKind::Serial {
             let kind = adjective(draft.loop_of(var).kind);
-            return Err(Illegal::LoopKind(format!("`{}` is {kind} already: fuse before", draft.loop_text(var))));
+            return Err(Illegal::LoopKind(format!(
+                "`{}` is {kind} already: fuse before",
+                draft.loop_text(var)
+            )));
         }
     }
     super::reorder::directly_nested(draft, outer, inner)?;
@@ -86,7 +89,9 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
         return Err(Illegal::CarriedDependence { name, why });
     }
     if draft.has_attachments(outer) {
-        return Err(Illegal::LoopKind(format!("something is promoted at `{outer_text}`: fuse before promoting")));
+        return Err(Illegal::LoopKind(format!(
+            "something is promoted at `{outer_text}`: fuse before promoting"
+        )));
     }
     Ok(())
 }

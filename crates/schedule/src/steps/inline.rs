@@ -16,7 +16,8 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let refuse = |why: String| Illegal::Inline { tensor: name.to_string(), why };
     let producer = only_producer(draft, tensor).map_err(refuse)?;
     let vars = plain_variables(draft, producer).map_err(refuse)?;
-    let readers: Vec<StatementId> = draft.readers(&draft.body, tensor).into_iter().map(|(id, _)| id).collect();
+    let readers: Vec<StatementId> =
+        draft.readers(&draft.body, tensor).into_iter().map(|(id, _)| id).collect();
     if let Some(writer) = draft.overwritten_between(&[producer], &readers) {
         return Err(refuse(format!("`{writer}` changes what it reads before it is used")));
     }
@@ -77,7 +78,8 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
         return Err("steps have changed its own loops: inline it first".to_string());
     }
     let indices = &draft.statement(producer).target.indices;
-    let plain = |index: &IndexExpr| index.offset(-index.constant_part()).as_var().filter(|var| own.contains(var));
+    let plain =
+        |index: &IndexExpr| index.offset(-index.constant_part()).as_var().filter(|var| own.contains(var));
     let vars: Option<Vec<VarId>> = indices.iter().map(plain).collect();
     let each_once = |vars: &Vec<VarId>| {
         vars.len() == own.len() && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
@@ -92,11 +94,8 @@ impl Draft<'_> {
         let place = |id: &StatementId| order.iter().position(|other| other == id);
         let from = producers.iter().filter_map(place).min()?;
         let to = users.iter().filter_map(place).max()?;
-        let read: Vec<TensorId> = producers
-            .iter()
-            .flat_map(|id| self.statement(*id).reads())
-            .map(|access| access.tensor)
-            .collect();
+        let read: Vec<TensorId> =
+            producers.iter().flat_map(|id| self.statement(*id).reads()).map(|access| access.tensor).collect();
         let between = order.get(from..=to)?.iter().filter(|id| !producers.contains(id));
         let writer = between.into_iter().find(|id| read.contains(&self.statement(**id).target.tensor))?;
         Some(self.statement(*writer).name.to_string())

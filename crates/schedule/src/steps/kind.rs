@@ -49,9 +49,11 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
         LoopKind::Serial | LoopKind::Unrolled => false,
     };
     let around = draft.loops_around(var);
-    let outer = around.iter().find(|outer| clash(draft.loop_of(**outer).kind, own)).map(|outer| (*outer, var));
+    let outer =
+        around.iter().find(|outer| clash(draft.loop_of(**outer).kind, own)).map(|outer| (*outer, var));
     let inside = loops_in(draft.body_of(var));
-    let inner = inside.iter().find(|inner| clash(own, draft.loop_of(**inner).kind)).map(|inner| (var, *inner));
+    let inner =
+        inside.iter().find(|inner| clash(own, draft.loop_of(**inner).kind)).map(|inner| (var, *inner));
     match outer.or(inner) {
         None => Ok(()),
         Some((outer, inner)) => Err(Illegal::LoopKind(format!(
@@ -85,7 +87,8 @@ fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
         LoopRole::Spatial => Ok(()),
         LoopRole::Ordered => Err(ordered(target)),
         LoopRole::Reduction => {
-            let why = "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
+            let why =
+                "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
             Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() })
         }
     }

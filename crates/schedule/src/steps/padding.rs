@@ -86,7 +86,9 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     // Where the condition holds, the element exists, also for elements that no iteration asks for.
     let inside = |dimension: &usize| {
         let bound = |sign, most: i64| {
-            conditions.iter().any(|(own, own_sign, added)| own == dimension && *own_sign == sign && *added <= most)
+            conditions
+                .iter()
+                .any(|(own, own_sign, added)| own == dimension && *own_sign == sign && *added <= most)
         };
         bound(1, 0) && bound(-1, shape[*dimension] - 1)
     };
@@ -114,9 +116,10 @@ impl Padding {
         let all = holds.reduce(|left, right| Expr::binary(BinaryOp::And, left, right));
         let load = load.cast(self.dtype);
         match all {
-            Some(condition) => {
-                Expr { dtype: self.dtype, kind: ExprKind::Select(Box::new([condition, load, self.outside.clone()])) }
-            }
+            Some(condition) => Expr {
+                dtype: self.dtype,
+                kind: ExprKind::Select(Box::new([condition, load, self.outside.clone()])),
+            },
             None => load,
         }
     }

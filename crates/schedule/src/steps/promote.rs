@@ -42,12 +42,16 @@ pub(super) fn result(
     if reduced.into_iter().any(|var| statement.target.indices.iter().any(|index| index.mentions(var))) {
         return refuse("a reduced loop is in its subscripts, so iterations share elements");
     }
-    let inside = draft.body_of(place);
+    let body = draft.body_of(place).iter();
+    let holds = |node: &&Node| statements_in(std::slice::from_ref(*node)).contains(&id);
+    let inside =
+        std::slice::from_ref(body.into_iter().find(holds).expect("the loop is around the statement"));
     if draft.writers(inside, target).len() > 1 || !draft.readers(inside, target).is_empty() {
-        return refuse("another use of it is inside that loop");
+        return refuse("it is used again before the statement is done");
     }
     let in_registers = scope == PromoteScope::Registers;
-    draft.statements[id.0].accumulator = Some(Accumulator { name: name.to_string(), at: place, in_registers });
+    draft.statements[id.0].accumulator =
+        Some(Accumulator { name: name.to_string(), at: place, in_registers });
     Ok(())
 }
 
@@ -66,7 +70,8 @@ pub(super) fn operand(
         Place::Root => None,
         Place::Loop(at) => Some(draft.find_loop(at)?),
     };
-    let refuse = |why: &str| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why: why.to_string() };
+    let refuse =
+        |why: &str| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why: why.to_string() };
     if scope == PromoteScope::Registers {
         return Err(refuse("only results go into registers; what is read gets there by itself"));
     }
@@ -89,8 +94,8 @@ pub(super) fn operand(
     };
     let staged = draft.add_buffer(room, place)?;
     let divides = |part: &Part| {
-        region[part.dimension].extent % (part.divide * part.extent(&region)) == 0 || part.modulo.is_none()
-            && region[part.dimension].extent % part.divide == 0
+        region[part.dimension].extent % (part.divide * part.extent(&region)) == 0
+            || part.modulo.is_none() && region[part.dimension].extent % part.divide == 0
     };
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
@@ -166,7 +171,11 @@ fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>
         .map(|dim| Part { dimension: dim.dimension, modulo: dim.modulo, divide: dim.divide.unwrap_or(1) })
         .collect();
     if let Some(part) = parts.iter().find(|part| part.dimension >= region.len()) {
-        return Err(format!("it has no dimension d{}: the last is d{}", part.dimension, region.len().max(1) - 1));
+        return Err(format!(
+            "it has no dimension d{}: the last is d{}",
+            part.dimension,
+            region.len().max(1) - 1
+        ));
     }
     for dimension in 0..region.len() {
         let mut chain: Vec<&Part> = parts.iter().filter(|part| part.dimension == dimension).collect();
@@ -174,7 +183,8 @@ fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>
         let mut scale = 1;
         for (at, part) in chain.iter().enumerate() {
             let last = at + 1 == chain.len();
-            let fits = part.divide == scale && part.modulo.is_none() == last
+            let fits = part.divide == scale
+                && part.modulo.is_none() == last
                 && part.modulo.is_none_or(|modulo| modulo > scale && modulo % scale == 0);
             if !fits {
                 return Err(format!("the layout does not keep the elements of dimension d{dimension} apart"));
@@ -215,7 +225,10 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
         let ranges = draft.ranges(id);
         let mut staged = |read: &Access| {
             let indices = stage.indices(&read.indices, &ranges);
-            Expr { dtype, kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }) }
+            Expr {
+                dtype,
+                kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }),
+            }
         };
         let statement = &mut draft.statements[id.0];
         match stage.padding {
@@ -278,7 +291,8 @@ fn nesting_order(layout: &[Part]) -> Vec<usize> {
     let coarse_first = |left: usize, right: usize| {
         layout[left].dimension != layout[right].dimension || layout[left].divide > layout[right].divide
     };
-    let in_order = (0..layout.len()).all(|left| (left + 1..layout.len()).all(|right| coarse_first(left, right)));
+    let in_order =
+        (0..layout.len()).all(|left| (left + 1..layout.len()).all(|right| coarse_first(left, right)));
     if !in_order {
         order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
     }

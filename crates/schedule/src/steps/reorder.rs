@@ -82,8 +82,10 @@ fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
 fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     for (at, var) in new.iter().enumerate() {
         let moved = old[at] != *var;
-        if moved && draft.loop_of(*var).role == LoopRole::Ordered || moved && crosses_ordered(draft, old, new, *var) {
-            let ordered = old.iter().find(|var| draft.loop_of(**var).role == LoopRole::Ordered).unwrap_or(var);
+        let is_ordered = draft.loop_of(*var).role == LoopRole::Ordered;
+        if moved && (is_ordered || crosses_ordered(draft, old, new, *var)) {
+            let ordered =
+                old.iter().find(|var| draft.loop_of(**var).role == LoopRole::Ordered).unwrap_or(var);
             return Err(Illegal::CarriedDependence {
                 name: draft.loop_text(*ordered),
                 why: "no loop can change places with an ordered one".to_string(),

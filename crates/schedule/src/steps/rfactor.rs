@@ -43,9 +43,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
     let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
     partial.target = access(totals, indices);
     draft.loops[var.index()].role = LoopRole::Spatial;
-    draft.replace_loop(own[outermost], &mut |body| {
-        vec![Node::Loop(own[outermost], body), last.clone()]
-    });
+    draft.replace_loop(own[outermost], &mut |body| vec![Node::Loop(own[outermost], body), last.clone()]);
     Ok(())
 }
 

@@ -24,7 +24,12 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     for (at, name) in names.enumerate() {
         let below: i64 = inner[at..].iter().map(|(_, factor)| factor).product();
         let extent = inside_ranges.simplify(&rest.offset(below - 1).floor_div(&IndexExpr::constant(below)));
-        let new = draft.add_loop(Loop { name: name.to_string(), extent: extent.clone(), pristine: false, ..old.clone() });
+        let new = draft.add_loop(Loop {
+            name: name.to_string(),
+            extent: extent.clone(),
+            pristine: false,
+            ..old.clone()
+        });
         inside_ranges.add(new, &extent);
         let done = IndexExpr::var(new).scale(below);
         rest = inside_ranges.simplify(&rest.sub(&done).minimum(&IndexExpr::constant(below)));
@@ -45,15 +50,12 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     Ok(())
 }
 
-fn check(
-    draft: &Draft,
-    target: &LoopName,
-    old: &Loop,
-    outer: &str,
-    inner: &[(String, i64)],
-) -> Legal<()> {
+fn check(draft: &Draft, target: &LoopName, old: &Loop, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
     if old.kind != LoopKind::Serial {
-        return Err(Illegal::LoopKind(format!("`{target}` is {} already: split it before", super::kind::adjective(old.kind))));
+        return Err(Illegal::LoopKind(format!(
+            "`{target}` is {} already: split it before",
+            super::kind::adjective(old.kind)
+        )));
     }
     let ragged = old.extent.vars().into_iter().find(|var| {
         let outer = draft.loop_of(*var);
@@ -73,7 +75,8 @@ fn check(
     if product.is_none_or(|product| product > i64::MAX / 4) {
         return Err(Illegal::BadFactor { name: target.name.clone(), factor: i64::MAX });
     }
-    let names: Vec<&str> = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str())).collect();
+    let names: Vec<&str> =
+        std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str())).collect();
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name) {
             return Err(Illegal::NameTaken(name.to_string()));

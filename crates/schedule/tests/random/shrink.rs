@@ -2,11 +2,10 @@
 
 use tilewright_schedule::{Schedule, Step};
 
-use super::case::{Case, Failure};
+use super::case::Case;
 
-/// The smallest case found that fails as this one does.
-pub fn shrink(mut case: Case, failure: &Failure) -> Case {
-    let fails = |case: &Case| case.failure().is_some_and(|found| found.kind == failure.kind);
+/// The smallest case found that still fails.
+pub fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
     loop {
         let smaller = candidates(&case).into_iter().find(|candidate| fails(candidate));
         match smaller {

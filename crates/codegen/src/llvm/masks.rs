@@ -1,0 +1,135 @@
+//! Register buffers whose masked-out lanes nobody looks at.
+//!
+//! A store under a mask must leave the other lanes of its slot alone, which costs an instruction each time. Where all
+//! stores that may reach a slot run in the same lanes, the other lanes never hold anything, so nothing is lost when
+//! they are overwritten. That is so of the accumulators of the last tile of a loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_ir::nest::{LoopNest, Scope, Stmt};
+use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
+
+use super::walk::vector_lanes;
+
+/// The lane's variable, and those of subscripts, under names that do not depend on the loop.
+const LANE: u32 = u32::MAX / 2;
+
+/// The register buffers that are always stored to in the same lanes.
+pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
+    let mut survey = Survey {
+        nest,
+        lane: None,
+        open: Vec::new(),
+        rooms: BTreeMap::new(),
+        conditions: Vec::new(),
+        stores: Vec::new(),
+    };
+    survey.stmts(&nest.setup);
+    survey.stmts(&nest.body);
+    let clash = |tensor: TensorId| {
+        let own: Vec<&MaskedStore> = survey.stores.iter().filter(|store| store.tensor == tensor).collect();
+        own.iter().any(|store| store.varies)
+            || own.iter().any(|left| own.iter().any(|right| left.may_meet(right) && left.mask != right.mask))
+    };
+    let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
+    ids.filter(|id| nest.buffer(*id).scope == Scope::Register && !clash(*id)).collect()
+}
+
+/// A store to a register buffer: to which elements, and in which lanes.
+struct MaskedStore {
+    tensor: TensorId,
+    /// The subscripts, but for the last where that holds the lane.
+    place: Vec<IndexExpr>,
+    /// The conditions on the lane, and whether they hold or fail, sorted.
+    mask: Vec<(bool, IndexExpr)>,
+    /// The lanes are others in other iterations of a loop inside the buffer's room.
+    varies: bool,
+}
+
+impl MaskedStore {
+    /// Whether the two may name one slot: not if some subscripts are different numbers.
+    fn may_meet(&self, other: &MaskedStore) -> bool {
+        let differ = |(left, right): (&IndexExpr, &IndexExpr)| matches!((left.as_constant(), right.as_constant()), (Some(left), Some(right)) if left != right);
+        !self.place.iter().zip(&other.place).any(differ)
+    }
+}
+
+struct Survey<'a> {
+    nest: &'a LoopNest,
+    lane: Option<VarId>,
+    /// The loops around, and how many were around each buffer's room.
+    open: Vec<VarId>,
+    rooms: BTreeMap<TensorId, usize>,
+    /// The conditions around that the lane is in.
+    conditions: Vec<(bool, IndexExpr)>,
+    stores: Vec<MaskedStore>,
+}
+
+impl Survey<'_> {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(inner) if vector_lanes(inner).is_some() => {
+                    self.lane = Some(inner.var);
+                    self.stmts(&inner.body);
+                    self.lane = None;
+                }
+                Stmt::For(inner) => {
+                    self.open.push(inner.var);
+                    self.stmts(&inner.body);
+                    self.open.pop();
+                }
+                Stmt::Allocate(room) => {
+                    self.rooms.insert(room.buffer, self.open.len());
+                    self.stmts(&room.body);
+                }
+                Stmt::If(choice) => {
+                    self.under(&choice.conditions, true, &choice.then);
+                    self.under(&choice.conditions, false, &choice.otherwise);
+                }
+                Stmt::Store(store) => {
+                    if self.nest.buffer(store.target.tensor).scope == Scope::Register {
+                        self.store(store.target.tensor, &store.target.indices);
+                    }
+                }
+            }
+        }
+    }
+
+    fn under(&mut self, conditions: &[IndexExpr], hold: bool, stmts: &[Stmt]) {
+        let outside = self.conditions.len();
+        let on_lane = |condition: &&IndexExpr| self.lane.is_some_and(|lane| condition.mentions(lane));
+        let new: Vec<_> =
+            conditions.iter().filter(on_lane).map(|condition| (hold, condition.clone())).collect();
+        self.conditions.extend(new);
+        self.stmts(stmts);
+        self.conditions.truncate(outside);
+    }
+
+    fn store(&mut self, tensor: TensorId, indices: &[IndexExpr]) {
+        let named = |var: VarId| {
+            let at = indices.iter().position(|index| index.as_var() == Some(var));
+            match self.lane {
+                Some(lane) if lane == var => Some(VarId(LANE)),
+                _ => at.map(|at| VarId(LANE + 1 + at as u32)),
+            }
+        };
+        let renamed = |index: &IndexExpr| {
+            index.substitute(&mut |atom| match atom {
+                Atom::Var(var) => named(*var).map(IndexExpr::var),
+                _ => None,
+            })
+        };
+        let mut mask: Vec<(bool, IndexExpr)> =
+            self.conditions.iter().map(|(hold, condition)| (*hold, renamed(condition))).collect();
+        mask.sort();
+        mask.dedup();
+        let on_lane = |index: &IndexExpr| self.lane.is_some_and(|lane| index.mentions(lane));
+        let place = indices.iter().filter(|index| !on_lane(index)).cloned().collect();
+        let outside = self.rooms.get(&tensor).copied().unwrap_or(0);
+        let varies = mask.iter().any(|(_, condition)| {
+            self.open[outside..].iter().any(|var| condition.mentions(*var)) || condition.has_data()
+        });
+        self.stores.push(MaskedStore { tensor, place, mask, varies });
+    }
+}

@@ -1,0 +1,46 @@
+//! Random programs and random schedules for them, which the loops and the compiled code are both tried with.
+//!
+//! [`program`] makes the text of a program, [`schedule`] steps for it that are accepted; a [`case`] is both, and
+//! [`shrink`] makes one smaller that fails.
+
+pub mod case;
+pub mod program;
+pub mod rng;
+pub mod schedule;
+pub mod shrink;
+pub mod source;
+pub mod subscript;
+pub mod value;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+
+thread_local! {
+    /// The message of the last panic, while one is expected.
+    static EXPECTED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Lets panics inside [`guarded`] be silent from now on.
+pub fn keep_expected_panics() {
+    let noisy = take_hook();
+    set_hook(Box::new(move |info: &PanicHookInfo| {
+        let expected = EXPECTED.with_borrow_mut(|message| match message {
+            Some(message) => {
+                *message = info.to_string();
+                true
+            }
+            None => false,
+        });
+        if !expected {
+            noisy(info);
+        }
+    }));
+}
+
+/// What a function gives, or the message with which it panics.
+pub fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+    EXPECTED.set(Some(String::new()));
+    let outcome = catch_unwind(AssertUnwindSafe(function));
+    let message = EXPECTED.take();
+    outcome.map_err(|_| message.unwrap_or_default())
+}

@@ -1,0 +1,139 @@
+//! From a program, a way to compile it and its inputs to what the compiled code gives.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod fence;
+pub mod lent;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use tilewright::{Compile, Cpu, Error, Kernel, Number, Pool, Program, Schedule, Vectors, View, ViewMut};
+use tilewright_interp::Inputs;
+use tilewright_ir::{DType, Tensor};
+use tilewright_runtime::signature::Parameter;
+
+use lent::{Lent, Placement};
+
+/// The results of a call, by name.
+pub type Results = BTreeMap<String, Tensor>;
+
+static POOLS: LazyLock<[Arc<Pool>; 2]> = LazyLock::new(|| [1, 2].map(|threads| Arc::new(Pool::new(threads))));
+
+/// The threads that all kernels of a test share: one, or two.
+pub fn pool(threads: usize) -> Arc<Pool> {
+    Arc::clone(&POOLS[threads - 1])
+}
+
+/// The vectors that this machine has.
+pub fn vectors() -> Vec<Vectors> {
+    Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors).collect()
+}
+
+/// Machine code on shared threads.
+pub fn compile(
+    program: &Program,
+    schedule: Option<Schedule>,
+    vectors: Vectors,
+    threads: usize,
+) -> Result<Kernel, Error> {
+    let cpu = Cpu { vectors, ..Cpu::host() };
+    program.compile_on(&Compile { schedule, cpu, threads }, pool(threads))
+}
+
+/// The tensors and scalars of calls, in memory of their own.
+pub struct Arguments {
+    constants: Vec<Lent>,
+    inputs: Vec<Lent>,
+    scalars: Vec<Number>,
+}
+
+impl Arguments {
+    /// Those of a kernel; `place` says how each tensor is to lie.
+    pub fn new(kernel: &Kernel, inputs: &Inputs, mut place: impl FnMut() -> Placement) -> Arguments {
+        let signature = kernel.executable().signature();
+        let mut lent = |parameters: &[Parameter]| -> Vec<Lent> {
+            parameters.iter().map(|own| Lent::of(&inputs.tensors[&own.name], &place())).collect()
+        };
+        let (constants, given) = (lent(&signature.constants), lent(&signature.inputs));
+        let scalars = signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
+        Arguments { constants, inputs: given, scalars }
+    }
+
+    /// Constants bound, and then some calls, which must all give the same bits.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        inputs: &Inputs,
+        calls: usize,
+        mut place: impl FnMut() -> Placement,
+    ) -> Result<Results, String> {
+        let constants: Vec<View> = self.constants.iter().map(Lent::view).collect();
+        let bound = kernel.bind(&constants).map_err(|error| format!("bind: {error}"))?;
+        let views: Vec<View> = self.inputs.iter().map(Lent::view).collect();
+        let mut first: Option<Results> = None;
+        for _ in 0..calls {
+            let mut results = results(kernel, inputs, &mut place);
+            let mut lent: Vec<ViewMut> = results.iter_mut().map(|(_, lent)| lent.view_mut()).collect();
+            bound.run(&views, &mut lent, &self.scalars).map_err(|error| error.to_string())?;
+            drop(lent);
+            if let Some((name, _)) = results.iter().find(|(_, lent)| !lent.gaps_are_whole()) {
+                return Err(format!("`{name}` was written beside its elements"));
+            }
+            let found = results.into_iter().map(|(name, lent)| (name, lent.tensor())).collect();
+            match &first {
+                Some(first) if *first != found => return Err("two calls differ".to_string()),
+                _ => first = Some(found),
+            }
+        }
+        if self.inputs.iter().chain(&self.constants).any(|lent| !lent.gaps_are_whole()) {
+            return Err("an input was written beside its elements".to_string());
+        }
+        Ok(first.unwrap_or_default())
+    }
+}
+
+/// Memory for the results: what the program updates holds its old values, and everything else nothing sensible.
+fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placement) -> Vec<(String, Lent)> {
+    let parameters = kernel.executable().signature().results.iter();
+    let lent = parameters.map(|own| match inputs.tensors.get(&own.name) {
+        Some(old) => Lent::of(old, &place()),
+        // Any byte is a number, but not any is a `bool`.
+        None if own.layout.dtype() == DType::Bool => {
+            Lent::of(&Tensor::zeros(DType::Bool, own.layout.shape()).unwrap(), &place())
+        }
+        None => Lent::empty(own.layout.dtype(), own.layout.shape(), &place()),
+    });
+    kernel.executable().signature().results.iter().map(|own| own.name.clone()).zip(lent).collect()
+}
+
+/// The first element that is not what it should be. Integers must be equal, and floats where they are exact: then
+/// they are small whole numbers, whose sum is the same in any order. Others may differ by what rounding can do.
+pub fn difference(wanted: &Results, found: &Results, exact: bool) -> Option<String> {
+    for (name, tensor) in wanted {
+        let Some(other) = found.get(name) else { return Some(format!("`{name}` is missing")) };
+        let room = if exact { 0.0 } else { tolerance(tensor.dtype()) };
+        for at in 0..tensor.len() {
+            let (left, right) = (tensor.get(at), other.get(at));
+            if !agree(left, right, room) {
+                return Some(format!("{name}[{at}] is {right:?}, not {left:?}"));
+            }
+        }
+    }
+    None
+}
+
+fn agree(wanted: Number, found: Number, room: f64) -> bool {
+    let (Number::Float(wanted), Number::Float(found)) = (wanted, found) else { return wanted == found };
+    wanted == found
+        || wanted.is_nan() && found.is_nan()
+        || (wanted - found).abs() <= room * (1.0 + wanted.abs().max(found.abs()))
+}
+
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::Float64 => 1e-10,
+        DType::Float32 => 1e-4,
+        _ => 2e-2,
+    }
+}
