@@ -112,7 +112,11 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         Illegal::Inline { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::Promote { tensor, .. } => tensor.clone(),
-        Illegal::OpenSize(_) | Illegal::TooLarge { .. } | Illegal::BadLoopList(_) | Illegal::LoopKind(_) => {
+        Illegal::OpenSize(_)
+        | Illegal::TooMuchCode { .. }
+        | Illegal::TooLarge { .. }
+        | Illegal::BadLoopList(_)
+        | Illegal::LoopKind(_) => {
             return spans.step;
         }
     };

@@ -126,6 +126,16 @@ pub enum Illegal {
         /// The most that goes.
         most: i64,
     },
+    /// Unrolled loops inside each other, and versions of them.
+    #[error(
+        "the code would have {stores} stores once unrolled loops are written out, and {most} is the most"
+    )]
+    TooMuchCode {
+        /// How many there would be.
+        stores: usize,
+        /// The most that goes.
+        most: usize,
+    },
     /// The register tile does not fit.
     #[error(
         "`{name}` needs {needed} vector registers of {lanes} lanes, and the target has {available}: make the tile smaller"

@@ -93,6 +93,13 @@ fn vectors_have_whole_lanes_and_masks() {
 }
 
 #[test]
+fn code_has_a_limit() {
+    let sizes = &[("M", 100), ("N", 100), ("K", 100)];
+    let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;
+    assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
+}
+
+#[test]
 fn parallel_needs_independent_iterations() {
     gemm("parallel C.i");
     gemm("parallel C.j");

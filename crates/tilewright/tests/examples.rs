@@ -96,7 +96,7 @@ fn inputs(program: &Ir) -> Inputs {
     let mut inputs = support::inputs(program, 7);
     for tensor in inputs.tensors.values_mut().filter(|tensor| tensor.dtype() == DType::UInt8) {
         let pixels = (0..tensor.len()).map(|at| (at * at * 89 + at * 37) as u8).collect();
-        *tensor = Tensor::from_bytes(DType::UInt8, &tensor.shape().to_vec(), pixels).unwrap();
+        *tensor = Tensor::from_bytes(DType::UInt8, tensor.shape(), pixels).unwrap();
     }
     inputs
 }

@@ -30,7 +30,7 @@ use harness::{Arguments, difference};
 use random::case::{Case, checked};
 use random::guarded;
 use random::rng::Rng;
-use random::schedule::{Counts, schedule};
+use random::schedule::{Counts, finished, schedule};
 use random::shrink::shrink;
 
 /// Points of a program at most.
@@ -181,7 +181,10 @@ impl Tally {
         if tilewright_interp::points(&program) > MOST_POINTS {
             return;
         }
-        let schedule = schedule(&mut rng, &program, &mut self.counts);
+        let mut schedule = schedule(&mut rng, &program, &mut self.counts);
+        if rng.chance(60) {
+            schedule = finished(&mut rng, &program, schedule, &mut self.counts);
+        }
         let way = Way::random(&mut rng);
         let case = Case { source, schedule };
         if setting("TILEWRIGHT_TRACE", 0) != 0 {

@@ -1,6 +1,6 @@
 //! What is to be known about statements before their loops are arranged.
 
-use tilewright_ir::{Access, Builtin, Expr, ExprKind, VarId, index::Atom};
+use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId, index::Atom};
 
 use super::Planner;
 use crate::draft::{LoopRole, StatementId};
@@ -40,6 +40,7 @@ impl Planner<'_> {
             if !index.mentions(var) {
                 continue;
             }
+            let index = unclamped(index);
             let linear = index.split_on(&Atom::Var(var)).filter(|(_, rest)| !rest.mentions(var));
             match linear.and_then(|(coefficient, _)| coefficient.as_constant()) {
                 Some(coefficient) => total += coefficient * stride,
@@ -48,6 +49,18 @@ impl Planner<'_> {
         }
         Stride::Elements(total)
     }
+}
+
+/// A subscript as it is away from the borders: without the numbers that it is clamped to.
+fn unclamped(index: &IndexExpr) -> IndexExpr {
+    index.substitute(&mut |atom| match atom {
+        Atom::Min(pair) | Atom::Max(pair) => match (pair.0.as_constant(), pair.1.as_constant()) {
+            (Some(_), None) => Some(pair.1.clone()),
+            (None, Some(_)) => Some(pair.0.clone()),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// A rough count of what an expression costs at one point; a function of the C library's counts a lot.

@@ -55,7 +55,7 @@ impl Planner<'_> {
     /// Takes steps that only make sense together: if one is not legal, or they cannot be lowered, none is taken.
     pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = (self.draft.clone(), self.schedule.clone());
-        if plan(self) && lower::lower(&self.draft).is_ok() {
+        if plan(self) && lower::is_legal(&self.draft) {
             return true;
         }
         (self.draft, self.schedule) = before;

@@ -126,14 +126,18 @@ impl Planner<'_> {
         let own = self.loop_name(vector);
         order.retain(|other| *other != own);
         order.push(own);
-        if order.len() > 1 {
-            self.take(Step::Reorder { loops: order });
-        }
+        self.arrange(statement, order);
         let lanes = self.lanes(statement);
         // Several registers at a time keep the loop's own cost small.
         let wide = if self.trips(vector) >= 4 * lanes { 4 * lanes } else { lanes };
         debug_assert_eq!(self.draft.statement(statement).name, name);
         self.split_vector(vector, wide, 1).is_some()
+    }
+
+    /// Brings the statement's own loops into an order, if they are not in it.
+    fn arrange(&mut self, statement: StatementId, order: Vec<LoopName>) -> bool {
+        let own = self.draft.own_loops(statement).into_iter().map(|var| self.loop_name(var));
+        own.eq(order.iter().cloned()) || self.take(Step::Reorder { loops: order })
     }
 
     /// A reduction whose results lie along a vector: a tile of results stays in registers.
@@ -187,7 +191,7 @@ impl Planner<'_> {
         };
         let inner = row_inner.iter().chain(&middle).chain([&lane]);
         let order: Vec<LoopName> = outer.iter().chain(&reduced).chain(inner).cloned().collect();
-        if order.len() > 1 && !self.take(Step::Reorder { loops: order }) {
+        if !self.arrange(statement, order) {
             return false;
         }
         for read in packed {
@@ -421,7 +425,9 @@ impl Planner<'_> {
         let mut order: Vec<LoopName> =
             inside.iter().map(|other| partial_name.at(other.name.clone())).collect();
         order.extend([partial_name.at(outer), partial_name.at(lane.clone())]);
-        self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
+        if !inside.is_empty() {
+            self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
+        }
         if !self.take(Step::Vectorize(partial_name.at(lane.clone()))) {
             return false;
         }

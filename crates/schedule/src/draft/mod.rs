@@ -201,7 +201,8 @@ impl Draft<'_> {
 
     /// A new buffer.
     pub fn add_buffer(&mut self, buffer: Buffer, room: Option<VarId>) -> Legal<TensorId> {
-        let elements = buffer.shape.iter().map(|extent| *extent as u128).product::<u128>();
+        let extents = buffer.shape.iter().map(|extent| *extent as u128);
+        let elements = extents.fold(1, u128::saturating_mul);
         let bytes = elements.saturating_mul(buffer.dtype.bytes() as u128);
         if bytes > i64::MAX as u128 / 2 {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });

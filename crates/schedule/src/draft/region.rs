@@ -5,7 +5,7 @@
 //! has no bound, because it depends on data, takes the whole dimension.
 
 use tilewright_ir::interval::{lower_bound, upper_bound};
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
 use super::simplify::Ranges;
 use super::{Draft, StatementId};
@@ -125,6 +125,7 @@ fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interva
 
 /// The interval from `low` to `high`, without what is outside of `0..extent`.
 fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
+    let (low, high) = (&loosened(low, End::Low, outer), &loosened(high, End::High, outer));
     let size = outer.most(&high.sub(low).offset(1))?;
     if size >= extent || size < 1 {
         return None;
@@ -133,4 +134,29 @@ fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Optio
     let after = IndexExpr::constant(extent).sub(&low);
     let available = outer.simplify(&after.minimum(&IndexExpr::constant(size)));
     Some(Interval { low, extent: size, available })
+}
+
+/// An end of an interval.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Low,
+    High,
+}
+
+/// An end without the border that a subscript was clamped to, which can only make the interval larger. Without it the
+/// distance between the two ends is most often a number, and what is outside of the tensor is cut off again.
+fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
+    let free = |pair: &(IndexExpr, IndexExpr)| match (pair.0.as_constant(), pair.1.as_constant()) {
+        (Some(_), None) => Some(pair.1.clone()),
+        (None, Some(_)) => Some(pair.0.clone()),
+        _ => None,
+    };
+    let only_larger = bound.terms().iter().all(|term| term.coefficient > 0 && term.factors.len() == 1);
+    if !only_larger {
+        return bound.clone();
+    }
+    outer.simplify(&bound.substitute(&mut |atom| match (atom, end) {
+        (Atom::Max(pair), End::Low) | (Atom::Min(pair), End::High) => free(pair),
+        _ => None,
+    }))
 }

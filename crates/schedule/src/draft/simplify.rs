@@ -9,6 +9,26 @@ use tilewright_ir::{IndexExpr, Range, SymbolId, VarId, index::Atom};
 /// Replacements that one question may take: a schedule asks thousands, and one that is not answered costs little.
 const BUDGET: usize = 100;
 
+/// Minima and maxima that are taken apart one inside the other.
+const MOST_CASES: usize = 3;
+
+/// An end of the values of an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Low,
+    High,
+}
+
+/// The smaller of two bounds, or the one there is.
+fn smaller(left: Option<i64>, right: Option<i64>) -> Option<i64> {
+    left.into_iter().chain(right).min()
+}
+
+/// The larger of two bounds, or the one there is.
+fn larger(left: Option<i64>, right: Option<i64>) -> Option<i64> {
+    left.into_iter().chain(right).max()
+}
+
 /// The largest range of every loop that is open at some place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
@@ -78,12 +98,42 @@ impl Ranges {
 
     /// A number that the expression never exceeds.
     pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
-        upper_bound(expr, self)?.as_constant()
+        let plain = upper_bound(expr, self).and_then(|bound| bound.as_constant());
+        smaller(plain, self.by_cases(expr, MOST_CASES, End::High))
     }
 
     /// A number that the expression never falls below.
     pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
-        lower_bound(expr, self)?.as_constant()
+        let plain = lower_bound(expr, self).and_then(|bound| bound.as_constant());
+        larger(plain, self.by_cases(expr, MOST_CASES, End::Low))
+    }
+
+    /// An end of the values, by putting each side of a minimum or maximum in its place: the rest of the expression
+    /// often cancels with one. `None` where there is none to take apart.
+    fn by_cases(&self, expr: &IndexExpr, cases: usize, end: End) -> Option<i64> {
+        let choice = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
+            [atom @ (Atom::Min(pair) | Atom::Max(pair))] if cases > 0 => Some((atom, pair, term.coefficient)),
+            _ => None,
+        });
+        let Some((atom, pair, coefficient)) = choice else { return None };
+        let (_, rest) = expr.split_on(atom)?;
+        let side = |side: &IndexExpr| {
+            let value = rest.add(&side.scale(coefficient));
+            let (plain, cases) = match end {
+                End::High => (upper_bound(&value, self), self.by_cases(&value, cases - 1, end)),
+                End::Low => (lower_bound(&value, self), self.by_cases(&value, cases - 1, end)),
+            };
+            let plain = plain.and_then(|bound| bound.as_constant());
+            if end == End::High { smaller(plain, cases) } else { larger(plain, cases) }
+        };
+        let (left, right) = (side(&pair.0), side(&pair.1));
+        let is_larger_of_both = matches!(atom, Atom::Max(_)) == (coefficient > 0);
+        match (end, is_larger_of_both) {
+            (End::High, true) => Some(left?.max(right?)),
+            (End::High, false) => smaller(left, right),
+            (End::Low, true) => larger(left, right),
+            (End::Low, false) => Some(left?.min(right?)),
+        }
     }
 
     /// Whether the expression is at least 0 everywhere.

@@ -3,11 +3,12 @@
 //! A value `0 <= y && y < H ? I(y, x) : 0` asks in every iteration what most iterations need not ask. For each part
 //! of such a condition, and for each loop from the outside in, the least value over the loops further inside tells
 //! whether all of them are in the interior. Where that is so in enough iterations of the loop, its body becomes
-//! `if interior { body without the condition } else { body }`.
+//! `if interior { body without the condition } else { body }`. A subscript that is clamped to a border,
+//! `max(0, min(x - 1, W - 1))`, asks the same kind of question, and is lifted in the same way.
 
 use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
-use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{choose_around, duplicate, stores};
 use crate::draft::simplify::Ranges;
@@ -97,7 +98,14 @@ fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
 }
 
 fn asks_in(expr: &Expr, conditions: &[IndexExpr]) -> bool {
-    plain_condition(expr).is_some_and(|own| conditions.contains(&own))
+    let mut clamped = false;
+    if let ExprKind::Load(access) = &expr.kind {
+        for index in &access.indices {
+            clamps(index, &mut |condition| clamped = clamped || conditions.contains(condition));
+        }
+    }
+    clamped
+        || plain_condition(expr).is_some_and(|own| conditions.contains(&own))
         || expr.operands().iter().any(|operand| asks_in(operand, conditions))
 }
 
@@ -138,19 +146,51 @@ fn collect(
 }
 
 fn collect_in(expr: &Expr, ranges: &Ranges, inside: &Inside, visit: &mut dyn FnMut(&IndexExpr, IndexExpr)) {
-    if let ExprKind::Select(arms) = &expr.kind {
-        for part in parts(&arms[0]) {
-            let Some(condition) = as_condition(part, ranges) else { continue };
-            if ranges.never_negative(&condition) || ranges.always_negative(&condition) {
-                continue;
-            }
-            let least = lower_bound(&condition, &inside.loops).filter(|least| !least.has_data());
-            if let Some(least) = least.filter(|least| !inside.all.iter().any(|var| least.mentions(*var))) {
-                visit(&condition, least);
-            }
+    let mut question = |condition: &IndexExpr| {
+        if ranges.never_negative(condition) || ranges.always_negative(condition) {
+            return;
         }
+        let least = lower_bound(condition, &inside.loops).filter(|least| !least.has_data());
+        if let Some(least) = least.filter(|least| !inside.all.iter().any(|var| least.mentions(*var))) {
+            visit(condition, least);
+        }
+    };
+    match &expr.kind {
+        ExprKind::Select(arms) => {
+            let conditions = parts(&arms[0]).into_iter().filter_map(|part| as_condition(part, ranges));
+            conditions.for_each(|condition| question(&condition));
+        }
+        ExprKind::Load(access) => access.indices.iter().for_each(|index| {
+            clamps(index, &mut question);
+        }),
+        _ => {}
     }
     expr.operands().iter().for_each(|operand| collect_in(operand, ranges, inside, visit));
+}
+
+/// Calls `question` on what holds where a clamped subscript is not at its border, from the inside out.
+fn clamps(index: &IndexExpr, question: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
+    index.substitute(&mut |atom| {
+        let (free, condition) = unclamped(atom)?;
+        question(&condition);
+        Some(free)
+    })
+}
+
+/// The side of a minimum or maximum that is not a number, and what holds where it is the result.
+fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
+    let (pair, is_minimum) = match atom {
+        Atom::Min(pair) => (pair, true),
+        Atom::Max(pair) => (pair, false),
+        _ => return None,
+    };
+    let (free, border) = match (pair.0.as_constant(), pair.1.as_constant()) {
+        (Some(_), None) => (&pair.1, &pair.0),
+        (None, Some(_)) => (&pair.0, &pair.1),
+        _ => return None,
+    };
+    let condition = if is_minimum { border.sub(free) } else { free.sub(border) };
+    Some((free.clone(), condition))
 }
 
 /// The operands of a chain of `&&`.
@@ -201,8 +241,8 @@ fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
     let holds = |at: i64| {
         let value = at * extent / samples;
         let found = least.eval(&mut |atom| match atom {
-            tilewright_ir::Atom::Var(own) if *own == var => Some(value),
-            tilewright_ir::Atom::Var(own) => middle(*own),
+            Atom::Var(own) if *own == var => Some(value),
+            Atom::Var(own) => middle(*own),
             _ => None,
         });
         found.is_some_and(|found| found >= 0)
@@ -228,6 +268,14 @@ fn assume(stmts: &mut [Stmt], holding: &[IndexExpr]) {
 
 fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
     expr.operands_mut().iter_mut().for_each(|operand| assume_in(operand, holding));
+    if let ExprKind::Load(access) = &mut expr.kind {
+        for index in &mut access.indices {
+            *index = index.substitute(&mut |atom| {
+                let (free, condition) = unclamped(atom)?;
+                holding.contains(&condition).then_some(free)
+            });
+        }
+    }
     // The two sides were checked for range when the condition was collected.
     if let Some(condition) = plain_condition(expr)
         && holding.contains(&condition)

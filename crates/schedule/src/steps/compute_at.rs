@@ -184,9 +184,15 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         let shift = index.constant_part();
         let whole = draft.loop_of(var).extent.clone();
         let zero = IndexExpr::constant(0);
-        let from = outer.simplify(&low.offset(-shift).maximum(&zero));
-        let to = outer.simplify(&low.add(available).offset(-shift).minimum(&whole));
-        draft.loops[var.index()].extent = outer.simplify(&to.sub(&from).maximum(&zero));
+        let defines_all = shift == 0 && whole == IndexExpr::constant(shape[at]);
+        let (from, extent) = if defines_all {
+            (low.clone(), available.clone())
+        } else {
+            let from = outer.simplify(&low.offset(-shift).maximum(&zero));
+            let to = outer.simplify(&low.add(available).offset(-shift).minimum(&whole));
+            (from.clone(), outer.simplify(&to.sub(&from).maximum(&zero)))
+        };
+        draft.loops[var.index()].extent = extent;
         let moved = from.add(&IndexExpr::var(var));
         let mut replace =
             |atom: &tilewright_ir::Atom| (*atom == tilewright_ir::Atom::Var(var)).then(|| moved.clone());

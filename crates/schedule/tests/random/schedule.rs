@@ -31,6 +31,16 @@ pub const KINDS: [(StepKind, usize); 11] = [
     ("rfactor", 7),
 ];
 
+/// The kinds that code generation has most to do with.
+const FINISHING: [(StepKind, usize); 6] = [
+    ("split", 10),
+    ("vectorize", 40),
+    ("promote result", 20),
+    ("promote operand", 5),
+    ("unroll", 15),
+    ("parallel", 10),
+];
+
 /// How often a kind of step was tried and accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts(pub BTreeMap<StepKind, (usize, usize)>);
@@ -97,6 +107,8 @@ pub struct Walk<'a> {
     names: Names,
     /// Statements of the program, and tensors made by others that they read.
     uses: Vec<(StatementName, String)>,
+    /// The kinds of step, and how often each is tried.
+    kinds: &'static [(StepKind, usize)],
     /// The statement that most steps are about.
     focus: usize,
     fresh: usize,
@@ -139,29 +151,21 @@ fn loaded(expr: &Expr) -> Vec<TensorId> {
 /// Steps for a program, all of which are accepted; or those that `apply` panics at.
 pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
     let names = Names::after(program, &[]);
-    let uses = uses(program);
-    let mut walk = Walk { rng, program, names, uses, focus: 0, fresh: 0, steps: Vec::new() };
-    let mut doubtful = Vec::new();
-    for turn in 0..walk.rng.between(0, 12) {
-        let kind = walk.kind(turn);
-        let Some(step) = walk.step(kind) else { continue };
-        walk.steps.push(step);
-        match super::guarded(|| apply(program, &Schedule { steps: walk.steps.clone() }, &cpu())) {
-            Ok(Ok(_)) => counts.add(kind, true),
-            // Only what follows can make it right: registers whose loops are unrolled later.
-            Ok(Err(Refusal { step: None, .. })) if walk.rng.chance(50) => {
-                doubtful.push(walk.steps[walk.steps.len() - 1].clone());
-            }
-            Ok(Err(_)) => {
-                counts.add(kind, false);
-                walk.steps.pop();
-                continue;
-            }
-            Err(_) => break,
-        }
-        walk.names = Names::after(program, &walk.steps);
+    let (uses, kinds) = (uses(program), &KINDS[..]);
+    let walk = Walk { rng, program, names, uses, kinds, focus: 0, fresh: 0, steps: Vec::new() };
+    walk.grown(12, counts)
+}
+
+/// The schedule with more steps, of the kinds that code generation has most to do with.
+pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &mut Counts) -> Schedule {
+    let steps = schedule.steps;
+    if !matches!(super::guarded(|| apply(program, &Schedule { steps: steps.clone() }, &cpu())), Ok(Ok(_))) {
+        return Schedule { steps };
     }
-    Schedule { steps: without_doubtful(program, walk.steps, &doubtful) }
+    let names = Names::after(program, &steps);
+    // The names of the steps before end in smaller numbers.
+    let (uses, kinds, fresh) = (uses(program), &FINISHING[..], 100);
+    Walk { rng, program, names, uses, kinds, focus: 0, fresh, steps }.grown(10, counts)
 }
 
 /// The steps, without those that made the whole refused, if it still is.
@@ -181,10 +185,37 @@ fn without_doubtful(program: &Program, mut steps: Vec<Step>, doubtful: &[Step]) 
 }
 
 impl Walk<'_> {
+    /// The steps so far and some more, all of which are accepted; or those that `apply` panics at.
+    fn grown(mut self, most_turns: i64, counts: &mut Counts) -> Schedule {
+        let mut doubtful = Vec::new();
+        for turn in 0..self.rng.between(0, most_turns) {
+            let kind = self.kind(turn);
+            let Some(step) = self.step(kind) else { continue };
+            self.steps.push(step);
+            match super::guarded(|| apply(self.program, &Schedule { steps: self.steps.clone() }, &cpu())) {
+                Ok(Ok(_)) => counts.add(kind, true),
+                // Only what follows can make it right: registers whose loops are unrolled later.
+                Ok(Err(Refusal { step: None, .. })) if self.rng.chance(50) => {
+                    doubtful.push(self.steps[self.steps.len() - 1].clone());
+                }
+                Ok(Err(_)) => {
+                    counts.add(kind, false);
+                    self.steps.pop();
+                    continue;
+                }
+                Err(_) => break,
+            }
+            self.names = Names::after(self.program, &self.steps);
+        }
+        Schedule { steps: without_doubtful(self.program, self.steps, &doubtful) }
+    }
+
     fn kind(&mut self, turn: i64) -> StepKind {
         // Whole stages move before their loops change.
         let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at");
-        let kinds = KINDS.map(|(kind, weight)| (kind, if early(kind) { 2 * weight } else { weight }));
+        let weight =
+            |(kind, weight): &(StepKind, usize)| (*kind, if early(kind) { 2 * weight } else { *weight });
+        let kinds: Vec<(StepKind, usize)> = self.kinds.iter().map(weight).collect();
         self.rng.weighted(&kinds)
     }
 
