@@ -73,12 +73,12 @@ impl<'k, 'c> Arguments<'k, 'c> {
     /// An input: an `ndarray` array or view, or a [`View`] of a slice.
     pub fn input(mut self, name: &str, value: impl Into<View<'k>>) -> Result<Self, Error> {
         if let Some(at) = place(&self.signature.inputs, name) {
-            self.inputs[at] = Some(value.into());
+            give(&mut self.inputs[at], name, value.into())?;
         } else if let Some(at) = place(&self.signature.constants, name) {
             if let Callee::Bound(_) = self.callee {
                 return Err(Error::Argument(format!("`{name}` was bound before")));
             }
-            self.constants[at] = Some(value.into());
+            give(&mut self.constants[at], name, value.into())?;
         } else {
             return Err(self.unknown("input", name));
         }
@@ -88,7 +88,7 @@ impl<'k, 'c> Arguments<'k, 'c> {
     /// A result, which the call writes or updates.
     pub fn output(mut self, name: &str, value: impl Into<ViewMut<'k>>) -> Result<Self, Error> {
         let Some(at) = place(&self.signature.results, name) else { return Err(self.unknown("result", name)) };
-        self.results[at] = Some(value.into());
+        give(&mut self.results[at], name, value.into())?;
         Ok(self)
     }
 
@@ -129,6 +129,15 @@ impl<'k, 'c> Arguments<'k, 'c> {
             tensors.map(|tensor| &tensor.name).chain(scalars).map(|name| format!("`{name}`")).collect();
         Error::Argument(format!("there is no {what} `{name}`; the parameters are {}", known.join(", ")))
     }
+}
+
+/// Puts an argument in its place, once.
+fn give<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Error> {
+    if place.is_some() {
+        return Err(Error::Argument(format!("`{name}` was given twice")));
+    }
+    *place = Some(value);
+    Ok(())
 }
 
 fn place(parameters: &[Parameter], name: &str) -> Option<usize> {

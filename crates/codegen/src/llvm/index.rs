@@ -8,6 +8,7 @@
 
 use inkwell::IntPredicate;
 use inkwell::types::IntType;
+use inkwell::types::VectorType;
 use inkwell::values::InstructionOpcode;
 use tilewright_ir::{Atom, DType, Data, IndexExpr, Term, VarId};
 
@@ -167,6 +168,12 @@ impl<'ctx> Emitter<'ctx, '_> {
         let Some(step) = step.as_constant() else { return Ok(None) };
         if rest.mentions(lanes.var) || step.unsigned_abs() > FAR as u64 / 64 {
             return Ok(None);
+        }
+        if let Some(rest) = rest.as_constant() {
+            let bit =
+                |lane: u32| self.ops.bit(rest as i128 + step as i128 * lane as i128 >= 0).into_int_value();
+            let bits: Vec<_> = (0..lanes.count).map(bit).collect();
+            return Ok(Some(VectorType::const_vector(&bits).into()));
         }
         let rest = self.polynomial(&rest, self.ops.i64())?;
         let rest = self.ops.elementwise("llvm.smin", &[rest, self.ops.int(FAR).into()]);

@@ -107,7 +107,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         let lowest = if step > 0 { 0 } else { (count - 1) * step };
         let mut whole: Option<Value<'ctx>> = None;
         for part in 0..distance {
-            let from = if part == distance - 1 { last } else { part * count };
+            // No vector goes beyond the last element.
+            let from = (part * count).min(last);
             let start = self.ops.element_ptr(element, first, self.ops.int(lowest + from));
             let vector = self.load_aligned(kind, start, place.dtype.bytes() as u32);
             // Lanes of parts to come keep whatever is there.

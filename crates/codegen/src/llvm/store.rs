@@ -182,6 +182,13 @@ impl<'ctx> Emitter<'ctx, '_> {
         let align = place.dtype.bytes() as u32;
         match (&place.address, mask) {
             (Address::Strided(first, 1), None) => self.store_aligned(*first, raw, align),
+            (Address::Strided(first, 1), Some(mask)) if self.only_lane(mask, lanes.count).is_some() => {
+                // LLVM 22 makes of such a store of a narrowed vector one of the whole wide element.
+                let lane = self.only_lane(mask, lanes.count).unwrap_or(0);
+                let element = self.ops.memory_type(place.dtype);
+                let pointer = self.ops.element_ptr(element, *first, self.ops.int(lane as i64));
+                self.store_aligned(pointer, self.ops.extract(raw, lane), align);
+            }
             (Address::Strided(first, 1), Some(mask)) => {
                 let types = [raw.get_type(), self.ops.ptr()];
                 let call = self.ops.intrinsic("llvm.masked.store", &types, &[raw, (*first).into(), mask]);
@@ -241,5 +248,20 @@ impl<'ctx> Emitter<'ctx, '_> {
             self.guarded(running, |this| this.update(store, pointer, value))?;
         }
         Ok(())
+    }
+
+    /// The lane that a constant mask lets through, if it is a single one.
+    fn only_lane(&self, mask: Value<'ctx>, lanes: u32) -> Option<u32> {
+        if !mask.into_vector_value().is_const() {
+            return None;
+        }
+        // What is taken out of a constant is a constant.
+        let is_on = |lane: u32| {
+            let bit = self.ops.extract(mask, lane).into_int_value();
+            bit.get_zero_extended_constant().map(|bit| bit != 0)
+        };
+        let bits = (0..lanes).map(is_on).collect::<Option<Vec<bool>>>()?;
+        let first = bits.iter().position(|on| *on)?;
+        (bits.iter().filter(|on| **on).count() == 1).then_some(first as u32)
     }
 }
