@@ -35,8 +35,9 @@ test-rust: setup-rust ## Run the Rust tests, and build the documentation without
 	cargo test --workspace
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-test-python: build setup-python ## Run every example against NumPy
+test-python: build setup-python ## Run every example against NumPy, and the tests of the benchmarks
 	TILEWRIGHT="$(TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
+	.venv/bin/python -m unittest discover --quiet benchmarks
 
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)

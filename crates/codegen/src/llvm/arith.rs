@@ -244,7 +244,7 @@ impl<'ctx> Unit<'ctx, '_> {
         self.binary(operator_of(op), total, value, dtype)
     }
 
-    /// All lanes reduced to one scalar.
+    /// All lanes reduced to one scalar; for min and max of floats, none may be a NaN.
     pub(super) fn reduce_lanes(&self, op: ReduceOp, value: Value<'ctx>, dtype: DType) -> Value<'ctx> {
         let types = [value.get_type()];
         let (name, start) = match (op, dtype) {
@@ -269,12 +269,12 @@ impl<'ctx> Unit<'ctx, '_> {
             .intrinsic(&format!("llvm.vector.reduce.{name}"), &types, &arguments)
             .try_as_basic_value()
             .expect_basic(RESULT);
-        if let (Some(_), Value::FloatValue(float)) = (start, total)
+        if let Value::FloatValue(float) = total
             && let Some(instruction) = float.as_instruction()
         {
-            // A tree instead of one lane after the other.
-            let tree = FastMathFlags::AllowReassoc;
-            instruction.set_fast_math_flags(tree).expect("a float reduction takes fast-math flags");
+            // A tree instead of one lane after the other; and what min and max get here are numbers.
+            let flags = if start.is_some() { FastMathFlags::AllowReassoc } else { FastMathFlags::NoNaNs };
+            instruction.set_fast_math_flags(flags).expect("a float reduction takes fast-math flags");
         }
         total
     }

@@ -59,7 +59,8 @@ impl<'ctx> Unit<'ctx, '_> {
     fn polynomial(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
         let [x] = arguments else { return None };
         let (module, builder) = (&self.ops.module, &self.ops.builder);
-        math::call(&MathContext { context: self.ops.context, module, builder }, builtin, *x)
+        let scales = self.machine.vector_bits == Some(512);
+        math::call(&MathContext { context: self.ops.context, module, builder, scales }, builtin, *x)
     }
 
     fn reciprocal(&self, x: Value<'ctx>) -> Value<'ctx> {

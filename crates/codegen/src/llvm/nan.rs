@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::nest::{Scope, Stmt, Store};
-use tilewright_ir::{ExprKind, LoopNest, ReduceOp, TensorId};
+use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId};
 
 use super::walk::bodies;
 
@@ -16,15 +16,30 @@ pub(super) fn buffers_of_numbers(nest: &LoopNest) -> BTreeSet<TensorId> {
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
     let ours = |id: &TensorId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
     let mut numbers: BTreeSet<TensorId> = ids.filter(ours).collect();
-    drop_others(&nest.setup, &mut numbers);
-    drop_others(&nest.body, &mut numbers);
-    numbers
+    // What is dropped may be where another's numbers came from.
+    loop {
+        let before = numbers.len();
+        drop_others(&nest.setup, &mut numbers);
+        drop_others(&nest.body, &mut numbers);
+        if numbers.len() == before {
+            return numbers;
+        }
+    }
+}
+
+/// Whether the value of an expression is a number: one read from such a buffer.
+pub(super) fn is_number(value: &Expr, numbers: &BTreeSet<TensorId>) -> bool {
+    match &value.kind {
+        ExprKind::Literal(number) => !number.as_f64().is_nan(),
+        ExprKind::Load(access) => numbers.contains(&access.tensor),
+        _ => false,
+    }
 }
 
 fn drop_others(stmts: &[Stmt], numbers: &mut BTreeSet<TensorId>) {
     for stmt in stmts {
         match stmt {
-            Stmt::Store(store) if !keeps_numbers(store) => {
+            Stmt::Store(store) if !keeps_numbers(store, numbers) => {
                 numbers.remove(&store.target.tensor);
             }
             other => bodies(other).iter().for_each(|body| drop_others(body, numbers)),
@@ -33,10 +48,10 @@ fn drop_others(stmts: &[Stmt], numbers: &mut BTreeSet<TensorId>) {
 }
 
 /// Whether numbers stay numbers through a store.
-fn keeps_numbers(store: &Store) -> bool {
-    match (store.reduce, &store.value.kind) {
-        (Some(ReduceOp::Min | ReduceOp::Max), _) => true,
-        (None, ExprKind::Literal(number)) => !number.as_f64().is_nan(),
-        _ => false,
+fn keeps_numbers(store: &Store, numbers: &BTreeSet<TensorId>) -> bool {
+    match store.reduce {
+        Some(ReduceOp::Min | ReduceOp::Max) => true,
+        None => is_number(&store.value, numbers),
+        Some(_) => false,
     }
 }

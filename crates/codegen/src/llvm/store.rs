@@ -3,6 +3,7 @@
 //! In a vector loop, lanes that go to one element reduce among themselves first; lanes that may collide in ways
 //! that data decides go one after the other.
 
+use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::values::PointerValue;
 use tilewright_ir::nest::Store;
@@ -83,6 +84,11 @@ impl<'ctx> Emitter<'ctx, '_> {
         let mut value = self.ops.splat(value, lanes.count);
         if let Some(mask) = lanes.mask {
             value = self.ops.select(mask, value, self.neutral(op, compute));
+        }
+        if compute.is_float() && matches!(op, ReduceOp::Min | ReduceOp::Max) {
+            // A NaN is ignored, as the neutral element is, and without any the rest is short.
+            let number = self.ops.fcmp(FloatPredicate::ORD, value, value);
+            value = self.ops.select(number, value, self.neutral(op, compute));
         }
         self.reduce_lanes(op, value, compute)
     }

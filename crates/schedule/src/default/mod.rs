@@ -5,16 +5,19 @@
 //! neighbouring iterations of every loop. From that:
 //! 1. [`mod@placement`]: pointwise stages that are cheap to repeat are inlined, and other producers are computed at
 //!    the outer loop of their last consumer where that repeats little or nothing;
-//! 2. [`mod@tile`]: each statement gets vectors along the loop that walks memory, a register tile where it reduces,
-//!    and an operand packed where it is used often;
-//! 3. the outermost loop that has enough iterations runs in parallel.
+//! 2. [`mod@tile`]: each statement gets vectors along the loop that walks memory and a register tile where it reduces;
+//!    [`mod@total`] where only a reduced loop walks memory; [`mod@pack`] copies operands that are used often;
+//! 3. [`mod@threads`]: the outermost loop that has enough iterations runs in parallel.
 //!
 //! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
 //! out, down to the loops of the text.
 
 mod analysis;
+mod pack;
 mod placement;
+mod threads;
 mod tile;
+mod total;
 
 use tilewright_ir::Program;
 use tilewright_target::Cpu;

@@ -204,29 +204,39 @@ pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
 /// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
 /// type, so that the comparison is that of the exact numbers.
 pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
-    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
-    let side = |expr: &Expr| exact_index(expr, ranges);
-    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
-    Some(match op {
-        BinaryOp::Less => right.sub(&left).offset(-1),
-        BinaryOp::LessEqual => right.sub(&left),
-        BinaryOp::Greater => left.sub(&right).offset(-1),
-        BinaryOp::GreaterEqual => left.sub(&right),
-        _ => return None,
-    })
+    let fits = |side: &Expr, index: &IndexExpr| {
+        let (low, high) = side.dtype.integer_bounds()?;
+        let (least, most) = (ranges.least_of(index)? as i128, ranges.most(index)? as i128);
+        (least >= low && most <= high && !index.has_data()).then_some(())
+    };
+    compared(expr, &|side, index| fits(side, index).is_some())
 }
 
-fn exact_index(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
-    let index = match &expr.kind {
-        ExprKind::Index(index) => (**index).clone(),
-        ExprKind::Literal(number) if !expr.dtype.is_float() => {
-            IndexExpr::constant(i64::try_from(number.as_i128()).ok()?)
-        }
-        _ => return None,
+/// The same, of a comparison whose sides have been looked at before.
+fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
+    compared(expr, &|_, _| true)
+}
+
+fn compared(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
+    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
+    let side = |expr: &Expr| {
+        let index = match &expr.kind {
+            ExprKind::Index(index) => (**index).clone(),
+            ExprKind::Literal(number) if !expr.dtype.is_float() => {
+                IndexExpr::constant(i64::try_from(number.as_i128()).ok()?)
+            }
+            _ => return None,
+        };
+        fits(expr, &index).then_some(index)
     };
-    let (low, high) = expr.dtype.integer_bounds()?;
-    let fits = ranges.least_of(&index)? as i128 >= low && ranges.most(&index)? as i128 <= high;
-    (fits && !index.has_data()).then_some(index)
+    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
+    match op {
+        BinaryOp::Less => Some(right.sub(&left).offset(-1)),
+        BinaryOp::LessEqual => Some(right.sub(&left)),
+        BinaryOp::Greater => Some(left.sub(&right).offset(-1)),
+        BinaryOp::GreaterEqual => Some(left.sub(&right)),
+        _ => None,
+    }
 }
 
 /// Whether the loop decides the condition, for enough of its iterations.
@@ -281,24 +291,5 @@ fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
         && holding.contains(&condition)
     {
         *expr = super::tidy::truth(true);
-    }
-}
-
-fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
-    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
-    let side = |expr: &Expr| match &expr.kind {
-        ExprKind::Index(index) => Some((**index).clone()),
-        ExprKind::Literal(number) if !expr.dtype.is_float() => {
-            i64::try_from(number.as_i128()).ok().map(IndexExpr::constant)
-        }
-        _ => None,
-    };
-    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
-    match op {
-        BinaryOp::Less => Some(right.sub(&left).offset(-1)),
-        BinaryOp::LessEqual => Some(right.sub(&left)),
-        BinaryOp::Greater => Some(left.sub(&right).offset(-1)),
-        BinaryOp::GreaterEqual => Some(left.sub(&right)),
-        _ => None,
     }
 }

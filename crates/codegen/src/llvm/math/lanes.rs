@@ -249,6 +249,50 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         parts.iter().fold(self, |rest, part| n.fma(-part, rest))
     }
 
+    /// Whether [`Lanes::scaled`] can be used: on a machine with the instruction, and lanes that fill its vectors.
+    pub(super) fn can_be_scaled(self) -> bool {
+        self.m.scales && self.count().is_multiple_of(self.precision.pick(16, 8))
+    }
+
+    /// `self · 2ⁿ` for a whole number n of any size, rounded once: denormal, zero or infinite where it must be.
+    pub(super) fn scaled(self, n: Self) -> Self {
+        let lanes = self.precision.pick(16, 8);
+        let parts: Vec<VectorValue<'ctx>> =
+            (0..self.count()).step_by(lanes).map(|from| self.scale_part(n, from, lanes)).collect();
+        let join = |joined: VectorValue<'ctx>, part: VectorValue<'ctx>| {
+            // Both sides must be equally long, so the shorter is made so first.
+            let (have, more) = (joined.get_type().get_size() as usize, part.get_type().get_size() as usize);
+            let longer = self.pick_lanes(part, (0..have).map(|lane| lane.min(more - 1)));
+            built(self.m.builder.build_shuffle_vector(joined, longer, self.pattern(0..have + more), ""))
+        };
+        self.with(parts.into_iter().reduce(join).expect("there are lanes"))
+    }
+
+    fn scale_part(self, n: Self, from: usize, lanes: usize) -> VectorValue<'ctx> {
+        /// Rounds as the machine does.
+        const CURRENT_ROUNDING: u64 = 4;
+        let part = |whole: Self| self.pick_lanes(whole.value, from..from + lanes);
+        let name = self.precision.pick("ps", "pd");
+        let intrinsic = Intrinsic::find(&format!("llvm.x86.avx512.mask.scalef.{name}.512"));
+        let declaration = intrinsic.expect("an intrinsic of x86").get_declaration(self.m.module, &[]);
+        let value = part(self);
+        let mask_bits = std::num::NonZeroU32::new(lanes as u32).expect("there are lanes");
+        let all = self.m.context.custom_width_int_type(mask_bits).expect("a short integer").const_all_ones();
+        let rounding = self.m.context.i32_type().const_int(CURRENT_ROUNDING, false);
+        let arguments = [value.into(), part(n).into(), value.into(), all.into(), rounding.into()];
+        let call = built(self.m.builder.build_call(declaration.expect("it has one type"), &arguments, ""));
+        call.try_as_basic_value().expect_basic("the intrinsic gives a value").into_vector_value()
+    }
+
+    fn pattern(self, lanes: impl Iterator<Item = usize>) -> VectorValue<'ctx> {
+        let index = |lane: usize| self.m.context.i32_type().const_int(lane as u64, false);
+        VectorType::const_vector(&lanes.map(index).collect::<Vec<_>>())
+    }
+
+    fn pick_lanes(self, from: VectorValue<'ctx>, lanes: impl Iterator<Item = usize>) -> VectorValue<'ctx> {
+        built(self.m.builder.build_shuffle_vector(from, from, self.pattern(lanes), ""))
+    }
+
     fn intrinsic(self, name: &str, rest: &[Self]) -> Self {
         let intrinsic = Intrinsic::find(name).expect("the name of an LLVM intrinsic");
         let declaration = intrinsic.get_declaration(self.m.module, &[self.value.get_type().into()]);

@@ -50,6 +50,8 @@ pub(crate) struct MathContext<'ctx, 'a> {
     pub context: &'ctx Context,
     pub module: &'a Module<'ctx>,
     pub builder: &'a Builder<'ctx>,
+    /// Whether one instruction multiplies by a power of two, for 512 bits at a time (AVX-512).
+    pub scales: bool,
 }
 
 /// The function on every lane of an `f32` or `f64` scalar or fixed vector; `None` where it has no version

@@ -1,0 +1,126 @@
+//! Operands that are copied next to each other before they are used.
+
+use tilewright_ir::nest::Scope;
+use tilewright_ir::{Access, Role, VarId};
+
+use super::Planner;
+use super::analysis::Stride;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
+
+/// How often an element must be used for its packing to pay.
+pub(super) const PACKING_PAYS: i64 = 16;
+
+impl Planner<'_> {
+    /// Whether a read repeats itself over some loop of the result that does not belong to the vector, so that a
+    /// packed copy would be used often.
+    pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {
+        let regular = |var: &VarId| matches!(self.stride(read, *var), Stride::Elements(_));
+        let repeats = |var: &VarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
+        let own = self.draft.own_loops(statement);
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let uses: i64 = spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)).product();
+        own.iter().all(regular)
+            && uses >= PACKING_PAYS
+            && self.draft.writers(&self.draft.body, read.tensor).is_empty()
+            && self.reduction_trips(statement) >= PACKING_PAYS
+    }
+
+    /// Reads along the vector that are used often enough to be copied next to each other first.
+    pub(super) fn operands_to_pack(&self, statement: StatementId, vector: VarId) -> Vec<Access> {
+        let reads = self.draft.statement(statement).reads();
+        let own = self.draft.own_loops(statement);
+        let far = |read: &Access| {
+            let reduced = self.loops_with(statement, LoopRole::Reduction);
+            reduced.iter().any(|var| !matches!(self.stride(read, *var), Stride::Elements(0)))
+                && self.stride(read, vector) != Stride::Elements(0)
+        };
+        let once = |read: &Access| reads.iter().filter(|other| other.tensor == read.tensor).count() == 1;
+        let simple = |read: &Access| {
+            own.iter().all(|var| read.indices.iter().filter(|index| index.mentions(*var)).count() <= 1)
+        };
+        reads
+            .iter()
+            .filter(|read| {
+                far(read) && once(read) && simple(read) && self.is_worth_packing(statement, read, vector)
+            })
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn is_constant(&self, read: &Access) -> bool {
+        let buffer = &self.draft.buffers[read.tensor.index()].buffer;
+        let constant = Role::Input { constant: true };
+        matches!(buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role == constant)
+    }
+
+    pub(super) fn elements(&self, read: &Access) -> i64 {
+        self.draft.buffers[read.tensor.index()].buffer.elements()
+    }
+
+    /// Packs an operand at a loop, or outside all: the dimension along the vector comes last. Constants are packed
+    /// once for all calls.
+    pub(super) fn pack(
+        &mut self,
+        name: &StatementName,
+        read: &Access,
+        lane: &LoopName,
+        at: Option<&LoopName>,
+        width: i64,
+    ) -> bool {
+        let buffer = self.draft.buffers[read.tensor.index()].buffer.clone();
+        let Some((along, tiled)) = self.dimension_along(name, read, lane) else { return false };
+        let place = if self.is_constant(read) { None } else { at };
+        let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
+        let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
+        let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();
+        // All of it in tiles, if the vector's tiles are its own.
+        if place.is_none() && tiled {
+            layout.insert(0, part(along, None, Some(width)));
+            layout.push(part(along, Some(width), None));
+        } else {
+            layout.push(part(along, None, None));
+        }
+        let staged = StatementName::first(format!("{}_packed", buffer.name));
+        let last = staged.at(format!("l{}", layout.len() - 1));
+        let step = Step::Promote {
+            tensor: buffer.name,
+            at: place.map_or(Place::Root, |at| Place::Loop(at.clone())),
+            name: staged.tensor.clone(),
+            scope: PromoteScope::Packed,
+            layout,
+        };
+        if !self.guarded(|planner| planner.take(step)) {
+            return false;
+        }
+        self.guarded(|planner| planner.vectorize_copy(&last));
+        self.guarded(|planner| planner.run_in_parallel(&staged))
+    }
+
+    /// Vectors along the last loop of a copy.
+    pub(super) fn vectorize_copy(&mut self, last: &LoopName) -> bool {
+        let Ok(var) = self.draft.find_loop(last) else { return false };
+        let lanes = self.draft.target.lanes(4) as i64;
+        if self.trips(var) <= 3 * lanes {
+            return self.take(Step::Vectorize(last.clone()));
+        }
+        self.split_vector(var, lanes, 1).is_some()
+    }
+
+    /// The dimension of an operand along the vector, and whether nothing but the vector's loops is in its subscript.
+    pub(super) fn dimension_along(
+        &self,
+        name: &StatementName,
+        read: &Access,
+        lane: &LoopName,
+    ) -> Option<(usize, bool)> {
+        let statement = self.draft.find_statement(name).ok()?;
+        let lane = self.draft.find_loop(lane).ok()?;
+        let reads = self.draft.statement(statement).reads();
+        let current = reads.iter().find(|own| own.tensor == read.tensor)?;
+        let along = current.indices.iter().position(|index| index.mentions(lane))?;
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let tiled = !reduced.iter().any(|var| current.indices[along].mentions(*var));
+        Some((along, tiled))
+    }
+}

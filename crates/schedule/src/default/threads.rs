@@ -1,0 +1,49 @@
+//! Which loop runs in parallel.
+
+use tilewright_ir::VarId;
+use tilewright_ir::nest::LoopKind;
+
+use super::Planner;
+use crate::draft::LoopRole;
+use crate::step::{StatementName, Step};
+
+/// A loop over fewer points than this is not worth a thread.
+const PARALLEL_POINTS: f64 = 30_000.0;
+
+impl Planner<'_> {
+    /// Spreads the outermost loop with enough iterations over the threads.
+    pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
+        let Ok(statement) = self.draft.find_statement(name) else { return true };
+        let path = self.draft.path(statement);
+        let is_serial = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Serial;
+        if path.is_empty() || path.iter().any(|var| self.draft.loop_of(*var).kind == LoopKind::Parallel) {
+            return true;
+        }
+        let work: f64 = self.work_inside(path[0]);
+        if work < PARALLEL_POINTS || self.draft.target.cores < 2 {
+            return true;
+        }
+        let enough = |var: &VarId| self.trips(*var) >= 2 * self.draft.target.cores as i64;
+        let leading = path.iter().copied().take_while(|var| is_serial(var));
+        let spatial: Vec<VarId> =
+            leading.take_while(|var| self.draft.loop_of(*var).role == LoopRole::Spatial).collect();
+        let chosen = spatial
+            .iter()
+            .find(|var| enough(var))
+            .or_else(|| spatial.iter().max_by_key(|var| self.trips(**var)));
+        let Some(chosen) = chosen.copied().filter(|var| self.trips(*var) > 1) else { return true };
+        let target = self.loop_name(chosen);
+        if Some(&chosen) != spatial.first() {
+            let mut order = vec![target.clone()];
+            order.extend(spatial.iter().take_while(|var| **var != chosen).map(|var| self.loop_name(*var)));
+            self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
+        }
+        self.take(Step::Parallel(target))
+    }
+
+    /// The points that all statements inside a loop compute.
+    pub(super) fn work_inside(&self, var: VarId) -> f64 {
+        let inside = crate::draft::statements_in(self.draft.body_of(var));
+        inside.iter().map(|id| self.points(*id)).sum()
+    }
+}

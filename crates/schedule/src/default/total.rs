@@ -1,0 +1,96 @@
+//! Reductions along memory, and results that stay in registers.
+
+use tilewright_ir::VarId;
+
+use super::Planner;
+use super::analysis::Stride;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
+
+impl Planner<'_> {
+    /// A reduction along memory: a total for each lane, and these added up at the end.
+    pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {
+        let name = self.name_of(statement);
+        let reads = self.draft.statement(statement).reads();
+        let contiguous = |var: &VarId| {
+            !reads.is_empty()
+                && reads.iter().all(|read| matches!(self.stride(read, *var), Stride::Elements(0 | 1)))
+                && reads.iter().any(|read| self.stride(read, *var) == Stride::Elements(1))
+        };
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let lanes = self.lanes(statement);
+        let Some(along) = reduced.iter().copied().filter(|var| self.trips(*var) >= lanes).find(contiguous)
+        else {
+            return false;
+        };
+        let width = if self.trips(along) >= 4 * lanes { 4 * lanes } else { lanes };
+        let old = self.loop_name(along);
+        let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
+        let partial = format!(
+            "{}_lanes{}",
+            name.tensor,
+            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
+        );
+        let inside: Vec<LoopName> =
+            reduced.iter().map(|var| self.loop_name(*var)).filter(|other| *other != old).collect();
+        let split =
+            Step::Split { target: old.clone(), outer: outer.clone(), inner: vec![(lane.clone(), width)] };
+        let rfactor = Step::Rfactor { target: name.at(lane.clone()), name: partial.clone() };
+        let partial_name = StatementName::first(partial.clone());
+        if !self.take(split) || !self.take(rfactor) {
+            return false;
+        }
+        let mut order: Vec<LoopName> =
+            inside.iter().map(|other| partial_name.at(other.name.clone())).collect();
+        order.extend([partial_name.at(outer), partial_name.at(lane.clone())]);
+        if !inside.is_empty() {
+            self.guarded(|planner| planner.take(Step::Reorder { loops: order }));
+        }
+        if !self.take(Step::Vectorize(partial_name.at(lane.clone()))) {
+            return false;
+        }
+        self.take(Step::Vectorize(name.at(lane)));
+        let around = self.loop_around_reduction(statement);
+        self.gather_result(&partial_name, around.as_ref())
+    }
+
+    /// The loop just outside of a statement's reduction, as its own statement names it.
+    pub(super) fn loop_around_reduction(&self, statement: StatementId) -> Option<LoopName> {
+        let path = self.draft.path(statement);
+        let reduced = self.draft.outermost_reduction(statement)?;
+        let at = path.iter().position(|var| *var == reduced)?;
+        let around = path[..at].last()?;
+        Some(self.name_of(statement).at(self.draft.loop_of(*around).name.clone()))
+    }
+
+    /// Without vectors: the reduced loops inside, and one total in a register.
+    pub(super) fn accumulate(&mut self, statement: StatementId) -> bool {
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        let Some(last) = self.loops_with(statement, LoopRole::Spatial).last().copied() else { return true };
+        if reduced.is_empty() {
+            return true;
+        }
+        let name = self.name_of(statement);
+        let at = self.loop_name(last);
+        self.gather_result(&name, Some(&at))
+    }
+
+    /// Keeps the results of one iteration of the loop in registers.
+    pub(super) fn gather_result(&mut self, name: &StatementName, at: Option<&LoopName>) -> bool {
+        let Some(at) = at else { return true };
+        let tensor = name.tensor.clone();
+        let buffer = format!(
+            "{tensor}_tile{}",
+            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
+        );
+        let step = Step::Promote {
+            tensor,
+            at: Place::Loop(at.clone()),
+            name: buffer,
+            scope: PromoteScope::Registers,
+            layout: Vec::new(),
+        };
+        self.guarded(|planner| planner.take(step));
+        true
+    }
+}
