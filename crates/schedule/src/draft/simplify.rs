@@ -115,7 +115,7 @@ impl Ranges {
             [atom @ (Atom::Min(pair) | Atom::Max(pair))] if cases > 0 => Some((atom, pair, term.coefficient)),
             _ => None,
         });
-        let Some((atom, pair, coefficient)) = choice else { return None };
+        let (atom, pair, coefficient) = choice?;
         let (_, rest) = expr.split_on(atom)?;
         let side = |side: &IndexExpr| {
             let value = rest.add(&side.scale(coefficient));
