@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use support::{cpu, expect_agreement};
-use tilewright_ir::{Program, print};
+use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::{Bindings, check, parse};
 
@@ -25,8 +25,11 @@ fn examples() -> Vec<PathBuf> {
     found
 }
 
+/// A size, by its name and place.
+type Choose = dyn Fn(&str, usize) -> i64;
+
 /// The program with every size that is still open set by `choose`.
-fn at_sizes(source: &str, name: &str, choose: &dyn Fn(&str, usize) -> i64) -> Option<Program> {
+fn at_sizes(source: &str, name: &str, choose: &Choose) -> Option<Program> {
     let parsed = parse(source);
     let open = check(&parsed.ast, name, &Bindings::default()).program?;
     let mut bindings = Bindings::default();
@@ -38,7 +41,7 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(&str, usize) -> i64) -> Op
 
 #[test]
 fn every_example_runs_as_its_default_schedule_says() {
-    let rounds: [&dyn Fn(&str, usize) -> i64; 4] =
+    let rounds: [&Choose; 4] =
         [&|_, _| 1, &|_, at| 4 + at as i64, &|_, _| 5, &|_, at| [17, 3, 6, 4, 3, 2, 2][at % 7]];
     let mut ran = 0;
     for path in examples() {
@@ -52,7 +55,6 @@ fn every_example_runs_as_its_default_schedule_says() {
                 let schedule = default_schedule(&program, &cpu());
                 let nest = apply(&program, &schedule, &cpu())
                     .unwrap_or_else(|refusal| panic!("{}: {refusal}\n{schedule}", path.display()));
-                println!("{} {}\n{schedule}{}", path.display(), program.name, print::nest(&nest));
                 expect_agreement(&program, &nest, 3);
                 ran += 1;
             }

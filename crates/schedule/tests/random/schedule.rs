@@ -3,6 +3,8 @@
 //! What there is to name, after some steps, is asked of `apply` itself: the refusal of a name that nothing has lists
 //! those that there are. So the generator knows the loops exactly, however steps name them.
 
+#![allow(dead_code, reason = "the tests of loops and of compiled code each use their part")]
+
 use std::collections::BTreeMap;
 
 use tilewright_ir::{Expr, ExprKind, Program, Role, TensorId, Update, VarKind};
