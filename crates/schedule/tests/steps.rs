@@ -93,6 +93,23 @@ fn vectors_have_whole_lanes_and_masks() {
 }
 
 #[test]
+fn numbers_and_loops_have_limits() {
+    let large = 9_223_372_036_854_775_807i64;
+    assert!(matches!(gemm_refused(&format!("split C.i -> io, ii:{large}")), Illegal::BadLoopList(_)));
+    let layout = format!("promote B at root -> Bp packed (d1/{large}, d0, d1%{large})");
+    assert!(matches!(gemm_refused(&layout), Illegal::Promote { .. }));
+    let parts: Vec<String> = (0..100).map(|at| format!("q{at}:1")).collect();
+    let many = format!("split C.i -> io, {}", parts.join(", "));
+    assert!(matches!(gemm_refused(&many), Illegal::BadLoopList(_)));
+}
+
+#[test]
+fn totals_stay_with_the_statement_that_adds_them_up() {
+    let reason = gemm_refused("rfactor C.k -> p\ncompute_at p, C.k");
+    assert!(matches!(reason, Illegal::ComputeAt { .. }), "{reason}");
+}
+
+#[test]
 fn code_has_a_limit() {
     let sizes = &[("M", 100), ("N", 100), ("K", 100)];
     let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;

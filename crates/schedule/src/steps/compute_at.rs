@@ -58,6 +58,14 @@ fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<Statem
     {
         return Err("the caller supplies it, so its old content counts".to_string());
     }
+    let shares = |node: &Node| {
+        let inside = statements_in(std::slice::from_ref(node));
+        let theirs = inside.iter().filter(|id| producers.contains(id)).count();
+        theirs > 0 && theirs < inside.len()
+    };
+    if draft.body.iter().any(shares) {
+        return Err("another statement is inside its loops".to_string());
+    }
     for producer in &producers {
         let own = draft.own_loops(*producer);
         if draft.path(*producer) != own {

@@ -139,6 +139,9 @@ fn is_constant(draft: &Draft, tensor: TensorId) -> bool {
     draft.program.tensor(id).role == Role::Input { constant: true }
 }
 
+/// No tensor is longer than this in one dimension, and products with it do not overflow.
+const LARGEST_IN_LAYOUT: i64 = 1 << 31;
+
 /// One dimension of a buffer: of a coordinate `r`, it holds `(r % modulo) / divide`.
 #[derive(Clone, Copy)]
 struct Part {
@@ -170,6 +173,10 @@ fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>
         .iter()
         .map(|dim| Part { dimension: dim.dimension, modulo: dim.modulo, divide: dim.divide.unwrap_or(1) })
         .collect();
+    let too_large = |number: i64| number > LARGEST_IN_LAYOUT;
+    if parts.iter().any(|part| too_large(part.divide) || part.modulo.is_some_and(too_large)) {
+        return Err(format!("a number in the layout is larger than {LARGEST_IN_LAYOUT}"));
+    }
     if let Some(part) = parts.iter().find(|part| part.dimension >= region.len()) {
         return Err(format!(
             "it has no dimension d{}: the last is d{}",

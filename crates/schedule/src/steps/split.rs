@@ -7,6 +7,11 @@ use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
+/// Loops around one statement: more make no sense, and each makes subscripts longer.
+const MOST_LOOPS: usize = 64;
+/// Iterations of all inner parts together.
+const LARGEST_TILE: i64 = 1 << 40;
+
 /// One loop becomes several. An inner loop has fewer iterations in the last round of the loop around it where the
 /// numbers do not divide.
 pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
@@ -72,8 +77,17 @@ fn check(draft: &Draft, target: &LoopName, old: &Loop, outer: &str, inner: &[(St
         return Err(Illegal::BadFactor { name: name.clone(), factor: *factor });
     }
     let product = inner.iter().try_fold(1i64, |product, (_, factor)| product.checked_mul(*factor));
-    if product.is_none_or(|product| product > i64::MAX / 4) {
-        return Err(Illegal::BadFactor { name: target.name.clone(), factor: i64::MAX });
+    if product.is_none_or(|product| product > LARGEST_TILE) {
+        return Err(Illegal::BadLoopList(format!(
+            "the parts of `{target}` would have more than {LARGEST_TILE} iterations together"
+        )));
+    }
+    let around = draft.path(draft.find_statement(&target.statement)?).len();
+    if around + inner.len() > MOST_LOOPS {
+        return Err(Illegal::BadLoopList(format!(
+            "there would be more than {MOST_LOOPS} loops around `{}`",
+            target.statement
+        )));
     }
     let names: Vec<&str> =
         std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str())).collect();
