@@ -34,7 +34,12 @@ pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {
     for statement in statements_in(&planner.draft.body) {
         planner.guarded(|planner| planner.tile_statement(statement));
     }
-    planner.schedule
+    if lower::is_legal(&planner.draft) { planner.schedule } else { Schedule::default() }
+}
+
+/// Whether only lowering can tell if a step is legal: what fits registers, vectors and the size of the code.
+fn needs_lowering(step: &Step) -> bool {
+    matches!(step, Step::Unroll(_) | Step::Vectorize(_) | Step::Promote { .. })
 }
 
 /// The steps so far, and the loops that they lead to.
@@ -57,11 +62,15 @@ impl Planner<'_> {
 
     /// Takes steps that only make sense together: if one is not legal, or they cannot be lowered, none is taken.
     pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
-        let before = (self.draft.clone(), self.schedule.clone());
-        if plan(self) && lower::is_legal(&self.draft) {
+        let before = self.draft.clone();
+        let steps = self.schedule.steps.len();
+        if plan(self)
+            && (!self.schedule.steps[steps..].iter().any(needs_lowering) || lower::is_legal(&self.draft))
+        {
             return true;
         }
-        (self.draft, self.schedule) = before;
+        self.draft = before;
+        self.schedule.steps.truncate(steps);
         false
     }
 
