@@ -1,5 +1,7 @@
 //! The loops of a program as its text has them: one nest a statement, in order.
 
+use std::sync::Arc;
+
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{
     Access, IndexExpr, Node as ProgramNode, Program, Role, Statement as ProgramStatement, TensorId, VarId,
@@ -88,7 +90,7 @@ impl<'a> Draft<'a> {
         new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
         new.vars =
             loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
-        self.statements.push(new);
+        self.statements.push(Arc::new(new));
         loops.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
     }
 

@@ -16,6 +16,8 @@ pub(crate) mod region;
 pub(crate) mod rewrite;
 pub(crate) mod simplify;
 
+use std::sync::Arc;
+
 use tilewright_ir::nest::{Buffer, LoopKind};
 use tilewright_ir::{
     Access, Expr, ExprKind, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
@@ -39,7 +41,8 @@ pub(crate) struct Draft<'a> {
     pub target: &'a Cpu,
     pub buffers: Vec<DraftBuffer>,
     pub loops: Vec<Loop>,
-    pub statements: Vec<Statement>,
+    /// Shared between drafts until one changes: planning makes many that differ little.
+    pub statements: Vec<Arc<Statement>>,
     /// Runs once, for constants.
     pub setup: Vec<Node>,
     pub body: Vec<Node>,
@@ -187,6 +190,11 @@ impl Draft<'_> {
         &self.statements[id.0]
     }
 
+    /// The statement behind an id, to be changed.
+    pub fn statement_mut(&mut self, id: StatementId) -> &mut Statement {
+        Arc::make_mut(&mut self.statements[id.0])
+    }
+
     /// A new loop; its node is for the caller to place.
     pub fn add_loop(&mut self, new: Loop) -> VarId {
         self.loops.push(new);
@@ -195,7 +203,7 @@ impl Draft<'_> {
 
     /// A new statement; its node is for the caller to place.
     pub fn add_statement(&mut self, new: Statement) -> StatementId {
-        self.statements.push(new);
+        self.statements.push(Arc::new(new));
         StatementId(self.statements.len() - 1)
     }
 
@@ -219,8 +227,8 @@ impl Draft<'_> {
                 let extent = self.loops[inner.index()].extent.substitute(&mut replace);
                 self.loops[inner.index()].extent = extent;
             }
-            if let Some(StatementId(at)) = statement {
-                self.statements[at].map_indices(&mut |index| index.substitute(&mut replace));
+            if let Some(id) = statement {
+                self.statement_mut(id).map_indices(&mut |index| index.substitute(&mut replace));
             }
         }
     }
@@ -235,9 +243,12 @@ impl Draft<'_> {
     /// Moves what is fixed to one loop's iterations to another's.
     pub fn move_attachments(&mut self, from: VarId, to: VarId) {
         self.move_rooms(from, to);
-        let accumulators = self.statements.iter_mut().filter_map(|statement| statement.accumulator.as_mut());
-        for accumulator in accumulators.filter(|accumulator| accumulator.at == from) {
-            accumulator.at = to;
+        for statement in &mut self.statements {
+            if statement.accumulator.as_ref().is_some_and(|accumulator| accumulator.at == from)
+                && let Some(accumulator) = &mut Arc::make_mut(statement).accumulator
+            {
+                accumulator.at = to;
+            }
         }
     }
 }

@@ -204,7 +204,7 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         let moved = from.add(&IndexExpr::var(var));
         let mut replace =
             |atom: &tilewright_ir::Atom| (*atom == tilewright_ir::Atom::Var(var)).then(|| moved.clone());
-        draft.statements[producer.0].map_indices(&mut |index| index.substitute(&mut replace));
+        draft.statement_mut(producer).map_indices(&mut |index| index.substitute(&mut replace));
     }
 }
 
@@ -219,7 +219,12 @@ fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]
         Access { indices: indices.collect(), ..access.clone() }
     };
     let dtype = buffer.buffer.dtype;
-    for statement in &mut draft.statements {
+    let concerned = (0..draft.statements.len()).map(StatementId).filter(|id| {
+        let own = draft.statement(*id);
+        own.target.tensor == tensor || own.reads().iter().any(|read| read.tensor == tensor)
+    });
+    for id in concerned.collect::<Vec<_>>() {
+        let statement = draft.statement_mut(id);
         statement.replace_loads(&mut |access| {
             (access.tensor == tensor)
                 .then(|| tilewright_ir::Expr { dtype, kind: tilewright_ir::ExprKind::Load(moved(access)) })

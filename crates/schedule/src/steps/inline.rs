@@ -27,7 +27,7 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
         (access.tensor == tensor).then(|| at_element(&value, &target, &vars, access).cast(dtype))
     };
     for id in readers {
-        let statement = &mut draft.statements[id.0];
+        let statement = draft.statement_mut(id);
         statement.replace_loads(&mut replace);
         if size(&statement.value) > MOST_NODES {
             return Err(refuse(format!("`{}` would grow too large", statement.name)));

@@ -50,7 +50,7 @@ pub(super) fn result(
         return refuse("it is used again before the statement is done");
     }
     let in_registers = scope == PromoteScope::Registers;
-    draft.statements[id.0].accumulator =
+    draft.statement_mut(id).accumulator =
         Some(Accumulator { name: name.to_string(), at: place, in_registers });
     Ok(())
 }
@@ -237,7 +237,7 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
                 kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }),
             }
         };
-        let statement = &mut draft.statements[id.0];
+        let statement = draft.statement_mut(id);
         match stage.padding {
             Some(_) => replace_choices(&mut statement.value, stage.tensor, &mut staged),
             None => statement.replace_loads(&mut |read| (read.tensor == stage.tensor).then(|| staged(read))),

@@ -36,7 +36,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
 
     let last = add_up(draft, &old, var, lanes, &inner, totals);
     let (op, _) = old.reduction().expect("checked above");
-    let partial = &mut draft.statements[id.0];
+    let partial = draft.statement_mut(id);
     partial.name = StatementName::first(name);
     partial.update = Update::Reduce { op, reset: true };
     partial.is_partial = true;
