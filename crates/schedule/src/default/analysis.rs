@@ -3,6 +3,7 @@
 use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId, index::Atom};
 
 use super::Planner;
+use crate::draft::simplify::clamped;
 use crate::draft::{LoopRole, StatementId};
 
 /// How an access moves through memory when a loop takes one step.
@@ -54,11 +55,7 @@ impl Planner<'_> {
 /// A subscript as it is away from the borders: without the numbers that it is clamped to.
 fn unclamped(index: &IndexExpr) -> IndexExpr {
     index.substitute(&mut |atom| match atom {
-        Atom::Min(pair) | Atom::Max(pair) => match (pair.0.as_constant(), pair.1.as_constant()) {
-            (Some(_), None) => Some(pair.1.clone()),
-            (None, Some(_)) => Some(pair.0.clone()),
-            _ => None,
-        },
+        Atom::Min(pair) | Atom::Max(pair) => clamped(pair).map(|(free, _)| free.clone()),
         _ => None,
     })
 }

@@ -1,6 +1,5 @@
 //! Where each stage is computed: inside its consumers' expressions, at a loop of its last consumer, or on its own.
 
-use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, TensorId, VarId};
 
 use super::Planner;
@@ -138,7 +137,6 @@ impl Planner<'_> {
             .filter(|(id, _)| inside.contains(id))
             .collect();
         let buffer = &self.draft.buffers[tensor.index()].buffer;
-        debug_assert!(matches!(buffer.scope, Scope::Scratch | Scope::Argument(_)));
         let region = self.draft.footprint(tensor, &reads, Some(at));
         let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var) as f64).product();
         let part: f64 = region.iter().map(|interval| interval.extent as f64).product();

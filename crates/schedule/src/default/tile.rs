@@ -103,7 +103,6 @@ impl Planner<'_> {
     /// Vectors along one loop, which becomes the innermost.
     pub(super) fn tile_pointwise(&mut self, vector: VarId) -> bool {
         let Some(statement) = self.draft.loop_of(vector).owner else { return false };
-        let name = self.name_of(statement);
         let mut order: Vec<LoopName> =
             self.draft.own_loops(statement).into_iter().map(|var| self.loop_name(var)).collect();
         let own = self.loop_name(vector);
@@ -113,7 +112,6 @@ impl Planner<'_> {
         let lanes = self.lanes(statement);
         // Several registers at a time keep the loop's own cost small.
         let wide = if self.trips(vector) >= 4 * lanes { 4 * lanes } else { lanes };
-        debug_assert_eq!(self.draft.statement(statement).name, name);
         self.split_vector(vector, wide, 1).is_some()
     }
 

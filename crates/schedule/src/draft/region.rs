@@ -7,7 +7,7 @@
 use tilewright_ir::interval::{lower_bound, upper_bound};
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
-use super::simplify::Ranges;
+use super::simplify::{Ranges, clamped};
 use super::{Draft, StatementId};
 
 /// The integers from `low` on, `extent` of them at most, and never outside of the tensor.
@@ -146,17 +146,14 @@ enum End {
 /// An end without the border that a subscript was clamped to, which can only make the interval larger. Without it the
 /// distance between the two ends is most often a number, and what is outside of the tensor is cut off again.
 fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
-    let free = |pair: &(IndexExpr, IndexExpr)| match (pair.0.as_constant(), pair.1.as_constant()) {
-        (Some(_), None) => Some(pair.1.clone()),
-        (None, Some(_)) => Some(pair.0.clone()),
-        _ => None,
-    };
     let only_larger = bound.terms().iter().all(|term| term.coefficient > 0 && term.factors.len() == 1);
     if !only_larger {
         return bound.clone();
     }
     outer.simplify(&bound.substitute(&mut |atom| match (atom, end) {
-        (Atom::Max(pair), End::Low) | (Atom::Min(pair), End::High) => free(pair),
+        (Atom::Max(pair), End::Low) | (Atom::Min(pair), End::High) => {
+            clamped(pair).map(|(free, _)| free.clone())
+        }
         _ => None,
     }))
 }

@@ -19,6 +19,15 @@ enum End {
     High,
 }
 
+/// The side of a minimum or maximum that is not a number, and the number: a subscript and the border it is clamped to.
+pub(crate) fn clamped(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &IndexExpr)> {
+    match (pair.0.as_constant(), pair.1.as_constant()) {
+        (Some(_), None) => Some((&pair.1, &pair.0)),
+        (None, Some(_)) => Some((&pair.0, &pair.1)),
+        _ => None,
+    }
+}
+
 /// The smaller of two bounds, or the one there is.
 fn smaller(left: Option<i64>, right: Option<i64>) -> Option<i64> {
     left.into_iter().chain(right).min()
@@ -74,6 +83,16 @@ impl Ranges {
             }
             None => self.facts.push(expr.clone()),
         }
+    }
+
+    /// What is known where all of these are at least 0, and where they are not all.
+    pub fn either_way(&self, conditions: &[IndexExpr]) -> (Ranges, Ranges) {
+        let (mut holding, mut failing) = (self.clone(), self.clone());
+        conditions.iter().for_each(|condition| holding.add_bound(condition));
+        if let [condition] = conditions {
+            failing.add_bound(&condition.scale(-1).offset(-1));
+        }
+        (holding, failing)
     }
 
     /// Fixes the number of values of a variable.

@@ -11,7 +11,7 @@ use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
 use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{choose_around, duplicate, stores};
-use crate::draft::simplify::Ranges;
+use crate::draft::simplify::{Ranges, clamped};
 
 /// Stores that versions may add up to, or this many times what there was.
 const MOST_STORES: usize = 400;
@@ -184,11 +184,7 @@ fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
         Atom::Max(pair) => (pair, false),
         _ => return None,
     };
-    let (free, border) = match (pair.0.as_constant(), pair.1.as_constant()) {
-        (Some(_), None) => (&pair.1, &pair.0),
-        (None, Some(_)) => (&pair.0, &pair.1),
-        _ => return None,
-    };
+    let (free, border) = clamped(pair)?;
     let condition = if is_minimum { border.sub(free) } else { free.sub(border) };
     Some((free.clone(), condition))
 }

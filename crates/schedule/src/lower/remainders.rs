@@ -122,13 +122,8 @@ impl Versions<'_> {
                 own.body = self.body(std::mem::take(&mut own.body), &inside);
             }
             Stmt::If(own) => {
-                let mut holding = ranges.clone();
-                own.conditions.iter().for_each(|condition| holding.add_bound(condition));
+                let (holding, failing) = ranges.either_way(&own.conditions);
                 own.then = self.body(std::mem::take(&mut own.then), &holding);
-                let mut failing = ranges.clone();
-                if let [condition] = own.conditions.as_slice() {
-                    failing.add_bound(&condition.scale(-1).offset(-1));
-                }
                 own.otherwise = self.body(std::mem::take(&mut own.otherwise), &failing);
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),

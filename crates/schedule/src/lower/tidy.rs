@@ -62,13 +62,8 @@ fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {
     if own.conditions.iter().any(|condition| ranges.always_negative(condition)) {
         return tidied(own.otherwise, ranges);
     }
-    let mut holding = ranges.clone();
-    own.conditions.iter().for_each(|condition| holding.add_bound(condition));
+    let (holding, failing) = ranges.either_way(&own.conditions);
     own.then = tidied(own.then, &holding);
-    let mut failing = ranges.clone();
-    if let [condition] = own.conditions.as_slice() {
-        failing.add_bound(&condition.scale(-1).offset(-1));
-    }
     own.otherwise = tidied(own.otherwise, &failing);
     if own.then.is_empty() && own.otherwise.is_empty() { Vec::new() } else { vec![Stmt::If(own)] }
 }

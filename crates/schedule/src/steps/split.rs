@@ -45,9 +45,7 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     let body = draft.body_of(var).to_vec();
     draft.substitute(&body, var, &value);
     draft.replace_loop(var, &mut |body| {
-        let nest = parts.iter().rev().fold(body, |body, part| vec![Node::Loop(*part, body)]);
-        debug_assert_eq!(nest.len(), 1);
-        nest
+        parts.iter().rev().fold(body, |body, part| vec![Node::Loop(*part, body)])
     });
     let innermost = *parts.last().expect("there is at least the outer part");
     draft.move_attachments(var, innermost);
