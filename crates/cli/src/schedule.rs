@@ -111,7 +111,8 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         Illegal::RegisterIndex { loop_name, .. } => loop_name.clone(),
         Illegal::Inline { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }
-        | Illegal::Promote { tensor, .. } => tensor.clone(),
+        | Illegal::Promote { tensor, .. }
+        | Illegal::Prefetch { tensor, .. } => tensor.clone(),
         Illegal::OpenSize(_)
         | Illegal::TooMuchCode { .. }
         | Illegal::TooLarge { .. }

@@ -95,6 +95,7 @@ impl Machine<'_> {
             Stmt::If(inner) => self.choice(inner),
             Stmt::Allocate(inner) => self.allocate(inner),
             Stmt::Store(inner) => self.store(inner),
+            Stmt::Prefetch(_) => Ok(()),
         })
     }
 

@@ -10,6 +10,7 @@
 //!   cannot be told from the results, up to the rounding of a floating-point reduction;
 //! - a [`Store`] replaces its element, or reduces a value into it;
 //! - an [`Stmt::If`] runs `then` where every one of its conditions is at least 0, otherwise `otherwise`;
+//! - a [`Prefetch`] does nothing that can be told from the results;
 //! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
 //!   parallel loop each thread has its own.
 //!
@@ -83,6 +84,8 @@ pub enum Stmt {
     Allocate(Allocate),
     /// One element written.
     Store(Store),
+    /// Memory asked for ahead of its use.
+    Prefetch(Prefetch),
 }
 
 /// A loop from 0 up to, not including, its extent; an extent below 1 runs nothing.
@@ -140,6 +143,15 @@ pub struct Store {
     pub value: Expr,
     /// Reduce the value into what is there by this operator, instead of replacing it.
     pub reduce: Option<ReduceOp>,
+}
+
+/// Asks for the cache line of an element, which may lie outside of its buffer: nothing is read then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prefetch {
+    /// The element, of a buffer in memory. Its subscripts do not depend on data.
+    pub element: Access,
+    /// It will be written.
+    pub write: bool,
 }
 
 impl LoopNest {

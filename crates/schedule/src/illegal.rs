@@ -188,6 +188,16 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// A tensor cannot be asked for there.
+    #[error("`{tensor}` cannot be prefetched at `{at}`: {why}")]
+    Prefetch {
+        /// The tensor.
+        tensor: String,
+        /// The loop.
+        at: String,
+        /// Why.
+        why: String,
+    },
     /// A reduction cannot be taken apart there.
     #[error("`{name}` cannot be factored out: {why}")]
     Rfactor {

@@ -107,6 +107,19 @@ pub enum Step {
         /// The name of the partial totals.
         name: String,
     },
+    /// `prefetch I at e.do ahead 1 of O.n`: in every iteration of `e.do`, the part of I that the same iteration
+    /// touches when `O.n` is one further is asked for, so that it is in the cache by then. Without `of`, the loop
+    /// itself is one further.
+    Prefetch {
+        /// The tensor, or a buffer in memory.
+        tensor: String,
+        /// The loop that asks.
+        at: LoopName,
+        /// By how many iterations.
+        ahead: i64,
+        /// Of this loop: the same, or one around it.
+        of: LoopName,
+    },
 }
 
 /// Where a promotion takes place.

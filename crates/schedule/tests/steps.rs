@@ -231,6 +231,53 @@ fn rfactor_gives_each_iteration_a_total() {
 }
 
 #[test]
+fn prefetch_asks_for_what_comes_later() {
+    let tiles = "split C.j -> jo, jv:16\nreorder C.i, C.jo, C.k, C.jv\nvectorize C.jv\n";
+    let nest = gemm(&format!("{tiles}prefetch B at C.k ahead 4"));
+    assert!(nest.contains("prefetch B[k + 4, 16*jo]"), "{nest}");
+    // Splitting the loops later changes what an iteration uses, not how far ahead it looks.
+    let nest = gemm("prefetch A at C.k ahead 3 of C.i\nsplit C.i -> io, ii:4");
+    assert!(nest.contains("prefetch A[4*io + ii + 3, k]"), "{nest}");
+    // What is written is asked for too, and rows that follow each other are one run of lines.
+    let copy = "def copy(float(N, 24) I) -> (O) { O(n, m) = I(n, m) }";
+    let nest = print::nest(&agrees(
+        copy,
+        &[("N", 40)],
+        "split O.n -> no, ni:4\nprefetch O at O.no ahead 1\nprefetch I at O.no ahead 1",
+    ));
+    assert!(nest.contains("unroll line in 6\n      prefetch O[4*no + 4, 16*line]"), "{nest}");
+}
+
+#[test]
+fn prefetch_is_refused_with_its_reason() {
+    for (steps, why) in [
+        ("prefetch A at C.i ahead 1 of C.k", "`C.k` is not a loop around it"),
+        ("vectorize C.j\nprefetch A at C.k ahead 1", "`C.j` is vectorised"),
+        ("prefetch A at C.k ahead 1\nvectorize C.j", "`C.j` is vectorised"),
+        ("prefetch A at C.k ahead 9999999", "not between 1 and"),
+        (
+            "promote B at C.k -> Bp packed\nprefetch B at Bp.l1 ahead 1\nprefetch Bp at C.j ahead 1",
+            "made inside",
+        ),
+        ("promote B at C.j -> Bp packed\nprefetch B at C.k ahead 1", "nothing there uses it"),
+    ] {
+        let reason = gemm_refused(steps);
+        assert!(matches!(reason, Illegal::Prefetch { .. }), "{steps}: {reason}");
+        assert!(reason.to_string().contains(why), "{steps}: {reason}");
+    }
+    let much = refused(
+        "def f(float(N, M) I) -> (s) { s(n) +=! I(n, m) }",
+        &[("N", 4), ("M", 9000)],
+        "prefetch I at s.n ahead 1",
+    );
+    assert!(much.to_string().contains("563 cache lines"), "{much}");
+    let rows = "def rows(float(E, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }";
+    let gathered = refused(rows, &[("E", 9), ("D", 8), ("N", 5)], "prefetch T at O.n ahead 1");
+    assert!(gathered.to_string().contains("depends on data"), "{gathered}");
+    assert!(matches!(gemm_refused("prefetch A at C.i ahead 1\nfuse C.i, C.j -> t"), Illegal::LoopKind(_)));
+}
+
+#[test]
 fn ordered_loops_keep_their_order() {
     let scan = "def scan(float(N, M) I) -> (O) {
         O(0, m) = I(0, m)

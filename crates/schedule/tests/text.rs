@@ -55,6 +55,9 @@ fn every_step_is_read_as_the_vocabulary_shows_it() {
     assert_eq!(step("inline P"), Step::Inline { tensor: "P".to_owned() });
     assert_eq!(step("compute_at P, C.io"), Step::ComputeAt { tensor: "P".to_owned(), at: in_c("io") });
     assert_eq!(step("rfactor C.ki -> Cp"), Step::Rfactor { target: in_c("ki"), name: "Cp".to_owned() });
+    let ahead = |of: &str| Step::Prefetch { tensor: "B".to_owned(), at: in_c("ki"), ahead: 4, of: in_c(of) };
+    assert_eq!(step("prefetch B at C.ki ahead 4"), ahead("ki"));
+    assert_eq!(step("prefetch B at C.ki ahead 4 of C.ko"), ahead("ko"));
 }
 
 #[test]
@@ -146,6 +149,8 @@ macro_rules! message_tests {
 
 message_tests! {
     unknown_steps: "vectorise C.j\nSPLIT C.i -> io, ii:4\ntile C.i, C.j\n12 C.i\n// tiles\n@@ C.i",
+    incomplete_prefetches: "prefetch\nprefetch B\nprefetch B at C.k\nprefetch B at C.k ahead 0\n\
+        prefetch B at root ahead 1\nprefetch B at C.k ahead 2 C.i\nprefetch B at C.k ahead 2 of i",
     missing_arrows: "split C.i io, ii:12\nfuse C.io, C.jo\nsplit C.i => io, ii:12\nrfactor C.ki\n\
         promote B at C.ko Bp packed",
     numbers_of_parts: "split C.i -> io:4, ii:12\nsplit C.i -> io, im, ii:2\nsplit C.i -> io, ii 12\n\
@@ -300,6 +305,12 @@ fn any_step() -> impl Strategy<Value = Step> {
         (tensor(), loop_name()).prop_map(|(tensor, at)| Step::ComputeAt { tensor, at }),
         promote(),
         (loop_name(), name()).prop_map(|(target, name)| Step::Rfactor { target, name }),
+        (tensor(), loop_name(), number(), loop_name()).prop_map(|(tensor, at, ahead, of)| Step::Prefetch {
+            tensor,
+            at,
+            ahead,
+            of
+        }),
     ]
 }
 
@@ -314,6 +325,9 @@ fn nearly_a_schedule() -> impl Strategy<Value = String> {
         "compute_at ",
         "promote ",
         "rfactor ",
+        "prefetch ",
+        "ahead ",
+        "of ",
         "at ",
         "root",
         "packed ",

@@ -92,6 +92,7 @@ impl Survey<'_> {
                         self.store(store.target.tensor, &store.target.indices);
                     }
                 }
+                Stmt::Prefetch(_) => {}
             }
         }
     }

@@ -1,12 +1,13 @@
-//! Statements: loops, choices, allocations.
+//! Statements: loops, choices, allocations, prefetches.
 
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tilewright_ir::nest::{Allocate, For, If, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{Allocate, For, If, LoopKind, Prefetch, Scope, Stmt};
 use tilewright_ir::{IndexExpr, VarId};
 
 use super::function::{Binding, Emit, Emitter, Lanes};
 use super::ops::{BUILT, Value};
+use super::place::Address;
 use super::walk::{is_written_out, vector_lanes};
 use crate::CodegenError;
 
@@ -24,6 +25,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             Stmt::If(choice) => self.choice(choice),
             Stmt::Allocate(room) => self.allocate(room),
             Stmt::Store(store) => self.store(store),
+            Stmt::Prefetch(ahead) => self.prefetch(ahead),
         })
     }
 
@@ -211,6 +213,20 @@ impl<'ctx> Emitter<'ctx, '_> {
             all = Some(self.ops.and_maybe(all, holds));
         }
         Ok(all.unwrap_or_else(|| self.ops.bit(true)))
+    }
+
+    // Prefetches.
+
+    fn prefetch(&mut self, ahead: &Prefetch) -> Emit<()> {
+        let Address::Element(pointer) = self.place(&ahead.element)?.address else {
+            return Err(CodegenError::Unsupported("a prefetch whose address differs between lanes".into()));
+        };
+        // To all levels of the cache, of data.
+        let (locality, data) = (3, 1);
+        let number = |value: u64| self.ops.int_type(32).const_int(value, false).into();
+        let arguments = [pointer.into(), number(ahead.write as u64), number(locality), number(data)];
+        self.ops.intrinsic("llvm.prefetch", &[self.ops.ptr()], &arguments);
+        Ok(())
     }
 
     // Allocations.

@@ -62,6 +62,7 @@ pub(super) fn own_accesses(stmt: &Stmt, visit: &mut dyn FnMut(&Access)) {
             store.target.indices.iter().for_each(|index| index_accesses(index, visit));
             accesses(&store.value, visit);
         }
+        Stmt::Prefetch(ahead) => visit(&ahead.element),
     }
 }
 
@@ -71,7 +72,7 @@ pub(super) fn bodies(stmt: &Stmt) -> [&[Stmt]; 2] {
         Stmt::For(inner) => [&inner.body, &[]],
         Stmt::If(choice) => [&choice.then, &choice.otherwise],
         Stmt::Allocate(room) => [&room.body, &[]],
-        Stmt::Store(_) => [&[], &[]],
+        Stmt::Store(_) | Stmt::Prefetch(_) => [&[], &[]],
     }
 }
 

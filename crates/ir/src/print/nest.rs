@@ -187,6 +187,10 @@ impl Writer<'_> {
                     let text = store(inner, &self.names);
                     self.line(depth, &text);
                 }
+                Stmt::Prefetch(inner) => {
+                    let text = format!("prefetch {}", access(&inner.element, &self.names));
+                    self.line(depth, &text);
+                }
             }
         }
     }
@@ -239,6 +243,7 @@ fn written(nest: &LoopNest) -> Vec<TensorId> {
                 }
                 Stmt::Allocate(inner) => collect(&inner.body, out),
                 Stmt::Store(inner) => out.push(inner.target.tensor),
+                Stmt::Prefetch(_) => {}
             }
         }
     }

@@ -119,6 +119,7 @@ impl<'a> Check<'a> {
             Stmt::If(inner) => self.choice(inner),
             Stmt::Allocate(inner) => self.allocate(inner),
             Stmt::Store(inner) => self.store(inner),
+            Stmt::Prefetch(inner) => self.prefetch(&inner.element),
         })
     }
 
@@ -212,6 +213,18 @@ impl<'a> Check<'a> {
         self.apart(&store.target)?;
         bounds::certain_accesses(&store.target, &mut |access| self.in_bounds(access))?;
         bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
+    }
+
+    /// The element may be outside, but must be one of a buffer that has an address here.
+    fn prefetch(&self, element: &Access) -> Verdict {
+        let check = || {
+            self.access(element)?;
+            let buffer = self.nest.buffer(element.tensor);
+            hold(buffer.scope != Scope::Register, || format!("{} has no address", buffer.name))?;
+            let known = !element.indices.iter().any(IndexExpr::has_data);
+            hold(known, || "which element it is depends on data".to_owned())
+        };
+        check().map_err(|what| format!("{what}, in prefetch {}", print::access(element, self.nest)))
     }
 
     /// Threads write different elements, as far as their subscripts can be.

@@ -27,6 +27,7 @@ impl<'a> Draft<'a> {
             statements: Vec::new(),
             setup: Vec::new(),
             body: Vec::new(),
+            prefetches: Vec::new(),
             gone: Vec::new(),
         };
         for (at, tensor) in program.tensors.iter().enumerate() {

@@ -113,6 +113,7 @@ impl Draft<'_> {
         };
         self.buffers.iter().any(|buffer| buffer.room == Some(var))
             || statements_in(self.body_of(var)).iter().any(accumulates)
+            || self.prefetches.iter().any(|prefetch| prefetch.at == var || prefetch.of == var)
     }
 
     /// The statements of a forest that write a tensor.

@@ -12,6 +12,7 @@
 
 mod build;
 mod lookup;
+mod prefetch;
 pub(crate) mod region;
 pub(crate) mod rewrite;
 pub(crate) mod simplify;
@@ -26,6 +27,8 @@ use tilewright_target::Cpu;
 
 use crate::illegal::Illegal;
 use crate::step::StatementName;
+
+pub(crate) use prefetch::{Lines, Prefetch};
 
 /// The result of a step.
 pub(crate) type Legal<T> = Result<T, Illegal>;
@@ -46,6 +49,7 @@ pub(crate) struct Draft<'a> {
     /// Runs once, for constants.
     pub setup: Vec<Node>,
     pub body: Vec<Node>,
+    pub prefetches: Vec<Prefetch>,
     /// Loops that steps have replaced, with the step: for messages.
     pub gone: Vec<(String, String)>,
 }
@@ -248,6 +252,11 @@ impl Draft<'_> {
                 && let Some(accumulator) = &mut Arc::make_mut(statement).accumulator
             {
                 accumulator.at = to;
+            }
+        }
+        for prefetch in &mut self.prefetches {
+            for place in [&mut prefetch.at, &mut prefetch.of] {
+                *place = if *place == from { to } else { *place };
             }
         }
     }

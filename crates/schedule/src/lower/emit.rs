@@ -72,7 +72,8 @@ impl Emitter<'_> {
         let wide: Vec<StatementId> =
             inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
         let rooms = wide.into_iter().map(|id| self.open_around(id, var)).collect::<Legal<Vec<Room>>>()?;
-        let mut body = self.nodes(nodes, Some(var))?;
+        let mut body = self.prefetches(var)?;
+        body.extend(self.nodes(nodes, Some(var))?);
         for tensor in self.rooms(Some(var)) {
             body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
         }
@@ -99,7 +100,7 @@ impl Emitter<'_> {
             Stmt::Allocate(own) => Some(self.buffers[own.buffer.index()].name.clone()),
             Stmt::For(own) => self.allocated_in(&own.body),
             Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
-            Stmt::Store(_) => None,
+            Stmt::Store(_) | Stmt::Prefetch(_) => None,
         })
     }
 
@@ -176,7 +177,7 @@ impl Emitter<'_> {
         })]
     }
 
-    fn new_var(&mut self, name: &str) -> VarId {
+    pub fn new_var(&mut self, name: &str) -> VarId {
         self.vars.push(LoopVar { name: name.to_string() });
         VarId(self.vars.len() as u32 - 1)
     }

@@ -11,6 +11,7 @@ mod accumulate;
 pub(crate) mod conditions;
 mod emit;
 mod expand;
+mod prefetch;
 pub(crate) mod remainders;
 pub(crate) mod stmts;
 pub(crate) mod tidy;

@@ -46,7 +46,7 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
                 guard_rigid(&mut own.otherwise, ranges);
             }
             Stmt::Allocate(own) => guard_rigid(&mut own.body, ranges),
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }
@@ -127,7 +127,7 @@ impl Versions<'_> {
                 own.otherwise = self.body(std::mem::take(&mut own.otherwise), &failing);
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }
@@ -180,7 +180,7 @@ fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
                 visit_guards(&own.otherwise, visit);
             }
             Stmt::Allocate(own) => visit_guards(&own.body, visit),
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }

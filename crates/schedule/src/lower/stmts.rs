@@ -23,6 +23,7 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
                 own.target.indices.iter_mut().for_each(|index| *index = map(index));
                 own.value.map_indices(map);
             }
+            Stmt::Prefetch(own) => own.element.indices.iter_mut().for_each(|index| *index = map(index)),
         }
     }
 }
@@ -54,7 +55,7 @@ fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut Vec
                 rename_rooms(&mut own.then, buffers, renamed);
                 rename_rooms(&mut own.otherwise, buffers, renamed);
             }
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }
@@ -74,6 +75,9 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &[(TensorId,
                 for index in &mut own.target.indices {
                     *index = replace_loads_in_index(index, &mut replace);
                 }
+            }
+            Stmt::Prefetch(own) => {
+                own.element.tensor = new(own.element.tensor).unwrap_or(own.element.tensor);
             }
             Stmt::For(own) => rename_accesses(&mut own.body, buffers, renamed),
             Stmt::Allocate(own) => rename_accesses(&mut own.body, buffers, renamed),
@@ -119,7 +123,7 @@ fn rooms(stmts: &[Stmt], found: &mut Vec<TensorId>) {
                 rooms(&own.then, found);
                 rooms(&own.otherwise, found);
             }
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }
@@ -137,7 +141,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &[(TensorId, TensorId)]) {
                 renumber_rooms(&mut own.then, renamed);
                 renumber_rooms(&mut own.otherwise, renamed);
             }
-            Stmt::Store(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) => {}
         }
     }
 }
@@ -145,7 +149,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &[(TensorId, TensorId)]) {
 /// How many stores there are once unrolled loops are written out: what the size of the code goes by.
 pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     let count = |stmt: &Stmt| match stmt {
-        Stmt::Store(_) => 1,
+        Stmt::Store(_) | Stmt::Prefetch(_) => 1,
         Stmt::For(own) => {
             let times = match (own.kind, own.extent.as_constant()) {
                 (LoopKind::Unrolled, Some(extent)) => extent.max(1) as usize,
@@ -172,7 +176,9 @@ pub(crate) fn choose_around(
         let body = match &mut stmts[first] {
             Stmt::For(own) => &mut own.body,
             Stmt::Allocate(own) => &mut own.body,
-            Stmt::If(_) | Stmt::Store(_) => unreachable!("these have no part of their own"),
+            Stmt::If(_) | Stmt::Store(_) | Stmt::Prefetch(_) => {
+                unreachable!("these have no part of their own")
+            }
         };
         *body = choose_around(std::mem::take(body), concerns, choice);
         return stmts;
@@ -211,6 +217,7 @@ pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -
                 || own.then.iter().chain(&own.otherwise).any(|stmt| any_index(stmt, test))
         }
         Stmt::Store(own) => own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test),
+        Stmt::Prefetch(own) => own.element.indices.iter().any(&mut *test),
     }
 }
 

@@ -27,6 +27,10 @@ fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
             if own.body.is_empty() { Vec::new() } else { vec![Stmt::Allocate(own)] }
         }
         Stmt::Store(own) => vec![Stmt::Store(tidy_store(own, ranges))],
+        Stmt::Prefetch(mut own) => {
+            own.element.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
+            vec![Stmt::Prefetch(own)]
+        }
     }
 }
 

@@ -90,7 +90,7 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     }
     if draft.has_attachments(outer) {
         return Err(Illegal::LoopKind(format!(
-            "something is promoted at `{outer_text}`: fuse before promoting"
+            "something is promoted or prefetched at `{outer_text}`: fuse before that"
         )));
     }
     Ok(())

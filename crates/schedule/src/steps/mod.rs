@@ -5,6 +5,7 @@ mod fuse;
 mod inline;
 pub(crate) mod kind;
 mod padding;
+mod prefetch;
 mod promote;
 mod reorder;
 mod rfactor;
@@ -33,5 +34,6 @@ pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
             _ => promote::operand(draft, tensor, at, name, *scope, layout),
         },
         Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
+        Step::Prefetch { tensor, at, ahead, of } => prefetch::prefetch(draft, tensor, at, *ahead, of),
     }
 }

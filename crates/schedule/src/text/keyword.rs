@@ -15,11 +15,12 @@ pub(super) enum Keyword {
     ComputeAt,
     Promote,
     Rfactor,
+    Prefetch,
 }
 
 impl Keyword {
     /// Every one, in the order in which people meet them.
-    pub(super) const ALL: [Keyword; 10] = [
+    pub(super) const ALL: [Keyword; 11] = [
         Keyword::Split,
         Keyword::Fuse,
         Keyword::Reorder,
@@ -30,6 +31,7 @@ impl Keyword {
         Keyword::ComputeAt,
         Keyword::Promote,
         Keyword::Rfactor,
+        Keyword::Prefetch,
     ];
 
     /// The word of a step.
@@ -45,6 +47,7 @@ impl Keyword {
             Step::ComputeAt { .. } => Keyword::ComputeAt,
             Step::Promote { .. } => Keyword::Promote,
             Step::Rfactor { .. } => Keyword::Rfactor,
+            Step::Prefetch { .. } => Keyword::Prefetch,
         }
     }
 
@@ -66,6 +69,7 @@ impl Keyword {
             Keyword::ComputeAt => "compute_at",
             Keyword::Promote => "promote",
             Keyword::Rfactor => "rfactor",
+            Keyword::Prefetch => "prefetch",
         }
     }
 
@@ -82,6 +86,7 @@ impl Keyword {
             Keyword::ComputeAt => "compute_at P, C.io",
             Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",
             Keyword::Rfactor => "rfactor C.ki -> Cp",
+            Keyword::Prefetch => "prefetch B at C.ki ahead 4",
         }
     }
 }

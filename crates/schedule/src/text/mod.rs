@@ -10,7 +10,8 @@
 //!           | "inline" tensor
 //!           | "compute_at" tensor "," loop
 //!           | "promote" tensor "at" ( loop | "root" ) "->" NAME ( "packed" | "registers" ) [ layout ]
-//!           | "rfactor" loop "->" NAME .
+//!           | "rfactor" loop "->" NAME
+//!           | "prefetch" tensor "at" loop "ahead" NUMBER [ "of" loop ] .
 //! loops     = loop "," loop { "," loop } .
 //! loop      = statement "." NAME .
 //! statement = tensor [ "[" NUMBER "]" ] .

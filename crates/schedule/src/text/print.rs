@@ -38,6 +38,10 @@ impl Display for Step {
                 f.write_str(")")
             }
             Step::Rfactor { target, name } => write!(f, "{target} -> {name}"),
+            Step::Prefetch { tensor, at, ahead, of } => {
+                write!(f, "{tensor} at {at} ahead {ahead}")?;
+                if of == at { Ok(()) } else { write!(f, " of {of}") }
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds, and how often each is tried.
-pub const KINDS: [(StepKind, usize); 11] = [
+pub const KINDS: [(StepKind, usize); 12] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -31,16 +31,18 @@ pub const KINDS: [(StepKind, usize); 11] = [
     ("promote operand", 11),
     ("promote result", 9),
     ("rfactor", 7),
+    ("prefetch", 4),
 ];
 
 /// The kinds that code generation has most to do with.
-const FINISHING: [(StepKind, usize); 6] = [
+const FINISHING: [(StepKind, usize); 7] = [
     ("split", 10),
     ("vectorize", 40),
     ("promote result", 20),
     ("promote operand", 5),
     ("unroll", 15),
     ("parallel", 10),
+    ("prefetch", 5),
 ];
 
 /// How often a kind of step was tried and accepted.
@@ -236,7 +238,8 @@ impl Walk<'_> {
             "compute_at" => self.compute_at(),
             "promote operand" => self.promote_operand(),
             "promote result" => self.promote_result(),
-            _ => self.rfactor(),
+            "rfactor" => self.rfactor(),
+            _ => self.prefetch(),
         }
     }
 
@@ -370,6 +373,13 @@ impl Walk<'_> {
             }
             _ => vec![part(None, Some(factor)), part(Some(other), None)],
         }
+    }
+
+    fn prefetch(&mut self) -> Option<Step> {
+        let tensor = self.rng.pick(&self.names.tensors).clone();
+        let (at, other) = (self.any_loop()?, self.early_loop()?);
+        let of = if self.rng.chance(50) { at.clone() } else { other };
+        Some(Step::Prefetch { tensor, at, ahead: self.rng.between(1, 9), of })
     }
 
     fn rfactor(&mut self) -> Option<Step> {

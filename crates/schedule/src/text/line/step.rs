@@ -25,6 +25,7 @@ impl Cursor<'_> {
             Keyword::ComputeAt => self.compute_at(),
             Keyword::Promote => self.promote(),
             Keyword::Rfactor => self.rfactor(),
+            Keyword::Prefetch => self.prefetch(),
         }
     }
 
@@ -147,10 +148,7 @@ impl Cursor<'_> {
 
     fn promote(&mut self) -> Parse<Step> {
         let tensor = self.tensor()?;
-        if !self.at_word("at") {
-            return self.expected("`at` and a loop, or `at root`");
-        }
-        self.advance();
+        self.fixed_word("at", "`at` and a loop, or `at root`")?;
         let at = self.place()?;
         self.arrow("the name of the buffer")?;
         let (name, _) = self.new_name("the name of the buffer")?;
@@ -266,6 +264,32 @@ impl Cursor<'_> {
         let (name, _) = self.new_name("the name of the partial totals")?;
         self.end("")?;
         Ok(Step::Rfactor { target, name })
+    }
+
+    fn prefetch(&mut self) -> Parse<Step> {
+        let tensor = self.tensor()?;
+        self.fixed_word("at", "`at` and a loop")?;
+        let at = self.loop_name(None)?;
+        self.fixed_word("ahead", "`ahead` and a number of iterations")?;
+        let ahead = self.number("a number of iterations")?;
+        let of = match self.kind() {
+            Kind::End => at.clone(),
+            _ => {
+                self.fixed_word("of", "`of` and a loop, or the end of the line")?;
+                self.loop_name(Some(&at))?
+            }
+        };
+        self.end("")?;
+        Ok(Step::Prefetch { tensor, at, ahead, of })
+    }
+
+    /// A word that every step of its kind has in this place.
+    fn fixed_word(&mut self, word: &str, what: &str) -> Parse<()> {
+        if !self.at_word(word) {
+            return self.expected(what);
+        }
+        self.advance();
+        Ok(())
     }
 
     /// `->`, which stands before the names that a step gives.

@@ -1,0 +1,41 @@
+//! The instructions that ask for memory ahead of its use.
+
+use tilewright_ir::nest::{For, LoopKind, Prefetch, Stmt};
+use tilewright_ir::{IndexExpr, TensorId, VarId};
+
+use super::emit::Emitter;
+use crate::draft::{Legal, Lines, access};
+
+/// So many are written out one after the other.
+const MOST_WRITTEN_OUT: i64 = 16;
+
+impl Emitter<'_> {
+    /// What every iteration of a loop asks for first.
+    pub fn prefetches(&mut self, at: VarId) -> Legal<Vec<Stmt>> {
+        let draft = self.draft;
+        let here = draft.prefetches.iter().filter(|prefetch| prefetch.at == at);
+        here.map(|prefetch| Ok(self.lines(prefetch.tensor, draft.asked_for(prefetch)?))).collect()
+    }
+
+    /// One prefetch for each line, in loops over the rows and the lines of a row.
+    fn lines(&mut self, tensor: TensorId, asked: Lines) -> Stmt {
+        let kind = if asked.count() <= MOST_WRITTEN_OUT { LoopKind::Unrolled } else { LoopKind::Serial };
+        let mut indices = asked.first;
+        let mut loops = Vec::new();
+        for (index, rows) in indices.iter_mut().zip(&asked.rows) {
+            let row = self.new_var("row");
+            *index = index.add(&IndexExpr::var(row));
+            loops.push((row, *rows));
+        }
+        if let Some(last) = indices.last_mut() {
+            let line = self.new_var("line");
+            *last = last.add(&IndexExpr::var(line).scale(asked.line));
+            loops.push((line, asked.lines));
+        }
+        let hint = Stmt::Prefetch(Prefetch { element: access(tensor, indices), write: asked.write });
+        loops.into_iter().rev().fold(hint, |inner, (var, extent)| {
+            let extent = IndexExpr::constant(extent);
+            Stmt::For(For { var, extent, kind, body: vec![inner] })
+        })
+    }
+}
