@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilewright_interp::Inputs;
+use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{BinaryOp, DType, Number, Program, SymbolKind, Tensor};
 use tilewright_syntax::ast::{Expr, ExprKind, Function, Name, Type};
 use tilewright_syntax::diagnostic::similar;
@@ -11,8 +11,8 @@ use tilewright_syntax::{Bindings, Code, Diagnostic, Span};
 
 use crate::failure::Failure;
 use crate::kernel::no_memory;
+use crate::npy;
 use crate::source::Source;
-use crate::{npy, seed};
 
 /// What the user has given.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright_interp::{Inputs, RunError, points, run_with_progress};
+use tilewright_interp::{Inputs, RunError, compare, points, run_with_progress};
 use tilewright_ir::{Program, Tensor};
 use tilewright_syntax::{Code, Diagnostic};
 
@@ -13,6 +13,15 @@ use crate::source::Source;
 
 /// The results of a program by name, in the order of the signature.
 pub type Results = Vec<(String, Tensor)>;
+
+/// Refuses results that differ from those of the interpreter by more than rounding.
+pub fn expect_same(program: &Program, found: &Results, wanted: &Results) -> Result<(), Failure> {
+    for ((name, found), (_, wanted)) in found.iter().zip(wanted) {
+        let same = compare(program, name, found, wanted);
+        same.map_err(|difference| Failure::Bug(format!("the interpreter disagrees: {difference}")))?;
+    }
+    Ok(())
+}
 
 /// Interprets a program. What goes wrong is shown where it was written.
 pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<Results, Failure> {

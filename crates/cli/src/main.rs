@@ -17,7 +17,6 @@
 
 mod args;
 mod commands;
-mod compare;
 mod failure;
 mod inputs;
 mod interpret;
@@ -27,7 +26,6 @@ mod npy;
 mod output;
 mod problem;
 mod schedule;
-mod seed;
 mod source;
 mod target;
 mod text;

@@ -15,14 +15,18 @@
 //! of who built the loop nest.
 //!
 //! What operators and functions do to single numbers is in [`tilewright_ir::arithmetic`]. Read `program.rs` or
-//! `nest.rs` first, then `state.rs`, which both evaluate expressions with.
+//! `nest.rs` first, then `state.rs`, which both evaluate expressions with. [`seed`] makes inputs, and [`mod@compare`] judges
+//! results of others by the oracle's.
 
+pub mod compare;
 mod error;
 mod memory;
 mod nest;
 mod program;
+pub mod seed;
 mod state;
 
+pub use compare::{Difference, compare};
 pub use error::{OutOfBounds, RunError, Undefined};
 pub use memory::Inputs;
 pub use nest::{Order, run_nest};

@@ -7,6 +7,7 @@
 //! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
 //! `lower` for how the result is spelled out.
 
+pub mod analysis;
 mod default;
 mod draft;
 pub mod illegal;
@@ -18,7 +19,7 @@ pub mod text;
 use tilewright_ir::{LoopNest, Program};
 use tilewright_target::Cpu;
 
-pub use default::default_schedule;
+pub use default::{complete, default_schedule};
 pub use illegal::{Illegal, Refusal};
 pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
 

@@ -11,9 +11,8 @@ use tilewright_runtime::{Timing, measure};
 use tilewright_target::Cpu;
 
 use crate::args::BenchArgs;
-use crate::compare::compare;
 use crate::failure::Failure;
-use crate::interpret::interpret;
+use crate::interpret::{expect_same, interpret};
 use crate::kernel::{Arguments, Compiled, Compiler, run_failure, views, views_mut};
 use crate::output::print;
 use crate::problem::Problem;
@@ -64,7 +63,7 @@ fn timed(
     let mut arguments = compiled.arguments(inputs)?;
     if let Some(kept) = kept {
         let found = compiled.call(&problem.source, &mut arguments)?;
-        compare(&problem.program, &found, &interpret(&problem.source, &problem.program, kept)?)?;
+        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, kept)?)?;
     }
     let flush_caches = if args.cold { Some(cache_flush(compiled)?) } else { None };
     let options = Options {

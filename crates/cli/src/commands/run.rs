@@ -8,9 +8,8 @@ use tilewright_ir::{DType, Number, Tensor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;
-use crate::compare::compare;
 use crate::failure::Failure;
-use crate::interpret::{Results, interpret};
+use crate::interpret::{Results, expect_same, interpret};
 use crate::kernel::Compiler;
 use crate::npy;
 use crate::output::{complain, print};
@@ -59,7 +58,7 @@ fn compiled(args: &RunArgs) -> Result<(Results, String), Failure> {
     let mut arguments = compiled.arguments(inputs)?;
     let results = compiled.call(&problem.source, &mut arguments)?;
     if let Some(kept) = kept {
-        compare(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
+        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
     }
     Ok((results, compiler.schedule.describe()))
 }

@@ -1,19 +1,10 @@
 //! What is to be known about statements before their loops are arranged.
 
-use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId, index::Atom};
+use tilewright_ir::{Access, VarId};
 
 use super::Planner;
-use crate::draft::simplify::clamped;
+use crate::analysis::{Stride, stride};
 use crate::draft::{LoopRole, StatementId};
-
-/// How an access moves through memory when a loop takes one step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stride {
-    /// So many elements on.
-    Elements(i64),
-    /// Not by the same distance every time.
-    Irregular,
-}
 
 impl Planner<'_> {
     /// How often a loop runs, at most.
@@ -36,39 +27,6 @@ impl Planner<'_> {
     /// The distance that an access moves with a loop.
     pub fn stride(&self, access: &Access, var: VarId) -> Stride {
         let buffer = &self.draft.buffers[access.tensor.index()].buffer;
-        let mut total = 0;
-        for (index, stride) in access.indices.iter().zip(buffer.strides()) {
-            if !index.mentions(var) {
-                continue;
-            }
-            let index = unclamped(index);
-            let linear = index.split_on(&Atom::Var(var)).filter(|(_, rest)| !rest.mentions(var));
-            match linear.and_then(|(coefficient, _)| coefficient.as_constant()) {
-                Some(coefficient) => total += coefficient * stride,
-                None => return Stride::Irregular,
-            }
-        }
-        Stride::Elements(total)
+        stride(&access.indices, &buffer.strides(), var)
     }
-}
-
-/// A subscript as it is away from the borders: without the numbers that it is clamped to.
-fn unclamped(index: &IndexExpr) -> IndexExpr {
-    index.substitute(&mut |atom| match atom {
-        Atom::Min(pair) | Atom::Max(pair) => clamped(pair).map(|(free, _)| free.clone()),
-        _ => None,
-    })
-}
-
-/// A rough count of what an expression costs at one point; a function of the C library's counts a lot.
-pub(super) fn cost(expr: &Expr) -> usize {
-    let own = match &expr.kind {
-        ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Cast(_) => 0,
-        ExprKind::Load(_) | ExprKind::Unary(..) | ExprKind::Select(_) => 1,
-        ExprKind::Binary(tilewright_ir::BinaryOp::Div | tilewright_ir::BinaryOp::Mod, _) => 4,
-        ExprKind::Binary(..) => 1,
-        ExprKind::Call(Builtin::Abs | Builtin::Floor | Builtin::Ceil | Builtin::Fma, _) => 1,
-        ExprKind::Call(..) => 20,
-    };
-    own + expr.operands().iter().map(cost).sum::<usize>()
 }

@@ -13,6 +13,7 @@
 //! out, down to the loops of the text.
 
 mod analysis;
+mod complete;
 mod pack;
 mod placement;
 mod threads;
@@ -25,6 +26,8 @@ use tilewright_target::Cpu;
 use crate::draft::{Draft, StatementId, statements_in};
 use crate::step::{LoopName, Schedule, StatementName, Step};
 use crate::{lower, steps};
+
+pub use complete::complete;
 
 /// A schedule for a program whose sizes are known; an empty one where they are not.
 pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {

@@ -4,7 +4,7 @@ use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Role, VarId};
 
 use super::Planner;
-use super::analysis::Stride;
+use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
 

@@ -3,7 +3,7 @@
 use tilewright_ir::{Access, TensorId, VarId};
 
 use super::Planner;
-use super::analysis::cost;
+use crate::analysis::operations;
 use crate::draft::{LoopRole, StatementId, statements_in};
 use crate::step::Step;
 
@@ -39,7 +39,7 @@ impl Planner<'_> {
         let reads = self.draft.readers(&self.draft.body, tensor);
         let own = self.points(*producer);
         let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
-        let cost = cost(&self.draft.statement(*producer).value);
+        let cost = operations(&self.draft.statement(*producer).value);
         cost <= TRIVIAL || (reads.len() == 1 && used <= own)
     }
 

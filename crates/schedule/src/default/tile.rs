@@ -4,8 +4,8 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, VarId};
 
 use super::Planner;
-use super::analysis::Stride;
 use super::pack::PACKING_PAYS;
+use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Step};
 

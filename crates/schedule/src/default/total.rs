@@ -3,7 +3,7 @@
 use tilewright_ir::VarId;
 
 use super::Planner;
-use super::analysis::Stride;
+use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
 

@@ -39,7 +39,12 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
 
 /// Whether a draft can be lowered: only the first pass refuses anything.
 pub(crate) fn is_legal(draft: &Draft) -> bool {
-    spelled_out(draft).is_ok()
+    legal(draft).is_ok()
+}
+
+/// The same, with the reason.
+pub(crate) fn legal(draft: &Draft) -> Legal<()> {
+    spelled_out(draft).map(|_| ())
 }
 
 fn spelled_out(draft: &Draft) -> Legal<LoopNest> {

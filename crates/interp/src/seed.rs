@@ -6,9 +6,29 @@ use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{Atom, DType, Expr, ExprKind, IndexExpr, Number, Program, Tensor, TensorId};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::memory::Inputs;
+
 /// A generator for one input: the same seed and name give the same data, whatever else the program has.
 fn generator(seed: u64, name: &str) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ xxh3_64(name.as_bytes()))
+}
+
+/// Everything that a program takes. Integer scalars that sizes depend on have the value of their symbol.
+pub fn inputs(program: &Program, seed: u64) -> Result<Inputs, TensorError> {
+    let mut inputs = Inputs::default();
+    for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
+        let shape = program.shape(id).unwrap_or_default();
+        inputs.tensors.insert(declared.name.clone(), tensor(program, id, &shape, seed)?);
+    }
+    for declared in &program.scalars {
+        let symbol = program.symbols.iter().find(|symbol| symbol.name == declared.name);
+        let value = match symbol.and_then(|symbol| symbol.value) {
+            Some(value) => Number::Int(value as i128),
+            None => scalar(&declared.name, declared.dtype, seed),
+        };
+        inputs.scalars.insert(declared.name.clone(), value);
+    }
+    Ok(inputs)
 }
 
 /// A tensor for the program's declaration `id`.

@@ -1,0 +1,49 @@
+//! The rest of a schedule that says only what matters.
+
+use tilewright_ir::Program;
+use tilewright_target::Cpu;
+
+use super::Planner;
+use crate::draft::{Draft, StatementId, statements_in};
+use crate::illegal::Refusal;
+use crate::step::{Schedule, StatementName};
+use crate::{lower, steps};
+
+/// The schedule with steps for all statements but those in `done`, chosen as [`super::default_schedule`] does. Refused
+/// only if the schedule itself is.
+pub fn complete(
+    program: &Program,
+    schedule: Schedule,
+    done: &[StatementName],
+    target: &Cpu,
+) -> Result<Schedule, Refusal> {
+    let whole = |reason| Refusal { step: None, reason };
+    let mut draft = Draft::new(program, target).map_err(whole)?;
+    let own = draft.statements.len();
+    for (at, step) in schedule.steps.iter().enumerate() {
+        steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
+    }
+    lower::legal(&draft).map_err(whole)?;
+    let mut planner = Planner { draft, schedule };
+    for statement in statements_in(&planner.draft.body) {
+        if done.contains(&planner.name_of(statement)) {
+            continue;
+        }
+        match statement.0 < own {
+            true => planner.guarded(|planner| planner.tile_statement(statement)),
+            false => planner.guarded(|planner| planner.finish_copy(statement)),
+        };
+    }
+    Ok(planner.schedule)
+}
+
+impl Planner<'_> {
+    /// A copy that a promotion made: vectors along its last loop, and threads if it is on its own.
+    fn finish_copy(&mut self, statement: StatementId) -> bool {
+        let name = self.name_of(statement);
+        let Some(last) = self.draft.own_loops(statement).last().copied() else { return true };
+        let last = self.loop_name(last);
+        self.guarded(|planner| planner.vectorize_copy(&last));
+        self.guarded(|planner| planner.run_in_parallel(&name))
+    }
+}
