@@ -238,9 +238,17 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
         assert!(message.starts_with(&format!("error: {reason}")), "{message}");
         assert!(message.contains(&drawn), "{message}{drawn}");
     }
-    // Fine step by step, but not together: an error without a place.
-    let message = refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\n");
-    assert!(message.starts_with("error: ") && message.contains("`acc`"), "{message}");
+    // Fine step by step, but not together: drawn at the step that brings it about.
+    assert_eq!(
+        refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\nparallel C.i\n"),
+        "error: `acc` is in registers, so `C.ji` must be unrolled or vectorised: registers cannot be indexed
+ --> bad.sched:2:22
+  |
+2 | promote C at C.jo -> acc registers
+  |                      ^^^
+
+"
+    );
     // The program is checked too.
     folder.fails("run bad.tw --sizes N=3 --schedule bad.sched", 1, &["error[out-of-bounds]"]);
 }

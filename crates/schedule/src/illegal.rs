@@ -6,7 +6,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.describe())]
 pub struct Refusal {
-    /// The step at fault, counted from 0; none where only all of them together are at fault.
+    /// The step at fault, counted from 0; none where only all of them together are at fault;
+    /// [`blame`](crate::blame()) finds the one that brought it about.
     pub step: Option<usize>,
     /// Why.
     pub reason: Illegal,

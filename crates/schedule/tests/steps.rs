@@ -7,7 +7,7 @@ mod support;
 
 use support::{agrees, cpu, program, refused, schedule};
 use tilewright_ir::print;
-use tilewright_schedule::{Illegal, apply};
+use tilewright_schedule::{Illegal, apply, blame};
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 const SIZES: &[(&str, i64)] = &[("M", 13), ("N", 37), ("K", 11)];
@@ -114,6 +114,42 @@ fn code_has_a_limit() {
     let sizes = &[("M", 100), ("N", 100), ("K", 100)];
     let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;
     assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
+}
+
+/// The step to which a refusal is put down, counted from 1.
+fn culprit(source: &str, sizes: &[(&str, i64)], steps: &str) -> usize {
+    let refusal = refused(source, sizes, steps);
+    assert_eq!(refusal.step, None, "{refusal}");
+    let blamed = blame(&program(source, sizes), &schedule(steps), &cpu(), refusal.clone());
+    assert_eq!(blamed.reason, refusal.reason);
+    blamed.step.unwrap_or_else(|| panic!("no step is at fault\n{refusal}")) + 1
+}
+
+#[test]
+fn what_only_lowering_refuses_is_put_down_to_a_step() {
+    let sizes = &[("M", 50), ("N", 50), ("K", 50)];
+    assert_eq!(culprit(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k\npromote A at root -> Ap packed"), 3);
+    assert_eq!(culprit(GEMM, SIZES, "parallel C.i\npromote C at C.i -> acc registers\nunroll C.k"), 2);
+    assert_eq!(
+        culprit(GEMM, SIZES, "vectorize C.i\nunroll C.k\npromote A at C.j -> Ap packed\nunroll C.j"),
+        3
+    );
+    // The buffer is at fault, not what its loops become later.
+    let tile =
+        "split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\n";
+    let kinds = "unroll C.ii\nunroll C.ju\nvectorize C.jv\n";
+    let promoted = "promote C at C.jo -> acc registers\n";
+    assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{promoted}{kinds}parallel C.io")), 4);
+    assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{kinds}{promoted}parallel C.io")), 7);
+    // A step that is at fault by itself stays so, and the program itself is no step's fault.
+    let own = refused(GEMM, SIZES, "parallel C.i\nparallel C.k");
+    assert_eq!(
+        blame(&program(GEMM, SIZES), &schedule("parallel C.i\nparallel C.k"), &cpu(), own.clone()),
+        own
+    );
+    let open = support::open_program(GEMM);
+    let unknown = apply(&open, &schedule("parallel C.i"), &cpu()).unwrap_err();
+    assert_eq!(blame(&open, &schedule("parallel C.i"), &cpu(), unknown.clone()), unknown);
 }
 
 #[test]

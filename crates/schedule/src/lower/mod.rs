@@ -38,7 +38,12 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
 
 /// Whether a draft can be lowered: only the first pass refuses anything.
 pub(crate) fn is_legal(draft: &Draft) -> bool {
-    spelled_out(draft).is_ok()
+    check(draft).is_ok()
+}
+
+/// Why a draft cannot be lowered, if so.
+pub(crate) fn check(draft: &Draft) -> Legal<()> {
+    spelled_out(draft).map(|_| ())
 }
 
 fn spelled_out(draft: &Draft) -> Legal<LoopNest> {
