@@ -161,6 +161,28 @@ pub enum Illegal {
         /// The loop.
         loop_name: String,
     },
+    /// Every lane of a vector would need a buffer of its own.
+    #[error(
+        "`{loop_name}` is vectorised, and `{name}` would be made inside it: make it outside, or vectorise a loop further in"
+    )]
+    VectorBuffer {
+        /// The buffer.
+        name: String,
+        /// The loop.
+        loop_name: String,
+    },
+    /// Every lane of a vector would need a place of its own for the total of a 16-bit reduction.
+    #[error(
+        "`{loop_name}` is vectorised outside of the reduced loop `{reduced}`, where the 16-bit elements of `{tensor}` have no room for wider totals: `reorder` `{loop_name}` inside of `{reduced}`"
+    )]
+    WideInVector {
+        /// What is reduced.
+        tensor: String,
+        /// The outermost reduced loop.
+        reduced: String,
+        /// The vector loop.
+        loop_name: String,
+    },
     /// A tensor cannot be inlined.
     #[error("`{tensor}` cannot be inlined: {why}")]
     Inline {

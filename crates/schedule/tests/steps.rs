@@ -303,4 +303,8 @@ fn sixteen_bit_floats_are_summed_wide() {
     let nest = apply(&program(sum, &[("N", 40), ("M", 3)]), &schedule("reorder s.n, s.m"), &cpu()).unwrap();
     assert!(print::nest(&nest).contains("scratch float32 s_wide[3]"), "{}", print::nest(&nest));
     agrees(sum, &[("N", 40), ("M", 3)], "reorder s.n, s.m\nvectorize s.m");
+    // The buffer has no name that the user could know.
+    let reason = refused(sum, &[("N", 40), ("M", 3)], "vectorize s.m").reason.to_string();
+    assert!(reason.starts_with("`s.m` is vectorised outside of the reduced loop `s.n`"), "{reason}");
+    assert!(reason.ends_with("`reorder` `s.m` inside of `s.n`") && !reason.contains("wide`"), "{reason}");
 }
