@@ -97,6 +97,9 @@ fn refused(file: &TextFile, parsed: &ParsedSchedule, refusal: &Refusal) -> Failu
 
 /// The part of the step that the reason is about, or all of it.
 fn place(spans: &StepSpans, reason: &Illegal) -> Span {
+    if let Illegal::Layout { part, .. } = reason {
+        return layout_place(spans, *part);
+    }
     // Most telling first: a step that brought the reason about need not name all of it.
     let about: Vec<&str> = match reason {
         Illegal::UnknownLoop { statement, name, .. } => return spans.of(&format!("{statement}.{name}")),
@@ -118,6 +121,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::Promote { tensor, .. } => vec![tensor],
         Illegal::OpenSize(_)
+        | Illegal::Layout { .. }
         | Illegal::TooMuchCode { .. }
         | Illegal::TooLarge { .. }
         | Illegal::BadLoopList(_)
@@ -133,6 +137,13 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
     let part = |about: &&str| spans.names.iter().find(|(name, _)| is_part(name, about));
     let found = about.iter().find_map(exact).or_else(|| about.iter().find_map(part));
     found.map_or(spans.step, |(_, span)| *span)
+}
+
+/// One dimension of the step's layout, or all of them.
+fn layout_place(spans: &StepSpans, part: Option<usize>) -> Span {
+    let one = part.and_then(|part| spans.layout.get(part)).copied();
+    let all = || Some(spans.layout.first()?.to(*spans.layout.last()?));
+    one.or_else(all).unwrap_or(spans.step)
 }
 
 /// A message with the line it is about.

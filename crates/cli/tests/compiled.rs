@@ -231,6 +231,18 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
         ("fuse C.i, C.k -> t", "`C.i` and `C.k` are not directly nested", "1:11", "          ^^^"),
         ("promote C at C.i -> A packed", "the name `A` is taken", "1:21", "                    ^"),
         ("inline B", "`B` cannot be inlined", "1:8", "       ^"),
+        (
+            "promote B at C.i -> Bp packed (d1, d2, d0)",
+            "`B` cannot be promoted at `C.i`: it has no dimension d2: the last is d1",
+            "1:36",
+            "                                   ^^",
+        ),
+        (
+            "promote B at C.i -> Bp packed (d1%4, d1/8)",
+            "`B` cannot be promoted at `C.i`: the layout leaves out dimension d0",
+            "1:32",
+            "                               ^^^^^^^^^^",
+        ),
     ];
     for (step, reason, place, carets) in table {
         let message = refused(step);

@@ -211,6 +211,18 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// A buffer cannot be arranged so.
+    #[error("`{tensor}` cannot be promoted at `{at}`: {why}")]
+    Layout {
+        /// The tensor.
+        tensor: String,
+        /// The place.
+        at: String,
+        /// The part of the layout at fault, counted from 0; none if it is all of it.
+        part: Option<usize>,
+        /// Why.
+        why: String,
+    },
     /// A reduction cannot be taken apart there.
     #[error("`{name}` cannot be factored out: {why}")]
     Rfactor {

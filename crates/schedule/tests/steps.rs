@@ -97,7 +97,7 @@ fn numbers_and_loops_have_limits() {
     let large = 9_223_372_036_854_775_807i64;
     assert!(matches!(gemm_refused(&format!("split C.i -> io, ii:{large}")), Illegal::BadLoopList(_)));
     let layout = format!("promote B at root -> Bp packed (d1/{large}, d0, d1%{large})");
-    assert!(matches!(gemm_refused(&layout), Illegal::Promote { .. }));
+    assert!(matches!(gemm_refused(&layout), Illegal::Layout { part: Some(0), .. }));
     let parts: Vec<String> = (0..100).map(|at| format!("q{at}:1")).collect();
     let many = format!("split C.i -> io, {}", parts.join(", "));
     assert!(matches!(gemm_refused(&many), Illegal::BadLoopList(_)));
@@ -215,9 +215,23 @@ fn promote_stages_operands() {
 
 #[test]
 fn promote_refuses_layouts_that_lose_elements() {
-    for layout in ["(d0)", "(d0, d1/8)", "(d0, d1%8)", "(d0, d1, d1)", "(d0, d1/8, d1%4)", "(d0, d1, d2)"] {
-        let reason = gemm_refused(&format!("promote B at root -> Bp packed {layout}"));
-        assert!(matches!(reason, Illegal::Promote { .. }), "{layout}: {reason}");
+    let table = [
+        ("(d0)", None, "the layout leaves out dimension d1"),
+        ("(d0, d1/8)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1%8)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1, d1)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1/8, d1%4)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1, d2)", Some(2), "it has no dimension d2: the last is d1"),
+        ("(d1/1, d0, d1%1)", Some(2), "`d1%1` in the layout is always 0: leave it out"),
+        ("(d1/8, d0, d1%8/8, d1%8)", Some(2), "`d1%8/8` in the layout is always 0: leave it out"),
+    ];
+    for (layout, wrong, message) in table {
+        let Illegal::Layout { part, why, .. } =
+            gemm_refused(&format!("promote B at root -> Bp packed {layout}"))
+        else {
+            panic!("{layout}");
+        };
+        assert_eq!((part, why.as_str()), (wrong, message), "{layout}");
     }
     assert!(matches!(gemm_refused("promote C at C.i -> A packed"), Illegal::NameTaken(_)));
     let computed = refused(BLUR, IMAGE, "promote rows at root -> r packed").reason;
