@@ -233,9 +233,30 @@ fn promote_refuses_layouts_that_lose_elements() {
         };
         assert_eq!((part, why.as_str()), (wrong, message), "{layout}");
     }
+    gemm("promote B at root -> Bp packed (d1/1, d0)");
+    let result = gemm_refused("promote C at C.i -> Cp packed (d1, d0)");
+    assert!(matches!(result, Illegal::Layout { part: None, .. }), "{result}");
     assert!(matches!(gemm_refused("promote C at C.i -> A packed"), Illegal::NameTaken(_)));
     let computed = refused(BLUR, IMAGE, "promote rows at root -> r packed").reason;
     assert!(matches!(computed, Illegal::Promote { .. }), "{computed}");
+}
+
+#[test]
+fn what_a_promote_makes_stays_where_it_says() {
+    let table = [
+        ("promote A at C.i -> p packed", "it is a staged copy"),
+        ("promote B at root -> p packed", "it is a staged copy"),
+        ("promote C at C.j -> p registers", "it is the buffer of a result"),
+    ];
+    for (promote, what) in table {
+        let moved = gemm_refused(&format!("{promote}\ncompute_at p, C.j")).to_string();
+        let wanted =
+            format!("`p` cannot be computed at `C.j`: {what}, and the `promote` that makes it says where");
+        assert_eq!(moved, wanted, "{promote}");
+        let inlined = gemm_refused(&format!("{promote}\ninline p")).to_string();
+        let wanted = format!("`p` cannot be inlined: {what}; leave out the `promote` that makes it instead");
+        assert_eq!(inlined, wanted, "{promote}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: operands, and `promote C at C.io -> acc registers`: results.
 
+use std::sync::Arc;
+
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
 
@@ -7,7 +9,8 @@ use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
 use crate::draft::{
-    Accumulator, Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access, statements_in,
+    Accumulator, Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Statement, StatementId, access,
+    statements_in,
 };
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope};
@@ -103,6 +106,7 @@ pub(super) fn operand(
         region[part.dimension].extent % (part.divide * part.extent(&region)) == 0
             || part.modulo.is_none() && region[part.dimension].extent % part.divide == 0
     };
+    draft.buffers[staged.index()].staged = true;
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     let stage = Stage { tensor, staged, place, region, layout, padding };
@@ -330,4 +334,16 @@ fn nesting_order(layout: &[Part]) -> Vec<usize> {
         order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
     }
     order
+}
+
+impl Draft<'_> {
+    /// What a name is that a `promote` has made: the buffer of an operand or of a result.
+    pub fn promoted(&self, name: &str) -> Option<&'static str> {
+        let is_staged = |buffer: &DraftBuffer| buffer.staged && buffer.buffer.name == name;
+        let gathers = |statement: &Arc<Statement>| {
+            statement.accumulator.as_ref().is_some_and(|accumulator| accumulator.name == name)
+        };
+        let copy = self.buffers.iter().any(is_staged).then_some("a staged copy");
+        copy.or_else(|| self.statements.iter().any(gathers).then_some("the buffer of a result"))
+    }
 }
