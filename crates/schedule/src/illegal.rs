@@ -129,13 +129,11 @@ pub enum Illegal {
     },
     /// Unrolled loops inside each other, and versions of them.
     #[error(
-        "the code would have {stores} stores once unrolled loops are written out, and {most} is the most"
+        "the code would have {operations} operations with unrolled loops written out, and take too long to compile: unroll less, or take shorter vectors"
     )]
     TooMuchCode {
-        /// How many there would be.
-        stores: usize,
-        /// The most that goes.
-        most: usize,
+        /// Operations on vector registers that there would be.
+        operations: u64,
     },
     /// The register tile does not fit.
     #[error(

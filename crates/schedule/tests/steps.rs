@@ -114,6 +114,24 @@ fn code_has_a_limit() {
     let sizes = &[("M", 100), ("N", 100), ("K", 100)];
     let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;
     assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
+    // Lanes count as registers, whether the tile divides or not.
+    let tile = |rows: i64, lanes: i64| {
+        format!(
+            "split C.i -> io, ii:{rows}\nsplit C.j -> jo, jv:{lanes}\nsplit C.k -> ko, ki:8
+             reorder C.io, C.jo, C.ko, C.ki, C.ii, C.jv\nvectorize C.jv\nunroll C.ii\nunroll C.ki"
+        )
+    };
+    for size in [128, 131] {
+        let sizes = &[("M", size), ("N", size), ("K", 37)];
+        let accepted = |steps: &str| apply(&program(GEMM, sizes), &schedule(steps), &cpu()).is_ok();
+        assert!(accepted(&tile(64, 32)) && accepted(&tile(100, 16)) && !accepted(&tile(100, 64)), "{size}");
+    }
+    // The text itself is never too long, and is so once it is written out.
+    let terms: Vec<String> = (0..250).map(|at| format!("exp(I(n) * {at}.5)")).collect();
+    let long = format!("def long(float(N) I) -> (O) {{ O(n) = {} }}", terms.join(" + "));
+    agrees(&long, &[("N", 5)], "");
+    let reason = refused(&long, &[("N", 5)], "unroll O.n").reason;
+    assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
 }
 
 /// The step to which a refusal is put down, counted from 1.
@@ -127,7 +145,7 @@ fn culprit(source: &str, sizes: &[(&str, i64)], steps: &str) -> usize {
 
 #[test]
 fn what_only_lowering_refuses_is_put_down_to_a_step() {
-    let sizes = &[("M", 50), ("N", 50), ("K", 50)];
+    let sizes = &[("M", 20), ("N", 20), ("K", 20)];
     assert_eq!(culprit(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k\npromote A at root -> Ap packed"), 3);
     assert_eq!(culprit(GEMM, SIZES, "parallel C.i\npromote C at C.i -> acc registers\nunroll C.k"), 2);
     assert_eq!(
