@@ -46,13 +46,15 @@ pub enum Command {
 /// `tilewright check`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A program is proved for every size of at least 1. With --sizes the proof is for these sizes.\n\n\
-    Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright check examples/*/*.tw"
+    after_help = "A program is proved for every size of at least 1. With --sizes the proof is for these sizes. \
+    FILE checks every function of a file, FILE:NAME one of them and those that it calls.\n\n\
+    Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright check examples/*/*.tw\n  \
+    tilewright check examples/paper/mv.tw:mv --sizes M=64"
 )]
 pub struct CheckArgs {
-    /// Source files.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    /// Source files; FILE:NAME picks a function.
+    #[arg(required = true, value_name = "FILE[:NAME]")]
+    pub files: Vec<String>,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
