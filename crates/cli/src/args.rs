@@ -203,9 +203,9 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Time that the samples take together, at least, such as 500ms or 2s.
-    #[arg(long, default_value = "500ms", value_parser = duration)]
+    #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
     pub time: Duration,
-    /// Samples to take, at least, however long that takes; otherwise 30, or as many as fit some seconds.
+    /// Samples to take, at least, however long that takes, up to 1000000; otherwise 30, or as many as fit some seconds.
     #[arg(long, value_name = "N", value_parser = samples)]
     pub samples: Option<usize>,
     /// Empty the caches before every sample.
@@ -241,10 +241,13 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The most samples that can be asked for: more tell nothing, and all are kept.
+const MOST_SAMPLES: usize = 1_000_000;
+
 fn samples(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("write a number of at least 1".to_owned()),
-        Ok(samples) => Ok(samples),
+        Ok(samples @ 1..=MOST_SAMPLES) => Ok(samples),
+        _ => Err(format!("write a number from 1 to {MOST_SAMPLES}")),
     }
 }
 
@@ -260,7 +263,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// `500ms`, `1.5s` or `2m`
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a time such as 500ms, 2s or 1m".to_owned();
+    let wrong = || "write a time such as 500ms, 2s or 1m, at most 24h".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let seconds = match unit {
@@ -275,7 +278,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds)
         .ok()
         .filter(|time| *time <= LONGEST)
-        .ok_or_else(|| "a day is the longest".to_owned())
+        .ok_or_else(|| "24h is the longest".to_owned())
 }
 
 #[cfg(test)]
@@ -292,6 +295,22 @@ mod tests {
         for text in ["", "5", "ms", "1.2.3s", "-1s", "5 s", "5ns", "25h", "1e999s", "999999999999999999999h"]
         {
             assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["NaN", "nans", "-1s", "infs", "1e3s"] {
+            assert_eq!(
+                duration(text).unwrap_err(),
+                "write a time such as 500ms, 2s or 1m, at most 24h",
+                "{text}"
+            );
+        }
+        assert_eq!(duration("25h").unwrap_err(), "24h is the longest");
+    }
+
+    #[test]
+    fn samples_have_a_limit() {
+        assert_eq!((samples("1"), samples("1000000")), (Ok(1), Ok(1_000_000)));
+        for text in ["0", "-1", "", "1.5", "1000001", "1000000000000", "99999999999999999999"] {
+            assert_eq!(samples(text).unwrap_err(), "write a number from 1 to 1000000", "{text}");
         }
     }
 }

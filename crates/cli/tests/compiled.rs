@@ -300,7 +300,11 @@ fn options_for_compiling_are_checked() {
     for time in ["5", "ms", "-1s", "1year"] {
         folder.fails(&format!("bench mm.tw {SIZES} --time={time}"), 2, &["such as 500ms"]);
     }
-    folder.fails(&format!("bench mm.tw {SIZES} --samples 0"), 2, &["at least 1"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --samples 0"), 2, &["from 1 to 1000000"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --samples 1000000000000"), 2, &["from 1 to 1000000"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time -1s"), 2, &["write a time such as 500ms"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time NaN"), 2, &["write a time such as 500ms"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time 99999h"), 2, &["24h is the longest"]);
 }
 
 #[test]
