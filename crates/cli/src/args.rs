@@ -46,13 +46,15 @@ pub enum Command {
 /// `tilewright check`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A program is proved for every size of at least 1. With --sizes the proof is for these sizes.\n\n\
-    Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright check examples/*/*.tw"
+    after_help = "A program is proved for every size of at least 1. With --sizes the proof is for these sizes. \
+    FILE checks every function of a file, FILE:NAME one of them and those that it calls.\n\n\
+    Examples:\n  tilewright check examples/paper/mv.tw\n  tilewright check examples/*/*.tw\n  \
+    tilewright check examples/paper/mv.tw:mv --sizes M=64"
 )]
 pub struct CheckArgs {
-    /// Source files.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    /// Source files; FILE:NAME picks a function.
+    #[arg(required = true, value_name = "FILE[:NAME]")]
+    pub files: Vec<String>,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
@@ -201,9 +203,9 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Time that the samples take together, at least, such as 500ms or 2s.
-    #[arg(long, default_value = "500ms", value_parser = duration)]
+    #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
     pub time: Duration,
-    /// Samples to take, at least, however long that takes; otherwise 30, or as many as fit some seconds.
+    /// Samples to take, at least, however long that takes, up to 1000000; otherwise 30, or as many as fit some seconds.
     #[arg(long, value_name = "N", value_parser = samples)]
     pub samples: Option<usize>,
     /// Empty the caches before every sample.
@@ -239,10 +241,13 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The most samples that can be asked for: more tell nothing, and all are kept.
+const MOST_SAMPLES: usize = 1_000_000;
+
 fn samples(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("write a number of at least 1".to_owned()),
-        Ok(samples) => Ok(samples),
+        Ok(samples @ 1..=MOST_SAMPLES) => Ok(samples),
+        _ => Err(format!("write a number from 1 to {MOST_SAMPLES}")),
     }
 }
 
@@ -258,7 +263,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// `500ms`, `1.5s` or `2m`
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a time such as 500ms, 2s or 1m".to_owned();
+    let wrong = || "write a time such as 500ms, 2s or 1m, at most 24h".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let seconds = match unit {
@@ -273,7 +278,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds)
         .ok()
         .filter(|time| *time <= LONGEST)
-        .ok_or_else(|| "a day is the longest".to_owned())
+        .ok_or_else(|| "24h is the longest".to_owned())
 }
 
 #[cfg(test)]
@@ -290,6 +295,22 @@ mod tests {
         for text in ["", "5", "ms", "1.2.3s", "-1s", "5 s", "5ns", "25h", "1e999s", "999999999999999999999h"]
         {
             assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["NaN", "nans", "-1s", "infs", "1e3s"] {
+            assert_eq!(
+                duration(text).unwrap_err(),
+                "write a time such as 500ms, 2s or 1m, at most 24h",
+                "{text}"
+            );
+        }
+        assert_eq!(duration("25h").unwrap_err(), "24h is the longest");
+    }
+
+    #[test]
+    fn samples_have_a_limit() {
+        assert_eq!((samples("1"), samples("1000000")), (Ok(1), Ok(1_000_000)));
+        for text in ["0", "-1", "", "1.5", "1000001", "1000000000000", "99999999999999999999"] {
+            assert_eq!(samples(text).unwrap_err(), "write a number from 1 to 1000000", "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::text::{ParsedSchedule, StepSpans, parse};
-use tilewright_schedule::{Illegal, Refusal, Schedule, apply, default_schedule};
+use tilewright_schedule::{Illegal, Refusal, Schedule, apply, blame, default_schedule};
 use tilewright_syntax::Span;
 use tilewright_target::Cpu;
 
@@ -66,9 +66,10 @@ impl ScheduleSource {
 
     /// The loops that the steps make of a program. A step that cannot be done is shown in its file.
     pub fn apply(&self, program: &Program, cpu: &Cpu) -> Result<LoopNest, Failure> {
-        let refusal = match apply(program, &self.schedule(program, cpu), cpu) {
+        let schedule = self.schedule(program, cpu);
+        let refusal = match apply(program, &schedule, cpu) {
             Ok(nest) => return Ok(nest),
-            Err(refusal) => refusal,
+            Err(refusal) => blame(program, &schedule, cpu, refusal),
         };
         match self {
             ScheduleSource::File { file, parsed } if refusal.step.is_some() => {
@@ -96,8 +97,12 @@ fn refused(file: &TextFile, parsed: &ParsedSchedule, refusal: &Refusal) -> Failu
 
 /// The part of the step that the reason is about, or all of it.
 fn place(spans: &StepSpans, reason: &Illegal) -> Span {
-    let about = match reason {
-        Illegal::UnknownLoop { statement, name, .. } => format!("{statement}.{name}"),
+    if let Illegal::Layout { part, .. } = reason {
+        return layout_place(spans, *part);
+    }
+    // Most telling first: a step that brought the reason about need not name all of it.
+    let about: Vec<&str> = match reason {
+        Illegal::UnknownLoop { statement, name, .. } => return spans.of(&format!("{statement}.{name}")),
         Illegal::UnknownStatement { name, .. }
         | Illegal::GoneLoop { name, .. }
         | Illegal::UnknownTensor { name, .. }
@@ -106,14 +111,18 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::CarriedDependence { name, .. }
         | Illegal::TooLong { name, .. }
         | Illegal::RegisterTile { name, .. }
-        | Illegal::Rfactor { name, .. } => name.clone(),
-        Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => inner.clone(),
-        Illegal::RegisterIndex { loop_name, .. } => loop_name.clone(),
+        | Illegal::Rfactor { name, .. } => vec![name],
+        Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
+        Illegal::RegisterIndex { name, loop_name } | Illegal::VectorBuffer { name, loop_name } => {
+            vec![loop_name, name]
+        }
+        Illegal::WideInVector { tensor, reduced, loop_name } => vec![loop_name, reduced, tensor],
         Illegal::Inline { tensor, .. }
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::Promote { tensor, .. }
-        | Illegal::Prefetch { tensor, .. } => tensor.clone(),
+        | Illegal::Prefetch { tensor, .. } => vec![tensor],
         Illegal::OpenSize(_)
+        | Illegal::Layout { .. }
         | Illegal::TooMuchCode { .. }
         | Illegal::TooLarge { .. }
         | Illegal::BadLoopList(_)
@@ -122,11 +131,20 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         }
     };
     // Reasons name a loop or a statement on its own; in the text it is a part of `C[2].io`.
-    let is_part =
-        |name: &str| name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about);
-    let exact = spans.names.iter().find(|(name, _)| *name == about);
-    let part = || spans.names.iter().find(|(name, _)| is_part(name));
-    exact.or_else(part).map_or(spans.step, |(_, span)| *span)
+    let is_part = |name: &str, about: &str| {
+        name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about)
+    };
+    let exact = |about: &&str| spans.names.iter().find(|(name, _)| name == about);
+    let part = |about: &&str| spans.names.iter().find(|(name, _)| is_part(name, about));
+    let found = about.iter().find_map(exact).or_else(|| about.iter().find_map(part));
+    found.map_or(spans.step, |(_, span)| *span)
+}
+
+/// One dimension of the step's layout, or all of them.
+fn layout_place(spans: &StepSpans, part: Option<usize>) -> Span {
+    let one = part.and_then(|part| spans.layout.get(part)).copied();
+    let all = || Some(spans.layout.first()?.to(*spans.layout.last()?));
+    one.or_else(all).unwrap_or(spans.step)
 }
 
 /// A message with the line it is about.

@@ -25,12 +25,16 @@ impl Source {
         Ok(Source { file, parsed })
     }
 
+    /// Reads `FILE` or `FILE:NAME`; the function, if one is named, need not be there.
+    pub fn read_named(spec: &str) -> Result<(Source, Option<&str>), Failure> {
+        let (path, name) = split_name(spec);
+        Ok((Source::read(&path)?, name))
+    }
+
     /// Reads `FILE` or `FILE:NAME`, and finds the function.
     pub fn read_function(spec: &str) -> Result<(Source, String), Failure> {
-        let (path, name) = split_name(spec);
-        let source = Source::read(&path)?;
-        let mut refused = source.parsed.diagnostics.clone();
-        refused.extend(name_collisions(&source.parsed.ast));
+        let (source, name) = Source::read_named(spec)?;
+        let refused = source.misread();
         if !refused.is_empty() {
             source.print(&refused);
             return Err(Failure::Reported);
@@ -47,7 +51,15 @@ impl Source {
         Ok((source, function))
     }
 
-    fn pick(&self, name: Option<&str>) -> Result<&Function, Failure> {
+    /// What is wrong with the file as a whole: what could not be parsed, and names that functions share.
+    pub fn misread(&self) -> Vec<Diagnostic> {
+        let mut found = self.parsed.diagnostics.clone();
+        found.extend(name_collisions(&self.parsed.ast));
+        found
+    }
+
+    /// The function of this name, or the only one.
+    pub fn pick(&self, name: Option<&str>) -> Result<&Function, Failure> {
         let names: Vec<&str> =
             self.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
         let listed = names.join(", ");

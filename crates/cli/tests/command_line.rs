@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use support::{DOUBLE, Ended, Folder, float_bytes, header, npy, npy_with, npz};
+use support::{DOUBLE, Ended, Folder, REFUSED, float_bytes, header, npy, npy_with, npz};
 
 #[test]
 fn check_looks_at_every_file_and_fails_if_one_is_bad() {
@@ -43,7 +43,7 @@ fn check_looks_at_every_file_and_fails_if_one_is_bad() {
 fn a_wrong_command_line_is_status_2() {
     let folder = Folder::new();
     let table: [(&str, &[&str]); 17] = [
-        ("check", &["<FILE>"]),
+        ("check", &["<FILE[:NAME]>"]),
         ("run", &["FILE"]),
         ("dance", &["dance"]),
         ("run mm.tw --nonsense", &["--nonsense"]),
@@ -106,8 +106,22 @@ fn functions_are_picked_by_name() {
         &["several.tw has no function `double_al`. Did you mean double_all? It has: mm, double_all."],
     );
     folder.fails("show several.tw:zzz --stage ranges", 1, &["no function `zzz`. It has: mm, double_all."]);
+    let check = "check several.tw:double_all mm.tw several.tw:mm";
+    assert_eq!(folder.fine(check), "several.tw: ok (double_all)\nmm.tw: ok (mm)\nseveral.tw: ok (mm)\n");
+    folder.fails(
+        "check several.tw:double_al",
+        1,
+        &["several.tw has no function `double_al`. Did you mean double_all? It has: mm, double_all."],
+    );
+    // Only what was picked counts.
+    folder.write("half.tw", [DOUBLE, REFUSED].concat());
+    folder.fails("check half.tw", 1, &["error[out-of-bounds]", "half.tw: 1 error"]);
+    folder.fails("check half.tw:bad", 1, &["error[out-of-bounds]", "half.tw: 1 error"]);
+    assert_eq!(folder.fine("check half.tw:double_all --sizes N=3"), "half.tw: ok (double_all)\n");
+    folder.fails("check several.tw:double_all --sizes M=3", 1, &["no size or integer scalar M. It has: N."]);
     // A file whose name has a colon is a file.
     folder.write("odd:name.tw", DOUBLE);
+    assert_eq!(folder.fine("check odd:name.tw"), "odd:name.tw: ok (double_all)\n");
     assert!(folder.fine("run odd:name.tw --sizes N=2").starts_with("y: float32(2)"));
 }
 

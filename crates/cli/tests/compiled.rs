@@ -231,6 +231,18 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
         ("fuse C.i, C.k -> t", "`C.i` and `C.k` are not directly nested", "1:11", "          ^^^"),
         ("promote C at C.i -> A packed", "the name `A` is taken", "1:21", "                    ^"),
         ("inline B", "`B` cannot be inlined", "1:8", "       ^"),
+        (
+            "promote B at C.i -> Bp packed (d1, d2, d0)",
+            "`B` cannot be promoted at `C.i`: it has no dimension d2: the last is d1",
+            "1:36",
+            "                                   ^^",
+        ),
+        (
+            "promote B at C.i -> Bp packed (d1%4, d1/8)",
+            "`B` cannot be promoted at `C.i`: the layout leaves out dimension d0",
+            "1:32",
+            "                               ^^^^^^^^^^",
+        ),
     ];
     for (step, reason, place, carets) in table {
         let message = refused(step);
@@ -238,9 +250,17 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
         assert!(message.starts_with(&format!("error: {reason}")), "{message}");
         assert!(message.contains(&drawn), "{message}{drawn}");
     }
-    // Fine step by step, but not together: an error without a place.
-    let message = refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\n");
-    assert!(message.starts_with("error: ") && message.contains("`acc`"), "{message}");
+    // Fine step by step, but not together: drawn at the step that brings it about.
+    assert_eq!(
+        refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\nparallel C.i\n"),
+        "error: `acc` is in registers, so `C.ji` must be unrolled or vectorised: registers cannot be indexed
+ --> bad.sched:2:22
+  |
+2 | promote C at C.jo -> acc registers
+  |                      ^^^
+
+"
+    );
     // The program is checked too.
     folder.fails("run bad.tw --sizes N=3 --schedule bad.sched", 1, &["error[out-of-bounds]"]);
 }
@@ -280,7 +300,11 @@ fn options_for_compiling_are_checked() {
     for time in ["5", "ms", "-1s", "1year"] {
         folder.fails(&format!("bench mm.tw {SIZES} --time={time}"), 2, &["such as 500ms"]);
     }
-    folder.fails(&format!("bench mm.tw {SIZES} --samples 0"), 2, &["at least 1"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --samples 0"), 2, &["from 1 to 1000000"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --samples 1000000000000"), 2, &["from 1 to 1000000"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time -1s"), 2, &["write a time such as 500ms"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time NaN"), 2, &["write a time such as 500ms"]);
+    folder.fails(&format!("bench mm.tw {SIZES} --time 99999h"), 2, &["24h is the longest"]);
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::pool::Pool;
 
 /// A sample takes at least about this long, so that neither the clock's resolution nor its own cost matters.
 const SHORTEST_SAMPLE: f64 = 20e-6;
+/// Samples that are kept, about, where the time that was asked for decides how many there are.
+const MOST_SAMPLES: f64 = 1e6;
 
 /// Warming up ends after this part of the cap at the latest.
 const WARM_UP_SHARE: u32 = 4;
@@ -192,7 +194,8 @@ impl<'a, E> Series<'a, E> {
             calls += 1;
         }
         let estimate = if calls > 1 { (spent - first).as_secs_f64() / (calls - 1) as f64 } else { f64::MAX };
-        let batch = if options.flush_caches.is_some() { 1 } else { batch(estimate) };
+        let batch =
+            if options.flush_caches.is_some() { 1 } else { batch(estimate, shortest_sample(options.time)) };
         Ok(Series { call, batch, samples: Vec::new(), sampled: Duration::ZERO, spent })
     }
 
@@ -222,10 +225,15 @@ impl<'a, E> Series<'a, E> {
     }
 }
 
+/// The shortest sample, in seconds: all samples are kept, so a long measurement takes longer ones.
+fn shortest_sample(time: Duration) -> f64 {
+    SHORTEST_SAMPLE.max(time.as_secs_f64() / MOST_SAMPLES)
+}
+
 /// How many calls of this many seconds make a sample.
-fn batch(estimate: f64) -> usize {
+fn batch(estimate: f64, shortest: f64) -> usize {
     // The estimate of a call that does nothing can be 0; the conversion saturates.
-    (SHORTEST_SAMPLE / estimate.max(1e-10)).round().max(1.0) as usize
+    (shortest / estimate.max(1e-10)).round().max(1.0) as usize
 }
 
 #[cfg(test)]
@@ -246,11 +254,14 @@ mod tests {
 
     #[test]
     fn short_calls_are_batched() {
-        assert_eq!(batch(1.0), 1);
-        assert_eq!(batch(20e-6), 1);
-        assert_eq!(batch(1e-6), 20);
-        assert_eq!(batch(3e-9), 6667);
-        assert_eq!(batch(0.0), 200_000);
+        assert_eq!(batch(1.0, SHORTEST_SAMPLE), 1);
+        assert_eq!(batch(20e-6, SHORTEST_SAMPLE), 1);
+        assert_eq!(batch(1e-6, SHORTEST_SAMPLE), 20);
+        assert_eq!(batch(3e-9, SHORTEST_SAMPLE), 6667);
+        assert_eq!(batch(0.0, SHORTEST_SAMPLE), 200_000);
+        // A day of samples still fits memory.
+        assert_eq!(shortest_sample(Duration::from_secs(1)), SHORTEST_SAMPLE);
+        assert_eq!(shortest_sample(Duration::from_secs(86400)), 0.0864);
     }
 
     /// Measures calls that advance a clock by hand; each takes the time that `call` says for its number.

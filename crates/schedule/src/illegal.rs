@@ -6,7 +6,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.describe())]
 pub struct Refusal {
-    /// The step at fault, counted from 0; none where only all of them together are at fault.
+    /// The step at fault, counted from 0; none where only all of them together are at fault;
+    /// [`blame`](crate::blame()) finds the one that brought it about.
     pub step: Option<usize>,
     /// Why.
     pub reason: Illegal,
@@ -128,13 +129,11 @@ pub enum Illegal {
     },
     /// Unrolled loops inside each other, and versions of them.
     #[error(
-        "the code would have {stores} stores once unrolled loops are written out, and {most} is the most"
+        "the code would have {operations} operations with unrolled loops written out, and take too long to compile: unroll less, or take shorter vectors"
     )]
     TooMuchCode {
-        /// How many there would be.
-        stores: usize,
-        /// The most that goes.
-        most: usize,
+        /// Operations on vector registers that there would be.
+        operations: u64,
     },
     /// The register tile does not fit.
     #[error(
@@ -158,6 +157,28 @@ pub enum Illegal {
         /// The buffer.
         name: String,
         /// The loop.
+        loop_name: String,
+    },
+    /// Every lane of a vector would need a buffer of its own.
+    #[error(
+        "`{loop_name}` is vectorised, and `{name}` would be made inside it: make it outside, or vectorise a loop further in"
+    )]
+    VectorBuffer {
+        /// The buffer.
+        name: String,
+        /// The loop.
+        loop_name: String,
+    },
+    /// Every lane of a vector would need a place of its own for the total of a 16-bit reduction.
+    #[error(
+        "`{loop_name}` is vectorised outside of the reduced loop `{reduced}`, where the 16-bit elements of `{tensor}` have no room for wider totals: `reorder` `{loop_name}` inside of `{reduced}`"
+    )]
+    WideInVector {
+        /// What is reduced.
+        tensor: String,
+        /// The outermost reduced loop.
+        reduced: String,
+        /// The vector loop.
         loop_name: String,
     },
     /// A tensor cannot be inlined.
@@ -195,6 +216,18 @@ pub enum Illegal {
         tensor: String,
         /// The loop.
         at: String,
+        /// Why.
+        why: String,
+    },
+    /// A buffer cannot be arranged so.
+    #[error("`{tensor}` cannot be promoted at `{at}`: {why}")]
+    Layout {
+        /// The tensor.
+        tensor: String,
+        /// The place.
+        at: String,
+        /// The part of the layout at fault, counted from 0; none if it is all of it.
+        part: Option<usize>,
         /// Why.
         why: String,
     },

@@ -2,12 +2,14 @@
 //!
 //! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] does them one after the other on
 //! the loops of a program and lowers the result to a [`LoopNest`]; it is total: what it cannot do is a [`Refusal`]
-//! that names the step and the reason. [`default_schedule`] writes one for any program, from static analysis alone.
+//! that names the reason, and the step where one alone is at fault; [`blame()`] finds it where it shows only in the end.
+//! [`default_schedule`] writes one for any program, from static analysis alone.
 //!
 //! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
 //! `lower` for how the result is spelled out.
 
 pub mod analysis;
+mod blame;
 mod default;
 mod draft;
 pub mod illegal;
@@ -19,6 +21,7 @@ pub mod text;
 use tilewright_ir::{LoopNest, Program};
 use tilewright_target::Cpu;
 
+pub use blame::blame;
 pub use default::{complete, default_schedule};
 pub use illegal::{Illegal, Refusal};
 pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};

@@ -62,3 +62,16 @@ fn every_example_runs_as_its_default_schedule_says() {
     }
     assert!(ran > 120, "only {ran} ran");
 }
+
+#[test]
+fn long_values_are_vectors_but_not_tiles() {
+    let terms: Vec<String> = (0..140).map(|at| format!("exp(-x(i, k) * z(k, j) * {at}.5)")).collect();
+    let source =
+        format!("def f(float(N, K) x, float(K, M) z) -> (y) {{ y(i, j) +=! {} }}", terms.join(" + "));
+    let program = at_sizes(&source, "f", &|_, _| 40).unwrap();
+    let schedule = default_schedule(&program, &cpu());
+    assert!(apply(&program, &schedule, &cpu()).is_ok());
+    let steps = schedule.to_string();
+    assert!(steps.contains("vectorize y.jv") && steps.contains("jv:16"), "{steps}");
+    assert!(!steps.contains("ju:") && !steps.contains("ii:"), "{steps}");
+}

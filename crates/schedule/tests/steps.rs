@@ -7,7 +7,7 @@ mod support;
 
 use support::{agrees, cpu, program, refused, schedule};
 use tilewright_ir::print;
-use tilewright_schedule::{Illegal, apply};
+use tilewright_schedule::{Illegal, apply, blame};
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 const SIZES: &[(&str, i64)] = &[("M", 13), ("N", 37), ("K", 11)];
@@ -97,7 +97,7 @@ fn numbers_and_loops_have_limits() {
     let large = 9_223_372_036_854_775_807i64;
     assert!(matches!(gemm_refused(&format!("split C.i -> io, ii:{large}")), Illegal::BadLoopList(_)));
     let layout = format!("promote B at root -> Bp packed (d1/{large}, d0, d1%{large})");
-    assert!(matches!(gemm_refused(&layout), Illegal::Promote { .. }));
+    assert!(matches!(gemm_refused(&layout), Illegal::Layout { part: Some(0), .. }));
     let parts: Vec<String> = (0..100).map(|at| format!("q{at}:1")).collect();
     let many = format!("split C.i -> io, {}", parts.join(", "));
     assert!(matches!(gemm_refused(&many), Illegal::BadLoopList(_)));
@@ -114,6 +114,60 @@ fn code_has_a_limit() {
     let sizes = &[("M", 100), ("N", 100), ("K", 100)];
     let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;
     assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
+    // Lanes count as registers, whether the tile divides or not.
+    let tile = |rows: i64, lanes: i64| {
+        format!(
+            "split C.i -> io, ii:{rows}\nsplit C.j -> jo, jv:{lanes}\nsplit C.k -> ko, ki:8
+             reorder C.io, C.jo, C.ko, C.ki, C.ii, C.jv\nvectorize C.jv\nunroll C.ii\nunroll C.ki"
+        )
+    };
+    for size in [128, 131] {
+        let sizes = &[("M", size), ("N", size), ("K", 37)];
+        let accepted = |steps: &str| apply(&program(GEMM, sizes), &schedule(steps), &cpu()).is_ok();
+        assert!(accepted(&tile(64, 32)) && accepted(&tile(100, 16)) && !accepted(&tile(100, 64)), "{size}");
+    }
+    // The text itself is never too long, and is so once it is written out.
+    let terms: Vec<String> = (0..250).map(|at| format!("exp(I(n) * {at}.5)")).collect();
+    let long = format!("def long(float(N) I) -> (O) {{ O(n) = {} }}", terms.join(" + "));
+    agrees(&long, &[("N", 5)], "");
+    let reason = refused(&long, &[("N", 5)], "unroll O.n").reason;
+    assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
+}
+
+/// The step to which a refusal is put down, counted from 1.
+fn culprit(source: &str, sizes: &[(&str, i64)], steps: &str) -> usize {
+    let refusal = refused(source, sizes, steps);
+    assert_eq!(refusal.step, None, "{refusal}");
+    let blamed = blame(&program(source, sizes), &schedule(steps), &cpu(), refusal.clone());
+    assert_eq!(blamed.reason, refusal.reason);
+    blamed.step.unwrap_or_else(|| panic!("no step is at fault\n{refusal}")) + 1
+}
+
+#[test]
+fn what_only_lowering_refuses_is_put_down_to_a_step() {
+    let sizes = &[("M", 20), ("N", 20), ("K", 20)];
+    assert_eq!(culprit(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k\npromote A at root -> Ap packed"), 3);
+    assert_eq!(culprit(GEMM, SIZES, "parallel C.i\npromote C at C.i -> acc registers\nunroll C.k"), 2);
+    assert_eq!(
+        culprit(GEMM, SIZES, "vectorize C.i\nunroll C.k\npromote A at C.j -> Ap packed\nunroll C.j"),
+        3
+    );
+    // The buffer is at fault, not what its loops become later.
+    let tile =
+        "split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\n";
+    let kinds = "unroll C.ii\nunroll C.ju\nvectorize C.jv\n";
+    let promoted = "promote C at C.jo -> acc registers\n";
+    assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{promoted}{kinds}parallel C.io")), 4);
+    assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{kinds}{promoted}parallel C.io")), 7);
+    // A step that is at fault by itself stays so, and the program itself is no step's fault.
+    let own = refused(GEMM, SIZES, "parallel C.i\nparallel C.k");
+    assert_eq!(
+        blame(&program(GEMM, SIZES), &schedule("parallel C.i\nparallel C.k"), &cpu(), own.clone()),
+        own
+    );
+    let open = support::open_program(GEMM);
+    let unknown = apply(&open, &schedule("parallel C.i"), &cpu()).unwrap_err();
+    assert_eq!(blame(&open, &schedule("parallel C.i"), &cpu(), unknown.clone()), unknown);
 }
 
 #[test]
@@ -179,13 +233,48 @@ fn promote_stages_operands() {
 
 #[test]
 fn promote_refuses_layouts_that_lose_elements() {
-    for layout in ["(d0)", "(d0, d1/8)", "(d0, d1%8)", "(d0, d1, d1)", "(d0, d1/8, d1%4)", "(d0, d1, d2)"] {
-        let reason = gemm_refused(&format!("promote B at root -> Bp packed {layout}"));
-        assert!(matches!(reason, Illegal::Promote { .. }), "{layout}: {reason}");
+    let table = [
+        ("(d0)", None, "the layout leaves out dimension d1"),
+        ("(d0, d1/8)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1%8)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1, d1)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1/8, d1%4)", Some(1), "the layout does not keep the elements of dimension d1 apart"),
+        ("(d0, d1, d2)", Some(2), "it has no dimension d2: the last is d1"),
+        ("(d1/1, d0, d1%1)", Some(2), "`d1%1` in the layout is always 0: leave it out"),
+        ("(d1/8, d0, d1%8/8, d1%8)", Some(2), "`d1%8/8` in the layout is always 0: leave it out"),
+    ];
+    for (layout, wrong, message) in table {
+        let Illegal::Layout { part, why, .. } =
+            gemm_refused(&format!("promote B at root -> Bp packed {layout}"))
+        else {
+            panic!("{layout}");
+        };
+        assert_eq!((part, why.as_str()), (wrong, message), "{layout}");
     }
+    gemm("promote B at root -> Bp packed (d1/1, d0)");
+    let result = gemm_refused("promote C at C.i -> Cp packed (d1, d0)");
+    assert!(matches!(result, Illegal::Layout { part: None, .. }), "{result}");
     assert!(matches!(gemm_refused("promote C at C.i -> A packed"), Illegal::NameTaken(_)));
     let computed = refused(BLUR, IMAGE, "promote rows at root -> r packed").reason;
     assert!(matches!(computed, Illegal::Promote { .. }), "{computed}");
+}
+
+#[test]
+fn what_a_promote_makes_stays_where_it_says() {
+    let table = [
+        ("promote A at C.i -> p packed", "it is a staged copy"),
+        ("promote B at root -> p packed", "it is a staged copy"),
+        ("promote C at C.j -> p registers", "it is the buffer of a result"),
+    ];
+    for (promote, what) in table {
+        let moved = gemm_refused(&format!("{promote}\ncompute_at p, C.j")).to_string();
+        let wanted =
+            format!("`p` cannot be computed at `C.j`: {what}, and the `promote` that makes it says where");
+        assert_eq!(moved, wanted, "{promote}");
+        let inlined = gemm_refused(&format!("{promote}\ninline p")).to_string();
+        let wanted = format!("`p` cannot be inlined: {what}; leave out the `promote` that makes it instead");
+        assert_eq!(inlined, wanted, "{promote}");
+    }
 }
 
 #[test]
@@ -314,4 +403,8 @@ fn sixteen_bit_floats_are_summed_wide() {
     let nest = apply(&program(sum, &[("N", 40), ("M", 3)]), &schedule("reorder s.n, s.m"), &cpu()).unwrap();
     assert!(print::nest(&nest).contains("scratch float32 s_wide[3]"), "{}", print::nest(&nest));
     agrees(sum, &[("N", 40), ("M", 3)], "reorder s.n, s.m\nvectorize s.m");
+    // The buffer has no name that the user could know.
+    let reason = refused(sum, &[("N", 40), ("M", 3)], "vectorize s.m").reason.to_string();
+    assert!(reason.starts_with("`s.m` is vectorised outside of the reduced loop `s.n`"), "{reason}");
+    assert!(reason.ends_with("`reorder` `s.m` inside of `s.n`") && !reason.contains("wide`"), "{reason}");
 }

@@ -1,6 +1,7 @@
 //! `tilewright check`
 
-use tilewright_syntax::{Bindings, diagnose};
+use tilewright_syntax::ast::Function;
+use tilewright_syntax::{Bindings, Diagnostic, check, diagnose};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -12,17 +13,17 @@ use crate::source::Source;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let bindings = bindings(&args.sizes)?;
     // A file that cannot be read does not keep the others from being checked.
-    let sources: Vec<Result<Source, Failure>> = args.files.iter().map(|path| Source::read(path)).collect();
+    let sources: Vec<_> = args.files.iter().map(|spec| Source::read_named(spec)).collect();
     let readable = || sources.iter().filter_map(|source| source.as_ref().ok());
-    let functions: Vec<_> = readable().flat_map(|source| &source.parsed.ast.functions).collect();
-    if let Some(first) = readable().next() {
+    let functions: Vec<_> = readable().flat_map(|(source, name)| functions(source, *name)).collect();
+    if let Some((first, _)) = readable().next().filter(|_| !functions.is_empty()) {
         refuse_unknown_sizes(first, &functions, &bindings)?;
     }
     let mut refused = false;
     let mut closed = false;
     for source in &sources {
         let outcome = match source {
-            Ok(source) => check_file(source, &bindings),
+            Ok((source, name)) => check_file(source, *name, &bindings),
             Err(failure) => {
                 failure.print();
                 Ok(false)
@@ -45,9 +46,29 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
 }
 
-/// Checks one file; whether it is accepted.
-fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
-    let diagnostics = diagnose(&source.parsed, bindings);
+/// The functions that were asked for.
+fn functions<'s>(source: &'s Source, name: Option<&str>) -> Vec<&'s Function> {
+    let all = source.parsed.ast.functions.iter();
+    all.filter(|function| name.is_none_or(|name| function.name.text == name)).collect()
+}
+
+/// Everything there is to say about a file, or about one of its functions if that can be read.
+fn diagnostics(source: &Source, name: Option<&str>, bindings: &Bindings) -> Result<Vec<Diagnostic>, Failure> {
+    if name.is_none() {
+        return Ok(diagnose(&source.parsed, bindings));
+    }
+    let mut found = source.misread();
+    if found.is_empty() {
+        let function = source.pick(name)?;
+        found = check(&source.parsed.ast, &function.name.text, bindings).diagnostics;
+    }
+    found.sort_by_key(|diagnostic| diagnostic.primary.0);
+    Ok(found)
+}
+
+/// Checks one file, or one of its functions; whether it is accepted.
+fn check_file(source: &Source, name: Option<&str>, bindings: &Bindings) -> Result<bool, Failure> {
+    let diagnostics = diagnostics(source, name, bindings)?;
     source.print(&diagnostics);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
@@ -59,7 +80,7 @@ fn check_file(source: &Source, bindings: &Bindings) -> Result<bool, Failure> {
         return Err(Failure::Input(format!("{} has no functions", source.path())));
     }
     let names: Vec<&str> =
-        source.parsed.ast.functions.iter().map(|function| function.name.text.as_str()).collect();
+        functions(source, name).into_iter().map(|function| function.name.text.as_str()).collect();
     let warned = if warnings > 0 { format!(", {}", plural(warnings, "warning")) } else { String::new() };
     print(&format!("{}: ok ({}){warned}\n", source.path(), names.join(", ")))?;
     Ok(true)

@@ -23,7 +23,7 @@ pub fn complete(
     for (at, step) in schedule.steps.iter().enumerate() {
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
-    lower::legal(&draft).map_err(whole)?;
+    lower::check(&draft).map_err(whole)?;
     let mut planner = Planner { draft, schedule };
     for statement in statements_in(&planner.draft.body) {
         if done.contains(&planner.name_of(statement)) {

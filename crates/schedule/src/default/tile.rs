@@ -7,12 +7,15 @@ use super::Planner;
 use super::pack::PACKING_PAYS;
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
+use crate::lower::effort::operations;
 use crate::step::{LoopName, Step};
 
 /// Vectors of a register tile: more than this leaves too little room for operands, and gains nothing.
 const MOST_TILE: i64 = 24;
 /// Loops of a reduction are written out as long as one iteration has no more vectors than this.
 const MOST_WRITTEN_OUT: i64 = 48;
+/// Operations of a register tile: a long value gains little by what its neighbours share, and takes long to compile.
+const MOST_OPERATIONS: u64 = 2000;
 
 impl Planner<'_> {
     /// Arranges the loops of a statement. Always succeeds, if only by leaving them as they are.
@@ -36,6 +39,12 @@ impl Planner<'_> {
         let target = self.draft.statement(statement).target.tensor;
         let dtype = self.draft.buffers[target.index()].buffer.dtype.compute_type();
         self.draft.target.lanes(dtype.bytes()) as i64
+    }
+
+    /// Vectors of the statement's results that are worth computing together.
+    pub(super) fn most_vectors(&self, statement: StatementId) -> i64 {
+        let each = operations(&self.draft.statement(statement).value);
+        ((MOST_OPERATIONS / each) as i64).clamp(1, MOST_TILE)
     }
 
     /// The spatial loop along which most accesses are next to each other.
@@ -111,7 +120,8 @@ impl Planner<'_> {
         self.arrange(statement, order);
         let lanes = self.lanes(statement);
         // Several registers at a time keep the loop's own cost small.
-        let wide = if self.trips(vector) >= 4 * lanes { 4 * lanes } else { lanes };
+        let several = self.trips(vector) >= 4 * lanes && self.most_vectors(statement) >= 4;
+        let wide = if several { 4 * lanes } else { lanes };
         self.split_vector(vector, wide, 1).is_some()
     }
 
@@ -126,7 +136,8 @@ impl Planner<'_> {
         let name = self.name_of(statement);
         let lanes = self.lanes(statement);
         let vectors = self.tile_vectors(statement, vector, lanes);
-        let rows = self.row_loop(statement, vector).map(|row| (row, self.tile_rows(row, vectors)));
+        let rows = self.row_loop(statement, vector).map(|row| (row, self.tile_rows(statement, row, vectors)));
+        let rows = rows.filter(|(_, count)| *count > 1);
         let packed = self.operands_to_pack(statement, vector);
         let reduced: Vec<LoopName> =
             self.reduced_by_stride(statement).into_iter().map(|var| self.loop_name(var)).collect();
@@ -183,7 +194,8 @@ impl Planner<'_> {
                 self.pack(&name, &read, row, None, count);
             }
         }
-        self.unroll_short(&reduced, vectors * rows.map_or(1, |(_, count)| count));
+        let most = MOST_WRITTEN_OUT.min(2 * self.most_vectors(statement));
+        self.unroll_short(&reduced, vectors * rows.map_or(1, |(_, count)| count), most);
         self.gather_result(&name, outer.last())
     }
 
@@ -205,13 +217,13 @@ impl Planner<'_> {
     /// How many vectors of results lie next to each other in the tile.
     pub(super) fn tile_vectors(&self, statement: StatementId, vector: VarId, lanes: i64) -> i64 {
         let most = if self.row_loop(statement, vector).is_some() { 2 } else { 4 };
-        (self.trips(vector) / lanes).clamp(1, most)
+        (self.trips(vector) / lanes).clamp(1, most.min(self.most_vectors(statement)))
     }
 
     /// How many rows the registers hold beside the operands.
-    pub(super) fn tile_rows(&self, row: VarId, vectors: i64) -> i64 {
+    pub(super) fn tile_rows(&self, statement: StatementId, row: VarId, vectors: i64) -> i64 {
         let registers = self.draft.target.vectors.registers() as i64;
-        let most = ((registers - vectors - 1) / vectors).clamp(1, MOST_TILE / vectors);
+        let most = ((registers - vectors - 1) / vectors).clamp(1, self.most_vectors(statement) / vectors);
         let trips = self.trips(row);
         // Rows of equal size, rather than many and then few.
         let tiles = (trips + most - 1) / most;
@@ -247,13 +259,13 @@ impl Planner<'_> {
         }
     }
 
-    /// Writes out the innermost loops of a short reduction.
-    pub(super) fn unroll_short(&mut self, reduced: &[LoopName], tile: i64) {
+    /// Writes out the innermost loops of a short reduction, up to so many vectors.
+    pub(super) fn unroll_short(&mut self, reduced: &[LoopName], tile: i64, most: i64) {
         let mut written = tile;
         for name in reduced.iter().rev() {
             let Ok(var) = self.draft.find_loop(name) else { return };
             written *= self.trips(var);
-            if written > MOST_WRITTEN_OUT || !self.take(Step::Unroll(name.clone())) {
+            if written > most || !self.take(Step::Unroll(name.clone())) {
                 return;
             }
         }

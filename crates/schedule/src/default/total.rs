@@ -23,7 +23,8 @@ impl Planner<'_> {
         else {
             return false;
         };
-        let width = if self.trips(along) >= 4 * lanes { 4 * lanes } else { lanes };
+        let several = self.trips(along) >= 4 * lanes && self.most_vectors(statement) >= 4;
+        let width = if several { 4 * lanes } else { lanes };
         let old = self.loop_name(along);
         let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
         let partial = format!(

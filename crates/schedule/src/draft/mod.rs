@@ -64,6 +64,8 @@ pub(crate) struct DraftBuffer {
     pub ragged: bool,
     /// Inlined, or otherwise without use.
     pub gone: bool,
+    /// Filled by the copy of a `promote`.
+    pub staged: bool,
 }
 
 /// A loop from 0 to its extent.
@@ -219,7 +221,7 @@ impl Draft<'_> {
         if bytes > i64::MAX as u128 / 2 {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });
         }
-        self.buffers.push(DraftBuffer { buffer, room, ragged: false, gone: false });
+        self.buffers.push(DraftBuffer { buffer, room, ragged: false, gone: false, staged: false });
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 

@@ -12,7 +12,7 @@ use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::emit::Emitter;
-use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
+use crate::draft::{Accumulator, Legal, LoopRole, Node, StatementId, access, loops_in};
 use crate::illegal::Illegal;
 
 /// A buffer that is open: statements inside store to it.
@@ -40,6 +40,16 @@ impl Emitter<'_> {
                 .named_loops(id, var)
                 .iter()
                 .any(|var| self.draft.loop_of(*var).role == LoopRole::Reduction)
+    }
+
+    /// Refuses the buffer of a 16-bit reduction in a vector loop, in terms of the loops: no step has made it.
+    pub fn wide_in_vector(&self, id: StatementId, inside: &[Node], vector: VarId) -> Option<Illegal> {
+        let reduced = loops_in(inside).into_iter().find(|var| self.gathers_wide(id, *var))?;
+        Some(Illegal::WideInVector {
+            tensor: self.draft.statement(id).name.tensor.clone(),
+            reduced: self.draft.loop_text(reduced),
+            loop_name: self.draft.loop_text(vector),
+        })
     }
 
     /// Opens the buffer of a 16-bit reduction around its outermost reduced loop.

@@ -81,10 +81,9 @@ impl Emitter<'_> {
         if own.kind == LoopKind::Vector
             && let Some(name) = self.allocated_in(&body)
         {
-            let text = self.draft.loop_text(var);
-            return Err(Illegal::LoopKind(format!(
-                "`{name}` would be made inside `{text}`, which is vectorised"
-            )));
+            let wide = inside.iter().find_map(|id| self.wide_in_vector(*id, nodes, var));
+            let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
+            return Err(wide.unwrap_or_else(named));
         }
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));

@@ -6,9 +6,12 @@
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
 //! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
 //! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
+//!
+//! [`mod@effort`] refuses what would take too long to compile, right after the first.
 
 mod accumulate;
 pub(crate) mod conditions;
+pub(crate) mod effort;
 mod emit;
 mod expand;
 mod prefetch;
@@ -20,9 +23,6 @@ use tilewright_ir::LoopNest;
 
 use crate::draft::{Draft, Legal};
 use crate::illegal::Illegal;
-
-/// Stores of one kernel, with unrolled loops written out: compiling this many takes seconds.
-const MOST_CODE: usize = 10_000;
 
 /// The loop nest that a draft describes.
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
@@ -39,19 +39,18 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
 
 /// Whether a draft can be lowered: only the first pass refuses anything.
 pub(crate) fn is_legal(draft: &Draft) -> bool {
-    legal(draft).is_ok()
+    check(draft).is_ok()
 }
 
-/// The same, with the reason.
-pub(crate) fn legal(draft: &Draft) -> Legal<()> {
+/// Why a draft cannot be lowered, if so.
+pub(crate) fn check(draft: &Draft) -> Legal<()> {
     spelled_out(draft).map(|_| ())
 }
 
 fn spelled_out(draft: &Draft) -> Legal<LoopNest> {
     let nest = emit::emit(draft)?;
-    let stores = stmts::stores(&nest.setup).saturating_add(stmts::stores(&nest.body));
-    if stores > MOST_CODE {
-        return Err(Illegal::TooMuchCode { stores, most: MOST_CODE });
+    match effort::too_many_operations(&nest, draft.target.vectors) {
+        Some(operations) => Err(Illegal::TooMuchCode { operations }),
+        None => Ok(nest),
     }
-    Ok(nest)
 }

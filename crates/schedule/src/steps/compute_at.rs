@@ -10,9 +10,12 @@ use crate::step::LoopName;
 
 /// The statements of a tensor move into a loop of its consumer, and compute what one iteration needs.
 pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
+    let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
+    if let Some(what) = draft.promoted(name) {
+        return Err(refuse(format!("it is {what}, and the `promote` that makes it says where")));
+    }
     let tensor = draft.find_tensor(name)?;
     let place = draft.find_loop(at)?;
-    let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
     let producers = producers(draft, tensor, place).map_err(refuse)?;
     let reads = consumers(draft, tensor, place, &producers).map_err(refuse)?;
     let users: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();

@@ -12,8 +12,11 @@ const MOST_NODES: usize = 20_000;
 
 /// What a tensor's statement computes takes the place of every use.
 pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
-    let tensor = draft.find_tensor(name)?;
     let refuse = |why: String| Illegal::Inline { tensor: name.to_string(), why };
+    if let Some(what) = draft.promoted(name) {
+        return Err(refuse(format!("it is {what}; leave out the `promote` that makes it instead")));
+    }
+    let tensor = draft.find_tensor(name)?;
     let producer = only_producer(draft, tensor).map_err(refuse)?;
     let vars = plain_variables(draft, producer).map_err(refuse)?;
     let readers: Vec<StatementId> =

@@ -1,5 +1,7 @@
 //! `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: operands, and `promote C at C.io -> acc registers`: results.
 
+use std::sync::Arc;
+
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
 
@@ -7,7 +9,8 @@ use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
 use crate::draft::{
-    Accumulator, Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, access, statements_in,
+    Accumulator, Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Statement, StatementId, access,
+    statements_in,
 };
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope};
@@ -30,7 +33,8 @@ pub(super) fn result(
     let statement = draft.statement(id);
     let target = statement.target.tensor;
     if !layout.is_empty() {
-        return refuse("the layout of a result's buffer follows its loops, and cannot be chosen");
+        let why = "the layout of a result's buffer follows its loops, and cannot be chosen".to_string();
+        return Err(Illegal::Layout { tensor: tensor.to_string(), at: at.to_string(), part: None, why });
     }
     if statement.accumulator.is_some() {
         return refuse("it is promoted already");
@@ -83,7 +87,12 @@ pub(super) fn operand(
     let padding = padding(draft, tensor, &statements);
     let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice()).unwrap_or_default();
     let region = draft.footprint_with_padding(tensor, &reads, place, padded);
-    let layout = checked_layout(layout, &region).map_err(|why| refuse(&why))?;
+    let layout = checked_layout(layout, &region).map_err(|BadLayout { part, why }| Illegal::Layout {
+        tensor: name.to_string(),
+        at: at.to_string(),
+        part,
+        why,
+    })?;
 
     let once = place.is_none() && is_constant(draft, tensor);
     let room = Buffer {
@@ -97,6 +106,7 @@ pub(super) fn operand(
         region[part.dimension].extent % (part.divide * part.extent(&region)) == 0
             || part.modulo.is_none() && region[part.dimension].extent % part.divide == 0
     };
+    draft.buffers[staged.index()].staged = true;
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     let stage = Stage { tensor, staged, place, region, layout, padding };
@@ -163,46 +173,66 @@ impl Part {
     }
 }
 
-/// The parts of a layout, if they tell all elements apart: in every dimension one part is the whole quotient, and
-/// the remainder of each is what the next takes apart.
-fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>, String> {
+/// What is wrong with a layout, and with which of its parts, if it is one.
+struct BadLayout {
+    part: Option<usize>,
+    why: String,
+}
+
+/// The parts of a layout, if they tell all elements apart.
+fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>, BadLayout> {
     if layout.is_empty() {
         return Ok((0..region.len()).map(|dimension| Part { dimension, modulo: None, divide: 1 }).collect());
+    }
+    for (at, dim) in layout.iter().enumerate() {
+        check_part(dim, region.len()).map_err(|why| BadLayout { part: Some(at), why })?;
     }
     let parts: Vec<Part> = layout
         .iter()
         .map(|dim| Part { dimension: dim.dimension, modulo: dim.modulo, divide: dim.divide.unwrap_or(1) })
         .collect();
-    let too_large = |number: i64| number > LARGEST_IN_LAYOUT;
-    if parts.iter().any(|part| too_large(part.divide) || part.modulo.is_some_and(too_large)) {
-        return Err(format!("a number in the layout is larger than {LARGEST_IN_LAYOUT}"));
-    }
-    if let Some(part) = parts.iter().find(|part| part.dimension >= region.len()) {
-        return Err(format!(
-            "it has no dimension d{}: the last is d{}",
-            part.dimension,
-            region.len().max(1) - 1
-        ));
-    }
     for dimension in 0..region.len() {
-        let mut chain: Vec<&Part> = parts.iter().filter(|part| part.dimension == dimension).collect();
-        chain.sort_by_key(|part| part.divide);
-        let mut scale = 1;
-        for (at, part) in chain.iter().enumerate() {
-            let last = at + 1 == chain.len();
-            let fits = part.divide == scale
-                && part.modulo.is_none() == last
-                && part.modulo.is_none_or(|modulo| modulo > scale && modulo % scale == 0);
-            if !fits {
-                return Err(format!("the layout does not keep the elements of dimension d{dimension} apart"));
-            }
-            scale = part.modulo.unwrap_or(scale);
-        }
-        if chain.is_empty() {
-            return Err(format!("the layout leaves out dimension d{dimension}"));
-        }
+        check_dimension(&parts, dimension)?;
     }
     Ok(parts)
+}
+
+/// Refuses a part that makes no sense whatever the others are.
+fn check_part(dim: &LayoutDim, dimensions: usize) -> Result<(), String> {
+    if dim.divide.max(dim.modulo).is_some_and(|number| number > LARGEST_IN_LAYOUT) {
+        return Err(format!("a number in the layout is larger than {LARGEST_IN_LAYOUT}"));
+    }
+    if dim.dimension >= dimensions {
+        let last = dimensions.max(1) - 1;
+        return Err(format!("it has no dimension d{}: the last is d{last}", dim.dimension));
+    }
+    if dim.modulo.is_some_and(|modulo| modulo <= dim.divide.unwrap_or(1)) {
+        return Err(format!("`{dim}` in the layout is always 0: leave it out"));
+    }
+    Ok(())
+}
+
+/// Refuses a dimension whose elements are not told apart: one part is the whole quotient, and the remainder of each
+/// is what the next takes apart.
+fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
+    let own = parts.iter().enumerate().filter(|(_, part)| part.dimension == dimension);
+    let mut chain: Vec<(usize, &Part)> = own.collect();
+    chain.sort_by_key(|(_, part)| part.divide);
+    let Some((last, _)) = chain.last().copied() else {
+        return Err(BadLayout { part: None, why: format!("the layout leaves out dimension d{dimension}") });
+    };
+    let mut scale = 1;
+    for (at, part) in chain {
+        let fits = part.divide == scale
+            && part.modulo.is_none() == (at == last)
+            && part.modulo.is_none_or(|modulo| modulo > scale && modulo % scale == 0);
+        if !fits {
+            let why = format!("the layout does not keep the elements of dimension d{dimension} apart");
+            return Err(BadLayout { part: Some(at), why });
+        }
+        scale = part.modulo.unwrap_or(scale);
+    }
+    Ok(())
 }
 
 /// An operand and the buffer that holds a part of it.
@@ -304,4 +334,16 @@ fn nesting_order(layout: &[Part]) -> Vec<usize> {
         order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
     }
     order
+}
+
+impl Draft<'_> {
+    /// What a name is that a `promote` has made: the buffer of an operand or of a result.
+    pub fn promoted(&self, name: &str) -> Option<&'static str> {
+        let is_staged = |buffer: &DraftBuffer| buffer.staged && buffer.buffer.name == name;
+        let gathers = |statement: &Arc<Statement>| {
+            statement.accumulator.as_ref().is_some_and(|accumulator| accumulator.name == name)
+        };
+        let copy = self.buffers.iter().any(is_staged).then_some("a staged copy");
+        copy.or_else(|| self.statements.iter().any(gathers).then_some("the buffer of a result"))
+    }
 }

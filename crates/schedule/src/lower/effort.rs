@@ -1,0 +1,201 @@
+//! How much work compiling takes, so that a schedule that writes out too much is refused instead.
+//!
+//! The unit is an operation on one vector register, or on one number. LLVM's time grows faster than the code where
+//! much of it is in one stretch without a loop: measured on matrix products and on long sums of exponentials, for
+//! all kinds of vectors, a stretch of n operations takes as much as n·(1 + n/[`LONG`]) single ones. At [`MOST`], with
+//! the versions that remainders add, that is two to five seconds.
+//!
+//! Only what a schedule adds is limited. The loops of the text always compile, however long their expressions are.
+
+use tilewright_ir::nest::{For, LoopKind, Stmt, Store};
+use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_target::Vectors;
+
+use crate::draft::simplify::Ranges;
+
+/// A stretch of this many operations takes twice as long as they do in short ones.
+const LONG: u64 = 2500;
+/// What every stretch takes beside its operations.
+const BLOCK: u64 = 10;
+/// The effort that a schedule may add: that of one stretch of ten thousand operations.
+const MOST: u64 = 50_000;
+/// Operations of a function such as `exp` or `sin`, which is a polynomial.
+const FUNCTION: u64 = 30;
+
+/// The operations of a nest that takes too long to compile.
+pub(super) fn too_many_operations(nest: &LoopNest, vectors: Vectors) -> Option<u64> {
+    let scheduled = Code::of(nest, Some(vectors));
+    let added = |plain: Code| scheduled.effort.saturating_sub(plain.effort);
+    let too_much = scheduled.effort > MOST && added(Code::of(nest, None)) > MOST;
+    too_much.then_some(scheduled.operations)
+}
+
+/// The operations of a value in one lane, and of storing it.
+pub(crate) fn operations(value: &Expr) -> u64 {
+    Count::new(None).value(value).saturating_add(1)
+}
+
+/// What there is to compile.
+#[derive(Clone, Copy, Default)]
+struct Code {
+    /// All operations.
+    operations: u64,
+    /// The effort of stretches that have come to their end.
+    effort: u64,
+    /// Operations of the last stretch.
+    stretch: u64,
+}
+
+impl Code {
+    /// The code of a nest with unrolled loops written out, for vectors of a kind; or with every loop as it is in the
+    /// text.
+    fn of(nest: &LoopNest, vectors: Option<Vectors>) -> Code {
+        let mut count = Count::new(vectors);
+        let mut code = Code::default();
+        for stmts in [&nest.setup, &nest.body] {
+            count.stmts(stmts, &mut code);
+            code.end_stretch();
+        }
+        code
+    }
+
+    fn add(&mut self, operations: u64) {
+        self.operations = self.operations.saturating_add(operations);
+        self.stretch = self.stretch.saturating_add(operations);
+    }
+
+    fn end_stretch(&mut self) {
+        if self.stretch == 0 {
+            return;
+        }
+        let long = self.stretch.saturating_mul(self.stretch) / LONG;
+        self.effort = self.effort.saturating_add(BLOCK).saturating_add(self.stretch).saturating_add(long);
+        self.stretch = 0;
+    }
+
+    /// Adds what is written out so many times.
+    fn repeat(&mut self, inner: Code, times: u64) {
+        self.operations = self.operations.saturating_add(inner.operations.saturating_mul(times));
+        self.effort = self.effort.saturating_add(inner.effort.saturating_mul(times));
+        self.stretch = self.stretch.saturating_add(inner.stretch.saturating_mul(times));
+    }
+}
+
+/// Counts operations, inside a vector loop or none.
+struct Count {
+    /// The vectors of the target; none if loops are taken as they are in the text.
+    vectors: Option<Vectors>,
+    /// The variable of the vector loop around, and its lanes.
+    vector: Option<(VarId, u64)>,
+    /// The loops around.
+    ranges: Ranges,
+}
+
+impl Count {
+    fn new(vectors: Option<Vectors>) -> Count {
+        Count { vectors, vector: None, ranges: Ranges::default() }
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt], code: &mut Code) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Store(own) => code.add(self.store(own)),
+                Stmt::Prefetch(_) => code.add(1),
+                Stmt::Allocate(own) => self.stmts(&own.body, code),
+                Stmt::If(own) => {
+                    for side in [&own.then, &own.otherwise] {
+                        code.end_stretch();
+                        self.stmts(side, code);
+                    }
+                    code.end_stretch();
+                }
+                Stmt::For(own) => self.for_loop(own, code),
+            }
+        }
+    }
+
+    fn for_loop(&mut self, own: &For, code: &mut Code) {
+        let most = own.extent.as_constant().or_else(|| self.ranges.most(&own.extent));
+        if let Some(most) = most {
+            self.ranges.set(own.var, most);
+        }
+        match (own.kind, most.filter(|_| self.vectors.is_some())) {
+            (LoopKind::Unrolled, Some(most)) => {
+                let mut inner = Code::default();
+                self.stmts(&own.body, &mut inner);
+                code.repeat(inner, most.max(1) as u64);
+            }
+            (LoopKind::Vector, Some(most)) => {
+                self.vector = Some((own.var, most.max(1) as u64));
+                self.stmts(&own.body, code);
+                self.vector = None;
+            }
+            _ => {
+                code.end_stretch();
+                self.stmts(&own.body, code);
+                code.end_stretch();
+            }
+        }
+        self.ranges.forget(own.var);
+    }
+
+    fn store(&self, own: &Store) -> u64 {
+        let bytes = own.value.dtype.bytes();
+        let reduced = if own.reduce.is_some() { self.registers(bytes) } else { 0 };
+        let stored = self.access(&own.target, bytes);
+        self.value(&own.value).saturating_add(stored).saturating_add(reduced)
+    }
+
+    fn value(&self, expr: &Expr) -> u64 {
+        let own = match &expr.kind {
+            ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) => 0,
+            ExprKind::Load(access) => self.access(access, expr.dtype.bytes()),
+            ExprKind::Call(function, _) if !is_instruction(*function) => {
+                FUNCTION.saturating_mul(self.registers(expr.dtype.bytes()))
+            }
+            _ => self.registers(expr.dtype.bytes()),
+        };
+        expr.operands().iter().map(|operand| self.value(operand)).fold(own, u64::saturating_add)
+    }
+
+    /// Registers that the lanes of a value take.
+    fn registers(&self, bytes: usize) -> u64 {
+        match (self.vectors, self.vector) {
+            (Some(vectors), Some((_, lanes))) => {
+                lanes.saturating_mul(bytes as u64).div_ceil(vectors.bytes() as u64)
+            }
+            _ => 1,
+        }
+    }
+
+    /// A register at a time where lanes are next to each other; else every lane by itself.
+    fn access(&self, access: &Access, bytes: usize) -> u64 {
+        let Some((var, lanes)) = self.vector else { return 1 };
+        let is_next = |index: &IndexExpr| !index.sub(&IndexExpr::var(var)).mentions(var);
+        match access.indices.iter().filter(|index| index.mentions(var)).count() {
+            0 => 1,
+            1 if access.indices.last().is_some_and(is_next) => self.registers(bytes),
+            // An address, and in a remainder a condition, for each.
+            _ => 2 * lanes,
+        }
+    }
+}
+
+/// Whether a function is an instruction or two.
+fn is_instruction(function: Builtin) -> bool {
+    matches!(
+        function,
+        Builtin::Abs
+            | Builtin::Ceil
+            | Builtin::Copysign
+            | Builtin::Floor
+            | Builtin::Fma
+            | Builtin::IsFinite
+            | Builtin::IsInf
+            | Builtin::IsNan
+            | Builtin::Rint
+            | Builtin::Rsqrt
+            | Builtin::Sqrt
+            | Builtin::Trunc
+    )
+}
