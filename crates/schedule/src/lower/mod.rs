@@ -12,20 +12,18 @@ pub(crate) mod conditions;
 mod emit;
 mod expand;
 pub(crate) mod remainders;
+pub(crate) mod size;
 pub(crate) mod stmts;
 pub(crate) mod tidy;
 
 use tilewright_ir::LoopNest;
 
 use crate::draft::{Draft, Legal};
-use crate::illegal::Illegal;
-
-/// Stores of one kernel, with unrolled loops written out: compiling this many takes seconds.
-const MOST_CODE: usize = 10_000;
 
 /// The loop nest that a draft describes.
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
-    let mut nest = spelled_out(draft)?;
+    let mut nest = emit::emit(draft)?;
+    size::check(stmts::stores(&nest.setup).saturating_add(stmts::stores(&nest.body)))?;
     tidy::tidy(&mut nest);
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
@@ -33,19 +31,5 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     expand::expand(&mut nest);
     tidy::tidy(&mut nest);
     stmts::drop_unused_buffers(&mut nest);
-    Ok(nest)
-}
-
-/// Whether a draft can be lowered: only the first pass refuses anything.
-pub(crate) fn is_legal(draft: &Draft) -> bool {
-    spelled_out(draft).is_ok()
-}
-
-fn spelled_out(draft: &Draft) -> Legal<LoopNest> {
-    let nest = emit::emit(draft)?;
-    let stores = stmts::stores(&nest.setup).saturating_add(stmts::stores(&nest.body));
-    if stores > MOST_CODE {
-        return Err(Illegal::TooMuchCode { stores, most: MOST_CODE });
-    }
     Ok(nest)
 }
