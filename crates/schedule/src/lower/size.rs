@@ -56,3 +56,87 @@ fn stores_of(draft: &Draft, statements: &BTreeSet<StatementId>) -> Legal<usize> 
         .map(|id| Ok(stmts::stores(&emit::emit_alone(draft, id)?)))
         .try_fold(0usize, |sum, stores: Legal<usize>| Ok(sum.saturating_add(stores?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::Program;
+    use tilewright_syntax::{Bindings, check, parse};
+    use tilewright_target::{Cpu, Vectors};
+
+    use super::*;
+    use crate::{default_schedule, steps};
+
+    const PROGRAMS: [&str; 4] = [
+        "def f(half(N, M) A) -> (O) {
+           m(i) +=! A(i, j)
+           c(i, j) = A(i, j) - m(i) / 50
+           v(i) +=! c(i, j) * c(i, j)
+           O(i, j) = c(i, j) * v(i)
+         }",
+        "def f(float(N, M) A, const float(M, N) B, float(N, M) C) -> (O) {
+           T(i, j) +=! A(i, k) * B(k, j)
+           S(i, j) +=! T(i, k) * C(k, j)
+           O(i, j) = S(i, j) + 1
+         }",
+        "def f(float(N, M) I) -> (O) {
+           a(y, x) = I(clamp(y-1, 0, N-1), x) + I(clamp(y+1, 0, N-1), x) where y in 0:N
+           b(y, x) = a(y, clamp(x-1, 0, M-1)) + a(y, clamp(x+1, 0, M-1)) where x in 0:M
+           O(y, x) max=! b(y, x) * a(y, k) + exp(b(y, k))
+         }",
+        "def f(float(N, M) I, float(3, 3) K) -> (O) {
+           O(y, x) +=! (y+p >= 1 && y+p <= N && x+q >= 1 && x+q <= M ? I(y+p-1, x+q-1) : 0) * K(p, q)
+             where y in 0:N, x in 0:M
+         }",
+    ];
+
+    fn cpu() -> Cpu {
+        Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
+    }
+
+    fn program(source: &str) -> Program {
+        let parsed = parse(source);
+        let bindings: Bindings = [("N", 130), ("M", 70)].into_iter().collect();
+        let checked = check(&parsed.ast, "f", &bindings);
+        checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
+    }
+
+    /// What `emit` gives for all of a draft.
+    fn whole(draft: &Draft) -> Legal<usize> {
+        let nest = emit::emit(draft)?;
+        Ok(stmts::stores(&nest.setup) + stmts::stores(&nest.body))
+    }
+
+    #[test]
+    fn measured_after_every_step_as_if_all_were_lowered() {
+        for source in PROGRAMS {
+            let (program, cpu) = (program(source), cpu());
+            let mut draft = Draft::new(&program, &cpu).unwrap();
+            let mut measured = Measured::new(&draft).unwrap();
+            for step in &default_schedule(&program, &cpu).steps {
+                steps::apply(&mut draft, step).unwrap();
+                let found = measured.after_changes(&draft);
+                let stores = found.as_ref().map(|found| found.stores).map_err(Illegal::to_string);
+                assert_eq!(stores, whole(&draft).map_err(|illegal| illegal.to_string()), "{source}\n{step}");
+                measured = found.unwrap_or(measured);
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_is_measured_by_the_stage_that_it_changes() {
+        let stages: String = (1..100).map(|at| format!("m{at}(i) +=! A(i, j) * {at}\n")).collect();
+        let outputs: Vec<String> = (1..100).map(|at| format!("m{at}")).collect();
+        let program = program(&format!("def f(float(N, M) A) -> ({}) {{ {stages} }}", outputs.join(", ")));
+        let cpu = cpu();
+        let mut draft = Draft::new(&program, &cpu).unwrap();
+        let steps = default_schedule(&program, &cpu).steps;
+        assert!(steps.len() > 400, "{steps:?}");
+        for step in &steps {
+            let before = draft.clone();
+            steps::apply(&mut draft, step).unwrap();
+            let reached = draft.statements_changed_since(&before);
+            // One that is there, and one that `rfactor` adds.
+            assert!(reached.len() <= 2, "{step} reaches {reached:?}");
+        }
+    }
+}
