@@ -30,13 +30,16 @@ impl Draft<'_> {
         let statement = self.find_statement(&name.statement)?;
         let path = self.path(statement);
         let found = path.iter().rev().copied().find(|var| self.loop_of(*var).name == name.name);
-        found.ok_or_else(|| match self.gone.iter().rev().find(|(gone, _)| *gone == name.to_string()) {
-            Some((gone, by)) => Illegal::GoneLoop { name: gone.clone(), by: by.clone() },
-            None => Illegal::UnknownLoop {
-                statement: name.statement.to_string(),
-                name: name.name.clone(),
-                known: path.iter().map(|var| self.loop_of(*var).name.clone()).collect(),
-            },
+        found.ok_or_else(|| {
+            let text = name.to_string();
+            match self.gone.iter().rev().find(|(gone, _)| *gone == text) {
+                Some((gone, by)) => Illegal::GoneLoop { name: gone.clone(), by: by.clone() },
+                None => Illegal::UnknownLoop {
+                    statement: name.statement.to_string(),
+                    name: name.name.clone(),
+                    known: path.iter().map(|var| self.loop_of(*var).name.clone()).collect(),
+                },
+            }
         })
     }
 
