@@ -12,7 +12,9 @@
 
 mod build;
 mod changes;
+pub(crate) mod comparison;
 mod lookup;
+mod reduction;
 pub(crate) mod region;
 pub(crate) mod rewrite;
 pub(crate) mod simplify;

@@ -1,14 +1,14 @@
 //! From the loops of a draft to a loop nest, one pass after the other:
 //!
 //! 1. `emit` spells out what steps only noted down: where reductions begin from their neutral element, where
-//!    results are gathered and stored, where buffers have their room;
+//!    results are gathered and stored, where buffers have their room; [`mod@size`] bounds the code;
 //! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
 //! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
 //! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
 
 mod accumulate;
-pub(crate) mod conditions;
+mod conditions;
 mod emit;
 mod expand;
 pub(crate) mod remainders;
