@@ -201,9 +201,8 @@ fn quotient_bounds(
 }
 
 fn shares_an_atom(goal: &IndexExpr, fact: &IndexExpr) -> bool {
-    let atoms = |expr: &IndexExpr| expr.terms().iter().flat_map(|t| t.factors.clone()).collect::<Vec<_>>();
-    let of_fact = atoms(fact);
-    atoms(goal).iter().any(|atom| of_fact.contains(atom))
+    let mut atoms = goal.terms().iter().flat_map(|term| &term.factors);
+    atoms.any(|atom| fact.terms().iter().any(|term| term.factors.contains(atom)))
 }
 
 #[cfg(test)]

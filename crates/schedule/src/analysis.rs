@@ -2,8 +2,8 @@
 
 use tilewright_ir::{Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, VarId, index::Atom};
 
-use crate::draft::collect_reads;
 use crate::draft::simplify::clamped;
+use crate::draft::visit_reads;
 
 /// How an access moves through memory when a loop takes one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ fn unclamped(index: &IndexExpr) -> IndexExpr {
 /// The accesses in an expression, those inside subscripts included.
 pub fn accesses(expr: &Expr) -> Vec<Access> {
     let mut found = Vec::new();
-    collect_reads(expr, &mut found);
+    visit_reads(expr, &mut |access| found.push(access.clone()));
     found
 }
 

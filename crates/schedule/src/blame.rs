@@ -26,7 +26,7 @@ pub fn blame(program: &Program, schedule: &Schedule, target: &Cpu, refusal: Refu
 
 fn culprit(program: &Program, schedule: &Schedule, target: &Cpu, reason: &Illegal) -> Option<usize> {
     let mut draft = Draft::new(program, target).ok()?;
-    let is_refused = |draft: &Draft| lower::check(draft).is_err_and(|other| is_alike(&other, reason));
+    let is_refused = |draft: &Draft| lower::size::check(draft).is_err_and(|other| is_alike(&other, reason));
     let mut was_refused = is_refused(&draft);
     let mut culprit = None;
     for (at, step) in schedule.steps.iter().enumerate() {

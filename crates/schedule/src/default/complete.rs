@@ -4,10 +4,11 @@ use tilewright_ir::Program;
 use tilewright_target::Cpu;
 
 use super::Planner;
-use crate::draft::{Draft, StatementId, statements_in};
+use crate::draft::{Draft, StatementId};
 use crate::illegal::Refusal;
+use crate::lower::size::Measured;
 use crate::step::{Schedule, StatementName};
-use crate::{lower, steps};
+use crate::steps;
 
 /// The schedule with steps for all statements but those in `done`, chosen as [`super::default_schedule`] does. Refused
 /// only if the schedule itself is.
@@ -23,9 +24,9 @@ pub fn complete(
     for (at, step) in schedule.steps.iter().enumerate() {
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
-    lower::check(&draft).map_err(whole)?;
-    let mut planner = Planner { draft, schedule };
-    for statement in statements_in(&planner.draft.body) {
+    let lowered = Some(Measured::new(&draft).map_err(whole)?);
+    let mut planner = Planner { draft, schedule, lowered };
+    for statement in planner.draft.statements_in(&planner.draft.body) {
         if done.contains(&planner.name_of(statement)) {
             continue;
         }

@@ -23,21 +23,22 @@ mod total;
 use tilewright_ir::Program;
 use tilewright_target::Cpu;
 
-use crate::draft::{Draft, StatementId, statements_in};
+use crate::draft::{Draft, StatementId};
+use crate::lower::size::Measured;
 use crate::step::{LoopName, Schedule, StatementName, Step};
-use crate::{lower, steps};
+use crate::steps;
 
 pub use complete::complete;
 
 /// A schedule for a program whose sizes are known; an empty one where they are not.
 pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {
     let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
-    let mut planner = Planner { draft, schedule: Schedule::default() };
+    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None };
     planner.place_stages();
-    for statement in statements_in(&planner.draft.body) {
+    for statement in planner.draft.statements_in(&planner.draft.body) {
         planner.guarded(|planner| planner.tile_statement(statement));
     }
-    if lower::is_legal(&planner.draft) { planner.schedule } else { Schedule::default() }
+    if planner.can_be_lowered() { planner.schedule } else { Schedule::default() }
 }
 
 /// Whether only lowering can tell if a step is legal: what fits registers, vectors and the size of the code.
@@ -49,9 +50,11 @@ fn needs_lowering(step: &Step) -> bool {
 pub(crate) struct Planner<'a> {
     pub draft: Draft<'a>,
     pub schedule: Schedule,
+    /// The last loops that were found to be legal.
+    lowered: Option<Measured<'a>>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Takes a step if it is legal.
     pub fn take(&mut self, step: Step) -> bool {
         let mut next = self.draft.clone();
@@ -67,9 +70,7 @@ impl Planner<'_> {
     pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.draft.clone();
         let steps = self.schedule.steps.len();
-        if plan(self)
-            && (!self.schedule.steps[steps..].iter().any(needs_lowering) || lower::is_legal(&self.draft))
-        {
+        if plan(self) && (!self.schedule.steps[steps..].iter().any(needs_lowering) || self.can_be_lowered()) {
             return true;
         }
         self.draft = before;
@@ -77,10 +78,20 @@ impl Planner<'_> {
         false
     }
 
+    fn can_be_lowered(&mut self) -> bool {
+        let measured = match &self.lowered {
+            Some(before) => before.after_changes(&self.draft),
+            None => Measured::new(&self.draft),
+        };
+        let is_legal = measured.is_ok();
+        self.lowered = measured.ok().or(self.lowered.take());
+        is_legal
+    }
+
     /// The name of a loop, as steps use it.
     pub fn loop_name(&self, var: tilewright_ir::VarId) -> LoopName {
         let own = self.draft.loop_of(var);
-        let inside = || statements_in(self.draft.body_of(var)).first().copied();
+        let inside = || self.draft.first_statement(self.draft.body_of(var));
         let statement = own.owner.or_else(inside).expect("a loop has a statement inside");
         self.name_of(statement).at(own.name.clone())
     }

@@ -5,7 +5,7 @@ use tilewright_ir::{Access, Role, VarId};
 
 use super::Planner;
 use crate::analysis::Stride;
-use crate::draft::{LoopRole, StatementId};
+use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
 
 /// How often an element must be used for its packing to pay.
@@ -22,7 +22,7 @@ impl Planner<'_> {
         let uses: i64 = spatial.iter().filter(|var| repeats(var)).map(|var| self.trips(*var)).product();
         own.iter().all(regular)
             && uses >= PACKING_PAYS
-            && self.draft.writers(&self.draft.body, read.tensor).is_empty()
+            && self.draft.writers(Parent::Body, read.tensor).is_empty()
             && self.reduction_trips(statement) >= PACKING_PAYS
     }
 

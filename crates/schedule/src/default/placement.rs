@@ -1,10 +1,12 @@
 //! Where each stage is computed: inside its consumers' expressions, at a loop of its last consumer, or on its own.
 
-use tilewright_ir::{Access, TensorId, VarId};
+use std::collections::BTreeSet;
+
+use tilewright_ir::{TensorId, VarId};
 
 use super::Planner;
 use crate::analysis::operations;
-use crate::draft::{LoopRole, StatementId, statements_in};
+use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::Step;
 
 /// An expression no dearer than this is repeated rather than stored.
@@ -25,31 +27,26 @@ impl Planner<'_> {
             }
         }
         // From the last stage back, so that a producer of a producer finds both in place.
-        let mut seen = Vec::new();
-        while let Some(last) = self.last_root(&seen) {
-            seen.push(last);
-            self.gather_producers(last);
+        let mut last = self.draft.body.len();
+        while last > 0 {
+            let after = self.draft.body.len() - last;
+            if let Some(consumer) = self.draft.last_statement(&self.draft.body[last - 1..last]) {
+                self.gather_producers(consumer);
+            }
+            // What has moved into it was before it.
+            last = self.draft.body.len() - after - 1;
         }
     }
 
     /// Whether a pointwise stage costs less inside its consumers than in memory.
     fn is_cheap_to_repeat(&self, tensor: TensorId) -> bool {
-        let producers = self.draft.writers(&self.draft.body, tensor);
+        let producers = self.draft.writers(Parent::Body, tensor);
         let [producer] = producers.as_slice() else { return false };
-        let reads = self.draft.readers(&self.draft.body, tensor);
+        let reads = self.draft.readers(Parent::Body, tensor);
         let own = self.points(*producer);
         let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
         let cost = operations(&self.draft.statement(*producer).value);
         cost <= TRIVIAL || (reads.len() == 1 && used <= own)
-    }
-
-    /// The last statement at the root, of those not seen, that reads something computed.
-    fn last_root(&self, seen: &[StatementId]) -> Option<StatementId> {
-        let roots = self.draft.body.iter().filter_map(|node| {
-            let inside = statements_in(std::slice::from_ref(node));
-            inside.last().copied()
-        });
-        roots.rev().find(|id| !seen.contains(id))
     }
 
     /// Computes producers at the outermost loop of a consumer, as far as that repeats little.
@@ -59,7 +56,8 @@ impl Planner<'_> {
             return;
         }
         let moved = self.producers_near(row, 1.0 + 1e-9);
-        if moved > 0 || self.trips(row) < 2 * STRIP || !self.reads_computed(row) {
+        let inside = self.draft.statements_in(self.draft.body_of(row));
+        if moved > 0 || self.trips(row) < 2 * STRIP || self.computed_outside(row, &inside).is_empty() {
             return;
         }
         // In strips, so that the rows that neighbouring strips share are few.
@@ -76,66 +74,43 @@ impl Planner<'_> {
         });
     }
 
-    fn reads_computed(&self, at: VarId) -> bool {
-        let inside = statements_in(self.draft.body_of(at));
-        let reads = inside.iter().flat_map(|id| self.draft.statement(*id).reads());
-        let mut computed = reads.filter(|read| self.is_movable(read.tensor, at));
-        computed.next().is_some()
-    }
-
     /// Moves every producer that can be, and that computes no more than `most` times its points there.
     fn producers_near(&mut self, at: VarId, most: f64) -> usize {
+        let mut needed = self.computed_outside(at, &self.draft.statements_in(self.draft.body_of(at)));
         let mut moved = 0;
-        while let Some(tensor) = self.next_producer(at, most) {
-            let step = Step::ComputeAt {
-                tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
-                at: self.loop_name(at),
-            };
-            if !self.guarded(|planner| planner.take(step)) {
-                break;
-            }
+        // The last that was computed first: what it needs comes after it.
+        while let Some(tensor) = needed.iter().rev().copied().find(|tensor| self.moves(*tensor, at, most)) {
+            needed.remove(&tensor);
+            needed.extend(self.computed_outside(at, &self.draft.writers(Parent::Loop(at), tensor)));
             moved += 1;
         }
         moved
     }
 
-    fn next_producer(&self, at: VarId, most: f64) -> Option<TensorId> {
-        let inside = statements_in(self.draft.body_of(at));
-        let mut tensors: Vec<TensorId> =
-            inside.iter().flat_map(|id| self.draft.statement(*id).reads()).map(|read| read.tensor).collect();
-        tensors.sort();
-        tensors.dedup();
-        // The last that was computed first: what it needs comes after it.
-        tensors.into_iter().rev().find(|tensor| {
-            self.is_movable(*tensor, at)
-                && self.repetition(*tensor, at) <= most
-                && self.would_move(*tensor, at)
-        })
+    /// The tensors that these statements read and that others, outside of the loop, compute.
+    fn computed_outside(&self, at: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
+        let is_inside = |writer: &StatementId| self.draft.branch(Parent::Loop(at), *writer).is_some();
+        let is_computed_outside = |tensor: &TensorId| {
+            let writers = self.draft.writers(Parent::Body, *tensor);
+            !writers.is_empty() && !writers.iter().any(is_inside)
+        };
+        let reads = statements.iter().flat_map(|id| self.draft.statement(*id).reads());
+        let tensors: BTreeSet<TensorId> = reads.map(|read| read.tensor).collect();
+        tensors.into_iter().filter(is_computed_outside).collect()
     }
 
-    fn is_movable(&self, tensor: TensorId, at: VarId) -> bool {
-        let inside = statements_in(self.draft.body_of(at));
-        let writers = self.draft.writers(&self.draft.body, tensor);
-        !writers.is_empty() && writers.iter().all(|writer| !inside.contains(writer))
-    }
-
-    fn would_move(&self, tensor: TensorId, at: VarId) -> bool {
+    /// Moves a producer into the loop, if that can be done and repeats little.
+    fn moves(&mut self, tensor: TensorId, at: VarId, most: f64) -> bool {
         let step = Step::ComputeAt {
             tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
             at: self.loop_name(at),
         };
-        crate::steps::apply(&mut self.draft.clone(), &step).is_ok()
+        self.repetition(tensor, at) <= most && self.take(step)
     }
 
     /// How many times the points of a tensor would be computed at a loop, on average.
     fn repetition(&self, tensor: TensorId, at: VarId) -> f64 {
-        let inside = statements_in(self.draft.body_of(at));
-        let reads: Vec<(StatementId, Access)> = self
-            .draft
-            .readers(&self.draft.body, tensor)
-            .into_iter()
-            .filter(|(id, _)| inside.contains(id))
-            .collect();
+        let reads = self.draft.readers(Parent::Loop(at), tensor);
         let buffer = &self.draft.buffers[tensor.index()].buffer;
         let region = self.draft.footprint(tensor, &reads, Some(at));
         let rounds: f64 = self.draft.loops_up_to(at).iter().map(|var| self.trips(*var) as f64).product();

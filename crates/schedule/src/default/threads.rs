@@ -43,7 +43,7 @@ impl Planner<'_> {
 
     /// The points that all statements inside a loop compute.
     pub(super) fn work_inside(&self, var: VarId) -> f64 {
-        let inside = crate::draft::statements_in(self.draft.body_of(var));
+        let inside = self.draft.statements_in(self.draft.body_of(var));
         inside.iter().map(|id| self.points(*id)).sum()
     }
 }

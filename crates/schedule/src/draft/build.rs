@@ -9,7 +9,8 @@ use tilewright_ir::{
 };
 use tilewright_target::Cpu;
 
-use super::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId};
+use super::tree::Links;
+use super::{Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Parent, Statement, StatementId, Table};
 use crate::illegal::Illegal;
 use crate::step::StatementName;
 
@@ -19,16 +20,20 @@ impl<'a> Draft<'a> {
         if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
             return Err(Illegal::OpenSize(open.name.clone()));
         }
+        let named = program.tensors.iter().enumerate();
+        let named = named.map(|(at, tensor)| (tensor.name.clone(), TensorId(at as u32)));
         let mut draft = Draft {
             program,
             target,
-            buffers: Vec::new(),
-            loops: Vec::new(),
-            statements: Vec::new(),
+            buffers: Table::default(),
+            loops: Table::default(),
+            statements: Table::default(),
             setup: Vec::new(),
             body: Vec::new(),
             prefetches: Vec::new(),
-            gone: Vec::new(),
+            links: Links::default(),
+            gone: Table::default(),
+            tensors: Arc::new(named.collect()),
         };
         for (at, tensor) in program.tensors.iter().enumerate() {
             let id = TensorId(at as u32);
@@ -41,8 +46,10 @@ impl<'a> Draft<'a> {
             draft
                 .add_buffer(Buffer { name: tensor.name.clone(), dtype: tensor.dtype, shape, scope }, None)?;
         }
-        let stages = program.stages.iter();
-        draft.body = stages.flat_map(|stage| draft.nodes(&stage.body, &mut Vec::new())).collect();
+        for stage in &program.stages {
+            let nodes = draft.nodes(&stage.body, &mut Vec::new());
+            draft.insert(Parent::Body, draft.body.len(), nodes);
+        }
         Ok(draft)
     }
 
@@ -51,13 +58,13 @@ impl<'a> Draft<'a> {
         let mut built = Vec::new();
         for node in nodes {
             match node {
-                ProgramNode::Statement(statement) => built.push(self.nest(statement, around)),
+                ProgramNode::Statement(statement) => built.extend(self.statement_nest(statement, around)),
                 ProgramNode::For(ordered) => {
                     let (var, value) = self.program_loop(ordered.var, None);
                     around.push((ordered.var, value));
                     let body = self.nodes(&ordered.body, around);
                     around.pop();
-                    built.push(Node::Loop(var, body));
+                    built.extend(self.nest(&[var], body));
                 }
             }
         }
@@ -65,9 +72,9 @@ impl<'a> Draft<'a> {
     }
 
     /// A statement inside the loops over its own variables.
-    fn nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Node {
+    fn statement_nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Vec<Node> {
         let id = StatementId(self.statements.len());
-        let name = self.next_name(&self.program.tensor(statement.target).name);
+        let name = self.next_name(statement.target);
         let mut values = around.to_vec();
         let mut loops: Vec<VarId> = Vec::new();
         for var in &statement.vars {
@@ -91,8 +98,8 @@ impl<'a> Draft<'a> {
         new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
         new.vars =
             loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
-        self.statements.push(Arc::new(new));
-        loops.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+        self.add_statement(new);
+        self.nest(&loops, vec![Node::Statement(id)])
     }
 
     /// The loop over a variable's range, and the variable in terms of that loop.
@@ -110,9 +117,10 @@ impl<'a> Draft<'a> {
     }
 
     /// The name of the next statement that writes a tensor.
-    pub fn next_name(&self, tensor: &str) -> StatementName {
-        let before = self.statements.iter().filter(|statement| statement.name.tensor == tensor).count();
-        StatementName { tensor: tensor.to_string(), ordinal: before + 1 }
+    pub fn next_name(&self, tensor: TensorId) -> StatementName {
+        let DraftBuffer { buffer, users, .. } = &self.buffers[tensor.index()];
+        let before = users.iter().filter(|id| self.statement(**id).target.tensor == tensor).count();
+        StatementName { tensor: buffer.name.clone(), ordinal: before + 1 }
     }
 }
 

@@ -2,21 +2,27 @@
 
 use tilewright_ir::{Access, TensorId, VarId};
 
-use super::{Draft, Legal, Node, StatementId, statements_in};
+use super::{Draft, Legal, Node, Parent, StatementId};
 use crate::illegal::Illegal;
 use crate::step::{LoopName, StatementName};
 
 impl Draft<'_> {
     /// The statement of this name.
     pub fn find_statement(&self, name: &StatementName) -> Legal<StatementId> {
-        let present: Vec<StatementId> =
-            statements_in(&self.setup).into_iter().chain(statements_in(&self.body)).collect();
-        present.iter().copied().find(|id| self.statement(*id).name == *name).ok_or_else(|| {
+        let users = self.tensor_named(&name.tensor).map(|id| self.buffers[id.index()].users.as_slice());
+        let is_it = |id: &StatementId| self.is_present(*id) && self.statement(*id).name == *name;
+        users.unwrap_or_default().iter().copied().find(is_it).ok_or_else(|| {
+            let present = self.statements_in(&self.setup).into_iter().chain(self.statements_in(&self.body));
             Illegal::UnknownStatement {
                 name: name.to_string(),
-                known: present.iter().map(|id| self.statement(*id).name.to_string()).collect(),
+                known: present.map(|id| self.statement(id).name.to_string()).collect(),
             }
         })
+    }
+
+    /// Whether a statement is part of the tree, and not inlined.
+    pub fn is_present(&self, statement: StatementId) -> bool {
+        self.parent(Node::Statement(statement)) != Parent::None
     }
 
     /// The loop of this name around its statement: the innermost, if another statement's loop has the same.
@@ -24,30 +30,27 @@ impl Draft<'_> {
         let statement = self.find_statement(&name.statement)?;
         let path = self.path(statement);
         let found = path.iter().rev().copied().find(|var| self.loop_of(*var).name == name.name);
-        found.ok_or_else(|| match self.gone.iter().rev().find(|(gone, _)| *gone == name.to_string()) {
-            Some((gone, by)) => Illegal::GoneLoop { name: gone.clone(), by: by.clone() },
-            None => Illegal::UnknownLoop {
-                statement: name.statement.to_string(),
-                name: name.name.clone(),
-                known: path.iter().map(|var| self.loop_of(*var).name.clone()).collect(),
-            },
+        found.ok_or_else(|| {
+            let text = name.to_string();
+            match self.gone.iter().rev().find(|(gone, _)| *gone == text) {
+                Some((gone, by)) => Illegal::GoneLoop { name: gone.clone(), by: by.clone() },
+                None => Illegal::UnknownLoop {
+                    statement: name.statement.to_string(),
+                    name: name.name.clone(),
+                    known: path.iter().map(|var| self.loop_of(*var).name.clone()).collect(),
+                },
+            }
         })
     }
 
     /// The loops around a statement, outermost first.
     pub fn path(&self, statement: StatementId) -> Vec<VarId> {
-        let mut path = Vec::new();
-        let _ = path_to(&self.body, statement, &mut path) || path_to(&self.setup, statement, &mut path);
-        path
+        self.loops_around_node(Node::Statement(statement))
     }
 
     /// The loops around a loop, outermost first, without itself.
     pub fn loops_around(&self, var: VarId) -> Vec<VarId> {
-        let first = statements_in(self.body_of(var)).first().copied();
-        let mut path = first.map(|statement| self.path(statement)).unwrap_or_default();
-        let at = path.iter().position(|other| *other == var).unwrap_or(path.len());
-        path.truncate(at);
-        path
+        self.loops_around_node(Node::Loop(var))
     }
 
     /// The loops that run the iterations of this statement itself.
@@ -57,36 +60,28 @@ impl Draft<'_> {
 
     /// The tensor or buffer of this name.
     pub fn find_tensor(&self, name: &str) -> Legal<TensorId> {
-        let present = || self.buffers.iter().enumerate().filter(|(_, buffer)| !buffer.gone);
-        let found = present().find(|(_, buffer)| buffer.buffer.name == name);
-        found.map(|(at, _)| TensorId(at as u32)).ok_or_else(|| Illegal::UnknownTensor {
-            name: name.to_string(),
-            known: present().map(|(_, buffer)| buffer.buffer.name.clone()).collect(),
+        self.tensor_named(name).ok_or_else(|| {
+            let present = self.buffers.iter().filter(|buffer| !buffer.gone);
+            Illegal::UnknownTensor {
+                name: name.to_string(),
+                known: present.map(|buffer| buffer.buffer.name.clone()).collect(),
+            }
         })
     }
 
-    /// What a loop runs.
-    pub fn body_of(&self, var: VarId) -> &[Node] {
-        find_body(&self.body, var)
-            .or_else(|| find_body(&self.setup, var))
-            .expect("a loop that was looked up is in the tree")
-    }
-
-    /// What a loop runs, to be changed.
-    pub fn body_of_mut(&mut self, var: VarId) -> &mut Vec<Node> {
-        let nodes = if find_body(&self.body, var).is_some() { &mut self.body } else { &mut self.setup };
-        find_body_mut(nodes, var).expect("a loop that was looked up is in the tree")
-    }
-
-    /// Puts another node in the place of a loop's.
-    pub fn replace_loop(&mut self, var: VarId, by: &mut dyn FnMut(Vec<Node>) -> Vec<Node>) {
-        let _ = replace_in(&mut self.body, var, by) || replace_in(&mut self.setup, var, by);
+    fn tensor_named(&self, name: &str) -> Option<TensorId> {
+        let added = || {
+            let added = self.program.tensors.len()..self.buffers.len();
+            added.rev().find(|at| self.buffers[*at].buffer.name == name).map(|at| TensorId(at as u32))
+        };
+        let found = self.tensors.get(name).copied().or_else(added);
+        found.filter(|id| !self.buffers[id.index()].gone)
     }
 
     /// `STATEMENT.LOOP`, for messages.
     pub fn loop_text(&self, var: VarId) -> String {
         let own = self.loop_of(var);
-        let inside = || statements_in(self.body_of(var)).first().copied();
+        let inside = || self.first_statement(self.body_of(var));
         match own.owner.or_else(inside) {
             Some(statement) => format!("{}.{}", self.statement(statement).name, own.name),
             None => own.name.clone(),
@@ -108,24 +103,40 @@ impl Draft<'_> {
 
     /// Whether a buffer belongs to the iterations of a loop.
     pub fn has_attachments(&self, var: VarId) -> bool {
-        let accumulates = |id: &StatementId| {
-            self.statement(*id).accumulator.as_ref().is_some_and(|accumulator| accumulator.at == var)
-        };
-        self.buffers.iter().any(|buffer| buffer.room == Some(var))
-            || statements_in(self.body_of(var)).iter().any(accumulates)
+        let inside = self.statements_in(self.body_of(var));
+        !self.rooms_at(var, &inside).is_empty()
+            || inside.iter().any(|id| self.gathers_at(*id) == Some(var))
             || self.prefetches.iter().any(|prefetch| prefetch.at == var || prefetch.of == var)
     }
 
-    /// The statements of a forest that write a tensor.
-    pub fn writers(&self, nodes: &[Node], tensor: TensorId) -> Vec<StatementId> {
-        let writes = |id: &StatementId| self.statement(*id).target.tensor == tensor;
-        statements_in(nodes).into_iter().filter(writes).collect()
+    /// The statements in some part of the tree that write or read a tensor, in order.
+    pub fn users(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
+        self.users_that(inside, tensor, |_| true)
     }
 
-    /// The accesses by which statements of a forest read a tensor.
-    pub fn readers(&self, nodes: &[Node], tensor: TensorId) -> Vec<(StatementId, Access)> {
+    /// The statements in some part of the tree that write a tensor, in order.
+    pub fn writers(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
+        self.users_that(inside, tensor, |id| self.statement(id).target.tensor == tensor)
+    }
+
+    fn users_that(
+        &self,
+        inside: Parent,
+        tensor: TensorId,
+        test: impl Fn(StatementId) -> bool,
+    ) -> Vec<StatementId> {
+        let users = self.buffers[tensor.index()].users.iter().copied().filter(|id| test(*id));
+        let mut users: Vec<StatementId> = users.filter(|id| self.branch(inside, *id).is_some()).collect();
+        if users.len() > 1 {
+            users.sort_by_cached_key(|id| self.place_in_order(*id));
+        }
+        users
+    }
+
+    /// The accesses by which statements in some part of the tree read a tensor.
+    pub fn readers(&self, inside: Parent, tensor: TensorId) -> Vec<(StatementId, Access)> {
         let mut found = Vec::new();
-        for id in statements_in(nodes) {
+        for id in self.users(inside, tensor) {
             let reads = self.statement(id).reads();
             found.extend(reads.into_iter().filter(|read| read.tensor == tensor).map(|read| (id, read)));
         }
@@ -141,54 +152,4 @@ impl Draft<'_> {
             });
         if taken { Err(Illegal::NameTaken(name.to_string())) } else { Ok(()) }
     }
-}
-
-fn path_to(nodes: &[Node], statement: StatementId, path: &mut Vec<VarId>) -> bool {
-    nodes.iter().any(|node| match node {
-        Node::Statement(id) => *id == statement,
-        Node::Loop(var, body) => {
-            path.push(*var);
-            let found = path_to(body, statement, path);
-            if !found {
-                path.pop();
-            }
-            found
-        }
-    })
-}
-
-fn find_body(nodes: &[Node], wanted: VarId) -> Option<&[Node]> {
-    nodes.iter().find_map(|node| match node {
-        Node::Loop(var, body) if *var == wanted => Some(body.as_slice()),
-        Node::Loop(_, body) => find_body(body, wanted),
-        Node::Statement(_) => None,
-    })
-}
-
-fn find_body_mut(nodes: &mut [Node], wanted: VarId) -> Option<&mut Vec<Node>> {
-    nodes.iter_mut().find_map(|node| match node {
-        Node::Loop(var, body) => {
-            if *var == wanted {
-                Some(body)
-            } else {
-                find_body_mut(body, wanted)
-            }
-        }
-        Node::Statement(_) => None,
-    })
-}
-
-fn replace_in(nodes: &mut Vec<Node>, wanted: VarId, by: &mut dyn FnMut(Vec<Node>) -> Vec<Node>) -> bool {
-    for at in 0..nodes.len() {
-        let Node::Loop(var, body) = &mut nodes[at] else { continue };
-        if *var == wanted {
-            let new = by(std::mem::take(body));
-            nodes.splice(at..=at, new);
-            return true;
-        }
-        if replace_in(body, wanted, by) {
-            return true;
-        }
-    }
-    false
 }

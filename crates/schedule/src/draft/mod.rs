@@ -1,6 +1,6 @@
 //! The loops while steps are applied to them.
 //!
-//! A [`Draft`] is a tree of loops and statements over three tables: loops, statements and buffers. A loop's place
+//! A [`Draft`] is a [`mod@tree`] of loops and statements over three tables: loops, statements and buffers. A loop's place
 //! in its table is its variable's id, so subscripts name loops directly. Every loop runs from 0 to its extent,
 //! which is a number, or such an expression in the loops around it that the sum of all iterations is right:
 //! splitting 10 iterations by 4 gives an inner loop of `min(4, 10 - 4*outer)`. So no step needs a guard, and
@@ -11,12 +11,18 @@
 //! inside a consumer's reduction runs anew in every iteration, it is not part of that reduction.
 
 mod build;
+mod changes;
+pub(crate) mod comparison;
 mod lookup;
 mod prefetch;
+mod reduction;
 pub(crate) mod region;
 pub(crate) mod rewrite;
 pub(crate) mod simplify;
+mod table;
+mod tree;
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tilewright_ir::nest::{Buffer, LoopKind};
@@ -29,6 +35,9 @@ use crate::illegal::Illegal;
 use crate::step::StatementName;
 
 pub(crate) use prefetch::{Lines, Prefetch};
+use table::Table;
+use tree::Links;
+pub(crate) use tree::{Node, Parent};
 
 /// The result of a step.
 pub(crate) type Legal<T> = Result<T, Illegal>;
@@ -42,16 +51,18 @@ pub(crate) struct StatementId(pub usize);
 pub(crate) struct Draft<'a> {
     pub program: &'a Program,
     pub target: &'a Cpu,
-    pub buffers: Vec<DraftBuffer>,
-    pub loops: Vec<Loop>,
-    /// Shared between drafts until one changes: planning makes many that differ little.
-    pub statements: Vec<Arc<Statement>>,
+    pub buffers: Table<DraftBuffer>,
+    pub loops: Table<Loop>,
+    pub statements: Table<Statement>,
     /// Runs once, for constants.
     pub setup: Vec<Node>,
     pub body: Vec<Node>,
     pub prefetches: Vec<Prefetch>,
+    links: Links,
     /// Loops that steps have replaced, with the step: for messages.
-    pub gone: Vec<(String, String)>,
+    pub gone: Table<(String, String)>,
+    /// The tensors of the program by name.
+    tensors: Arc<HashMap<String, TensorId>>,
 }
 
 /// A buffer, and where its room is made.
@@ -66,6 +77,8 @@ pub(crate) struct DraftBuffer {
     pub gone: bool,
     /// Filled by the copy of a `promote`.
     pub staged: bool,
+    /// The statements that write or read it, in the order of their ids.
+    users: Vec<StatementId>,
 }
 
 /// A loop from 0 to its extent.
@@ -90,13 +103,6 @@ pub(crate) enum LoopRole {
     Reduction,
     /// They must come in order.
     Ordered,
-}
-
-/// A loop with what it runs, or a statement.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
-    Loop(VarId, Vec<Node>),
-    Statement(StatementId),
 }
 
 /// One store, with what is decided about it.
@@ -136,11 +142,22 @@ impl Statement {
     /// Everything it reads, its subscripts' data included.
     pub fn reads(&self) -> Vec<Access> {
         let mut found = Vec::new();
-        collect_reads(&self.value, &mut found);
-        for index in &self.target.indices {
-            collect_index_reads(index, &mut found);
-        }
+        self.visit_reads(&mut |access| found.push(access.clone()));
         found
+    }
+
+    fn visit_reads(&self, visit: &mut dyn FnMut(&Access)) {
+        visit_reads(&self.value, visit);
+        for index in &self.target.indices {
+            visit_index_reads(index, visit);
+        }
+    }
+
+    /// The tensors that it writes and reads.
+    fn tensors(&self) -> BTreeSet<TensorId> {
+        let mut tensors = BTreeSet::from([self.target.tensor]);
+        self.visit_reads(&mut |access| _ = tensors.insert(access.tensor));
+        tensors
     }
 
     /// Rewrites every subscript and index value.
@@ -152,31 +169,31 @@ impl Statement {
     }
 }
 
-/// The accesses in an expression, those inside subscripts included.
-pub(crate) fn collect_reads(expr: &Expr, found: &mut Vec<Access>) {
+/// Calls `visit` on the accesses in an expression, those inside subscripts first.
+pub(crate) fn visit_reads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
     match &expr.kind {
         ExprKind::Load(access) => {
-            access.indices.iter().for_each(|index| collect_index_reads(index, found));
-            found.push(access.clone());
+            access.indices.iter().for_each(|index| visit_index_reads(index, visit));
+            visit(access);
         }
-        ExprKind::Index(index) => collect_index_reads(index, found),
-        _ => expr.operands().iter().for_each(|operand| collect_reads(operand, found)),
+        ExprKind::Index(index) => visit_index_reads(index, visit),
+        _ => expr.operands().iter().for_each(|operand| visit_reads(operand, visit)),
     }
 }
 
-fn collect_index_reads(index: &IndexExpr, found: &mut Vec<Access>) {
-    // `visit` goes into the subscripts of data too, so each access is taken where it is the data's own value.
+fn visit_index_reads(index: &IndexExpr, visit: &mut dyn FnMut(&Access)) {
+    // `IndexExpr::visit` goes into the subscripts of data too, so each access is taken where it is the data's own value.
     index.visit(&mut |atom| {
         if let Atom::Data(data) = atom {
-            own_loads(&data.value, found);
+            visit_own_loads(&data.value, visit);
         }
     });
 }
 
-fn own_loads(expr: &Expr, found: &mut Vec<Access>) {
+fn visit_own_loads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
     match &expr.kind {
-        ExprKind::Load(access) => found.push(access.clone()),
-        _ => expr.operands().iter().for_each(|operand| own_loads(operand, found)),
+        ExprKind::Load(access) => visit(access),
+        _ => expr.operands().iter().for_each(|operand| visit_own_loads(operand, visit)),
     }
 }
 
@@ -196,21 +213,51 @@ impl Draft<'_> {
         &self.statements[id.0]
     }
 
-    /// The statement behind an id, to be changed.
-    pub fn statement_mut(&mut self, id: StatementId) -> &mut Statement {
-        Arc::make_mut(&mut self.statements[id.0])
+    /// Changes a statement, and with it who uses which tensor.
+    pub fn change<R>(&mut self, id: StatementId, change: impl FnOnce(&mut Statement) -> R) -> R {
+        let before = self.statement(id).tensors();
+        let result = change(&mut self.statements[id.0]);
+        let after = self.statement(id).tensors();
+        for tensor in before.difference(&after) {
+            self.buffers[tensor.index()].users.retain(|user| *user != id);
+        }
+        for tensor in after.difference(&before) {
+            self.add_user(*tensor, id);
+        }
+        result
+    }
+
+    fn add_user(&mut self, tensor: TensorId, id: StatementId) {
+        let users = &mut self.buffers[tensor.index()].users;
+        let at = users.partition_point(|user| *user < id);
+        users.insert(at, id);
     }
 
     /// A new loop; its node is for the caller to place.
     pub fn add_loop(&mut self, new: Loop) -> VarId {
         self.loops.push(new);
+        self.links.add_loop();
         VarId(self.loops.len() as u32 - 1)
+    }
+
+    /// Notes that loops are not what the program says any more.
+    pub fn touch(&mut self, loops: &[VarId]) {
+        for var in loops.iter().map(|var| var.index()) {
+            if self.loops[var].pristine {
+                self.loops[var].pristine = false;
+            }
+        }
     }
 
     /// A new statement; its node is for the caller to place.
     pub fn add_statement(&mut self, new: Statement) -> StatementId {
-        self.statements.push(Arc::new(new));
-        StatementId(self.statements.len() - 1)
+        let id = StatementId(self.statements.len());
+        for tensor in new.tensors() {
+            self.add_user(tensor, id);
+        }
+        self.statements.push(new);
+        self.links.add_statement();
+        id
     }
 
     /// A new buffer.
@@ -221,37 +268,46 @@ impl Draft<'_> {
         if bytes > i64::MAX as u128 / 2 {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });
         }
-        self.buffers.push(DraftBuffer { buffer, room, ragged: false, gone: false, staged: false });
+        let (ragged, gone, staged) = (false, false, false);
+        self.buffers.push(DraftBuffer { buffer, room, ragged, gone, staged, users: Vec::new() });
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 
     /// Puts an expression in a variable's place, in everything inside `nodes`.
     pub fn substitute(&mut self, nodes: &[Node], var: VarId, by: &IndexExpr) {
         let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| by.clone());
-        for (inner, statement) in contents(nodes) {
-            if let Some(inner) = inner {
-                let extent = self.loops[inner.index()].extent.substitute(&mut replace);
-                self.loops[inner.index()].extent = extent;
-            }
-            if let Some(id) = statement {
-                self.statement_mut(id).map_indices(&mut |index| index.substitute(&mut replace));
+        for node in self.contents(nodes) {
+            match node {
+                Node::Loop(inner) => {
+                    let extent = self.loop_of(inner).extent.substitute(&mut replace);
+                    self.loops[inner.index()].extent = extent;
+                }
+                Node::Statement(id) => {
+                    self.change(id, |own| own.map_indices(&mut |index| index.substitute(&mut replace)))
+                }
             }
         }
     }
 
-    /// Moves the room of buffers from one loop's iterations to another's.
+    /// Of the buffers that these statements write, those whose room is made in the iterations of a loop.
+    pub fn rooms_at(&self, var: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
+        let written = statements.iter().map(|id| self.statement(*id).target.tensor);
+        written.filter(|tensor| self.buffers[tensor.index()].room == Some(var)).collect()
+    }
+
+    /// Moves the room of buffers from one loop's iterations to those of another, which runs the same now.
     pub fn move_rooms(&mut self, from: VarId, to: VarId) {
-        for buffer in self.buffers.iter_mut().filter(|buffer| buffer.room == Some(from)) {
-            buffer.room = Some(to);
+        for tensor in self.rooms_at(from, &self.statements_in(self.body_of(to))) {
+            self.buffers[tensor.index()].room = Some(to);
         }
     }
 
-    /// Moves what is fixed to one loop's iterations to another's.
+    /// Moves what is fixed to one loop's iterations to those of another, which runs the same now.
     pub fn move_attachments(&mut self, from: VarId, to: VarId) {
         self.move_rooms(from, to);
-        for statement in &mut self.statements {
-            if statement.accumulator.as_ref().is_some_and(|accumulator| accumulator.at == from)
-                && let Some(accumulator) = &mut Arc::make_mut(statement).accumulator
+        for id in self.statements_in(self.body_of(to)) {
+            if self.gathers_at(id) == Some(from)
+                && let Some(accumulator) = &mut self.statements[id.0].accumulator
             {
                 accumulator.at = to;
             }
@@ -262,31 +318,6 @@ impl Draft<'_> {
             }
         }
     }
-}
-
-/// Every loop and statement in a forest, outermost first and in order.
-pub(crate) fn contents(nodes: &[Node]) -> Vec<(Option<VarId>, Option<StatementId>)> {
-    let mut found = Vec::new();
-    for node in nodes {
-        match node {
-            Node::Loop(var, body) => {
-                found.push((Some(*var), None));
-                found.extend(contents(body));
-            }
-            Node::Statement(id) => found.push((None, Some(*id))),
-        }
-    }
-    found
-}
-
-/// The statements in a forest, in order.
-pub(crate) fn statements_in(nodes: &[Node]) -> Vec<StatementId> {
-    contents(nodes).into_iter().filter_map(|(_, statement)| statement).collect()
-}
-
-/// The loops in a forest.
-pub(crate) fn loops_in(nodes: &[Node]) -> Vec<VarId> {
-    contents(nodes).into_iter().filter_map(|(var, _)| var).collect()
 }
 
 /// The expression with one variable in the place of another.

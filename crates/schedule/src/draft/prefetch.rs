@@ -4,7 +4,7 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
 use super::region::Interval;
-use super::{Draft, Legal, StatementId};
+use super::{Draft, Legal, Parent, StatementId};
 use crate::illegal::Illegal;
 
 /// One iteration asks for so many cache lines at most: more would only wait for each other.
@@ -81,9 +81,9 @@ impl Draft<'_> {
 
     /// How the tensor is used in an iteration, and whether it is written.
     fn accesses_inside(&self, prefetch: &Prefetch) -> (Vec<(StatementId, Access)>, bool) {
-        let nodes = self.body_of(prefetch.at);
-        let mut accesses = self.readers(nodes, prefetch.tensor);
-        let writers = self.writers(nodes, prefetch.tensor);
+        let inside = Parent::Loop(prefetch.at);
+        let mut accesses = self.readers(inside, prefetch.tensor);
+        let writers = self.writers(inside, prefetch.tensor);
         accesses.extend(writers.iter().map(|id| (*id, self.statement(*id).target.clone())));
         (accesses, !writers.is_empty())
     }

@@ -10,7 +10,7 @@ pub(crate) type Replace<'a> = dyn FnMut(&Access) -> Option<Expr> + 'a;
 impl Statement {
     /// Replaces loads in the value and in all subscripts.
     pub fn replace_loads(&mut self, replace: &mut Replace) {
-        self.value = replace_loads(&self.value, replace);
+        replace_loads(&mut self.value, replace);
         for index in &mut self.target.indices {
             *index = replace_loads_in_index(index, replace);
         }
@@ -18,19 +18,19 @@ impl Statement {
 }
 
 /// Replaces loads in a value.
-pub(crate) fn replace_loads(expr: &Expr, replace: &mut Replace) -> Expr {
-    let mut new = expr.clone();
-    match &mut new.kind {
+pub(crate) fn replace_loads(expr: &mut Expr, replace: &mut Replace) {
+    match &mut expr.kind {
         ExprKind::Load(access) => {
             for index in &mut access.indices {
                 *index = replace_loads_in_index(index, replace);
             }
-            return replace(access).unwrap_or(new);
+            if let Some(new) = replace(access) {
+                *expr = new;
+            }
         }
         ExprKind::Index(index) => **index = replace_loads_in_index(index, replace),
-        _ => new.operands_mut().iter_mut().for_each(|operand| *operand = replace_loads(operand, replace)),
+        _ => expr.operands_mut().iter_mut().for_each(|operand| replace_loads(operand, replace)),
     }
-    new
 }
 
 /// Replaces loads in the data that a subscript depends on.
@@ -40,7 +40,8 @@ pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -
     }
     index.substitute(&mut |atom| match atom {
         Atom::Data(data) => {
-            let value = replace_loads(&data.value, replace);
+            let mut value = data.value.clone();
+            replace_loads(&mut value, replace);
             let declared = data.declared.clone();
             Some(IndexExpr::atom(Atom::Data(Box::new(Data { value, declared }))))
         }

@@ -158,7 +158,25 @@ impl Ranges {
     /// Whether the expression is at least 0 everywhere.
     pub fn never_negative(&self, expr: &IndexExpr) -> bool {
         self.least_of(expr).is_some_and(|least| least >= 0)
-            || nonnegative_within(BUDGET, expr, &self.facts, self)
+            || (!self.is_somewhere_negative(expr) && nonnegative_within(BUDGET, expr, &self.facts, self))
+    }
+
+    /// Whether the expression is below 0 in some iteration: at the first or last of all loops, or the last of one. A
+    /// proof that must fail takes its whole budget, and this answers most such questions for next to nothing.
+    fn is_somewhere_negative(&self, expr: &IndexExpr) -> bool {
+        let negative_at = |is_last: &dyn Fn(VarId) -> bool| {
+            let mut value = |atom: &Atom| match atom {
+                Atom::Var(var) => {
+                    self.extent(*var).map(|extent| if is_last(*var) { extent.max(1) - 1 } else { 0 })
+                }
+                _ => None,
+            };
+            expr.eval(&mut value).is_some_and(|found| found < 0)
+                && self.facts.iter().all(|fact| fact.eval(&mut value).is_some_and(|found| found >= 0))
+        };
+        negative_at(&|_| false)
+            || negative_at(&|_| true)
+            || expr.vars().into_iter().any(|last| negative_at(&|var| var == last))
     }
 
     /// Whether the expression is below 0 everywhere.

@@ -12,7 +12,7 @@ use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::emit::Emitter;
-use crate::draft::{Accumulator, Legal, LoopRole, Node, StatementId, access, loops_in};
+use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
 
 /// A buffer that is open: statements inside store to it.
@@ -29,7 +29,7 @@ impl Emitter<'_> {
     /// Whether the statement must gather its 16-bit result around this loop.
     pub fn gathers_wide(&self, id: StatementId, var: VarId) -> bool {
         let statement = self.draft.statement(id);
-        let dtype = self.buffers[statement.target.tensor.index()].dtype;
+        let dtype = self.buffer(statement.target.tensor).dtype;
         statement.reduction().is_some()
             && statement.accumulator.is_none()
             && dtype.compute_type() != dtype
@@ -43,8 +43,9 @@ impl Emitter<'_> {
     }
 
     /// Refuses the buffer of a 16-bit reduction in a vector loop, in terms of the loops: no step has made it.
-    pub fn wide_in_vector(&self, id: StatementId, inside: &[Node], vector: VarId) -> Option<Illegal> {
-        let reduced = loops_in(inside).into_iter().find(|var| self.gathers_wide(id, *var))?;
+    pub fn wide_in_vector(&self, id: StatementId, vector: VarId) -> Option<Illegal> {
+        let inside = self.draft.loops_in(self.draft.body_of(vector));
+        let reduced = inside.into_iter().find(|var| self.gathers_wide(id, *var))?;
         Some(Illegal::WideInVector {
             tensor: self.draft.statement(id).name.tensor.clone(),
             reduced: self.draft.loop_text(reduced),
@@ -112,14 +113,13 @@ impl Emitter<'_> {
         // A loop that runs once at most tells nothing apart.
         let mut dimensions: Vec<VarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
         dimensions.sort_by_key(is_vector);
-        let dtype = self.buffers[statement.target.tensor.index()].dtype.compute_type();
+        let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let scope = if in_registers { Scope::Register } else { Scope::Scratch };
         let buffer = Buffer { name, dtype, shape: dimensions.iter().map(extent).collect(), scope };
         if in_registers {
             self.check_registers(&buffer, &dimensions)?;
         }
-        self.buffers.push(buffer);
-        let buffer = TensorId(self.buffers.len() as u32 - 1);
+        let buffer = self.add_buffer(buffer);
         let indices = dimensions.iter().map(|var| IndexExpr::var(*var)).collect();
         self.redirected.push((id, access(buffer, indices)));
         Ok(Room { statement: id, buffer, loops, reduced_outside })
@@ -180,7 +180,7 @@ impl Emitter<'_> {
     }
 
     fn set_neutral(&mut self, loops: &[VarId], op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
-        let dtype = self.buffers[buffer.tensor.index()].dtype;
+        let dtype = self.buffer(buffer.tensor).dtype;
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
         self.replicate(loops, &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
@@ -190,8 +190,8 @@ impl Emitter<'_> {
 
     /// Copies elements from one access to the other over copies of the loops.
     fn move_elements(&mut self, loops: &[VarId], from: &Access, to: &Access) -> Vec<Stmt> {
-        let dtype = self.buffers[from.tensor.index()].dtype;
-        let compute = self.buffers[to.tensor.index()].dtype.compute_type();
+        let dtype = self.buffer(from.tensor).dtype;
+        let compute = self.buffer(to.tensor).dtype.compute_type();
         self.replicate(loops, &mut |renamed| {
             let at = |access: &Access| Access {
                 indices: access.indices.iter().map(renamed).collect(),

@@ -8,9 +8,10 @@
 
 use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
-use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{choose_around, duplicate, stores};
+use crate::draft::comparison::{as_condition, parts, plain_condition};
 use crate::draft::simplify::{Ranges, clamped};
 
 /// Stores that versions may add up to, or this many times what there was.
@@ -189,52 +190,6 @@ fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
     let (free, border) = clamped(pair)?;
     let condition = if is_minimum { border.sub(free) } else { free.sub(border) };
     Some((free.clone(), condition))
-}
-
-/// The operands of a chain of `&&`.
-pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
-    match &condition.kind {
-        ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(parts).collect(),
-        _ => vec![condition],
-    }
-}
-
-/// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
-/// type, so that the comparison is that of the exact numbers.
-pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
-    let fits = |side: &Expr, index: &IndexExpr| {
-        let (low, high) = side.dtype.integer_bounds()?;
-        let (least, most) = (ranges.least_of(index)? as i128, ranges.most(index)? as i128);
-        (least >= low && most <= high && !index.has_data()).then_some(())
-    };
-    compared(expr, &|side, index| fits(side, index).is_some())
-}
-
-/// The same, of a comparison whose sides have been looked at before.
-fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
-    compared(expr, &|_, _| true)
-}
-
-fn compared(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
-    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
-    let side = |expr: &Expr| {
-        let index = match &expr.kind {
-            ExprKind::Index(index) => (**index).clone(),
-            ExprKind::Literal(number) if !expr.dtype.is_float() => {
-                IndexExpr::constant(i64::try_from(number.as_i128()).ok()?)
-            }
-            _ => return None,
-        };
-        fits(expr, &index).then_some(index)
-    };
-    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
-    match op {
-        BinaryOp::Less => Some(right.sub(&left).offset(-1)),
-        BinaryOp::LessEqual => Some(right.sub(&left)),
-        BinaryOp::Greater => Some(left.sub(&right).offset(-1)),
-        BinaryOp::GreaterEqual => Some(left.sub(&right)),
-        _ => None,
-    }
 }
 
 /// Whether the loop decides the condition, for enough of its iterations.

@@ -8,10 +8,12 @@
 //! Only what a schedule adds is limited. The loops of the text always compile, however long their expressions are.
 
 use tilewright_ir::nest::{For, LoopKind, Stmt, Store};
-use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId};
 use tilewright_target::Vectors;
 
+use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
+use crate::illegal::Illegal;
 
 /// A stretch of this many operations takes twice as long as they do in short ones.
 const LONG: u64 = 2500;
@@ -22,12 +24,43 @@ const MOST: u64 = 50_000;
 /// Operations of a function such as `exp` or `sin`, which is a polynomial.
 const FUNCTION: u64 = 30;
 
-/// The operations of a nest that takes too long to compile.
-pub(super) fn too_many_operations(nest: &LoopNest, vectors: Vectors) -> Option<u64> {
-    let scheduled = Code::of(nest, Some(vectors));
-    let added = |plain: Code| scheduled.effort.saturating_sub(plain.effort);
-    let too_much = scheduled.effort > MOST && added(Code::of(nest, None)) > MOST;
-    too_much.then_some(scheduled.operations)
+/// What a schedule makes of statements: the code, and how much more effort it takes than the loops of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Effort {
+    operations: u64,
+    added: u64,
+}
+
+impl Effort {
+    /// The effort of statements.
+    pub fn of(stmts: &[Stmt], vectors: Vectors) -> Effort {
+        let (scheduled, plain) = (Code::of(stmts, Some(vectors)), Code::of(stmts, None));
+        Effort { operations: scheduled.operations, added: scheduled.effort.saturating_sub(plain.effort) }
+    }
+
+    /// Both together.
+    pub fn and(self, other: Effort) -> Effort {
+        Effort {
+            operations: self.operations.saturating_add(other.operations),
+            added: self.added.saturating_add(other.added),
+        }
+    }
+
+    /// What is left without a part.
+    pub fn without(self, part: Effort) -> Effort {
+        Effort {
+            operations: self.operations.saturating_sub(part.operations),
+            added: self.added.saturating_sub(part.added),
+        }
+    }
+
+    /// Refuses what takes too long to compile.
+    pub fn check(self) -> Legal<()> {
+        match self.added > MOST {
+            true => Err(Illegal::TooMuchCode { operations: self.operations }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The operations of a value in one lane, and of storing it.
@@ -47,15 +80,12 @@ struct Code {
 }
 
 impl Code {
-    /// The code of a nest with unrolled loops written out, for vectors of a kind; or with every loop as it is in the
-    /// text.
-    fn of(nest: &LoopNest, vectors: Option<Vectors>) -> Code {
-        let mut count = Count::new(vectors);
+    /// The code of statements with unrolled loops written out, for vectors of a kind; or with every loop as it is in
+    /// the text.
+    fn of(stmts: &[Stmt], vectors: Option<Vectors>) -> Code {
         let mut code = Code::default();
-        for stmts in [&nest.setup, &nest.body] {
-            count.stmts(stmts, &mut code);
-            code.end_stretch();
-        }
+        Count::new(vectors).stmts(stmts, &mut code);
+        code.end_stretch();
         code
     }
 

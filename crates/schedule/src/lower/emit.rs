@@ -8,30 +8,37 @@ use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopVar, Scope, Stmt,
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::accumulate::Room;
-use crate::draft::{Draft, Legal, LoopRole, Node, StatementId, access, rename, statements_in};
+use crate::draft::{Draft, Legal, Node, Parent, StatementId, access, rename};
 use crate::illegal::Illegal;
 
 /// The statements of a draft, as they are before remainders and conditions are looked at.
 pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
-    let mut emitter = Emitter {
-        draft,
-        buffers: draft.buffers.iter().map(|buffer| buffer.buffer.clone()).collect(),
-        vars: draft.loops.iter().map(|own| LoopVar { name: own.name.clone() }).collect(),
-        redirected: Vec::new(),
-    };
-    let setup = emitter.nodes(&draft.setup, None)?;
-    let mut body = emitter.nodes(&draft.body, None)?;
-    for tensor in emitter.rooms(None) {
-        body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+    let mut emitter = Emitter::new(draft, None);
+    let setup = emitter.nodes(Parent::Setup)?;
+    let mut body = emitter.nodes(Parent::Body)?;
+    for tensor in (0..draft.buffers.len()).map(|at| TensorId(at as u32)) {
+        if draft.buffers[tensor.index()].room.is_none() && emitter.needs_room(tensor) {
+            body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+        }
     }
+    let buffers = draft.buffers.iter().map(|buffer| buffer.buffer.clone());
+    let vars = draft.loops.iter().map(|own| LoopVar { name: own.name.clone() });
     Ok(LoopNest {
         name: draft.program.name.clone(),
         scalars: draft.program.scalars.clone(),
-        buffers: emitter.buffers,
-        vars: emitter.vars,
+        buffers: buffers.chain(emitter.new_buffers).collect(),
+        vars: vars.chain(emitter.new_vars).collect(),
         setup,
         body,
     })
+}
+
+/// What one statement adds to that, with the loops around it.
+pub(super) fn emit_alone(draft: &Draft, statement: StatementId) -> Legal<Vec<Stmt>> {
+    let mut emitter = Emitter::new(draft, Some(statement));
+    let mut stmts = emitter.nodes(Parent::Setup)?;
+    stmts.extend(emitter.nodes(Parent::Body)?);
+    Ok(stmts)
 }
 
 /// Subscripts in terms of the copies of loops.
@@ -39,25 +46,61 @@ pub(super) type Renaming<'r> = dyn Fn(&IndexExpr) -> IndexExpr + 'r;
 
 pub(super) struct Emitter<'a> {
     pub draft: &'a Draft<'a>,
-    pub buffers: Vec<Buffer>,
-    vars: Vec<LoopVar>,
+    /// All others are left out.
+    only: Option<StatementId>,
+    /// Buffers beside those of the draft, whose ids follow theirs.
+    new_buffers: Vec<Buffer>,
+    /// Copies of loops, whose ids follow those of the draft.
+    new_vars: Vec<LoopVar>,
     /// Statements that store to a buffer for the time being, and its subscripts.
     pub redirected: Vec<(StatementId, Access)>,
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
+    fn new(draft: &'a Draft<'a>, only: Option<StatementId>) -> Emitter<'a> {
+        Emitter { draft, only, new_buffers: Vec::new(), new_vars: Vec::new(), redirected: Vec::new() }
+    }
+
+    /// A buffer of the draft, or one that was made here.
+    pub fn buffer(&self, id: TensorId) -> &Buffer {
+        match id.index().checked_sub(self.draft.buffers.len()) {
+            Some(new) => &self.new_buffers[new],
+            None => &self.draft.buffers[id.index()].buffer,
+        }
+    }
+
+    /// Makes a buffer beside those of the draft.
+    pub fn add_buffer(&mut self, buffer: Buffer) -> TensorId {
+        self.new_buffers.push(buffer);
+        TensorId((self.draft.buffers.len() + self.new_buffers.len()) as u32 - 1)
+    }
+
+    /// The nodes directly inside that are emitted.
+    fn children(&self, of: Parent) -> Vec<Node> {
+        match self.only {
+            Some(statement) => self.draft.branch(of, statement).into_iter().collect(),
+            None => self.draft.children(of).to_vec(),
+        }
+    }
+
+    /// The statements inside nodes that are emitted.
+    fn statements_in(&self, nodes: &[Node]) -> Vec<StatementId> {
+        self.only.map_or_else(|| self.draft.statements_in(nodes), |statement| vec![statement])
+    }
+
     /// The nodes inside a loop, or those outside all.
-    fn nodes(&mut self, nodes: &[Node], parent: Option<VarId>) -> Legal<Vec<Stmt>> {
+    fn nodes(&mut self, parent: Parent) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
-        for node in nodes {
-            let inside = statements_in(std::slice::from_ref(node));
-            let gathering =
-                inside.iter().copied().filter(|id| parent.is_some() && self.draft.gathers_at(*id) == parent);
+        for node in &self.children(parent) {
+            let inside = self.statements_in(std::slice::from_ref(node));
+            let gathers_here =
+                |id: &StatementId| self.draft.gathers_at(*id).is_some_and(|at| parent == Parent::Loop(at));
+            let gathering: Vec<StatementId> = inside.into_iter().filter(gathers_here).collect();
             // What is gathered is decided first, so that the stores inside go to the buffer.
-            let rooms = gathering.map(|id| self.open_within(id)).collect::<Legal<Vec<Room>>>()?;
+            let rooms = gathering.into_iter().map(|id| self.open_within(id)).collect::<Legal<Vec<Room>>>()?;
             let mut stmts = match node {
                 Node::Statement(id) => self.statement(*id),
-                Node::Loop(var, body) => self.for_loop(*var, body)?,
+                Node::Loop(var) => self.for_loop(*var)?,
             };
             for room in rooms.into_iter().rev() {
                 stmts = self.close(room, stmts);
@@ -67,21 +110,23 @@ impl Emitter<'_> {
         Ok(out)
     }
 
-    fn for_loop(&mut self, var: VarId, nodes: &[Node]) -> Legal<Vec<Stmt>> {
-        let inside = statements_in(nodes);
+    fn for_loop(&mut self, var: VarId) -> Legal<Vec<Stmt>> {
+        let inside = self.statements_in(self.draft.body_of(var));
         let wide: Vec<StatementId> =
             inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
         let rooms = wide.into_iter().map(|id| self.open_around(id, var)).collect::<Legal<Vec<Room>>>()?;
         let mut body = self.prefetches(var)?;
-        body.extend(self.nodes(nodes, Some(var))?);
-        for tensor in self.rooms(Some(var)) {
-            body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+        body.extend(self.nodes(Parent::Loop(var))?);
+        for tensor in self.draft.rooms_at(var, &inside) {
+            if self.needs_room(tensor) {
+                body = vec![Stmt::Allocate(Allocate { buffer: tensor, body })];
+            }
         }
         let own = self.draft.loop_of(var);
         if own.kind == LoopKind::Vector
             && let Some(name) = self.allocated_in(&body)
         {
-            let wide = inside.iter().find_map(|id| self.wide_in_vector(*id, nodes, var));
+            let wide = inside.iter().find_map(|id| self.wide_in_vector(*id, var));
             let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
             return Err(wide.unwrap_or_else(named));
         }
@@ -96,20 +141,17 @@ impl Emitter<'_> {
     /// The name of a buffer that has its room somewhere in the statements.
     fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
         stmts.iter().find_map(|stmt| match stmt {
-            Stmt::Allocate(own) => Some(self.buffers[own.buffer.index()].name.clone()),
+            Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
             Stmt::For(own) => self.allocated_in(&own.body),
             Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
             Stmt::Store(_) | Stmt::Prefetch(_) => None,
         })
     }
 
-    /// Scratch buffers whose room is made in an iteration of this loop, or outside all.
-    fn rooms(&self, at: Option<VarId>) -> Vec<TensorId> {
-        let of_here = |(_, buffer): &(usize, &crate::draft::DraftBuffer)| {
-            !buffer.gone && buffer.room == at && buffer.buffer.scope == Scope::Scratch
-        };
-        let buffers = self.draft.buffers.iter().enumerate();
-        buffers.filter(of_here).map(|(at, _)| TensorId(at as u32)).collect()
+    /// Whether a buffer of the draft is scratch memory, which is made where it is used.
+    fn needs_room(&self, tensor: TensorId) -> bool {
+        let buffer = &self.draft.buffers[tensor.index()];
+        !buffer.gone && buffer.buffer.scope == Scope::Scratch
     }
 
     fn statement(&mut self, id: StatementId) -> Vec<Stmt> {
@@ -146,8 +188,7 @@ impl Emitter<'_> {
     /// Sets the elements that the statement names from here on to the neutral element.
     fn reset_here(&mut self, id: StatementId, op: ReduceOp) -> Vec<Stmt> {
         let statement = self.draft.statement(id);
-        let buffer = &self.buffers[statement.target.tensor.index()];
-        let dtype = buffer.dtype.compute_type();
+        let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
         if self.draft.leaves_totals_out(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
             return self.fill(statement.target.tensor, neutral);
@@ -165,7 +206,7 @@ impl Emitter<'_> {
 
     /// Sets a whole tensor to one value.
     fn fill(&mut self, tensor: TensorId, value: Expr) -> Vec<Stmt> {
-        let shape = self.buffers[tensor.index()].shape.clone();
+        let shape = self.buffer(tensor).shape.clone();
         let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
         let target = access(tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
         let store = Stmt::Store(Store { target, value, reduce: None });
@@ -177,8 +218,8 @@ impl Emitter<'_> {
     }
 
     pub fn new_var(&mut self, name: &str) -> VarId {
-        self.vars.push(LoopVar { name: name.to_string() });
-        VarId(self.vars.len() as u32 - 1)
+        self.new_vars.push(LoopVar { name: name.to_string() });
+        VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
     /// Copies of loops, outermost first, around what `make` gives; it gets the subscripts' translation.
@@ -196,75 +237,5 @@ impl Emitter<'_> {
             body = vec![Stmt::For(For { var: *to, extent, kind, body })];
         }
         body
-    }
-}
-
-impl Draft<'_> {
-    /// The loop at which a statement's result is gathered by a step.
-    pub fn gathers_at(&self, id: StatementId) -> Option<VarId> {
-        self.statement(id).accumulator.as_ref().map(|accumulator| accumulator.at)
-    }
-
-    /// The loop before which a reduction sets its elements to the neutral element; none if it does so on the spot.
-    pub fn reset_place(&self, id: StatementId) -> Option<VarId> {
-        let own = self.own_loops(id);
-        if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
-            return own.first().copied();
-        }
-        if self.leaves_totals_out(id) {
-            return self.outermost_of_totals(id);
-        }
-        self.outermost_reduction(id)
-    }
-
-    /// Whether not every total of an `rfactor` is reached by an iteration, though all are added up.
-    pub fn leaves_totals_out(&self, id: StatementId) -> bool {
-        let Some(first) = self.own_loops(id).first().copied() else { return false };
-        let named = self.named_loops(id, first);
-        let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
-        self.statement(id).is_partial && (named.iter().any(varies) || self.outermost_reduction(id).is_none())
-    }
-
-    /// The outermost loop inside the room of totals.
-    fn outermost_of_totals(&self, id: StatementId) -> Option<VarId> {
-        let statement = self.statement(id);
-        let room = self.buffers[statement.target.tensor.index()].room;
-        let path = self.path(id);
-        let inside = room.and_then(|room| path.iter().position(|var| *var == room)).map_or(0, |at| at + 1);
-        statement.is_partial.then(|| path.get(inside).copied()).flatten()
-    }
-
-    /// The outermost loop that a statement reduces over.
-    pub fn outermost_reduction(&self, id: StatementId) -> Option<VarId> {
-        self.own_loops(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
-    }
-
-    /// The statement's loops from `from` inwards that its subscripts name.
-    pub fn named_loops(&self, id: StatementId, from: VarId) -> Vec<VarId> {
-        let own = self.own_loops(id);
-        let at = own.iter().position(|var| *var == from).unwrap_or(0);
-        let indices = &self.statement(id).target.indices;
-        let named = |var: &VarId| indices.iter().any(|index| index.mentions(*var));
-        own[at..].iter().copied().filter(named).collect()
-    }
-
-    /// The extent of a loop in a copy of some loops: where it depends on a loop that is not copied, because the
-    /// statement reduces over it, the largest.
-    pub fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
-        let own = self.loop_of(var);
-        let Some(statement) = own.owner else { return own.extent.clone() };
-        let path = self.path(statement);
-        let first = path.iter().position(|other| copied.contains(other)).unwrap_or(0);
-        let reduced = |other: &VarId| {
-            let inside = path.iter().position(|at| at == other).is_some_and(|at| at >= first);
-            !copied.contains(other)
-                && (inside || self.loop_of(*other).role == LoopRole::Reduction)
-                && self.loop_of(*other).owner == Some(statement)
-        };
-        if !own.extent.vars().iter().any(reduced) {
-            return own.extent.clone();
-        }
-        let most = self.ranges(statement).most(&own.extent);
-        most.map_or_else(|| own.extent.clone(), IndexExpr::constant)
     }
 }

@@ -88,7 +88,8 @@ struct Versions<'a> {
 impl Versions<'_> {
     /// Statements with a version for whole tiles, wherever a tile inside is whole or not by what is known here.
     fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
-        while let Some(tile) = partial_tile(&stmts, ranges) {
+        let mut next = partial_tile(&stmts, ranges);
+        while let Some(tile) = &next {
             let before = stores(&stmts);
             if self.stores + before > self.budget {
                 break;
@@ -96,11 +97,12 @@ impl Versions<'_> {
             let minimum = tile.minimum.clone();
             let concerns =
                 |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
-            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, &tile, ranges));
+            stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, tile, ranges));
             self.stores += stores(&stmts) - before.min(stores(&stmts));
+            next = partial_tile(&stmts, ranges);
         }
         for stmt in &mut stmts {
-            self.inside(stmt, ranges);
+            self.inside(stmt, ranges, next.is_none());
         }
         stmts
     }
@@ -114,7 +116,8 @@ impl Versions<'_> {
         Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
-    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges) {
+    /// Does the same further inside; `settled`: what is known here decides no tile any more.
+    fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, settled: bool) {
         match stmt {
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
@@ -125,6 +128,9 @@ impl Versions<'_> {
                 let (holding, failing) = ranges.either_way(&own.conditions);
                 own.then = self.body(std::mem::take(&mut own.then), &holding);
                 own.otherwise = self.body(std::mem::take(&mut own.otherwise), &failing);
+            }
+            Stmt::Allocate(own) if settled => {
+                own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, settled));
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
             Stmt::Store(_) | Stmt::Prefetch(_) => {}

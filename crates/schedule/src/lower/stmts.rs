@@ -1,5 +1,7 @@
 //! Walking and rewriting statements of a loop nest.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
 
@@ -32,7 +34,7 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
 /// tile has its own registers.
 pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> {
     let mut copy = stmts.to_vec();
-    let mut renamed = Vec::new();
+    let mut renamed = BTreeMap::new();
     rename_rooms(&mut copy, buffers, &mut renamed);
     if !renamed.is_empty() {
         rename_accesses(&mut copy, buffers, &renamed);
@@ -40,13 +42,13 @@ pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> 
     copy
 }
 
-fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut Vec<(TensorId, TensorId)>) {
+fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut BTreeMap<TensorId, TensorId>) {
     for stmt in stmts {
         match stmt {
             Stmt::Allocate(own) => {
                 buffers.push(buffers[own.buffer.index()].clone());
                 let new = TensorId(buffers.len() as u32 - 1);
-                renamed.push((own.buffer, new));
+                renamed.insert(own.buffer, new);
                 own.buffer = new;
                 rename_rooms(&mut own.body, buffers, renamed);
             }
@@ -60,8 +62,8 @@ fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut Vec
     }
 }
 
-fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &[(TensorId, TensorId)]) {
-    let new = |tensor: TensorId| renamed.iter().find(|(old, _)| *old == tensor).map(|(_, new)| *new);
+fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &BTreeMap<TensorId, TensorId>) {
+    let new = |tensor: TensorId| renamed.get(&tensor).copied();
     let mut replace = |access: &Access| {
         let tensor = new(access.tensor)?;
         let dtype = buffers[tensor.index()].dtype;
@@ -71,7 +73,7 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &[(TensorId,
         match stmt {
             Stmt::Store(own) => {
                 own.target.tensor = new(own.target.tensor).unwrap_or(own.target.tensor);
-                own.value = replace_loads(&own.value, &mut replace);
+                replace_loads(&mut own.value, &mut replace);
                 for index in &mut own.target.indices {
                     *index = replace_loads_in_index(index, &mut replace);
                 }
@@ -91,16 +93,16 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &[(TensorId,
 
 /// Drops the buffers that have no room any more, and renumbers the others.
 pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
-    let mut allocated = Vec::new();
+    let mut allocated = BTreeSet::new();
     rooms(&nest.setup, &mut allocated);
     rooms(&nest.body, &mut allocated);
-    let mut renamed = Vec::new();
+    let mut renamed = BTreeMap::new();
     let mut kept = Vec::new();
     for (at, buffer) in nest.buffers.drain(..).enumerate() {
         let old = TensorId(at as u32);
         let lives = matches!(buffer.scope, Scope::Argument(_) | Scope::Constant) || allocated.contains(&old);
         if lives {
-            renamed.push((old, TensorId(kept.len() as u32)));
+            renamed.insert(old, TensorId(kept.len() as u32));
             kept.push(buffer);
         }
     }
@@ -111,11 +113,11 @@ pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
     }
 }
 
-fn rooms(stmts: &[Stmt], found: &mut Vec<TensorId>) {
+fn rooms(stmts: &[Stmt], found: &mut BTreeSet<TensorId>) {
     for stmt in stmts {
         match stmt {
             Stmt::Allocate(own) => {
-                found.push(own.buffer);
+                found.insert(own.buffer);
                 rooms(&own.body, found);
             }
             Stmt::For(own) => rooms(&own.body, found),
@@ -128,12 +130,11 @@ fn rooms(stmts: &[Stmt], found: &mut Vec<TensorId>) {
     }
 }
 
-fn renumber_rooms(stmts: &mut [Stmt], renamed: &[(TensorId, TensorId)]) {
+fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
     for stmt in stmts {
         match stmt {
             Stmt::Allocate(own) => {
-                let new = renamed.iter().find(|(old, _)| *old == own.buffer);
-                own.buffer = new.expect("a buffer with room is kept").1;
+                own.buffer = *renamed.get(&own.buffer).expect("a buffer with room is kept");
                 renumber_rooms(&mut own.body, renamed);
             }
             Stmt::For(own) => renumber_rooms(&mut own.body, renamed),

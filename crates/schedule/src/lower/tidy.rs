@@ -4,7 +4,7 @@
 use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number};
 
-use super::conditions::as_condition;
+use crate::draft::comparison::as_condition;
 use crate::draft::simplify::Ranges;
 
 /// Simplifies a nest in place.

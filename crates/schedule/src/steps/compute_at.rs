@@ -4,7 +4,7 @@ use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 
 use crate::draft::region::Interval;
-use crate::draft::{Draft, Legal, LoopRole, Node, StatementId, statements_in};
+use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
@@ -29,7 +29,6 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         covers_once(draft, tensor, place, &reads, &region).map_err(refuse)?;
     }
 
-    let nests = take_out(draft, &producers);
     for producer in &producers {
         restrict(draft, *producer, place, &region);
     }
@@ -37,22 +36,22 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         shrink(draft, tensor, place, &region);
     }
     // What is computed here belongs to these loops as they are: their statement cannot go elsewhere without it.
-    for var in draft.loops_up_to(place) {
-        draft.loops[var.index()].pristine = false;
+    draft.touch(&draft.loops_up_to(place));
+    let nests = roots(draft, &producers);
+    for nest in &nests {
+        draft.take_out(*nest);
     }
-    let body = draft.body_of_mut(place);
-    let first_user = body
-        .iter()
-        .position(|node| statements_in(std::slice::from_ref(node)).iter().any(|id| users.contains(id)));
-    let before = first_user.unwrap_or(0);
-    body.splice(before..before, nests);
+    let inside = Parent::Loop(place);
+    let using: Vec<Node> = users.iter().filter_map(|id| draft.branch(inside, *id)).collect();
+    let first_user = draft.body_of(place).iter().position(|node| using.contains(node));
+    draft.insert(inside, first_user.unwrap_or(0), nests);
     Ok(())
 }
 
 /// The statements that define the tensor, which no step may have touched yet.
 fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<StatementId>, String> {
     let buffer = &draft.buffers[tensor.index()].buffer;
-    let producers = draft.writers(&draft.body, tensor);
+    let producers = draft.writers(Parent::Body, tensor);
     if producers.is_empty() {
         return Err("it is an input, which `promote` can stage".to_string());
     }
@@ -61,12 +60,7 @@ fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<Statem
     {
         return Err("the caller supplies it, so its old content counts".to_string());
     }
-    let shares = |node: &Node| {
-        let inside = statements_in(std::slice::from_ref(node));
-        let theirs = inside.iter().filter(|id| producers.contains(id)).count();
-        theirs > 0 && theirs < inside.len()
-    };
-    if draft.body.iter().any(shares) {
+    if draft.statements_in(&roots(draft, &producers)).len() > producers.len() {
         return Err("another statement is inside its loops".to_string());
     }
     for producer in &producers {
@@ -94,19 +88,18 @@ fn consumers(
     place: VarId,
     producers: &[StatementId],
 ) -> Result<Vec<(StatementId, Access)>, String> {
-    let inside = statements_in(draft.body_of(place));
     let reads: Vec<(StatementId, Access)> =
-        draft.readers(&draft.body, tensor).into_iter().filter(|(id, _)| !producers.contains(id)).collect();
-    if let Some((other, _)) = reads.iter().find(|(id, _)| !inside.contains(id)) {
+        draft.readers(Parent::Body, tensor).into_iter().filter(|(id, _)| !producers.contains(id)).collect();
+    let is_outside = |id: &StatementId| draft.branch(Parent::Loop(place), *id).is_none();
+    if let Some((other, _)) = reads.iter().find(|(id, _)| is_outside(id)) {
         return Err(format!("`{}` uses it too, and is not inside that loop", draft.statement(*other).name));
     }
     if reads.is_empty() {
         return Err("nothing inside that loop uses it".to_string());
     }
-    let order = statements_in(&draft.body);
-    let place_of = |id: &StatementId| order.iter().position(|other| other == id);
-    let last = producers.iter().filter_map(place_of).max();
-    if reads.iter().any(|(id, _)| place_of(id) < last) {
+    let place_of = |id: &StatementId| draft.place_in_order(*id);
+    let last = producers.iter().map(place_of).max();
+    if reads.iter().any(|(id, _)| Some(place_of(id)) < last) {
         return Err("it is used before its last statement".to_string());
     }
     Ok(reads)
@@ -169,15 +162,11 @@ fn covers_once(
     if around.iter().all(|var| used.contains(var)) { Ok(()) } else { Err(why) }
 }
 
-/// Takes the nests of statements out of the tree, in their order.
-fn take_out(draft: &mut Draft, producers: &[StatementId]) -> Vec<Node> {
-    let is_theirs = |node: &Node| {
-        let inside = statements_in(std::slice::from_ref(node));
-        inside.iter().any(|id| producers.contains(id))
-    };
-    let (nests, rest) = std::mem::take(&mut draft.body).into_iter().partition(is_theirs);
-    draft.body = rest;
-    nests
+/// The outermost nodes that statements are in, which are in order.
+fn roots(draft: &Draft, statements: &[StatementId]) -> Vec<Node> {
+    let mut roots: Vec<Node> = statements.iter().filter_map(|id| draft.branch(Parent::Body, *id)).collect();
+    roots.dedup();
+    roots
 }
 
 /// Lets the loops of a producer run over the region only.
@@ -207,12 +196,13 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         let moved = from.add(&IndexExpr::var(var));
         let mut replace =
             |atom: &tilewright_ir::Atom| (*atom == tilewright_ir::Atom::Var(var)).then(|| moved.clone());
-        draft.statement_mut(producer).map_indices(&mut |index| index.substitute(&mut replace));
+        draft.change(producer, |own| own.map_indices(&mut |index| index.substitute(&mut replace)));
     }
 }
 
 /// The buffer holds the region only, and belongs to an iteration of the loop.
 fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
+    let concerned = draft.users(Parent::Body, tensor);
     let buffer = &mut draft.buffers[tensor.index()];
     buffer.room = Some(place);
     buffer.ragged = region.iter().any(Interval::is_ragged);
@@ -222,18 +212,17 @@ fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]
         Access { indices: indices.collect(), ..access.clone() }
     };
     let dtype = buffer.buffer.dtype;
-    let concerned = (0..draft.statements.len()).map(StatementId).filter(|id| {
-        let own = draft.statement(*id);
-        own.target.tensor == tensor || own.reads().iter().any(|read| read.tensor == tensor)
-    });
-    for id in concerned.collect::<Vec<_>>() {
-        let statement = draft.statement_mut(id);
-        statement.replace_loads(&mut |access| {
-            (access.tensor == tensor)
-                .then(|| tilewright_ir::Expr { dtype, kind: tilewright_ir::ExprKind::Load(moved(access)) })
+    for id in concerned {
+        draft.change(id, |statement| {
+            statement.replace_loads(&mut |access| {
+                (access.tensor == tensor).then(|| tilewright_ir::Expr {
+                    dtype,
+                    kind: tilewright_ir::ExprKind::Load(moved(access)),
+                })
+            });
+            if statement.target.tensor == tensor {
+                statement.target = moved(&statement.target);
+            }
         });
-        if statement.target.tensor == tensor {
-            statement.target = moved(&statement.target);
-        }
     }
 }

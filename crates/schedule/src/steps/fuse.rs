@@ -41,9 +41,13 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         draft.substitute(&body, *var, &value);
         rest = rest.floor_div(extent);
     }
-    draft.replace_loop(first, &mut |_| vec![Node::Loop(new, body.clone())]);
+    let (parent, at) = draft.take_out(Node::Loop(first));
+    let nest = draft.nest(&[new], body);
+    draft.insert(parent, at, nest);
     draft.move_attachments(last, new);
-    draft.gone.extend(names.iter().map(|gone| (gone.to_string(), format!("fuse … -> {name}"))));
+    for gone in names {
+        draft.gone.push((gone.to_string(), format!("fuse … -> {name}")));
+    }
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! `inline P`.
 
+use std::collections::BTreeSet;
+
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Expr, IndexExpr, TensorId, VarId, index::Atom};
 
 use crate::draft::rewrite::size;
-use crate::draft::{Draft, Legal, Node, StatementId, statements_in};
+use crate::draft::{Draft, Legal, Parent, StatementId};
 use crate::illegal::Illegal;
 
 /// Nodes that one expression may grow to.
@@ -20,7 +22,7 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let producer = only_producer(draft, tensor).map_err(refuse)?;
     let vars = plain_variables(draft, producer).map_err(refuse)?;
     let readers: Vec<StatementId> =
-        draft.readers(&draft.body, tensor).into_iter().map(|(id, _)| id).collect();
+        draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id).collect();
     if let Some(writer) = draft.overwritten_between(&[producer], &readers) {
         return Err(refuse(format!("`{writer}` changes what it reads before it is used")));
     }
@@ -30,13 +32,13 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
         (access.tensor == tensor).then(|| at_element(&value, &target, &vars, access).cast(dtype))
     };
     for id in readers {
-        let statement = draft.statement_mut(id);
-        statement.replace_loads(&mut replace);
+        draft.change(id, |statement| statement.replace_loads(&mut replace));
+        let statement = draft.statement(id);
         if size(&statement.value) > MOST_NODES {
             return Err(refuse(format!("`{}` would grow too large", statement.name)));
         }
     }
-    remove(&mut draft.body, producer);
+    draft.remove(producer);
     draft.buffers[tensor.index()].gone = true;
     Ok(())
 }
@@ -61,7 +63,7 @@ fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String>
     if draft.buffers[tensor.index()].buffer.scope != Scope::Scratch {
         return Err("it is given to or by the caller, so it must be in memory".to_string());
     }
-    let writers = draft.writers(&draft.body, tensor);
+    let writers = draft.writers(Parent::Body, tensor);
     let [producer] = writers.as_slice() else {
         return Err("several statements write it".to_string());
     };
@@ -93,27 +95,13 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
 impl Draft<'_> {
     /// A statement that changes what `producers` read, and that comes after them and not after the last of `users`.
     pub fn overwritten_between(&self, producers: &[StatementId], users: &[StatementId]) -> Option<String> {
-        let order = statements_in(&self.body);
-        let place = |id: &StatementId| order.iter().position(|other| other == id);
-        let from = producers.iter().filter_map(place).min()?;
-        let to = users.iter().filter_map(place).max()?;
-        let read: Vec<TensorId> =
+        let place = |id: &StatementId| self.place_in_order(*id);
+        let (from, to) = (producers.iter().map(place).min()?, users.iter().map(place).max()?);
+        let is_between = |id: &StatementId| !producers.contains(id) && (&from..=&to).contains(&&place(id));
+        let read: BTreeSet<TensorId> =
             producers.iter().flat_map(|id| self.statement(*id).reads()).map(|access| access.tensor).collect();
-        let between = order.get(from..=to)?.iter().filter(|id| !producers.contains(id));
-        let writer = between.into_iter().find(|id| read.contains(&self.statement(**id).target.tensor))?;
-        Some(self.statement(*writer).name.to_string())
+        let writers = read.into_iter().flat_map(|tensor| self.writers(Parent::Body, tensor));
+        let first = writers.filter(is_between).min_by_key(place)?;
+        Some(self.statement(first).name.to_string())
     }
-}
-
-/// Takes a statement, and the loops that have nothing else inside, out of the tree.
-pub(super) fn remove(nodes: &mut Vec<Node>, statement: StatementId) {
-    for node in nodes.iter_mut() {
-        if let Node::Loop(_, body) = node {
-            remove(body, statement);
-        }
-    }
-    nodes.retain(|node| match node {
-        Node::Loop(_, body) => !body.is_empty(),
-        Node::Statement(id) => *id != statement,
-    });
 }

@@ -3,7 +3,7 @@
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
 
-use crate::draft::{Draft, Legal, LoopRole, loops_in};
+use crate::draft::{Draft, Legal, LoopRole};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
@@ -51,7 +51,7 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
     let around = draft.loops_around(var);
     let outer =
         around.iter().find(|outer| clash(draft.loop_of(**outer).kind, own)).map(|outer| (*outer, var));
-    let inside = loops_in(draft.body_of(var));
+    let inside = draft.loops_in(draft.body_of(var));
     let inner =
         inside.iter().find(|inner| clash(own, draft.loop_of(**inner).kind)).map(|inner| (var, *inner));
     match outer.or(inner) {
@@ -71,7 +71,7 @@ fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     if draft.loop_of(var).role == LoopRole::Ordered {
         return Err(ordered(target));
     }
-    let inner = loops_in(draft.body_of(var));
+    let inner = draft.loops_in(draft.body_of(var));
     match inner.into_iter().find(|inner| draft.loop_of(*inner).extent.mentions(var)) {
         Some(inner) => Err(Illegal::DependentExtent {
             outer: target.to_string(),

@@ -6,9 +6,9 @@
 
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
 
+use crate::draft::comparison::{as_condition, parts};
 use crate::draft::simplify::Ranges;
 use crate::draft::{Draft, StatementId};
-use crate::lower::conditions::{as_condition, parts};
 
 /// What stands for elements outside of a tensor.
 #[derive(Clone, Debug, PartialEq)]

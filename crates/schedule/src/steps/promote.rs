@@ -1,7 +1,5 @@
 //! `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: operands, and `promote C at C.io -> acc registers`: results.
 
-use std::sync::Arc;
-
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
 
@@ -9,8 +7,7 @@ use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
 use crate::draft::{
-    Accumulator, Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Statement, StatementId, access,
-    statements_in,
+    Accumulator, Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Parent, Statement, StatementId, access,
 };
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope};
@@ -46,16 +43,15 @@ pub(super) fn result(
     if reduced.into_iter().any(|var| statement.target.indices.iter().any(|index| index.mentions(var))) {
         return refuse("a reduced loop is in its subscripts, so iterations share elements");
     }
-    let body = draft.body_of(place).iter();
-    let holds = |node: &&Node| statements_in(std::slice::from_ref(*node)).contains(&id);
-    let inside =
-        std::slice::from_ref(body.into_iter().find(holds).expect("the loop is around the statement"));
-    if draft.writers(inside, target).len() > 1 || !draft.readers(inside, target).is_empty() {
+    let around = Parent::Loop(place);
+    let beside = |other: &StatementId| draft.branch(around, *other) == draft.branch(around, id);
+    let writers = draft.writers(around, target).into_iter().filter(beside).count();
+    if writers > 1 || draft.readers(around, target).iter().any(|(reader, _)| beside(reader)) {
         return refuse("it is used again before the statement is done");
     }
     let in_registers = scope == PromoteScope::Registers;
-    draft.statement_mut(id).accumulator =
-        Some(Accumulator { name: name.to_string(), at: place, in_registers });
+    let accumulator = Accumulator { name: name.to_string(), at: place, in_registers };
+    draft.change(id, |statement| statement.accumulator = Some(accumulator));
     Ok(())
 }
 
@@ -113,13 +109,11 @@ pub(super) fn operand(
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
     // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
-    for var in place.map(|place| draft.loops_up_to(place)).unwrap_or_default() {
-        draft.loops[var.index()].pristine = false;
-    }
+    draft.touch(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     match place {
-        Some(place) => draft.body_of_mut(place).insert(0, nest),
-        None if once => draft.setup.push(nest),
-        None => draft.body.insert(0, nest),
+        Some(place) => draft.insert(Parent::Loop(place), 0, nest),
+        None if once => draft.insert(Parent::Setup, draft.setup.len(), nest),
+        None => draft.insert(Parent::Body, 0, nest),
     }
     Ok(())
 }
@@ -130,14 +124,14 @@ fn operand_reads(
     tensor: TensorId,
     place: Option<VarId>,
 ) -> Result<Vec<(StatementId, Access)>, &'static str> {
-    let nodes = place.map_or(draft.body.as_slice(), |place| draft.body_of(place));
-    if !draft.writers(nodes, tensor).is_empty() {
+    let inside = place.map_or(Parent::Body, Parent::Loop);
+    if !draft.writers(inside, tensor).is_empty() {
         return Err(match place {
             Some(_) => "it is written inside that loop",
             None => "the program computes it: promote it at a loop of the statement that reads it",
         });
     }
-    let reads = draft.readers(nodes, tensor);
+    let reads = draft.readers(inside, tensor);
     if reads.is_empty() {
         return Err("nothing there reads it");
     }
@@ -256,9 +250,9 @@ impl Stage {
 
 /// Lets the statements at the place read the buffer.
 fn redirect(draft: &mut Draft, stage: &Stage) {
-    let nodes = stage.place.map_or(draft.body.as_slice(), |place| draft.body_of(place));
+    let inside = stage.place.map_or(Parent::Body, Parent::Loop);
     let dtype = draft.buffers[stage.staged.index()].buffer.dtype;
-    for id in statements_in(nodes) {
+    for id in draft.users(inside, stage.tensor) {
         let ranges = draft.ranges(id);
         let mut staged = |read: &Access| {
             let indices = stage.indices(&read.indices, &ranges);
@@ -267,16 +261,15 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
                 kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }),
             }
         };
-        let statement = draft.statement_mut(id);
-        match stage.padding {
+        draft.change(id, |statement| match stage.padding {
             Some(_) => replace_choices(&mut statement.value, stage.tensor, &mut staged),
             None => statement.replace_loads(&mut |read| (read.tensor == stage.tensor).then(|| staged(read))),
-        }
+        });
     }
 }
 
 /// The loops that fill the buffer, one a dimension of its layout.
-fn copy_nest(draft: &mut Draft, stage: &Stage) -> Node {
+fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
     let Stage { tensor, staged, place, region, layout, .. } = stage;
     let id = StatementId(draft.statements.len());
     let mut ranges = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
@@ -306,7 +299,7 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Node {
     let load = Expr { dtype, kind: ExprKind::Load(access(*tensor, coordinates.clone())) };
     let value = stage.padding.as_ref().map_or(load.clone(), |padding| padding.value(load, &coordinates));
     let buffer = &draft.buffers[staged.index()].buffer;
-    let (name, compute) = (draft.next_name(&buffer.name), buffer.dtype.compute_type());
+    let (name, compute) = (draft.next_name(*staged), buffer.dtype.compute_type());
     let indices = vars.iter().map(|var| IndexExpr::var(*var)).collect();
     draft.add_statement(Statement {
         name,
@@ -317,8 +310,8 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Node {
         is_partial: false,
         vars: Vec::new(),
     });
-    let nesting = order.iter().rev().map(|at| vars[*at]);
-    nesting.fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+    let loops: Vec<VarId> = order.iter().map(|at| vars[*at]).collect();
+    draft.nest(&loops, vec![Node::Statement(id)])
 }
 
 /// The order of the loops: that of the layout, unless a part of a dimension would come before the coarser parts that
@@ -340,7 +333,7 @@ impl Draft<'_> {
     /// What a name is that a `promote` has made: the buffer of an operand or of a result.
     pub fn promoted(&self, name: &str) -> Option<&'static str> {
         let is_staged = |buffer: &DraftBuffer| buffer.staged && buffer.buffer.name == name;
-        let gathers = |statement: &Arc<Statement>| {
+        let gathers = |statement: &Statement| {
             statement.accumulator.as_ref().is_some_and(|accumulator| accumulator.name == name)
         };
         let copy = self.buffers.iter().any(is_staged).then_some("a staged copy");

@@ -25,14 +25,13 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
 
     let innermost = *chain.last().expect("the chain holds the loops");
     let body = draft.body_of(innermost).to_vec();
-    let nest = new.iter().rev().fold(body, |body, var| vec![Node::Loop(*var, body)]);
-    draft.replace_loop(chain[0], &mut |_| nest.clone());
+    let (parent, at) = draft.take_out(Node::Loop(chain[0]));
+    let nest = draft.nest(&new, body);
+    draft.insert(parent, at, nest);
     // What is made at the start of the innermost body stays there.
     let new_innermost = *new.last().expect("as long as the chain");
     draft.move_rooms(innermost, new_innermost);
-    for var in &wanted {
-        draft.loops[var.index()].pristine = false;
-    }
+    draft.touch(&wanted);
     new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))
 }
 
@@ -61,7 +60,7 @@ fn chain_of(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
 pub(super) fn directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let body = draft.body_of(outer);
     match body {
-        [Node::Loop(var, _)] if *var == inner => Ok(()),
+        [Node::Loop(var)] if *var == inner => Ok(()),
         _ => Err(Illegal::NotNested {
             outer: draft.loop_text(outer),
             inner: draft.loop_text(inner),
@@ -72,10 +71,10 @@ pub(super) fn directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Lega
 
 fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
     let text = |node: &Node| match node {
-        Node::Loop(var, _) => format!("`{}`", draft.loop_text(*var)),
+        Node::Loop(var) => format!("`{}`", draft.loop_text(*var)),
         Node::Statement(id) => format!("`{}`", draft.statement(*id).name),
     };
-    let other = body.iter().find(|node| !matches!(node, Node::Loop(var, _) if *var == inner));
+    let other = body.iter().find(|node| **node != Node::Loop(inner));
     other.map_or_else(|| "something".to_string(), text)
 }
 

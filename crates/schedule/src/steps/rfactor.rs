@@ -36,14 +36,17 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
 
     let last = add_up(draft, &old, var, lanes, &inner, totals);
     let (op, _) = old.reduction().expect("checked above");
-    let partial = draft.statement_mut(id);
-    partial.name = StatementName::first(name);
-    partial.update = Update::Reduce { op, reset: true };
-    partial.is_partial = true;
     let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
-    partial.target = access(totals, indices);
+    draft.change(id, |partial| {
+        partial.name = StatementName::first(name);
+        partial.update = Update::Reduce { op, reset: true };
+        partial.is_partial = true;
+        partial.target = access(totals, indices);
+    });
     draft.loops[var.index()].role = LoopRole::Spatial;
-    draft.replace_loop(own[outermost], &mut |body| vec![Node::Loop(own[outermost], body), last.clone()]);
+    let outermost = Node::Loop(own[outermost]);
+    let (parent, at) = draft.take_out(outermost);
+    draft.insert(parent, at, [vec![outermost], last].concat());
     Ok(())
 }
 
@@ -80,7 +83,7 @@ fn add_up(
     lanes: i64,
     inner: &[VarId],
     totals: tilewright_ir::TensorId,
-) -> Node {
+) -> Vec<Node> {
     let id = StatementId(draft.statements.len());
     let mut copies: Vec<(VarId, VarId)> = Vec::new();
     let mut target = old.target.clone();
@@ -114,5 +117,5 @@ fn add_up(
         is_partial: old.is_partial,
         vars: Vec::new(),
     });
-    vars.into_iter().rev().fold(Node::Statement(id), |inner, var| Node::Loop(var, vec![inner]))
+    draft.nest(&vars, vec![Node::Statement(id)])
 }

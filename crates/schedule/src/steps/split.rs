@@ -44,9 +44,9 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
 
     let body = draft.body_of(var).to_vec();
     draft.substitute(&body, var, &value);
-    draft.replace_loop(var, &mut |body| {
-        parts.iter().rev().fold(body, |body, part| vec![Node::Loop(*part, body)])
-    });
+    let (parent, at) = draft.take_out(Node::Loop(var));
+    let nest = draft.nest(&parts, body);
+    draft.insert(parent, at, nest);
     let innermost = *parts.last().expect("there is at least the outer part");
     draft.move_attachments(var, innermost);
     draft.gone.push((target.to_string(), format!("split {target}")));

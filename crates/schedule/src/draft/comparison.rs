@@ -1,0 +1,51 @@
+//! Comparisons of indices, as they stand in values, read as expressions that are at least 0 where they hold.
+
+use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr};
+
+use super::simplify::Ranges;
+
+/// The operands of a chain of `&&`.
+pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
+    match &condition.kind {
+        ExprKind::Binary(BinaryOp::And, sides) => sides.iter().flat_map(parts).collect(),
+        _ => vec![condition],
+    }
+}
+
+/// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
+/// type, so that the comparison is that of the exact numbers.
+pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
+    let fits = |side: &Expr, index: &IndexExpr| {
+        let (low, high) = side.dtype.integer_bounds()?;
+        let (least, most) = (ranges.least_of(index)? as i128, ranges.most(index)? as i128);
+        (least >= low && most <= high && !index.has_data()).then_some(())
+    };
+    compared(expr, &|side, index| fits(side, index).is_some())
+}
+
+/// The same, of a comparison whose sides have been looked at before.
+pub(crate) fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
+    compared(expr, &|_, _| true)
+}
+
+fn compared(expr: &Expr, fits: &dyn Fn(&Expr, &IndexExpr) -> bool) -> Option<IndexExpr> {
+    let ExprKind::Binary(op, sides) = &expr.kind else { return None };
+    let side = |expr: &Expr| {
+        let index = match &expr.kind {
+            ExprKind::Index(index) => (**index).clone(),
+            ExprKind::Literal(number) if !expr.dtype.is_float() => {
+                IndexExpr::constant(i64::try_from(number.as_i128()).ok()?)
+            }
+            _ => return None,
+        };
+        fits(expr, &index).then_some(index)
+    };
+    let (left, right) = (side(&sides[0])?, side(&sides[1])?);
+    match op {
+        BinaryOp::Less => Some(right.sub(&left).offset(-1)),
+        BinaryOp::LessEqual => Some(right.sub(&left)),
+        BinaryOp::Greater => Some(left.sub(&right).offset(-1)),
+        BinaryOp::GreaterEqual => Some(left.sub(&right)),
+        _ => None,
+    }
+}

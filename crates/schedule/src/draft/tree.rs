@@ -1,0 +1,210 @@
+//! The tree of loops and statements: a loop names what it runs, and everything names what it is inside of. So going
+//! inwards and outwards takes steps, never a search; the functions here keep the two directions in agreement.
+
+use tilewright_ir::VarId;
+
+use super::table::Table;
+use super::{Draft, StatementId};
+
+/// A loop, or a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Node {
+    Loop(VarId),
+    Statement(StatementId),
+}
+
+/// What a node is directly inside of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// Nothing: it is not placed yet, or not part of the tree any more.
+    #[default]
+    None,
+    /// The nodes that run once, for constants.
+    Setup,
+    Body,
+    Loop(VarId),
+}
+
+/// Both directions of the tree, below the outermost nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    /// What each loop runs.
+    bodies: Table<Vec<Node>>,
+    pub loop_parents: Table<Parent>,
+    pub statement_parents: Table<Parent>,
+}
+
+impl Links {
+    pub fn add_loop(&mut self) {
+        self.bodies.push(Vec::new());
+        self.loop_parents.push(Parent::None);
+    }
+
+    pub fn add_statement(&mut self) {
+        self.statement_parents.push(Parent::None);
+    }
+}
+
+impl Draft<'_> {
+    /// What a loop runs.
+    pub fn body_of(&self, var: VarId) -> &[Node] {
+        &self.links.bodies[var.index()]
+    }
+
+    /// The nodes directly inside.
+    pub fn children(&self, of: Parent) -> &[Node] {
+        match of {
+            Parent::None => &[],
+            Parent::Setup => &self.setup,
+            Parent::Body => &self.body,
+            Parent::Loop(var) => self.body_of(var),
+        }
+    }
+
+    /// What a node is directly inside of.
+    pub fn parent(&self, node: Node) -> Parent {
+        match node {
+            Node::Loop(var) => self.links.loop_parents[var.index()],
+            Node::Statement(id) => self.links.statement_parents[id.0],
+        }
+    }
+
+    /// A node, and all that it is inside of, from the inside out.
+    fn upwards(&self, node: Node) -> impl Iterator<Item = Node> {
+        std::iter::successors(Some(node), |node| match self.parent(*node) {
+            Parent::Loop(var) => Some(Node::Loop(var)),
+            _ => None,
+        })
+    }
+
+    /// The loops around a node, outermost first, without itself.
+    pub fn loops_around_node(&self, node: Node) -> Vec<VarId> {
+        let around = self.upwards(node).skip(1).filter_map(|node| match node {
+            Node::Loop(var) => Some(var),
+            Node::Statement(_) => None,
+        });
+        let mut around: Vec<VarId> = around.collect();
+        around.reverse();
+        around
+    }
+
+    /// The node directly inside `of` that a statement is, or is in; none if it is elsewhere.
+    pub fn branch(&self, of: Parent, statement: StatementId) -> Option<Node> {
+        self.upwards(Node::Statement(statement)).find(|node| self.parent(*node) == of)
+    }
+
+    /// The places of a statement and of the loops around it among their neighbours, outermost first: statements
+    /// compare by these as they come in order.
+    pub fn place_in_order(&self, statement: StatementId) -> Vec<usize> {
+        let place = |node: Node| {
+            let neighbours = self.children(self.parent(node)).iter();
+            neighbours.take_while(|other| **other != node).count()
+        };
+        let mut places: Vec<usize> = self.upwards(Node::Statement(statement)).map(place).collect();
+        places.reverse();
+        places
+    }
+
+    /// Every loop and statement in some nodes, outermost first and in order.
+    pub fn contents(&self, nodes: &[Node]) -> Vec<Node> {
+        let mut found = Vec::new();
+        self.collect_contents(nodes, &mut found);
+        found
+    }
+
+    fn collect_contents(&self, nodes: &[Node], found: &mut Vec<Node>) {
+        for node in nodes {
+            found.push(*node);
+            if let Node::Loop(var) = node {
+                self.collect_contents(self.body_of(*var), found);
+            }
+        }
+    }
+
+    /// The statements in some nodes, in order.
+    pub fn statements_in(&self, nodes: &[Node]) -> Vec<StatementId> {
+        let statement = |node| match node {
+            Node::Statement(id) => Some(id),
+            Node::Loop(_) => None,
+        };
+        self.contents(nodes).into_iter().filter_map(statement).collect()
+    }
+
+    /// The first statement in some nodes.
+    pub fn first_statement(&self, nodes: &[Node]) -> Option<StatementId> {
+        nodes.iter().find_map(|node| match node {
+            Node::Statement(id) => Some(*id),
+            Node::Loop(var) => self.first_statement(self.body_of(*var)),
+        })
+    }
+
+    /// The last statement in some nodes.
+    pub fn last_statement(&self, nodes: &[Node]) -> Option<StatementId> {
+        nodes.iter().rev().find_map(|node| match node {
+            Node::Statement(id) => Some(*id),
+            Node::Loop(var) => self.last_statement(self.body_of(*var)),
+        })
+    }
+
+    /// The loops in some nodes.
+    pub fn loops_in(&self, nodes: &[Node]) -> Vec<VarId> {
+        let var = |node| match node {
+            Node::Loop(var) => Some(var),
+            Node::Statement(_) => None,
+        };
+        self.contents(nodes).into_iter().filter_map(var).collect()
+    }
+
+    /// Puts loops around nodes, outermost first, and gives the outermost; its place is for the caller to choose.
+    pub fn nest(&mut self, loops: &[VarId], nodes: Vec<Node>) -> Vec<Node> {
+        loops.iter().rev().fold(nodes, |nodes, var| {
+            self.adopt(&nodes, Parent::Loop(*var));
+            self.links.bodies[var.index()] = nodes;
+            vec![Node::Loop(*var)]
+        })
+    }
+
+    /// Puts nodes into what `of` runs, before the one that is there now.
+    pub fn insert(&mut self, of: Parent, at: usize, nodes: Vec<Node>) {
+        self.adopt(&nodes, of);
+        self.children_mut(of).splice(at..at, nodes);
+    }
+
+    /// Takes a node out of the tree, and gives where it was.
+    pub fn take_out(&mut self, node: Node) -> (Parent, usize) {
+        let parent = self.parent(node);
+        let at = self.children(parent).iter().position(|other| *other == node);
+        let at = at.expect("a node is among what its parent runs");
+        self.children_mut(parent).remove(at);
+        self.adopt(&[node], Parent::None);
+        (parent, at)
+    }
+
+    /// Takes a statement out of the tree, and the loops that have nothing else inside.
+    pub fn remove(&mut self, statement: StatementId) {
+        let mut node = Node::Statement(statement);
+        while let (Parent::Loop(around), _) = self.take_out(node)
+            && self.body_of(around).is_empty()
+        {
+            node = Node::Loop(around);
+        }
+    }
+
+    fn children_mut(&mut self, of: Parent) -> &mut Vec<Node> {
+        match of {
+            Parent::None => unreachable!("nodes are put inside of something"),
+            Parent::Setup => &mut self.setup,
+            Parent::Body => &mut self.body,
+            Parent::Loop(var) => &mut self.links.bodies[var.index()],
+        }
+    }
+
+    fn adopt(&mut self, nodes: &[Node], parent: Parent) {
+        for node in nodes.iter().filter(|node| self.parent(**node) != parent).copied().collect::<Vec<_>>() {
+            match node {
+                Node::Loop(var) => self.links.loop_parents[var.index()] = parent,
+                Node::Statement(id) => self.links.statement_parents[id.0] = parent,
+            }
+        }
+    }
+}
