@@ -33,7 +33,7 @@ fn gemm(extent: i64) -> Knobs {
 }
 
 fn all(domain: &Domain) -> Vec<Value> {
-    (0..domain.size()).map(|index| domain.nth(index).unwrap()).collect()
+    (0..domain.size()).map(|index| domain.nth(index).expect("an index below the size")).collect()
 }
 
 fn factors(value: &Value) -> &[i64] {
