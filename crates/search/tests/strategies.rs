@@ -257,6 +257,47 @@ fn gbfs_goes_from_neighbour_to_neighbour() {
     }
 }
 
+/// Where all that was drawn is invalid, other neighbours of the points known come next, before random points.
+#[test]
+fn gbfs_goes_back_to_neighbours_left() {
+    let knobs = small();
+    let plain = knobs.nth(0).unwrap();
+    let around: HashSet<Point> = knobs.neighbours(&plain).into_iter().collect();
+    let mut strategy = make("gbfs", &knobs, seed(1));
+    strategy.tell(&[Told { point: plain, cost: Some(1.0) }]);
+    let mut left = around.len();
+    while left > 0 {
+        let asked = strategy.ask(8);
+        assert_eq!(asked.len(), left.min(5));
+        assert!(asked.iter().all(|point| around.contains(point)));
+        left -= asked.len();
+        strategy.tell(&asked.into_iter().map(|point| Told { point, cost: None }).collect::<Vec<_>>());
+    }
+    assert!(strategy.ask(8).iter().all(|point| !around.contains(point)));
+}
+
+/// Without mutation a child is made of values of its parents, often of three. The few that are like a parent are replaced.
+#[test]
+fn genetic_children_have_three_parents() {
+    let knobs = Knobs((0..6).map(|at| Knob::ordinal(format!("gene{at}"), 0..4)).collect());
+    let points: Vec<Point> = (0..3).map(|parent| Point(vec![Value::Choice(parent); 6])).collect();
+    let parameters =
+        genetic::Parameters { population: 40, elites: 0, crossover_rate: 1.0, mutation_rate: 0.0 };
+    let mut strategy = genetic::Genetic::new(&knobs, Start { seed: 1, points }, parameters);
+    let first = strategy.ask(40).into_iter().enumerate();
+    let results = first.map(|(at, point)| Told { point, cost: (at < 3).then_some(1.0) });
+    strategy.tell(&results.collect::<Vec<_>>());
+    let children = strategy.ask(40);
+    assert_eq!(children.len(), 40);
+    let inherited: Vec<HashSet<&Value>> = children
+        .iter()
+        .map(|child| child.0.iter().collect())
+        .filter(|values: &HashSet<&Value>| !values.contains(&Value::Choice(3)))
+        .collect();
+    assert!(inherited.len() >= 30, "only {} are of valid parents", inherited.len());
+    assert!(inherited.iter().filter(|values| values.len() == 3).count() >= 6);
+}
+
 /// A generation of Tensor Comprehensions: 100 points, then 90 more beside the 10 best, once all are told.
 #[test]
 fn genetic_breeds_whole_generations() {
