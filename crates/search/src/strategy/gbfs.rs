@@ -1,0 +1,129 @@
+//! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy best-first search.
+//!
+//! Told points wait in a queue, cheapest first. The first of them is expanded: ρ of its neighbours, drawn at random, are
+//! asked for, and queue up with their costs. The search begins at the points given, or at the plain one, where nothing is
+//! tiled. With the neighbours of all kinds of knobs this is no longer about matrix products only; for factorisations of
+//! powers of two the moves are the paper's.
+//!
+//! Departures: neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
+//! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
+//! start itself may be) the search goes on from random points, so that in the end it sees the whole space.
+
+use std::collections::VecDeque;
+
+use rand::seq::SliceRandom;
+
+use super::explored::Explored;
+use super::ranking::{Cost, Ranking};
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "gbfs";
+
+/// The parameters of [`Gbfs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// ρ: how many neighbours of an expanded point are tried.
+    pub neighbours: usize,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { neighbours: 5 }
+    }
+}
+
+/// Greedy best-first search.
+pub struct Gbfs {
+    parameters: Parameters,
+    explored: Explored,
+    /// Points to expand.
+    queue: Ranking,
+    /// Points that were expanded and may have neighbours left.
+    expanded: Ranking,
+    /// Neighbours of the last point expanded that are still to be asked for.
+    drawn: VecDeque<Point>,
+}
+
+impl Gbfs {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, mut start: Start, parameters: Parameters) -> Gbfs {
+        if start.points.is_empty() {
+            start.points.extend(knobs.nth(0));
+        }
+        Gbfs {
+            parameters,
+            explored: Explored::new(knobs, start),
+            queue: Ranking::default(),
+            expanded: Ranking::default(),
+            drawn: VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored.start() {
+            return Some(point);
+        }
+        loop {
+            match self.drawn.pop_front() {
+                // It may have been told meanwhile, without being asked for.
+                Some(point) if !self.explored.is_open(&point) => {}
+                Some(point) => return Some(point),
+                None if self.draw() => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Expands the best point, or begins anew; says whether there is something to ask for now, or to look for again.
+    fn draw(&mut self) -> bool {
+        if let Some((point, cost)) = self.queue.pop() {
+            self.expand(point, cost);
+            return true;
+        }
+        if self.explored.open() > 0 {
+            return false;
+        }
+        self.queue = std::mem::take(&mut self.expanded);
+        if self.queue.is_empty() {
+            let fresh = std::iter::from_fn(|| self.explored.fresh());
+            self.drawn.extend(fresh.take(self.parameters.neighbours.max(1)));
+        }
+        !self.queue.is_empty() || !self.drawn.is_empty()
+    }
+
+    /// Draws neighbours of `point`.
+    fn expand(&mut self, point: Point, cost: Cost) {
+        let mut moves = self.explored.knobs.moves(&point);
+        moves.shuffle(&mut self.explored.rng);
+        for step in moves {
+            let neighbour = point.after(step);
+            if self.drawn.len() == self.parameters.neighbours.max(1) {
+                if !self.explored.is_visited(&neighbour) {
+                    self.expanded.insert(point, cost);
+                    return;
+                }
+            } else if self.explored.visit(&neighbour) {
+                self.drawn.push_back(neighbour);
+            }
+        }
+    }
+}
+
+impl Strategy for Gbfs {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            if let Some(cost) = self.explored.told(told) {
+                self.queue.insert(told.point.clone(), cost);
+            }
+        }
+    }
+}

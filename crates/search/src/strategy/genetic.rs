@@ -1,0 +1,147 @@
+//! The genetic search of Tensor Comprehensions (section 6.2), with the settings that its release has.
+//!
+//! The first generation is what there is to start from, filled up with random points. When all of a generation are told,
+//! the next is bred: three parents are chosen with a chance proportional to their fitness, each gene (knob) comes from any
+//! of the three, and each gene is then replaced by a random value with a small probability. The best of a generation stay
+//! for the next one.
+//!
+//! Departures: nobody is measured twice. Elites keep the cost they have, so a generation after the first asks for as many
+//! points less; and a child that was there before is mutated until it is new. The published runs had 25 generations; here
+//! the tuner decides how long a run is.
+
+use std::collections::VecDeque;
+
+use rand::RngExt;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
+
+use super::explored::Explored;
+use super::ranking::Ranking;
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "genetic";
+
+/// How often a child that was there before is mutated again, before a random point takes its place.
+const MUTATIONS: usize = 100;
+
+/// The parameters of [`Genetic`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// How many points a generation has.
+    pub population: usize,
+    /// How many of the best stay for the next generation.
+    pub elites: usize,
+    /// How likely a child has three parents; others are copies of one.
+    pub crossover_rate: f64,
+    /// How likely a gene is replaced by a random value.
+    pub mutation_rate: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { population: 100, elites: 10, crossover_rate: 0.8, mutation_rate: 0.07 }
+    }
+}
+
+/// Genetic search.
+pub struct Genetic {
+    parameters: Parameters,
+    explored: Explored,
+    /// The valid ones of this generation that were told, and the elites of the last.
+    population: Ranking,
+    /// Points of this generation that are still to be asked for.
+    unborn: VecDeque<Point>,
+}
+
+impl Genetic {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start, parameters: Parameters) -> Genetic {
+        let explored = Explored::new(knobs, start);
+        Genetic { parameters, explored, population: Ranking::default(), unborn: VecDeque::new() }
+    }
+
+    /// The next point of this generation, or the first of the next one.
+    fn next(&mut self) -> Option<Point> {
+        if self.explored.open() == 0 {
+            self.unborn = self.generation();
+        }
+        while let Some(point) = self.unborn.pop_front() {
+            // It may have been told meanwhile, without being asked for.
+            if self.explored.is_open(&point) {
+                return Some(point);
+            }
+        }
+        None
+    }
+
+    /// Points that with the elites make a whole population; none when the space is exhausted.
+    fn generation(&mut self) -> VecDeque<Point> {
+        let parents: Vec<Point> = self.population.iter().map(|(point, _)| point.clone()).collect();
+        let chances = WeightedIndex::new(self.population.iter().map(|(_, cost)| cost.fitness())).ok();
+        // There must be somebody new, or the search would stand still.
+        let size = self.parameters.population.max(1);
+        self.population.truncate(self.parameters.elites.min(size - 1));
+        let children = size - self.population.iter().count();
+        let born = || {
+            self.explored.start().or_else(|| match &chances {
+                Some(chances) => child(&self.parameters, &mut self.explored, &parents, chances),
+                None => self.explored.fresh(),
+            })
+        };
+        std::iter::from_fn(born).take(children).collect()
+    }
+}
+
+/// A child that was not there before; none when the space is exhausted.
+fn child(
+    parameters: &Parameters,
+    explored: &mut Explored,
+    parents: &[Point],
+    chances: &WeightedIndex<f64>,
+) -> Option<Point> {
+    if explored.is_exhausted() {
+        return None;
+    }
+    let count = if explored.chance(parameters.crossover_rate) { 3 } else { 1 };
+    let chosen: Vec<&Point> = (0..count).map(|_| &parents[chances.sample(&mut explored.rng)]).collect();
+    let mut child = chosen[0].clone();
+    for (gene, value) in child.0.iter_mut().enumerate() {
+        value.clone_from(&chosen[explored.rng.random_range(0..count)].0[gene]);
+    }
+    for _ in 0..MUTATIONS {
+        mutate(parameters.mutation_rate, explored, &mut child);
+        if explored.visit(&child) {
+            return Some(child);
+        }
+    }
+    explored.fresh()
+}
+
+fn mutate(rate: f64, explored: &mut Explored, point: &mut Point) {
+    for (gene, value) in point.0.iter_mut().enumerate() {
+        if explored.chance(rate)
+            && let Some(random) = explored.knobs.0[gene].domain.sample(&mut explored.rng)
+        {
+            *value = random;
+        }
+    }
+}
+
+impl Strategy for Genetic {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            if let Some(cost) = self.explored.told(told) {
+                self.population.insert(told.point.clone(), cost);
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Every point in the order of the knobs: for small spaces, and to know what the best really is.
+
+use super::explored::Explored;
+use super::{Start, Strategy, Told, Unsuitable};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "grid";
+
+/// More points than anybody would wait for, even at a millisecond each.
+const LARGEST: u128 = 1_000_000;
+
+/// Exhaustive search.
+pub struct Grid {
+    explored: Explored,
+}
+
+impl Grid {
+    /// A search of `knobs`, which may have a million points.
+    pub fn new(knobs: &Knobs, start: Start) -> Result<Grid, Unsuitable> {
+        match knobs.size() {
+            size if size > LARGEST => Err(Unsuitable::TooLarge { size, largest: LARGEST }),
+            _ => Ok(Grid { explored: Explored::new(knobs, start) }),
+        }
+    }
+}
+
+impl Strategy for Grid {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        let next = || self.explored.start().or_else(|| self.explored.next_in_order());
+        std::iter::from_fn(next).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            self.explored.told(told);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Points drawn evenly from the whole space, none twice: what every other strategy has to beat.
+
+use super::explored::Explored;
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "random";
+
+/// Random search.
+pub struct Random {
+    explored: Explored,
+}
+
+impl Random {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start) -> Random {
+        Random { explored: Explored::new(knobs, start) }
+    }
+}
+
+impl Strategy for Random {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        let next = || self.explored.start().or_else(|| self.explored.fresh());
+        std::iter::from_fn(next).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            self.explored.told(told);
+        }
+    }
+}

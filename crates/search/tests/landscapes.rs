@@ -1,0 +1,156 @@
+//! Strategies on made-up landscapes with a known optimum: those that use what they are told need fewer trials than random
+//! search to come close to it.
+//!
+//! The landscapes are like those of real kernels: smooth in the logarithms of the factors, with limits on threads,
+//! registers and shared memory beyond which points are invalid, and a little roughness.
+
+use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
+use tilewright_search::strategy::{Start, Told, by_name};
+
+/// A search space with costs whose best is 1, but for roughness.
+struct Landscape {
+    knobs: Knobs,
+    cost: fn(&Point) -> Option<f64>,
+}
+
+fn tile(name: &str, extent: i64, parts: usize) -> Knob {
+    Knob::factorisation(name, extent, parts, Divisors::Exact)
+}
+
+/// A matrix product of 1024³ on a GPU, 899756 points.
+fn gemm() -> Landscape {
+    let knobs = Knobs(vec![tile("m", 1024, 4), tile("k", 1024, 2), tile("n", 1024, 4)]);
+    Landscape { knobs, cost: |point| gemm_cost(point, 0.0) }
+}
+
+/// The same with costs that vary by 5 % for no reason.
+fn rough_gemm() -> Landscape {
+    Landscape { cost: |point| gemm_cost(point, 0.05), ..gemm() }
+}
+
+/// A matrix product of awkward extents with an order of loops, unrolling and a layout, 356539680 points.
+fn awkward() -> Landscape {
+    let near = |name: &str, extent, parts| {
+        Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 5 })
+    };
+    let knobs = Knobs(vec![
+        near("m", 509, 3),
+        near("n", 1000, 3),
+        Knob::permutation("order", 4),
+        Knob::ordinal("unroll", [0, 4, 16, 64, 256]),
+        Knob::categorical("layout", ["rows", "columns", "packed"]),
+    ]);
+    Landscape { knobs, cost: awkward_cost }
+}
+
+fn factors(value: &Value) -> &[i64] {
+    match value {
+        Value::Factors(factors) => factors,
+        other => panic!("{other:?} are no factors"),
+    }
+}
+
+/// How far the factors are from `best`, given as logarithms.
+fn distance(factors: &[i64], best: &[f64]) -> f64 {
+    factors.iter().zip(best).map(|(&factor, best)| ((factor as f64).log2() - best).powi(2)).sum()
+}
+
+/// A number from 0 to 1 that depends on nothing but the factors of the point, and is the same in every release of Rust.
+fn roughness(point: &Point) -> f64 {
+    let factors = point.0.iter().filter_map(|value| match value {
+        Value::Factors(factors) => Some(factors),
+        _ => None,
+    });
+    let mix =
+        |hash: u64, &factor: &i64| (hash ^ factor as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+    factors.flatten().fold(1, mix) as f64 / u64::MAX as f64
+}
+
+fn gemm_cost(point: &Point, rough: f64) -> Option<f64> {
+    let [m, k, n] = [&point.0[0], &point.0[1], &point.0[2]].map(factors);
+    let threads = m[2] * n[2];
+    let registers = m[1] * m[3] * n[1] * n[3];
+    let shared = (m[1] * m[2] * m[3] + n[1] * n[2] * n[3]) * k[1];
+    if threads > 1024 || registers > 256 || shared > 12 * 1024 {
+        return None;
+    }
+    let away =
+        distance(m, &[3.0, 1.0, 4.0, 2.0]) + distance(k, &[7.0, 3.0]) + distance(n, &[3.0, 0.0, 5.0, 2.0]);
+    Some((1.0 + 0.05 * away) * (1.0 + rough * roughness(point)))
+}
+
+fn awkward_cost(point: &Point) -> Option<f64> {
+    let [
+        Value::Factors(m),
+        Value::Factors(n),
+        Value::Order(order),
+        Value::Choice(unroll),
+        Value::Choice(layout),
+    ] = &point.0[..]
+    else {
+        panic!("{point:?} is not of this space");
+    };
+    if m[2] * n[2] > 600 || m[1] * m[2] * n[1] * n[2] > 1 << 16 {
+        return None;
+    }
+    let tiles = distance(&m[1..], &[3.0, 3.5]) + distance(&n[1..], &[2.0, 5.0]);
+    let misplaced = order.iter().zip([2, 0, 3, 1]).filter(|(at, best)| **at != *best).count();
+    let unrolled = unroll.abs_diff(2);
+    let layout = [0.4, 0.8, 0.0][*layout];
+    Some(
+        (1.0 + 0.04 * tiles + 0.1 * misplaced as f64 + 0.1 * unrolled as f64 + layout)
+            * (1.0 + 0.03 * roughness(point)),
+    )
+}
+
+/// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were not enough.
+fn trials(landscape: &Landscape, name: &str, seed: u64, quality: f64, most: usize) -> usize {
+    let mut strategy =
+        by_name(name, &landscape.knobs, Start { seed, points: Vec::new() }).expect("a known name");
+    let mut tried = 0;
+    while tried < most {
+        let points = strategy.ask(8);
+        let mut results = Vec::new();
+        for point in points {
+            tried += 1;
+            let cost = (landscape.cost)(&point);
+            if cost.is_some_and(|cost| cost <= quality) {
+                return tried;
+            }
+            results.push(Told { point, cost });
+        }
+        strategy.tell(&results);
+    }
+    most
+}
+
+/// The middle one of the trials of 21 seeds.
+fn median(landscape: &Landscape, name: &str, quality: f64) -> usize {
+    let mut all: Vec<usize> = (0..21).map(|seed| trials(landscape, name, seed, quality, 4000)).collect();
+    all.sort_unstable();
+    println!("{name:8} {:5} {:5} {:5} trials at best, in the middle and at worst", all[0], all[10], all[20]);
+    all[10]
+}
+
+fn assert_all_beat_random(landscape: &Landscape, quality: f64, factors: [(&str, usize); 3]) {
+    let random = median(landscape, "random", quality);
+    for (name, factor) in factors {
+        let found = median(landscape, name, quality);
+        assert!(found * factor < random, "{name} takes {found} trials, random search {random}");
+    }
+}
+
+#[test]
+fn smooth() {
+    assert_all_beat_random(&gemm(), 1.25, [("opevo", 4), ("gbfs", 4), ("genetic", 2)]);
+}
+
+#[test]
+fn rough() {
+    assert_all_beat_random(&rough_gemm(), 1.25, [("opevo", 4), ("gbfs", 4), ("genetic", 2)]);
+}
+
+#[test]
+fn all_kinds_of_knobs() {
+    assert_all_beat_random(&awkward(), 1.25, [("opevo", 4), ("gbfs", 4), ("genetic", 2)]);
+}
