@@ -134,12 +134,32 @@ pub fn interleaved<E>(
     interleaved_by(&|| started.elapsed(), options, contenders)
 }
 
+/// The samples of [`interleaved`] themselves, each the time of one call in seconds.
+pub fn samples<E>(
+    options: &Options<'_>,
+    contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
+) -> Result<Vec<Vec<f64>>, E> {
+    let started = Instant::now();
+    let series = taken(&|| started.elapsed(), options, contenders)?;
+    Ok(series.into_iter().map(|series| series.samples).collect())
+}
+
 /// [`interleaved`] by any clock.
 fn interleaved_by<E>(
     clock: &dyn Fn() -> Duration,
     options: &Options<'_>,
     contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
 ) -> Result<Vec<Timing>, E> {
+    let series = taken(clock, options, contenders)?;
+    Ok(series.into_iter().map(|series| Timing::of(series.samples, series.batch)).collect())
+}
+
+/// All samples of all contenders, in turn.
+fn taken<'a, E>(
+    clock: &dyn Fn() -> Duration,
+    options: &Options<'_>,
+    contenders: &'a mut [&mut dyn FnMut() -> Result<(), E>],
+) -> Result<Vec<Series<'a, E>>, E> {
     let mut series = Vec::with_capacity(contenders.len());
     for call in contenders {
         series.push(Series::warmed_up(clock, options, &mut **call)?);
@@ -156,7 +176,7 @@ fn interleaved_by<E>(
         }
         backward = !backward;
     }
-    Ok(series.into_iter().map(|series| Timing::of(series.samples, series.batch)).collect())
+    Ok(series)
 }
 
 /// The samples of one contender.

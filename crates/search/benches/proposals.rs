@@ -9,7 +9,7 @@ const POINTS: usize = 1000;
 /// A matrix product of 1024³.
 fn gemm() -> Knobs {
     let tile = |name, parts| Knob::factorisation(name, 1024, parts, Divisors::Exact);
-    Knobs(vec![tile("m", 4), tile("k", 2), tile("n", 4)])
+    Knobs::new(vec![tile("m", 4), tile("k", 2), tile("n", 4)])
 }
 
 /// A convolution with everything that can be chosen, some of it awkward.
@@ -18,7 +18,7 @@ fn convolution() -> Knobs {
     let near = |name, extent, parts| {
         Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 10 })
     };
-    Knobs(vec![
+    Knobs::new(vec![
         tile("tile_f", 192, 4),
         near("tile_y", 227, 4),
         near("tile_x", 227, 4),
@@ -34,7 +34,7 @@ fn convolution() -> Knobs {
 /// A few small matrices, so that the grid can go through all.
 fn small() -> Knobs {
     let tile = |name| Knob::factorisation(name, 64, 3, Divisors::Exact);
-    Knobs(vec![tile("m"), tile("n"), tile("k")])
+    Knobs::new(vec![tile("m"), tile("n"), tile("k")])
 }
 
 fn cost(knobs: &Knobs, point: &Point) -> Option<f64> {

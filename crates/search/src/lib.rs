@@ -6,5 +6,7 @@
 //! Nothing here compiles, measures or reads a clock. A strategy asks for points and is told costs; who measures them, and
 //! when to stop, is the tuner's business. The same seed and the same told results give the same points.
 
+pub mod cost;
 pub mod knob;
+pub mod space;
 pub mod strategy;

@@ -29,7 +29,7 @@ fn categorical(count: usize) -> Domain {
 
 fn gemm(extent: i64) -> Knobs {
     let tile = |name, parts| Knob::factorisation(name, extent, parts, Divisors::Exact);
-    Knobs(vec![tile("tile_m", 4), tile("tile_k", 2), tile("tile_n", 4)])
+    Knobs::new(vec![tile("tile_m", 4), tile("tile_k", 2), tile("tile_n", 4)])
 }
 
 fn all(domain: &Domain) -> Vec<Value> {
@@ -286,7 +286,7 @@ fn features_have_a_fixed_length() {
 }
 
 fn mixed() -> Knobs {
-    Knobs(vec![
+    Knobs::new(vec![
         Knob::factorisation("tile_i", 64, 3, Divisors::Exact),
         Knob::permutation("order", 3),
         Knob::ordinal("unroll", [64, 0, 16, 16]),
@@ -333,9 +333,9 @@ fn the_first_point_is_plain() {
 #[test]
 fn an_empty_choice_empties_the_product() {
     let many = (0..9).map(|at| Knob::permutation(format!("order{at}"), 30));
-    let mut knobs = Knobs(many.collect());
+    let mut knobs = Knobs::new(many.collect());
     assert_eq!(knobs.size(), u128::MAX);
-    knobs.0.push(Knob::ordinal("none", []));
+    knobs.push(Knob::ordinal("none", []));
     assert_eq!((knobs.size(), knobs.nth(0)), (0, None));
 }
 
@@ -353,7 +353,7 @@ fn any_domain() -> impl Strategy<Value = Domain> {
 fn any_knobs() -> impl Strategy<Value = Knobs> {
     let knob = |(at, domain)| Knob { name: format!("knob{at}"), domain };
     proptest::collection::vec(any_domain(), 0..4)
-        .prop_map(move |domains| Knobs(domains.into_iter().enumerate().map(knob).collect()))
+        .prop_map(move |domains| Knobs::new(domains.into_iter().enumerate().map(knob).collect()))
 }
 
 proptest! {

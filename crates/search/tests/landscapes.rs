@@ -19,7 +19,7 @@ fn tile(name: &str, extent: i64, parts: usize) -> Knob {
 
 /// A matrix product of 1024³ on a GPU, 899756 points.
 fn gemm() -> Landscape {
-    let knobs = Knobs(vec![tile("m", 1024, 4), tile("k", 1024, 2), tile("n", 1024, 4)]);
+    let knobs = Knobs::new(vec![tile("m", 1024, 4), tile("k", 1024, 2), tile("n", 1024, 4)]);
     Landscape { knobs, cost: |point| gemm_cost(point, 0.0) }
 }
 
@@ -33,7 +33,7 @@ fn awkward() -> Landscape {
     let near = |name: &str, extent, parts| {
         Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 5 })
     };
-    let knobs = Knobs(vec![
+    let knobs = Knobs::new(vec![
         near("m", 509, 3),
         near("n", 1000, 3),
         Knob::permutation("order", 4),

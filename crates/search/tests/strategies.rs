@@ -9,7 +9,7 @@ use tilewright_search::strategy::{ALL, Start, Strategy, Told, Unsuitable, by_nam
 
 /// 40 · 6 · 3 · 2 points.
 fn small() -> Knobs {
-    Knobs(vec![
+    Knobs::new(vec![
         Knob::factorisation("tile", 72, 3, Divisors::Exact),
         Knob::permutation("order", 3),
         Knob::ordinal("unroll", [0, 16, 64]),
@@ -70,9 +70,9 @@ fn assert_all_different_and_inside(knobs: &Knobs, points: &[Point], context: &st
 fn every_strategy_visits_all_points_and_stops() {
     let spaces = [
         Knobs::default(),
-        Knobs(vec![Knob::ordinal("one", [7])]),
-        Knobs(vec![Knob::categorical("two", ["a", "b"]), Knob::permutation("none", 0)]),
-        Knobs(vec![Knob::factorisation("near", 13, 3, Divisors::Near { most_waste_percent: 10 })]),
+        Knobs::new(vec![Knob::ordinal("one", [7])]),
+        Knobs::new(vec![Knob::categorical("two", ["a", "b"]), Knob::permutation("none", 0)]),
+        Knobs::new(vec![Knob::factorisation("near", 13, 3, Divisors::Near { most_waste_percent: 10 })]),
         small(),
     ];
     for (entry, knobs) in ALL.iter().flat_map(|entry| spaces.iter().map(move |knobs| (entry, knobs))) {
@@ -98,7 +98,7 @@ fn every_strategy_visits_all_points_if_all_are_invalid() {
 #[test]
 fn an_empty_space_is_searched_at_once() {
     let empty =
-        Knobs(vec![Knob::permutation("order", 3), Knob::factorisation("tile", 0, 2, Divisors::Exact)]);
+        Knobs::new(vec![Knob::permutation("order", 3), Knob::factorisation("tile", 0, 2, Divisors::Exact)]);
     for entry in ALL {
         assert_eq!(make(entry.name, &empty, seed(1)).ask(8), [], "{}", entry.name);
     }
@@ -204,7 +204,7 @@ fn names_are_known() {
 
 #[test]
 fn the_grid_refuses_what_it_could_not_finish() {
-    let knobs = Knobs(vec![Knob::permutation("order", 10)]);
+    let knobs = Knobs::new(vec![Knob::permutation("order", 10)]);
     let error = by_name("grid", &knobs, seed(0)).err().unwrap();
     assert_eq!(error, Unsuitable::TooLarge { size: 3_628_800, largest: 1_000_000 });
     assert_eq!(error.to_string(), "the space has 3628800 points, and `grid` tries all of at most 1000000");
@@ -279,7 +279,7 @@ fn gbfs_goes_back_to_neighbours_left() {
 /// Without mutation a child is made of values of its parents, often of three. The few that are like a parent are replaced.
 #[test]
 fn genetic_children_have_three_parents() {
-    let knobs = Knobs((0..6).map(|at| Knob::ordinal(format!("gene{at}"), 0..4)).collect());
+    let knobs = Knobs::new((0..6).map(|at| Knob::ordinal(format!("gene{at}"), 0..4)).collect());
     let points: Vec<Point> = (0..3).map(|parent| Point(vec![Value::Choice(parent); 6])).collect();
     let parameters =
         genetic::Parameters { population: 40, elites: 0, crossover_rate: 1.0, mutation_rate: 0.0 };

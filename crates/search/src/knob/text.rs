@@ -47,8 +47,8 @@ impl Knobs {
     /// The point that `text` says.
     pub fn parse(&self, text: &str) -> Result<Point, ParseError> {
         let mut rest = text.trim();
-        let mut values = Vec::with_capacity(self.0.len());
-        for knob in &self.0 {
+        let mut values = Vec::with_capacity(self.len());
+        for knob in self.iter() {
             values.push(parse_knob(knob, &mut rest)?);
         }
         if rest.is_empty() { Ok(Point(values)) } else { Err(ParseError::Trailing(rest.to_owned())) }
@@ -57,7 +57,7 @@ impl Knobs {
 
 impl Display for Printed<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (at, (knob, value)) in self.knobs.0.iter().zip(&self.point.0).enumerate() {
+        for (at, (knob, value)) in self.knobs.iter().zip(&self.point.0).enumerate() {
             let space = if at == 0 { "" } else { " " };
             write!(f, "{space}{}=", knob.name)?;
             print_value(&knob.domain, value, f)?;

@@ -13,6 +13,9 @@ use crate::knob::{Knobs, Point};
 /// four billion times.
 const DRAWS: usize = 32;
 
+/// How many points to go through for one that keeps the rules.
+const LOOKED_AT: usize = 1_000_000;
+
 /// The space, and how far a strategy has come in it.
 pub(super) struct Explored {
     pub knobs: Knobs,
@@ -61,9 +64,10 @@ impl Explored {
         self.visited.contains(point)
     }
 
-    /// Notes that `point` is, or will be, asked for; says whether it is a point of the space that was not visited before.
+    /// Notes that `point` is, or will be, asked for; says whether it is a point of the space that keeps the rules and was not
+    /// visited before.
     pub fn visit(&mut self, point: &Point) -> bool {
-        let new = !self.is_visited(point) && self.knobs.contains(point);
+        let new = !self.is_visited(point) && self.knobs.contains(point) && self.knobs.allows(point);
         if new {
             self.visited.insert(point.clone());
             self.open.insert(point.clone());
@@ -95,9 +99,10 @@ impl Explored {
         self.next_in_order()
     }
 
-    /// The first point in the order of the knobs that was not visited.
+    /// The first point in the order of the knobs that was not visited. Where very many in a row break a rule, none.
     pub fn next_in_order(&mut self) -> Option<Point> {
-        while let Some(point) = self.knobs.nth(self.cursor) {
+        for _ in 0..LOOKED_AT {
+            let point = self.knobs.nth(self.cursor)?;
             self.cursor += 1;
             if self.visit(&point) {
                 return Some(point);

@@ -121,7 +121,7 @@ fn child(
 fn mutate(rate: f64, explored: &mut Explored, point: &mut Point) {
     for (gene, value) in point.0.iter_mut().enumerate() {
         if explored.chance(rate)
-            && let Some(random) = explored.knobs.0[gene].domain.sample(&mut explored.rng)
+            && let Some(random) = explored.knobs[gene].domain.sample(&mut explored.rng)
         {
             *value = random;
         }

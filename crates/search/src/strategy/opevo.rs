@@ -81,7 +81,7 @@ impl OpEvo {
         };
         let parents: Vec<&Point> = parents().map(|(point, _)| point).collect();
         let inherit = |knob: usize| parents[chances.sample(&mut self.explored.rng)].0[knob].clone();
-        let mut child = Point((0..self.explored.knobs.0.len()).map(inherit).collect());
+        let mut child = Point((0..self.explored.knobs.len()).map(inherit).collect());
         for _ in 0..WALKS {
             let q = self.parameters.mutation_rate;
             child = self.explored.knobs.walk(&child, q, &mut self.explored.rng);

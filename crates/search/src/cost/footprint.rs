@@ -1,0 +1,203 @@
+//! How much memory an access touches while some of the loops around it run.
+
+use tilewright_ir::nest::Buffer;
+use tilewright_ir::{Access, Atom, IndexExpr, VarId};
+
+/// Bytes that caches move at once.
+pub(super) const LINE: f64 = 64.0;
+
+/// How a subscript moves while variables run: from its least value to its greatest, and through how many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reach {
+    pub width: f64,
+    pub values: f64,
+}
+
+impl Reach {
+    const FIXED: Reach = Reach { width: 0.0, values: 1.0 };
+
+    /// Of a subscript, given how often the loop of each variable runs; 1 for those that stand still.
+    pub fn of(index: &IndexExpr, trips: &dyn Fn(VarId) -> f64) -> Reach {
+        let mut sum = Reach::FIXED;
+        for term in index.terms() {
+            let mut product = Reach { width: term.coefficient.unsigned_abs() as f64, values: 1.0 };
+            let (mut moves, mut factor_width) = (false, 1.0);
+            for factor in &term.factors {
+                let own = Reach::of_atom(factor, trips);
+                moves |= own.values > 1.0;
+                factor_width *= if term.factors.len() == 1 { own.width } else { own.width.max(1.0) };
+                product.values *= own.values;
+            }
+            product.width *= if moves { factor_width } else { 0.0 };
+            sum.width += product.width;
+            sum.values *= product.values;
+        }
+        sum.values = sum.values.min(sum.width + 1.0);
+        sum
+    }
+
+    fn of_atom(atom: &Atom, trips: &dyn Fn(VarId) -> f64) -> Reach {
+        match atom {
+            Atom::Var(var) => {
+                let trips = trips(*var).max(1.0);
+                Reach { width: trips - 1.0, values: trips }
+            }
+            Atom::FloorDiv(pair) => {
+                let (own, by) = (Reach::of(&pair.0, trips), divisor(&pair.1));
+                let width = (own.width / by).floor();
+                Reach { width, values: own.values.min(width + 1.0) }
+            }
+            Atom::Mod(pair) => {
+                let (own, by) = (Reach::of(&pair.0, trips), divisor(&pair.1));
+                Reach { width: own.width.min(by - 1.0), values: own.values.min(by) }
+            }
+            Atom::Min(pair) | Atom::Max(pair) => {
+                let (left, right) = (Reach::of(&pair.0, trips), Reach::of(&pair.1, trips));
+                Reach { width: left.width.max(right.width), values: left.values.max(right.values) }
+            }
+            Atom::Data(_) => {
+                let mut values = 1.0;
+                IndexExpr::atom(atom.clone())
+                    .vars()
+                    .into_iter()
+                    .for_each(|var| values *= trips(var).max(1.0));
+                Reach { width: if values > 1.0 { f64::INFINITY } else { 0.0 }, values }
+            }
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Reach::FIXED,
+        }
+    }
+}
+
+fn divisor(expr: &IndexExpr) -> f64 {
+    expr.as_constant().map_or(1.0, |by| by.unsigned_abs().max(1) as f64)
+}
+
+/// Dimensions that are kept apart; the first of a tensor with more count as one.
+const MOST_DIMS: usize = 8;
+
+/// One subscript's part of a region.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    /// Its least and greatest value, where the loops outside stand at 0.
+    from: f64,
+    to: f64,
+    /// How many values it takes.
+    values: f64,
+}
+
+/// The part of a buffer that a box of iterations touches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Region {
+    /// The last dimension first.
+    sides: [Side; MOST_DIMS],
+    count: usize,
+}
+
+impl Region {
+    /// What an access touches, given how often the loop of each variable runs; 1 for those that stand still.
+    pub fn of(access: &Access, trips: &dyn Fn(VarId) -> f64) -> Region {
+        let mut region = Region { count: access.indices.len().min(MOST_DIMS), ..Region::default() };
+        for (at, index) in access.indices.iter().rev().enumerate() {
+            let (from, reach) = (index.constant_part() as f64, Reach::of(index, trips));
+            match region.sides.get_mut(at) {
+                Some(side) => *side = Side { from, to: from + reach.width, values: reach.values },
+                None => region.sides[MOST_DIMS - 1].values *= reach.values,
+            }
+        }
+        region
+    }
+
+    /// Grows to hold another region of the same buffer too.
+    pub fn join(&mut self, other: &Region) {
+        for (own, other) in self.sides.iter_mut().zip(&other.sides).take(self.count) {
+            let same = own.from == other.from && own.to == other.to;
+            let joined =
+                Side { from: own.from.min(other.from), to: own.to.max(other.to), values: own.values };
+            // What both leave out in between is not touched.
+            let values = if same { own.values.max(other.values) } else { own.values + other.values };
+            *own = Side { values: values.min(joined.to - joined.from + 1.0), ..joined };
+        }
+    }
+
+    /// Elements that are touched.
+    pub fn elements(&self) -> f64 {
+        self.sides[..self.count].iter().map(|side| side.values.max(1.0)).product()
+    }
+
+    /// The cache lines of the region in a buffer.
+    pub fn lines(&self, buffer: &Buffer) -> Lines {
+        let element = buffer.dtype.bytes() as f64;
+        let mut lines = Lines { rows: 1.0, run: element, steps: [(1.0, LINE); MOST_DIMS], count: 0 };
+        let mut distance = element;
+        for (side, extent) in self.sides[..self.count].iter().zip(buffer.shape.iter().rev()) {
+            let width = (side.to - side.from).min(*extent as f64 - 1.0).max(0.0);
+            lines.dimension(side.values.min(width + 1.0).max(1.0), width, distance);
+            distance *= *extent as f64;
+        }
+        lines
+    }
+}
+
+/// Rows of bytes that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines {
+    rows: f64,
+    /// Bytes of a row.
+    run: f64,
+    /// How many rows there are at which distance, for every dimension that has several.
+    steps: [(f64, f64); MOST_DIMS],
+    count: usize,
+}
+
+impl Lines {
+    fn steps(&self) -> &[(f64, f64)] {
+        &self.steps[..self.count]
+    }
+
+    /// Takes in the next dimension, whose neighbours are `distance` bytes apart.
+    fn dimension(&mut self, values: f64, width: f64, distance: f64) {
+        if values <= 1.0 {
+            return;
+        }
+        let apart = distance * (width + 1.0) / values;
+        if apart <= self.run.max(LINE) && self.count == 0 {
+            self.run += width * distance;
+        } else {
+            self.rows *= values;
+            self.steps[self.count] = (values, apart);
+            self.count += 1;
+        }
+    }
+
+    /// Bytes of a row.
+    pub fn run(&self) -> f64 {
+        self.run
+    }
+
+    /// Bytes of all lines that are touched.
+    pub fn bytes(&self) -> f64 {
+        let aligned = self.steps().iter().all(|(_, apart)| apart % LINE == 0.0);
+        let lines = if aligned { (self.run / LINE).ceil() } else { self.run / LINE + 0.8 };
+        self.rows * lines.max(1.0) * LINE
+    }
+
+    /// How many times their own bytes the lines keep busy of a cache, because they share few of its sets. `period`:
+    /// bytes after which sets repeat.
+    pub fn crowding(&self, period: f64) -> f64 {
+        let run_lines = (self.run / LINE).ceil().max(1.0);
+        let crowding = self.steps().iter().map(|(rows, apart)| {
+            let distinct = period / common_divisor(*apart, period).max(LINE);
+            if *rows <= distinct { 1.0 } else { (period / LINE / (distinct * run_lines)).max(1.0) }
+        });
+        crowding.fold(1.0, f64::max)
+    }
+}
+
+/// Of two whole numbers of bytes.
+fn common_divisor(left: f64, right: f64) -> f64 {
+    let (mut left, mut right) = (left.round().max(1.0) as u64, right.round().max(1.0) as u64);
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    left as f64
+}

@@ -1,0 +1,216 @@
+//! The loops and choices around a statement, with numbers for how often each runs.
+//!
+//! A choice is a frame that runs less than once. A parallel loop runs as often as it does on the busiest thread, so all
+//! that follows is the time of that thread.
+
+use tilewright_ir::index::Atom;
+use tilewright_ir::nest::{For, LoopKind};
+use tilewright_ir::{IndexExpr, LoopNest, VarId};
+
+/// Points at which an expression of several variables is looked at.
+const SAMPLES: usize = 32;
+/// A single variable is looked at everywhere if it has no more values than this.
+const ALL_VALUES: i64 = 64;
+
+/// A frame by its place; 0 is the whole body.
+pub(super) type FrameId = usize;
+
+/// How a frame runs what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The whole body, or a loop whose iterations follow each other.
+    Serial,
+    /// Iterations spread over threads.
+    Parallel,
+    /// Iterations in lanes.
+    Vector,
+    /// Iterations written out.
+    Unrolled,
+    /// One side of a choice.
+    Branch,
+}
+
+/// A loop or a choice.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub kind: Kind,
+    /// How often it runs what is in it, for once that it is reached. Below 1 for a choice.
+    pub trips: f64,
+    /// How often what is in it runs in a call; lanes count once.
+    pub runs: f64,
+    /// The root-level statement that it is in.
+    pub unit: usize,
+}
+
+/// All frames of a nest, and those that are open while it is walked.
+pub(super) struct Frames {
+    pub all: Vec<Frame>,
+    /// The open ones, outermost first.
+    pub stack: Vec<FrameId>,
+    /// Which open frame a variable belongs to.
+    places: Vec<Option<usize>>,
+    /// The values of each variable: from, and one past the last.
+    ranges: Vec<(i64, i64)>,
+    pub unit: usize,
+}
+
+impl Frames {
+    pub fn new(nest: &LoopNest) -> Frames {
+        let root = Frame { kind: Kind::Serial, trips: 1.0, runs: 1.0, unit: 0 };
+        let vars = nest.vars.len();
+        Frames {
+            all: vec![root],
+            stack: vec![0],
+            places: vec![None; vars],
+            ranges: vec![(0, 1); vars],
+            unit: 0,
+        }
+    }
+
+    /// The innermost open frame.
+    pub fn innermost(&self) -> FrameId {
+        self.stack[self.stack.len() - 1]
+    }
+
+    /// The open frame at a place.
+    pub fn at(&self, place: usize) -> &Frame {
+        &self.all[self.stack[place]]
+    }
+
+    /// Which open frame a variable belongs to.
+    pub fn place(&self, var: VarId) -> Option<usize> {
+        self.places.get(var.index()).copied().flatten()
+    }
+
+    fn push(&mut self, kind: Kind, trips: f64) {
+        let copies = if kind == Kind::Vector { 1.0 } else { trips };
+        let runs = self.all[self.innermost()].runs * copies;
+        self.all.push(Frame { kind, trips, runs, unit: self.unit });
+        self.stack.push(self.all.len() - 1);
+    }
+
+    /// Opens a loop; `None` if it runs nothing.
+    pub fn open(&mut self, inner: &For, cores: usize) -> Option<()> {
+        let (trips, most) = self.trips(&inner.extent);
+        if trips <= 0.0 {
+            return None;
+        }
+        let kind = match inner.kind {
+            LoopKind::Serial => Kind::Serial,
+            LoopKind::Parallel => Kind::Parallel,
+            LoopKind::Vector => Kind::Vector,
+            LoopKind::Unrolled => Kind::Unrolled,
+        };
+        let busiest = if kind == Kind::Parallel { (trips / cores.max(1) as f64).ceil() } else { trips };
+        self.push(kind, busiest);
+        let own = inner.var.index();
+        self.places[own] = Some(self.stack.len() - 1);
+        self.ranges[own] = (0, most.max(1));
+        Some(())
+    }
+
+    /// Opens one side of a choice that is taken this often.
+    pub fn choose(&mut self, share: f64) {
+        self.push(Kind::Branch, share);
+    }
+
+    pub fn close(&mut self) {
+        let closed = self.stack.len() - 1;
+        self.stack.pop();
+        for place in &mut self.places {
+            if *place == Some(closed) {
+                *place = None;
+            }
+        }
+    }
+
+    /// How often a loop of this extent runs, on average and at most.
+    fn trips(&self, extent: &IndexExpr) -> (f64, i64) {
+        if let Some(extent) = extent.as_constant() {
+            return (extent.max(0) as f64, extent);
+        }
+        let (mut sum, mut most, mut count) = (0.0, 0, 0);
+        self.sample(extent.vars().into_iter().collect(), &mut |leaf| {
+            let value = extent.eval(leaf).unwrap_or(1).max(0);
+            sum += value as f64;
+            most = most.max(value);
+            count += 1;
+        });
+        (sum / f64::from(count.max(1)), most)
+    }
+
+    /// The share of iterations in which all conditions hold.
+    pub fn share(&self, conditions: &[&IndexExpr]) -> f64 {
+        let mut vars: Vec<VarId> = conditions.iter().flat_map(|condition| condition.vars()).collect();
+        vars.sort_unstable();
+        vars.dedup();
+        let (mut hold, mut count) = (0, 0);
+        self.sample(vars, &mut |leaf| {
+            let holds =
+                conditions.iter().all(|condition| condition.eval(leaf).is_some_and(|value| value >= 0));
+            hold += i32::from(holds);
+            count += 1;
+        });
+        f64::from(hold) / f64::from(count.max(1))
+    }
+
+    /// Calls `look` with values of variables that stand for all of them.
+    fn sample(&self, vars: Vec<VarId>, look: &mut dyn FnMut(&mut dyn FnMut(&Atom) -> Option<i64>)) {
+        let range = |var: &VarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
+        let all = match vars.as_slice() {
+            [] => 1,
+            [one] if range(one).1 - range(one).0 <= ALL_VALUES => {
+                (range(one).1 - range(one).0).max(1) as usize
+            }
+            _ => SAMPLES,
+        };
+        for at in 0..all {
+            let value = |place: usize, (from, to): (i64, i64)| match vars.len() {
+                1 => from + (at as i64 * (to - from)) / all as i64,
+                _ => from + ((to - from) as f64 * spread(at, place)) as i64,
+            };
+            look(&mut |atom| match atom {
+                Atom::Var(var) => {
+                    let place = vars.iter().position(|own| own == var)?;
+                    Some(value(place, range(var)))
+                }
+                _ => Some(0),
+            });
+        }
+    }
+
+    /// Takes it that a condition holds, or fails, where that narrows the range of one variable. Returns the range
+    /// before, to be put back.
+    pub fn suppose(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
+        let [term] = condition.terms() else { return None };
+        let [Atom::Var(var)] = term.factors.as_slice() else { return None };
+        let (by, rest) = (term.coefficient, condition.constant_part());
+        let before = *self.ranges.get(var.index())?;
+        let (mut from, mut to) = before;
+        // by*v + rest >= 0, or < 0.
+        match (by > 0, holds) {
+            (true, true) => from = from.max(ceil_div(-rest, by)),
+            (true, false) => to = to.min(ceil_div(-rest, by)),
+            (false, true) => to = to.min(rest.div_euclid(-by) + 1),
+            (false, false) => from = from.max(rest.div_euclid(-by) + 1),
+        }
+        self.ranges[var.index()] = if from < to { (from, to) } else { before };
+        Some((*var, before))
+    }
+
+    pub fn restore(&mut self, (var, before): (VarId, (i64, i64))) {
+        self.ranges[var.index()] = before;
+    }
+}
+
+fn ceil_div(value: i64, by: i64) -> i64 {
+    -(-value).div_euclid(by)
+}
+
+/// Points that fill a box evenly, by multiples of irrational numbers.
+fn spread(at: usize, place: usize) -> f64 {
+    const STEPS: [f64; 4] =
+        [0.754_877_666_246_692_7, 0.569_840_290_998_053_3, 0.618_033_988_749_895, 0.414_213_562_373_095];
+    let step = STEPS[place % STEPS.len()] / (1 + place / STEPS.len()) as f64;
+    (0.5 + step * at as f64).fract()
+}

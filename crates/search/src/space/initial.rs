@@ -1,0 +1,130 @@
+//! A first point: what static analysis would choose.
+
+use tilewright_ir::Program;
+use tilewright_schedule::analysis::Stride;
+use tilewright_target::Cpu;
+
+use super::placement::{Choice, Placement};
+use super::stage::Stage;
+use super::tile::{Tile, TileKnobs};
+use crate::knob::{Domain, Knobs, Point, Value};
+
+/// Vectors of a register tile.
+const TILE_VECTORS: i64 = 24;
+/// Vectors side by side in it.
+const TILE_WIDTH: i64 = 2;
+
+/// Sets the knobs of a statement: a vector, a register tile, and threads.
+pub(super) fn tile(tile: &Tile, stage: &Stage, target: &Cpu, all: &Knobs, point: &mut Point) {
+    let knobs = tile.knobs();
+    let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
+    let vector = best_vector(&knobs, stage);
+    point.set_choice(knobs.vector.0, vector.map_or(knobs.vector_loops.len(), |(place, _)| place));
+    point.set_choice(knobs.threads.0, threads(&knobs, stage, target));
+    let along = vector.map(|(_, at)| at);
+    let row = row(&knobs, stage, along);
+    let loops = knobs.spatial.iter().chain(knobs.reduced);
+    for (at, knob) in loops.zip(knobs.cuts) {
+        let trips = stage.loops[*at].trips;
+        let width = if along == Some(*at) {
+            vector_width(stage, trips, lanes, *at)
+        } else if row == Some(*at) {
+            rows(target, along, stage)
+        } else {
+            1
+        };
+        let step = if along == Some(*at) && width >= lanes { lanes } else { 1 };
+        if let Some(value) = cut(&all[knob.0].domain, trips, width, step, stage.loops[*at].reduced) {
+            point.0[knob.0] = value;
+        }
+    }
+    if tile.check_lanes(stage, target, point).is_err() {
+        point.set_choice(knobs.vector.0, knobs.vector_loops.len());
+    }
+}
+
+/// How many rows a tile has: as many as leave registers for operands.
+fn rows(target: &Cpu, vector: Option<usize>, stage: &Stage) -> i64 {
+    let available = (target.vectors.registers() as i64 * 3 / 4).min(TILE_VECTORS);
+    let wide = if vector.is_some_and(|at| stage.loops[at].reduced) { 4 } else { TILE_WIDTH };
+    available / wide
+}
+
+/// How many iterations of the vector's loop a tile has.
+fn vector_width(stage: &Stage, trips: i64, lanes: i64, at: usize) -> i64 {
+    let registers = if stage.loops[at].reduced || stage.busy(true).is_empty() { 4 } else { TILE_WIDTH };
+    if trips >= registers * lanes { registers * lanes } else { lanes.min(trips) }
+}
+
+/// A tile of this width, or less by some steps, and the rest in one piece: of a result outside, of a reduction inside.
+fn cut(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Option<Value> {
+    let widths = (0..).map(|steps| width.min(trips) - steps * step).take_while(|width| *width >= 1);
+    let values = widths.map(|width| {
+        let rest = (trips + width - 1) / width;
+        Value::Factors(if reduced { vec![1, rest, width] } else { vec![rest, 1, width] })
+    });
+    values.into_iter().find(|value| domain.contains(value))
+}
+
+/// The loop along which most accesses are side by side.
+fn best_vector(knobs: &TileKnobs, stage: &Stage) -> Option<(usize, usize)> {
+    let score = |at: usize| -> i64 {
+        let operands: i64 = stage
+            .operands
+            .iter()
+            .map(|operand| match operand.strides[at] {
+                Stride::Elements(1) => 2,
+                Stride::Elements(0) => 1,
+                _ if operand.constant => 1,
+                _ => -6,
+            })
+            .sum();
+        let result = match stage.result[at] {
+            Stride::Elements(1) => 3,
+            _ if stage.loops[at].reduced => -2,
+            _ => -1,
+        };
+        operands + result
+    };
+    let places = knobs.vector_loops.iter().enumerate();
+    places.map(|(place, at)| (place, *at)).max_by_key(|(_, at)| score(*at))
+}
+
+/// The result loop whose iterations share what the vector reads.
+fn row(knobs: &TileKnobs, stage: &Stage, vector: Option<usize>) -> Option<usize> {
+    if stage.busy(true).is_empty() {
+        return None;
+    }
+    let others = knobs.spatial.iter().copied().filter(|at| Some(*at) != vector);
+    let shares = |at: &usize| {
+        let moving = |along: usize| {
+            stage.operands.iter().filter(move |operand| operand.strides[along] != Stride::Elements(0)).count()
+        };
+        std::cmp::Reverse(moving(*at))
+    };
+    others.max_by_key(|at| (shares(at), stage.loops[*at].trips))
+}
+
+fn threads(knobs: &TileKnobs, stage: &Stage, target: &Cpu) -> usize {
+    let mut iterations = 1;
+    for (count, at) in knobs.spatial.iter().enumerate() {
+        if iterations >= 2 * target.cores as i64 {
+            return count;
+        }
+        iterations *= stage.loops[*at].trips;
+    }
+    knobs.spatial.len()
+}
+
+/// Cheap stages are repeated, others are computed with their consumer.
+pub(super) fn place(placement: &Placement, program: &Program, stages: &[Stage], point: &mut Point) {
+    let uses = program.find_tensor(&placement.tensor).map_or(0, |tensor| {
+        let statements = program.statements();
+        statements.iter().filter(|(statement, _)| super::stage::reads(&statement.value, tensor)).count()
+    });
+    let pointwise = stages
+        .iter()
+        .filter(|stage| stage.name.tensor == placement.tensor)
+        .all(|stage| stage.busy(true).is_empty());
+    placement.set(if uses == 1 && pointwise { Choice::Inline } else { Choice::Root }, point);
+}

@@ -1,0 +1,160 @@
+//! Copies of operands, in the order in which a statement uses them.
+
+use tilewright_schedule::analysis::Stride;
+use tilewright_schedule::{LayoutDim, Place, PromoteScope, Step};
+
+use super::stage::{Operand, Stage};
+use super::tile::Levels;
+use super::{Builder, KnobId, names::Names};
+use crate::knob::{Knob, Point};
+
+/// The knob of one operand.
+#[derive(Clone, Debug)]
+pub(crate) struct Pack {
+    operand: usize,
+    knob: KnobId,
+    choices: Vec<Choice>,
+}
+
+/// What becomes of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// Read where it is.
+    InPlace,
+    /// Copied, its dimensions in the order of the loops, and tiles kept together or not.
+    Copied(Where, Layout),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    /// All of it; for constants only once, before any call.
+    Root,
+    /// What the innermost of the outer loops needs.
+    Outer,
+    /// What the innermost of the block loops needs.
+    Block,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// As the tensor is.
+    Plain,
+    /// In the order of use: a tile's elements side by side.
+    Tiles,
+}
+
+impl Choice {
+    fn name(self) -> &'static str {
+        match self {
+            Choice::InPlace => "in-place",
+            Choice::Copied(Where::Root, Layout::Plain) => "copied",
+            Choice::Copied(Where::Root, Layout::Tiles) => "tiles",
+            Choice::Copied(Where::Outer, Layout::Plain) => "copied-at-outer",
+            Choice::Copied(Where::Outer, Layout::Tiles) => "tiles-at-outer",
+            Choice::Copied(Where::Block, Layout::Plain) => "copied-at-block",
+            Choice::Copied(Where::Block, Layout::Tiles) => "tiles-at-block",
+        }
+    }
+}
+
+impl Pack {
+    /// Adds a knob for every operand that is used more than once.
+    pub fn all(stage: &Stage, builder: &mut Builder) -> Vec<Pack> {
+        let points: f64 = stage.loops.iter().map(|own| own.trips as f64).product();
+        let reused = |operand: &Operand| points >= 4.0 * operand.elements && !operand.dimensions.is_empty();
+        let candidates = (0..stage.operands.len()).filter(|at| reused(&stage.operands[*at]));
+        candidates.map(|operand| Pack::new(stage, operand, builder)).collect()
+    }
+
+    fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Pack {
+        let own = &stage.operands[operand];
+        let places: &[Where] = match (own.computed, own.constant) {
+            (true, _) => &[Where::Outer, Where::Block],
+            // Once is always better than often.
+            (false, true) => &[Where::Root],
+            (false, false) => &[Where::Root, Where::Outer, Where::Block],
+        };
+        let layouts = [Layout::Plain, Layout::Tiles];
+        let copied = places.iter().flat_map(|place| layouts.map(|layout| Choice::Copied(*place, layout)));
+        let choices: Vec<Choice> = std::iter::once(Choice::InPlace).chain(copied).collect();
+        let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
+        let name = format!("{}.{}", stage.name, own.tensor);
+        Pack { operand, knob: builder.add(Knob::categorical(name, names)), choices }
+    }
+
+    /// The promotion that was chosen.
+    pub fn step(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Option<Step> {
+        let Choice::Copied(place, layout) = *self.choices.get(point.choice(self.knob.0))? else {
+            return None;
+        };
+        let operand = &stage.operands[self.operand];
+        let at = match place {
+            Where::Root => Place::Root,
+            Where::Outer => Place::Loop(levels.outer.last()?.clone()),
+            Where::Block => Place::Loop(levels.around_reduction()?.clone()),
+        };
+        let layout = match layout {
+            Layout::Plain => Vec::new(),
+            Layout::Tiles => tiles(operand, stage, levels),
+        };
+        Some(Step::Promote {
+            tensor: operand.tensor.clone(),
+            at,
+            name: names.buffer(&stage.name, &names_of(&operand.tensor)),
+            scope: PromoteScope::Packed,
+            layout,
+        })
+    }
+
+    /// Sets the knob to what usually pays: constants in tiles, and what no vector can read as it is.
+    pub fn initial(&self, stage: &Stage, vector: Option<usize>, point: &mut Point) {
+        let operand = &stage.operands[self.operand];
+        let scattered = vector.is_some_and(|at| !matches!(operand.strides[at], Stride::Elements(0 | 1)));
+        let wanted =
+            if operand.constant && vector.is_some_and(|at| operand.strides[at] != Stride::Elements(0)) {
+                Some(Choice::Copied(Where::Root, Layout::Tiles))
+            } else if scattered {
+                Some(Choice::Copied(Where::Outer, Layout::Tiles))
+            } else {
+                None
+            };
+        let choice = wanted.and_then(|wanted| self.choices.iter().position(|own| *own == wanted));
+        point.set_choice(self.knob.0, choice.unwrap_or(0));
+    }
+}
+
+/// A part of a buffer's name.
+fn names_of(tensor: &str) -> String {
+    tensor.replace('.', "_")
+}
+
+/// The dimensions in the order of the loops, with tiles kept together at the end.
+fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
+    let depth = |dimension: usize| {
+        let loops = operand.dimensions[dimension].iter();
+        loops.filter_map(|at| levels.nesting.iter().position(|own| own == at)).min().unwrap_or(usize::MAX)
+    };
+    let width = |dimension: usize| match operand.dimensions[dimension].as_slice() {
+        [at] if !stage.loops[*at].reduced => levels.widths[*at],
+        _ => 1,
+    };
+    let side_by_side = |dimension: usize| {
+        operand.dimensions[dimension].iter().any(|at| operand.strides[*at] == Stride::Elements(1))
+    };
+    let mut order: Vec<usize> = (0..operand.dimensions.len()).collect();
+    order.sort_by_key(|dimension| depth(*dimension));
+    let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
+    let mut layout: Vec<LayoutDim> = order
+        .iter()
+        .map(|dimension| match width(*dimension) {
+            1 => whole(*dimension),
+            width => LayoutDim { divide: Some(width), ..whole(*dimension) },
+        })
+        .collect();
+    let mut tiled: Vec<usize> = order.into_iter().filter(|dimension| width(*dimension) > 1).collect();
+    tiled.sort_by_key(|dimension| side_by_side(*dimension));
+    layout.extend(
+        tiled.into_iter().map(|dimension| LayoutDim { modulo: Some(width(dimension)), ..whole(dimension) }),
+    );
+    layout
+}

@@ -1,0 +1,154 @@
+//! What static analysis knows of one statement: its loops, and how its accesses move with them.
+
+use tilewright_ir::{
+    Access, DType, Expr, ExprKind, Node, Program, Role, Statement, TensorId, VarId, VarKind,
+};
+use tilewright_schedule::StatementName;
+use tilewright_schedule::analysis::{Stride, accesses, operations, stride};
+
+/// One statement of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub name: StatementName,
+    pub dtype: DType,
+    /// Its own loops, outermost first as the text has them.
+    pub loops: Vec<StageLoop>,
+    /// The tensors that it reads, each once by its first access.
+    pub operands: Vec<Operand>,
+    /// How its result moves with each of its loops.
+    pub result: Vec<Stride>,
+    /// Operations of all points.
+    pub work: f64,
+    /// Inside an ordered loop, so that it cannot be moved or run in parallel as a whole.
+    pub ordered: bool,
+    /// Which elements it writes depends on data, or it assigns and updates in turn.
+    pub scatters: bool,
+}
+
+/// A loop of a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct StageLoop {
+    pub name: String,
+    pub trips: i64,
+    pub reduced: bool,
+}
+
+/// A tensor that a statement reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    pub tensor: String,
+    /// How the access moves with each of the statement's loops.
+    pub strides: Vec<Stride>,
+    /// For every dimension, the statement's loops in its subscript.
+    pub dimensions: Vec<Vec<usize>>,
+    pub elements: f64,
+    /// The caller promises not to change it.
+    pub constant: bool,
+    /// A statement of the program writes it.
+    pub computed: bool,
+}
+
+impl Stage {
+    /// The loops that are worth arranging: those that run more than once.
+    pub fn busy(&self, reduced: bool) -> Vec<usize> {
+        let wanted = |at: &usize| self.loops[*at].reduced == reduced && self.loops[*at].trips > 1;
+        (0..self.loops.len()).filter(wanted).collect()
+    }
+}
+
+/// The statements of a program whose sizes are known, in order.
+pub(crate) fn stages(program: &Program) -> Vec<Stage> {
+    let mut found = Vec::new();
+    for stage in &program.stages {
+        collect(program, &stage.body, false, &mut found);
+    }
+    found
+}
+
+fn collect(program: &Program, nodes: &[Node], ordered: bool, found: &mut Vec<Stage>) {
+    for node in nodes {
+        match node {
+            Node::Statement(statement) => {
+                let tensor = &program.tensor(statement.target).name;
+                let before = found.iter().filter(|stage| stage.name.tensor == *tensor).count();
+                let name = StatementName { tensor: tensor.clone(), ordinal: before + 1 };
+                found.push(analysed(program, statement, name, ordered));
+            }
+            Node::For(inner) => collect(program, &inner.body, true, found),
+        }
+    }
+}
+
+fn analysed(program: &Program, statement: &Statement, name: StatementName, ordered: bool) -> Stage {
+    let loops: Vec<StageLoop> = statement.vars.iter().map(|var| stage_loop(program, *var)).collect();
+    let target =
+        Access { tensor: statement.target, indices: statement.indices.clone(), origin: statement.origin };
+    let points: f64 = loops.iter().map(|own| own.trips as f64).product();
+    let mut operands: Vec<Operand> = Vec::new();
+    for read in accesses(&statement.value) {
+        let operand = operand(program, &statement.vars, &read);
+        if operands.iter().all(|other| other.tensor != operand.tensor) {
+            operands.push(operand);
+        }
+    }
+    Stage {
+        dtype: program.tensor(statement.target).dtype,
+        operands,
+        result: strides(program, &statement.vars, &target),
+        work: points * (operations(&statement.value) as f64 + 1.0),
+        ordered,
+        scatters: target.indices.iter().any(|index| index.has_data()),
+        name,
+        loops,
+    }
+}
+
+fn stage_loop(program: &Program, var: VarId) -> StageLoop {
+    let declared = program.var(var);
+    StageLoop {
+        name: declared.name.clone(),
+        trips: declared.range.extent().as_constant().unwrap_or(1).max(0),
+        reduced: declared.kind == VarKind::Reduction,
+    }
+}
+
+fn strides(program: &Program, vars: &[VarId], access: &Access) -> Vec<Stride> {
+    let shape = program.shape(access.tensor).unwrap_or_default();
+    let mut distances = vec![1i64; shape.len()];
+    for at in (1..shape.len()).rev() {
+        distances[at - 1] = distances[at].saturating_mul(shape[at] as i64);
+    }
+    vars.iter().map(|var| stride(&access.indices, &distances, *var)).collect()
+}
+
+fn operand(program: &Program, vars: &[VarId], access: &Access) -> Operand {
+    let declared = program.tensor(access.tensor);
+    let mentioned = |index: &tilewright_ir::IndexExpr| {
+        (0..vars.len()).filter(|at| index.mentions(vars[*at])).collect::<Vec<usize>>()
+    };
+    Operand {
+        tensor: declared.name.clone(),
+        strides: strides(program, vars, access),
+        dimensions: access.indices.iter().map(mentioned).collect(),
+        elements: program
+            .shape(access.tensor)
+            .unwrap_or_default()
+            .iter()
+            .map(|extent| *extent as f64)
+            .product(),
+        constant: declared.role == Role::Input { constant: true },
+        computed: is_written(program, access.tensor),
+    }
+}
+
+fn is_written(program: &Program, tensor: TensorId) -> bool {
+    program.statements().iter().any(|(statement, _)| statement.target == tensor)
+}
+
+/// Whether an expression reads a tensor.
+pub(crate) fn reads(expr: &Expr, tensor: TensorId) -> bool {
+    match &expr.kind {
+        ExprKind::Load(access) if access.tensor == tensor => true,
+        _ => expr.operands().iter().any(|operand| reads(operand, tensor)),
+    }
+}

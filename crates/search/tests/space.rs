@@ -1,0 +1,91 @@
+//! Points of the space of every example: what they decode to is legal, and computes what the program does.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use tilewright_interp::{Order, compare, points, run, run_nest, seed};
+use tilewright_ir::{Program, print, verify_nest};
+use tilewright_schedule::{Schedule, apply};
+use tilewright_search::space::Space;
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::{Cpu, Vectors};
+
+fn cpu() -> Cpu {
+    Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
+}
+
+fn examples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folders = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = files.map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")).collect();
+    found.sort();
+    found
+}
+
+fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
+    let parsed = parse(source);
+    let open = check(&parsed.ast, name, &Bindings::default()).program?;
+    let mut bindings = Bindings::default();
+    for (at, symbol) in open.symbols.iter().enumerate() {
+        bindings.set(&symbol.name, choose(at));
+    }
+    check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
+}
+
+/// Runs the loops of a schedule, and compares with the program.
+#[track_caller]
+fn expect_agreement(program: &Program, schedule: &Schedule, what: &str) {
+    let nest =
+        apply(program, schedule, &cpu()).unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
+    verify_nest(&nest).unwrap_or_else(|invalid| panic!("{what}: {invalid}\n{}", print::nest(&nest)));
+    let inputs = seed::inputs(program, 5).unwrap();
+    let Ok(wanted) = run(program, inputs.clone()) else { return };
+    let found = run_nest(&nest, program, inputs, Order::Descending)
+        .unwrap_or_else(|error| panic!("{what}: {error}\n{schedule}{}", print::nest(&nest)));
+    for (name, wanted) in &wanted {
+        compare(program, name, &found[name], wanted)
+            .unwrap_or_else(|difference| panic!("{what}: {difference}\n{schedule}{}", print::nest(&nest)));
+    }
+}
+
+#[test]
+fn points_decode_to_schedules_that_compute_what_the_program_does() {
+    const POINTS: usize = 6;
+    let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
+    let mut rng = Pcg64Mcg::seed_from_u64(11);
+    let (mut accepted, mut rejected) = (0, BTreeMap::new());
+    for path in examples() {
+        let source = std::fs::read_to_string(&path).unwrap();
+        for function in &parse(&source).ast.functions {
+            for choose in rounds {
+                let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
+                if points(&program) > 100_000 {
+                    continue;
+                }
+                let what = format!("{}:{}", path.display(), function.name.text);
+                let (cpu, mut tried) = (cpu(), Vec::new());
+                let space = Space::new(&program, &cpu);
+                tried.push(space.initial());
+                tried.extend((0..POINTS).filter_map(|_| space.knobs().sample(&mut rng)));
+                for point in &tried {
+                    match space.decode(point) {
+                        Ok(schedule) => {
+                            accepted += 1;
+                            expect_agreement(&program, &schedule, &what);
+                        }
+                        Err(rejection) => *rejected.entry(rejection.to_string()).or_insert(0) += 1,
+                    }
+                }
+            }
+        }
+    }
+    println!("accepted {accepted}, rejected {rejected:?}");
+    assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
+}
