@@ -5,7 +5,7 @@
 mod support;
 
 use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, product, product_record, program, record, target};
-use tilewright_schedule::{apply, text};
+use tilewright_schedule::apply;
 use tilewright_tuner::cache::{
     Cache, CacheError, Canonical, Difference, Explanation, Filter, Outcome, TargetFingerprint, TuningRecord,
 };
@@ -56,7 +56,7 @@ fn a_schedule_tuned_under_one_naming_is_found_under_another() {
     let found = cache.best(&canonical.key(&target(), 2)).unwrap().unwrap();
     assert_eq!(found, tuned);
     assert_eq!(found.median(), Some(0.5));
-    let schedule = canonical.to_own(&text::parse(&found.schedule).schedule, &cpu());
+    let schedule = canonical.schedule_of(&found, &cpu());
     assert_eq!(schedule.refusal, None);
     let loops = apply(&other, &schedule.schedule, &cpu()).unwrap();
     let default = tilewright_schedule::default_schedule(&own, &cpu());
@@ -141,6 +141,16 @@ fn a_miss_is_explained_field_by_field() {
 }
 
 #[test]
+fn long_messages_are_cut_and_kept() {
+    let cache = Cache::in_memory().unwrap();
+    let long = failed(product_record(8, 8, 8, 1.0), Outcome::CompileError("é".repeat(1 << 20)));
+    assert!(cache.insert(&long).unwrap() && !cache.insert(&long).unwrap());
+    let kept = cache.records(&Filter::default()).unwrap();
+    let detail = kept[0].outcome.detail();
+    assert!(detail.len() > 10_000 && detail.len() < 20_000 && detail.ends_with("é …"), "{}", detail.len());
+}
+
+#[test]
 fn clearing_removes_what_is_meant_and_nothing_else() {
     let cache = Cache::in_memory().unwrap();
     let (one, two) = (product_record(8, 8, 8, 1.0), product_record(16, 8, 8, 1.0));
@@ -160,7 +170,8 @@ fn clearing_removes_what_is_meant_and_nothing_else() {
 fn records_that_cannot_be_are_refused() {
     let cache = Cache::in_memory().unwrap();
     let good = product_record(8, 8, 8, 1.0);
-    let bad: [(&str, Box<dyn Fn(&mut TuningRecord)>); 12] = [
+    type Change = Box<dyn Fn(&mut TuningRecord)>;
+    let bad: [(&str, Change); 12] = [
         ("NaN", Box::new(|record| record.samples[1] = f64::NAN)),
         ("-1", Box::new(|record| record.samples[1] = -1.0)),
         ("0 seconds", Box::new(|record| record.samples[1] = 0.0)),

@@ -12,10 +12,11 @@ use tilewright_ir::{
     Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Number, Program, Range, Role, Statement, Symbol,
     SymbolKind, Term, UnaryOp, Update, VarId, VarKind,
 };
-use tilewright_schedule::{NewNames, Renamed, Schedule, rename};
+use tilewright_schedule::{NewNames, Renamed, Schedule, rename, text as schedule_text};
 use tilewright_target::Cpu;
 
 use super::key::{ProgramKey, TargetFingerprint};
+use super::record::TuningRecord;
 
 /// A program, and the same one with canonical names.
 #[derive(Clone, Debug)]
@@ -66,7 +67,12 @@ impl Canonical {
         rename(schedule, &self.own, &self.named, cpu, NewNames::Numbered)
     }
 
-    /// A schedule that was kept, in the names of this program. One from other sizes may be refused here.
+    /// The schedule of a record in the names of this program. One from other sizes or elsewhere may be refused here.
+    pub fn schedule_of(&self, record: &TuningRecord, cpu: &Cpu) -> Renamed {
+        self.to_own(&schedule_text::parse(&record.schedule).schedule, cpu)
+    }
+
+    /// A schedule that was kept, in the names of this program.
     pub fn to_own(&self, schedule: &Schedule, cpu: &Cpu) -> Renamed {
         rename(schedule, &self.named, &self.own, cpu, NewNames::Derived)
     }

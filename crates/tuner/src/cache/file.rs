@@ -42,7 +42,8 @@ const SCHEMA: [&str; 4] = [
 pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
     look_at(path, create)?;
     match open_checked(path, create) {
-        Err(CacheError::Sql { error, .. }) if cannot_open(&error) => open_unwritable(path, error),
+        Err(CacheError::ReadOnly(_)) => open_unwritable(path),
+        Err(CacheError::Sql { error, .. }) if cannot_open(&error) => open_unwritable(path),
         outcome => outcome,
     }
 }
@@ -107,13 +108,11 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// A file that cannot be written, in a folder that cannot be either, so that there is no room for the log.
-fn open_unwritable(path: &Path, first: rusqlite::Error) -> Result<Connection, CacheError> {
+/// A file that cannot be written, in a folder that cannot be either, so that there is no room for the log. What another
+/// process has in its own log is not seen then.
+fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
-    if !path.exists() {
-        return Err(CacheError::ReadOnly(path.to_owned()));
-    }
-    let Some(uri) = immutable_uri(path) else { return Err(sql(first)) };
+    let Some(uri) = immutable_uri(path) else { return Err(CacheError::ReadOnly(path.to_owned())) };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags).map_err(sql)?;

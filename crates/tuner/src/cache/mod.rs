@@ -11,6 +11,26 @@
 //!   parsed, never trusted. Whether the schedule is legal is for `schedule::apply` to say.
 //! - A file that is not a cache of this version is refused before anything is written, so it stays as it was.
 //!
+//! ```
+//! use tilewright_target::Cpu;
+//! use tilewright_tuner::cache::{Cache, Canonical, TargetFingerprint};
+//!
+//! # fn main() -> Result<(), tilewright_tuner::cache::CacheError> {
+//! # let module = tilewright_syntax::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }");
+//! # let sizes = [("N", 64)].into_iter().collect();
+//! # let program = tilewright_syntax::check(&module.ast, "twice", &sizes).program.expect("it is fine");
+//! let cpu = Cpu::host();
+//! let canonical = Canonical::new(&program);
+//! let key = canonical.key(&TargetFingerprint::host(&cpu), cpu.cores);
+//! let cache = Cache::in_memory()?;
+//! match cache.best(&key)? {
+//!     Some(record) => println!("{}", canonical.schedule_of(&record, &cpu).schedule),
+//!     None => println!("{} similar programs to start from", cache.similar(&key, 5)?.len()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | file | has |
 //! |---|---|
 //! | `canonical` | programs and schedules without their names |
@@ -87,8 +107,10 @@ impl Cache {
         &self.path
     }
 
-    /// Keeps a record, for good once this returns. Whether it is new: the very same record is kept once.
+    /// Keeps a record, for good once this returns; a very long message is cut. Whether the record is new: the very same
+    /// is kept once.
     pub fn insert(&self, record: &TuningRecord) -> Result<bool, CacheError> {
+        let record = &TuningRecord { outcome: record.outcome.cut(), ..record.clone() };
         record.check().map_err(CacheError::Invalid)?;
         let transaction = self.begin()?;
         let new = rows::insert(&transaction, record).map_err(|error| self.sql(error))?;

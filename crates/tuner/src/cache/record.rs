@@ -82,6 +82,18 @@ impl Outcome {
         }
     }
 
+    /// With no more detail than is kept.
+    pub(super) fn cut(&self) -> Outcome {
+        const MARK: &str = " …";
+        let detail = self.detail();
+        if detail.len() <= LONGEST_TEXT {
+            return self.clone();
+        }
+        let ends = (0..=LONGEST_TEXT - MARK.len()).rev().find(|at| detail.is_char_boundary(*at));
+        let cut = format!("{}{MARK}", &detail[..ends.unwrap_or(0)]);
+        Outcome::parse(self.name(), cut).unwrap_or_else(|| self.clone())
+    }
+
     /// The outcome of a word and a detail.
     pub(super) fn parse(name: &str, detail: String) -> Option<Outcome> {
         match name {
