@@ -274,7 +274,8 @@ fn described(canonical: &Canonical, difference: &Difference) -> (String, String)
     };
     match difference {
         Difference::Program { wanted, found } => {
-            pair("program", &format!("`{wanted}`"), &format!("`{found}`"))
+            let from = start_of_difference(wanted, found);
+            pair("program", &quoted(wanted, from), &quoted(found, from))
         }
         Difference::Size { name, wanted, found } => {
             pair(canonical.own_size(name), &wanted.to_string(), &found.to_string())
@@ -283,6 +284,24 @@ fn described(canonical: &Canonical, difference: &Difference) -> (String, String)
         Difference::Target { field, wanted, found } => pair(field, wanted, found),
         Difference::NothingMeasured => ("outcome".to_owned(), "all of them failed".to_owned()),
     }
+}
+
+/// Characters of a line that are shown before the place where it differs, and in all.
+const BEFORE: usize = 24;
+const QUOTED: usize = 80;
+
+/// Where two lines begin to differ, in characters, with something before it.
+fn start_of_difference(one: &str, other: &str) -> usize {
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    if same < QUOTED / 2 { 0 } else { same - BEFORE }
+}
+
+/// A part of a line that may be long.
+fn quoted(line: &str, from: usize) -> String {
+    let part: String = line.chars().skip(from).take(QUOTED).collect();
+    let before = if from > 0 { "…" } else { "" };
+    let after = if line.chars().count() > from + QUOTED { "…" } else { "" };
+    format!("`{before}{part}{after}`")
 }
 
 fn export(args: &ExportArgs) -> Result<(), Failure> {
@@ -436,5 +455,21 @@ fn explanation_json(lookup: &Lookup, explanation: &Explanation) -> Value {
         Explanation::Miss { nearest } => {
             json!({ "hit": false, "nearest": nearest.iter().map(near).collect::<Vec<_>>() })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_quoted_where_they_differ() {
+        let long = "t2[v0, v1] = ".to_owned() + &"t0[v0] + ".repeat(30);
+        let (one, other) = (format!("{long}t1[v0]"), format!("{long}t3[v0]"));
+        let from = start_of_difference(&one, &other);
+        assert_eq!(quoted(&one, from), "`…v0] + t0[v0] + t0[v0] + t1[v0]`");
+        assert_eq!(quoted(&other, from), "`…v0] + t0[v0] + t0[v0] + t3[v0]`");
+        assert_eq!(start_of_difference("abc", "abd"), 0);
+        assert_eq!(quoted(&long, 0), format!("`{}…`", &long[..QUOTED]));
     }
 }
