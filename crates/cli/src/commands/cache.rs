@@ -467,8 +467,8 @@ mod tests {
         let long = "t2[v0, v1] = ".to_owned() + &"t0[v0] + ".repeat(30);
         let (one, other) = (format!("{long}t1[v0]"), format!("{long}t3[v0]"));
         let from = start_of_difference(&one, &other);
-        assert_eq!(quoted(&one, from), "`…v0] + t0[v0] + t0[v0] + t1[v0]`");
-        assert_eq!(quoted(&other, from), "`…v0] + t0[v0] + t0[v0] + t3[v0]`");
+        assert_eq!(quoted(&one, from), "`…0] + t0[v0] + t0[v0] + t1[v0]`");
+        assert_eq!(quoted(&other, from), "`…0] + t0[v0] + t0[v0] + t3[v0]`");
         assert_eq!(start_of_difference("abc", "abd"), 0);
         assert_eq!(quoted(&long, 0), format!("`{}…`", &long[..QUOTED]));
     }
