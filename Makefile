@@ -13,7 +13,7 @@ FUZZ_SECONDS := 60
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: setup-rust setup-lint setup-python ## Install what is missing: toolchain parts, C linker, LLVM, .venv
+setup: setup-rust setup-lint setup-python ## Install what is missing: toolchain parts, C compiler, LLVM, .venv
 	@echo "setup: everything is here"
 
 setup-rust setup-lint setup-python setup-fuzz: setup-%:

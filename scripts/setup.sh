@@ -3,8 +3,8 @@
 #
 #   scripts/setup.sh [rust] [lint] [python] [fuzz]
 #
-# rust: a Rust toolchain, a C and C++ linker and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the Python
-# tests. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
+# rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
+# Python tests. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -48,7 +48,7 @@ rust() {
   fi
   works cargo --version || fail "cargo does not start: run \`cargo --version\` to see why."
   refuse_old_rust
-  c_linker
+  c_compiler
   llvm
 }
 
@@ -61,19 +61,19 @@ refuse_old_rust() {
   fail "Rust $found is too old, $wanted is the oldest that works: $RUSTUP."
 }
 
-c_linker() {
+c_compiler() {
   links && return
-  install_packages "a C++ linker" g++ libc6-dev
-  links || fail "cc still cannot link a program: run \`echo 'int main(void) { return 0; }' | cc -x c - -lstdc++\` to see why."
+  install_packages "a C and C++ compiler" gcc g++ libc6-dev
+  links || fail "cc still makes no program: run \`echo '#include <stdio.h>' | cc -x c -c - -o /dev/null\` to see why."
 }
 
-# Whether cc makes a program: rustc links with it, and it is of no use without the files of the C library, and of the
-# C++ library that LLVM needs.
+# Whether cc makes a program: SQLite is compiled with it and rustc links with it, and it is of no use without the files of
+# the C library, and of the C++ library that LLVM needs.
 links() {
   local program status=0
   have cc || return
   program=$(mktemp)
-  echo 'int main(void) { return 0; }' | works cc -x c - -lstdc++ -o "$program" || status=$?
+  printf '%s\n' '#include <stdio.h>' 'int main(void) { return 0; }' | works cc -x c - -lstdc++ -o "$program" || status=$?
   rm -f "$program"
   return "$status"
 }

@@ -1,5 +1,7 @@
 //! What can be asked for on the command line.
 
+pub mod cache;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ pub enum Command {
     Run(RunArgs),
     /// Measure how long a program takes, and how fast that is.
     Bench(BenchArgs),
+    /// Look into the cache of what was tuned, move it between machines, and clear it.
+    Cache(cache::CacheArgs),
 }
 
 /// `tilewright check`

@@ -75,7 +75,7 @@ impl Compiler {
 }
 
 /// The part of this machine that was asked for.
-fn machine(args: &CompileArgs, host: Cpu) -> Result<Cpu, Failure> {
+pub fn machine(args: &CompileArgs, host: Cpu) -> Result<Cpu, Failure> {
     let vectors = args.vectors.unwrap_or(host.vectors);
     if vectors > host.vectors {
         return Err(Failure::Machine(format!(

@@ -13,6 +13,7 @@
 //! | [`compare`] | whether the two agree |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`memory`] | refusing what does not fit |
+//! | [`time`] | times and dates, for people |
 //! | [`failure`], [`output`] | how a command ends, and how it speaks |
 
 mod args;
@@ -29,6 +30,7 @@ mod schedule;
 mod source;
 mod target;
 mod text;
+mod time;
 mod work;
 
 use std::process::ExitCode;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Show(show) => commands::show::run(&show),
         Command::Run(run) => commands::run::run(&run),
         Command::Bench(bench) => commands::bench::run(&bench),
+        Command::Cache(cache) => commands::cache::run(&cache.command),
     });
     match result {
         Ok(Ok(())) => ExitCode::SUCCESS,

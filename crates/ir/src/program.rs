@@ -5,6 +5,8 @@
 //! the checker has made sure nobody can tell. Statements run one after the other, and a [`ForLoop`] runs its body
 //! once for every value of its variable, in ascending order.
 
+use std::sync::Arc;
+
 use crate::dtype::DType;
 use crate::expr::{Expr, Origin};
 use crate::index::IndexExpr;
@@ -45,6 +47,9 @@ pub struct Program {
     pub vars: Vec<Var>,
     /// What is computed, in order.
     pub stages: Vec<Stage>,
+    /// The same program with symbols where this one holds their values, if it holds any. Programs that differ in
+    /// their sizes alone have this in common.
+    pub general: Option<Arc<Program>>,
 }
 
 /// A size or an integer scalar.

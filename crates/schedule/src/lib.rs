@@ -3,7 +3,8 @@
 //! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] does them one after the other on
 //! the loops of a program and lowers the result to a [`LoopNest`]; it is total: what it cannot do is a [`Refusal`]
 //! that names the reason, and the step where one alone is at fault; [`blame()`] finds it where it shows only in the end.
-//! [`default_schedule`] writes one for any program, from static analysis alone.
+//! [`default_schedule`] writes one for any program, from static analysis alone, and [`complete`] what a schedule leaves
+//! open; [`rename`] says one in the names of another program.
 //!
 //! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
 //! `lower` for how the result is spelled out.
@@ -14,6 +15,7 @@ mod default;
 mod draft;
 pub mod illegal;
 mod lower;
+mod rename;
 pub mod step;
 mod steps;
 pub mod text;
@@ -24,6 +26,7 @@ use tilewright_target::Cpu;
 pub use blame::blame;
 pub use default::{complete, default_schedule};
 pub use illegal::{Illegal, Refusal};
+pub use rename::{NewNames, Renamed, rename};
 pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
 
 use draft::Draft;

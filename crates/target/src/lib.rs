@@ -132,6 +132,31 @@ fn x86_caches() -> Vec<usize> {
     Vec::new()
 }
 
+/// What the processor of this machine calls itself; `unknown` if it does not say.
+pub fn host_model() -> String {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let told = x86_brand();
+        if !told.is_empty() {
+            return told;
+        }
+    }
+    "unknown".to_owned()
+}
+
+/// The brand string, which three leaves hold 16 bytes of each.
+#[cfg(target_arch = "x86_64")]
+fn x86_brand() -> String {
+    use std::arch::x86_64::__cpuid;
+    const LEAVES: std::ops::RangeInclusive<u32> = 0x8000_0002..=0x8000_0004;
+    if __cpuid(0x8000_0000).eax < *LEAVES.end() {
+        return String::new();
+    }
+    let registers = LEAVES.map(__cpuid).flat_map(|told| [told.eax, told.ebx, told.ecx, told.edx]);
+    let bytes: Vec<u8> = registers.flat_map(u32::to_le_bytes).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +167,13 @@ mod tests {
         assert!(host.cores >= 1);
         assert!(host.caches.windows(2).all(|pair| pair[0] <= pair[1]), "{:?}", host.caches);
         assert!(host.caches[0] >= 8 << 10, "{:?}", host.caches);
+    }
+
+    #[test]
+    fn the_processor_has_a_name() {
+        let model = host_model();
+        assert!(!model.is_empty() && model.trim() == model, "{model:?}");
+        assert_eq!(model, host_model());
     }
 
     #[test]

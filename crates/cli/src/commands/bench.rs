@@ -17,6 +17,7 @@ use crate::kernel::{Arguments, Compiled, Compiler, run_failure, views, views_mut
 use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
+use crate::time::seconds;
 use crate::work::{Work, work};
 
 /// Samples that are taken where the user does not say.
@@ -174,22 +175,4 @@ impl Report<'_> {
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// A time with four digits and a fitting unit.
-fn seconds(time: f64) -> String {
-    let (value, unit) = match time {
-        _ if time < 1e-6 => (time * 1e9, "ns"),
-        _ if time < 1e-3 => (time * 1e6, "us"),
-        _ if time < 1.0 => (time * 1e3, "ms"),
-        _ => (time, "s"),
-    };
-    let digits = if value < 10.0 {
-        3
-    } else if value < 100.0 {
-        2
-    } else {
-        1
-    };
-    format!("{value:.digits$} {unit}")
 }

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub mod bench;
+pub mod cache;
 pub mod check;
 pub mod run;
 pub mod show;

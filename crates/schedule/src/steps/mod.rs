@@ -9,7 +9,7 @@ mod prefetch;
 mod promote;
 mod reorder;
 mod rfactor;
-mod split;
+pub(crate) mod split;
 
 use tilewright_ir::nest::LoopKind;
 

@@ -8,7 +8,7 @@ use crate::illegal::Illegal;
 use crate::step::LoopName;
 
 /// Loops around one statement: more make no sense, and each makes subscripts longer.
-const MOST_LOOPS: usize = 64;
+pub(crate) const MOST_LOOPS: usize = 64;
 /// Iterations of all inner parts together.
 const LARGEST_TILE: i64 = 1 << 40;
 

@@ -42,7 +42,15 @@ pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
         .collect();
     let tensors = tensors?;
     let vars = vars(&model);
-    Some(Program { name: model.name, symbols: model.symbols, scalars: model.scalars, tensors, vars, stages })
+    Some(Program {
+        name: model.name,
+        symbols: model.symbols,
+        scalars: model.scalars,
+        tensors,
+        vars,
+        stages,
+        general: None,
+    })
 }
 
 fn targets(node: &Node) -> Vec<TensorId> {

@@ -35,6 +35,7 @@ mod witness;
 mod writes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
 
@@ -154,7 +155,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     lower::lower_statements(&mut model);
     refuse_bad_sizes(&mut model, function);
     ranges::infer(&mut model);
-    specialize::specialize(&mut model);
+    let general = specialize::specialize(&mut model);
     bounds::check_overflow(&mut model);
     bounds::check_ranges(&mut model);
     specialize::refuse_empty_tensors(&mut model);
@@ -177,6 +178,10 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     let reasons = model.vars.iter().map(|var| var.because.clone()).collect();
     let requirements = model.size_facts.clone();
     let program = if refused { None } else { assemble::assemble(model, &supplies) };
+    let program = program.map(|program| Program {
+        general: general.and_then(|model| assemble::assemble(model, &supplies)).map(Arc::new),
+        ..program
+    });
     if !refused && program.is_none() {
         debug_assert!(false, "`{}` is refused without a report", function.name.text);
         let message = format!("`{}` depends on something that is not understood", function.name.text);

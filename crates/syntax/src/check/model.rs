@@ -22,7 +22,7 @@ use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 
 /// A function under examination.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Model {
     pub name: String,
     pub symbols: Vec<Symbol>,
@@ -52,6 +52,7 @@ pub(super) enum Source {
     Local,
 }
 
+#[derive(Clone)]
 pub(super) struct Tensor {
     pub name: String,
     pub span: Span,
@@ -70,6 +71,7 @@ pub(super) struct Tensor {
     pub poisoned: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct Var {
     pub name: String,
     pub span: Span,
@@ -79,6 +81,7 @@ pub(super) struct Var {
 }
 
 /// An ordered loop; statements name the loops around them.
+#[derive(Clone)]
 pub(super) struct Loop {
     pub var: VarId,
 }
@@ -87,6 +90,7 @@ pub(super) struct Loop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoopId(pub usize);
 
+#[derive(Clone)]
 pub(super) struct Statement {
     pub target: TensorId,
     pub target_span: Span,
@@ -107,6 +111,7 @@ pub(super) struct Statement {
 }
 
 /// The parts of a statement with names resolved, before types are known.
+#[derive(Clone)]
 pub(super) struct Resolved {
     pub indices: Vec<Value>,
     pub value: Value,
@@ -115,6 +120,7 @@ pub(super) struct Resolved {
 }
 
 /// The parts of a statement in the intermediate representation.
+#[derive(Clone)]
 pub(super) struct Lowered {
     pub indices: Vec<IndexExpr>,
     pub value: Expr,
@@ -147,6 +153,7 @@ pub(super) struct Read {
 }
 
 /// Two extents that a call requires to be equal.
+#[derive(Clone)]
 pub(super) struct EqualSizes {
     pub left: IndexExpr,
     pub right: IndexExpr,
@@ -155,6 +162,7 @@ pub(super) struct EqualSizes {
 }
 
 /// A variable that alone indexes two dimensions, whose sizes may differ.
+#[derive(Clone)]
 pub(super) struct MixedSizes {
     pub var: VarId,
     pub left: SizeOf,

@@ -8,12 +8,14 @@ use tilewright_ir::{Atom, IndexExpr, Range};
 use super::model::Model;
 use crate::diagnostic::{Code, Diagnostic};
 
-/// Puts the given sizes and scalars in place.
-pub(super) fn specialize(model: &mut Model) {
+/// Puts the given sizes and scalars in place. What the model was before, if that changes it.
+pub(super) fn specialize(model: &mut Model) -> Option<Model> {
     let values: Vec<Option<i64>> = model.symbols.iter().map(|symbol| symbol.value).collect();
     if values.iter().all(Option::is_none) {
-        return;
+        return None;
     }
+    let mut general = model.clone();
+    general.symbols.iter_mut().for_each(|symbol| symbol.value = None);
     let put = |index: &IndexExpr| {
         index.substitute(&mut |atom| match atom {
             Atom::Symbol(symbol) => values[symbol.index()].map(IndexExpr::constant),
@@ -40,6 +42,7 @@ pub(super) fn specialize(model: &mut Model) {
         mixed.right.extent = put(&mixed.right.extent);
     }
     model.collect_size_facts();
+    Some(general)
 }
 
 /// Refuses shapes that do not exist at the sizes given.

@@ -1,0 +1,475 @@
+//! `tilewright cache`
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tilewright_ir::Program;
+use tilewright_syntax::check;
+use tilewright_target::Cpu;
+use tilewright_tuner::cache::{
+    Cache, CacheError, Canonical, Difference, Explanation, Filter, Merged, Near, ProgramKey, Summary,
+    TOOL_VERSION, TargetFingerprint, TuningRecord,
+};
+
+use crate::args::CompileArgs;
+use crate::args::cache::{
+    CacheCommand, CacheFile, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
+};
+use crate::failure::Failure;
+use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::kernel::machine;
+use crate::output::print;
+use crate::problem::concrete_program;
+use crate::source::Source;
+use crate::time::{date, now, seconds};
+
+/// Records that `show` lists for people.
+const MOST_SHOWN: usize = 10;
+
+/// Does what is asked of the cache.
+pub fn run(command: &CacheCommand) -> Result<(), Failure> {
+    match command {
+        CacheCommand::List(args) => list(args),
+        CacheCommand::Show(args) => show(args),
+        CacheCommand::Explain(args) => explain(args),
+        CacheCommand::Export(args) => export(args),
+        CacheCommand::Import(args) => import(args),
+        CacheCommand::Merge(args) => merge(args),
+        CacheCommand::Clear(args) => clear(args),
+    }
+}
+
+impl CacheFile {
+    fn path(&self) -> Result<PathBuf, Failure> {
+        self.cache.clone().map_or_else(|| Cache::default_path().map_err(failure), Ok)
+    }
+
+    /// The cache for reading. None if it is the user's own and nothing was tuned yet.
+    fn existing(&self) -> Result<Option<Cache>, Failure> {
+        match Cache::open_existing(&self.path()?) {
+            Err(CacheError::Missing(_)) if self.cache.is_none() => Ok(None),
+            outcome => outcome.map(Some).map_err(failure),
+        }
+    }
+
+    /// The cache for writing, made if it is not there.
+    fn made(&self) -> Result<Cache, Failure> {
+        Cache::open(&self.path()?).map_err(failure)
+    }
+}
+
+/// With which status something that is wrong with a cache ends the command.
+pub fn failure(error: CacheError) -> Failure {
+    let text = error.to_string();
+    match error {
+        CacheError::NoHome
+        | CacheError::ReadOnly(_)
+        | CacheError::Full(_)
+        | CacheError::Busy(_)
+        | CacheError::Sql { .. } => Failure::Machine(text),
+        CacheError::Invalid(_) => Failure::Bug(text),
+        _ => Failure::Input(text),
+    }
+}
+
+fn list(args: &ListArgs) -> Result<(), Failure> {
+    let cache = args.file.existing()?;
+    let found = match &cache {
+        Some(cache) => cache.summaries(&Filter::default()).map_err(failure)?,
+        None => Vec::new(),
+    };
+    if args.json {
+        let rows: Vec<Value> = found.iter().map(summary_json).collect();
+        return print(&format!("{}\n", Value::from(rows)));
+    }
+    if found.is_empty() {
+        return print(&format!("no program was tuned yet: {} has no records\n", args.file.path()?.display()));
+    }
+    let header = ["PROGRAM", "TARGET", "THREADS", "TRIALS", "MEASURED", "BEST", "LAST (UTC)"];
+    let rows = found.iter().map(|summary| {
+        [
+            shown(&summary.title),
+            shown(&summary.key.target.to_string()),
+            summary.key.threads.to_string(),
+            summary.trials.to_string(),
+            summary.measured.to_string(),
+            summary.best.map_or("-".to_owned(), seconds),
+            date(summary.last),
+        ]
+    });
+    print(&table(&header.map(str::to_owned), &rows.collect::<Vec<_>>()))
+}
+
+/// Columns as wide as their longest entry.
+fn table<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
+    let lines = || std::iter::once(header).chain(rows);
+    let widths: Vec<usize> =
+        (0..N).map(|at| lines().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for line in lines() {
+        let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    out
+}
+
+/// Text that a stranger may have written, without what a terminal would obey.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A program as it is looked up.
+struct Lookup {
+    canonical: Canonical,
+    key: ProgramKey,
+    cpu: Cpu,
+    path: PathBuf,
+    cache: Option<Cache>,
+}
+
+impl Lookup {
+    fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
+        let program = sized_program(&args.source, &args.sizes)?;
+        let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+        let cpu = machine(&compile, Cpu::host())?;
+        let canonical = Canonical::new(&program);
+        let key = canonical.key(&TargetFingerprint::host(&cpu), cpu.cores);
+        Ok(Lookup { canonical, key, cpu, path: args.file.path()?, cache: args.file.existing()? })
+    }
+
+    /// What was looked for, in a few words.
+    fn wanted(&self) -> String {
+        let threads = if self.key.threads == 1 { "thread" } else { "threads" };
+        format!("{} on {} with {} {threads}", self.canonical.title(), self.key.target, self.key.threads)
+    }
+
+    /// The steps of a record in the program's own names, or why they cannot be used here.
+    fn schedule(&self, record: &TuningRecord) -> Result<String, String> {
+        let own = self.canonical.schedule_of(record, &self.cpu);
+        own.refusal.map_or(Ok(own.schedule.to_string()), |refusal| Err(refusal.to_string()))
+    }
+}
+
+/// The program of a function at sizes that are all given.
+fn sized_program(spec: &str, sizes: &[(String, i64)]) -> Result<Program, Failure> {
+    let (source, function) = Source::read_function(spec)?;
+    let sizes = bindings(sizes)?;
+    refuse_unknown_sizes(&source, &[source.function(&function)], &sizes)?;
+    concrete_program(&source, &function, &sizes, "")
+}
+
+fn show(args: &LookupArgs) -> Result<(), Failure> {
+    let lookup = Lookup::read(args)?;
+    let mut records = match &lookup.cache {
+        Some(cache) => cache.records(&Filter::of(&lookup.key)).map_err(failure)?,
+        None => Vec::new(),
+    };
+    // Failures have no median, and come last.
+    let time = |record: &TuningRecord| record.median().unwrap_or(f64::INFINITY);
+    records.sort_by(|one, other| time(one).total_cmp(&time(other)));
+    let Some(best) = records.first() else {
+        return Err(Failure::Input(format!(
+            "{} has no records of {}; `tilewright cache explain` says what is near",
+            lookup.path.display(),
+            lookup.wanted()
+        )));
+    };
+    if args.json {
+        return print(&format!("{}\n", show_json(&lookup, &records)));
+    }
+    let mut out = format!("{}\n  cache     {}\n", lookup.wanted(), lookup.path.display());
+    let _ = writeln!(out, "  trials    {}: {}", records.len(), outcomes(&records));
+    let shown_rows: Vec<[String; 5]> = records.iter().take(MOST_SHOWN).map(record_row).collect();
+    let header = ["TIME", "STRATEGY", "TRIAL", "WHEN (UTC)", "VERSION"].map(str::to_owned);
+    let _ = write!(out, "\n{}", table(&header, &shown_rows));
+    if records.len() > MOST_SHOWN {
+        let _ = writeln!(out, "… and {} more; --json prints all", records.len() - MOST_SHOWN);
+    }
+    if best.median().is_some() {
+        let _ = match lookup.schedule(best) {
+            Ok(steps) => write!(out, "\nthe best schedule, as --schedule takes it\n{steps}"),
+            Err(refusal) => writeln!(out, "\nthe best schedule is refused here: {}", shown(&refusal)),
+        };
+    }
+    print(&out)
+}
+
+/// How many records ended how.
+fn outcomes(records: &[TuningRecord]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    records.iter().for_each(|record| *counts.entry(record.outcome.name()).or_default() += 1);
+    counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+fn record_row(record: &TuningRecord) -> [String; 5] {
+    let detail = shown(record.outcome.detail());
+    let failed = || format!("{} {}", record.outcome.name(), detail).trim_end().to_owned();
+    [
+        record.median().map_or_else(failed, seconds),
+        shown(&record.strategy),
+        record.trial.map_or("-".to_owned(), |trial| trial.to_string()),
+        date(record.time),
+        shown(&record.tool_version),
+    ]
+}
+
+fn explain(args: &LookupArgs) -> Result<(), Failure> {
+    let lookup = Lookup::read(args)?;
+    let explanation = match &lookup.cache {
+        Some(cache) => cache.explain(&lookup.key).map_err(failure)?,
+        None => Explanation::Miss { nearest: Vec::new() },
+    };
+    if args.json {
+        return print(&format!("{}\n", explanation_json(&lookup, &explanation)));
+    }
+    print(&match &explanation {
+        Explanation::Hit { record, other_version } => hit(&lookup, record, other_version.as_deref()),
+        Explanation::Miss { nearest } => miss(&lookup, nearest),
+    })
+}
+
+fn hit(lookup: &Lookup, record: &TuningRecord, other_version: Option<&str>) -> String {
+    let mut out = format!("hit: {}\n", lookup.wanted());
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<9} {}", shown(&value));
+    };
+    row("time", record.median().map_or("-".to_owned(), seconds));
+    row("found by", record.strategy.clone());
+    row("when", date(record.time));
+    if let Some(version) = other_version {
+        row("version", format!("{version} measured it; this is {TOOL_VERSION}, which uses it all the same"));
+    }
+    if let Err(refusal) = lookup.schedule(record) {
+        row("schedule", format!("is refused here: {refusal}"));
+    }
+    out
+}
+
+fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
+    let mut out = format!("miss: nothing was measured for {}\n", lookup.wanted());
+    if nearest.is_empty() {
+        let _ = writeln!(out, "{} has no records", lookup.path.display());
+        return out;
+    }
+    let _ = writeln!(out, "the nearest in {}:", lookup.path.display());
+    for near in nearest {
+        let Summary { title, trials, best, .. } = &near.summary;
+        let best = best.map_or("none measured".to_owned(), |best| format!("best {}", seconds(best)));
+        let trials = if *trials == 1 { "1 trial".to_owned() } else { format!("{trials} trials") };
+        let _ = writeln!(out, "  {}: {trials}, {best}", shown(title));
+        for difference in &near.differences {
+            let (name, text) = described(&lookup.canonical, difference);
+            let _ = writeln!(out, "    {name:<8} {}", shown(&text));
+        }
+    }
+    out
+}
+
+/// What a difference is about, and what it is.
+fn described(canonical: &Canonical, difference: &Difference) -> (String, String) {
+    let pair = |name: &str, wanted: &str, found: &str| {
+        (name.to_owned(), format!("{wanted} is wanted, {found} is there"))
+    };
+    match difference {
+        Difference::Program { wanted, found } => {
+            let from = start_of_difference(wanted, found);
+            pair("program", &quoted(wanted, from), &quoted(found, from))
+        }
+        Difference::Size { name, wanted, found } => {
+            pair(canonical.own_size(name), &wanted.to_string(), &found.to_string())
+        }
+        Difference::Threads { wanted, found } => pair("threads", &wanted.to_string(), &found.to_string()),
+        Difference::Target { field, wanted, found } => pair(field, wanted, found),
+        Difference::NothingMeasured => ("outcome".to_owned(), "all of them failed".to_owned()),
+    }
+}
+
+/// Characters of a line that are shown before the place where it differs, and in all.
+const BEFORE: usize = 24;
+const QUOTED: usize = 80;
+
+/// Where two lines begin to differ, in characters, with something before it.
+fn start_of_difference(one: &str, other: &str) -> usize {
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    if same < QUOTED / 2 { 0 } else { same - BEFORE }
+}
+
+/// A part of a line that may be long.
+fn quoted(line: &str, from: usize) -> String {
+    let part: String = line.chars().skip(from).take(QUOTED).collect();
+    let before = if from > 0 { "…" } else { "" };
+    let after = if line.chars().count() > from + QUOTED { "…" } else { "" };
+    format!("`{before}{part}{after}`")
+}
+
+fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let Some(cache) = args.file.existing()? else {
+        return Err(Failure::Input(format!(
+            "there is nothing to export: no cache at {}",
+            args.file.path()?.display()
+        )));
+    };
+    let count = cache.export(&args.out, &Filter::default()).map_err(failure)?;
+    print(&format!("{} written to {}\n", records(count), args.out.display()))
+}
+
+fn import(args: &ImportArgs) -> Result<(), Failure> {
+    let cache = args.file.made()?;
+    args.files.iter().try_for_each(|file| added(file, &cache, cache.import(file)))
+}
+
+fn merge(args: &MergeArgs) -> Result<(), Failure> {
+    let cache = args.file.made()?;
+    args.files.iter().try_for_each(|file| added(file, &cache, cache.merge(file)))
+}
+
+fn added(from: &std::path::Path, cache: &Cache, outcome: Result<Merged, CacheError>) -> Result<(), Failure> {
+    let Merged { added, known } = outcome.map_err(failure)?;
+    print(&format!(
+        "{}: {} added to {}, {known} already there\n",
+        from.display(),
+        records(added),
+        cache.path().display()
+    ))
+}
+
+fn clear(args: &ClearArgs) -> Result<(), Failure> {
+    let Some(cache) = args.file.existing()? else {
+        return print(&format!("nothing to remove: there is no cache at {}\n", args.file.path()?.display()));
+    };
+    if args.damaged {
+        let removed = cache.clear_damaged().map_err(failure)?;
+        return print(&format!("{} removed from {}\n", records(removed), cache.path().display()));
+    }
+    let filter = clear_filter(args)?;
+    if filter == Filter::default() && !args.yes {
+        let all = cache.count(&filter).map_err(failure)?;
+        return Err(Failure::Usage(format!(
+            "this would remove all {} of {}: say --yes, or which ones",
+            records(all),
+            cache.path().display()
+        )));
+    }
+    let removed = cache.clear(&filter).map_err(failure)?;
+    print(&format!("{} removed from {}\n", records(removed), cache.path().display()))
+}
+
+fn clear_filter(args: &ClearArgs) -> Result<Filter, Failure> {
+    let older =
+        args.older_than.map(|age| now().saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX)));
+    let filter = Filter {
+        threads: args.threads,
+        before: older,
+        measured: args.failed.then_some(false),
+        ..Filter::default()
+    };
+    let Some(spec) = &args.source else { return Ok(filter) };
+    if !args.sizes.is_empty() {
+        let canonical = Canonical::new(&sized_program(spec, &args.sizes)?);
+        return Ok(Filter {
+            program: Some(canonical.text().to_owned()),
+            sizes: Some(canonical.sizes()),
+            ..filter
+        });
+    }
+    let (source, function) = Source::read_function(spec)?;
+    let checked = check(&source.parsed.ast, &function, &Default::default());
+    source.print(&checked.diagnostics);
+    let program = checked.program.ok_or(Failure::Reported)?;
+    Ok(Filter { program: Some(Canonical::new(&program).text().to_owned()), ..filter })
+}
+
+fn records(count: usize) -> String {
+    if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
+}
+
+fn target_json(target: &TargetFingerprint) -> Value {
+    json!({
+        "device": target.device,
+        "model": target.model,
+        "vectors": target.vectors,
+        "caches": target.caches,
+    })
+}
+
+fn summary_json(summary: &Summary) -> Value {
+    json!({
+        "program": summary.title,
+        "canonical": summary.key.canonical,
+        "sizes": sizes_json(&summary.key.sizes),
+        "target": target_json(&summary.key.target),
+        "threads": summary.key.threads,
+        "trials": summary.trials,
+        "measured": summary.measured,
+        "best_us": summary.best.map(|best| best * 1e6),
+        "last": summary.last,
+    })
+}
+
+fn sizes_json(sizes: &[(String, i64)]) -> Value {
+    sizes
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(*value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn record_json(lookup: &Lookup, record: &TuningRecord) -> Value {
+    json!({
+        "outcome": record.outcome.name(),
+        "detail": record.outcome.detail(),
+        "median_us": record.median().map(|median| median * 1e6),
+        "samples_us": record.samples.iter().map(|seconds| seconds * 1e6).collect::<Vec<_>>(),
+        "strategy": record.strategy,
+        "seed": record.seed,
+        "trial": record.trial,
+        "time": record.time,
+        "tool_version": record.tool_version,
+        "schedule": lookup.schedule(record).ok(),
+        "canonical_schedule": record.schedule,
+    })
+}
+
+fn show_json(lookup: &Lookup, records: &[TuningRecord]) -> Value {
+    json!({
+        "program": lookup.canonical.title(),
+        "target": target_json(&lookup.key.target),
+        "threads": lookup.key.threads,
+        "records": records.iter().map(|record| record_json(lookup, record)).collect::<Vec<_>>(),
+    })
+}
+
+fn explanation_json(lookup: &Lookup, explanation: &Explanation) -> Value {
+    let difference = |one: &Difference| {
+        let (field, text) = described(&lookup.canonical, one);
+        json!({ "field": field, "difference": text })
+    };
+    let near = |near: &Near| {
+        let differences: Vec<Value> = near.differences.iter().map(difference).collect();
+        json!({ "near": summary_json(&near.summary), "differences": differences })
+    };
+    match explanation {
+        Explanation::Hit { record, .. } => json!({ "hit": true, "record": record_json(lookup, record) }),
+        Explanation::Miss { nearest } => {
+            json!({ "hit": false, "nearest": nearest.iter().map(near).collect::<Vec<_>>() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_quoted_where_they_differ() {
+        let long = "t2[v0, v1] = ".to_owned() + &"t0[v0] + ".repeat(30);
+        let (one, other) = (format!("{long}t1[v0]"), format!("{long}t3[v0]"));
+        let from = start_of_difference(&one, &other);
+        assert_eq!(quoted(&one, from), "`…0] + t0[v0] + t0[v0] + t1[v0]`");
+        assert_eq!(quoted(&other, from), "`…0] + t0[v0] + t0[v0] + t3[v0]`");
+        assert_eq!(start_of_difference("abc", "abd"), 0);
+        assert_eq!(quoted(&long, 0), format!("`{}…`", &long[..QUOTED]));
+    }
+}

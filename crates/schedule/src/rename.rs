@@ -1,0 +1,217 @@
+//! A schedule for one program in the names of another that differs from it in its names alone.
+//!
+//! Which loop a name means depends on the steps before it: `P.i` is a loop of `P`, or of the statement that `P` is
+//! computed inside, or a part of either. So both programs are taken through the steps side by side. What a step names
+//! is looked up in the one, where it gives an id; the id is spelled as the other calls it. The ids are the same in
+//! both, since nothing but names is different.
+
+use tilewright_ir::{Program, TensorId};
+use tilewright_target::Cpu;
+
+use crate::draft::{Draft, Legal, StatementId};
+use crate::illegal::{Illegal, Refusal};
+use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+use crate::steps::{self, split::MOST_LOOPS};
+
+/// How loops and buffers are called that steps make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewNames {
+    /// `x0`, `x1`, … for loops and `b0`, `b1`, … for buffers: the same whatever they were called.
+    Numbered,
+    /// After what they are made from: the parts of `i` are `io` and `ii`.
+    Derived,
+}
+
+/// A schedule in other names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The steps; none after the first that is refused.
+    pub schedule: Schedule,
+    /// Why not all steps are there.
+    pub refusal: Option<Refusal>,
+}
+
+/// The steps for `from` in the names of `to`, which has the same tensors, variables and statements. Where a step is
+/// refused it is the last of the result, with names that mean nothing left as they are.
+pub fn rename(
+    schedule: &Schedule,
+    from: &Program,
+    to: &Program,
+    target: &Cpu,
+    new_names: NewNames,
+) -> Renamed {
+    let mut renamed = Renamed { schedule: Schedule::default(), refusal: None };
+    let drafts = Draft::new(from, target).and_then(|from| Ok((from, Draft::new(to, target)?)));
+    let mut pair = match drafts {
+        Ok((from, to)) => Pair { from, to, new_names },
+        Err(reason) => return Renamed { refusal: Some(Refusal { step: None, reason }), ..renamed },
+    };
+    for (at, step) in schedule.steps.iter().enumerate() {
+        let spelled = pair.spell(step);
+        let taken = pair.take(step, &spelled);
+        renamed.schedule.steps.push(spelled);
+        if let Err(reason) = taken {
+            renamed.refusal = Some(Refusal { step: Some(at), reason });
+            break;
+        }
+    }
+    renamed
+}
+
+/// The two programs after the same steps.
+struct Pair<'a> {
+    from: Draft<'a>,
+    to: Draft<'a>,
+    new_names: NewNames,
+}
+
+impl Pair<'_> {
+    /// Does a step to both.
+    fn take(&mut self, step: &Step, spelled: &Step) -> Legal<()> {
+        steps::apply(&mut self.from, step)?;
+        steps::apply(&mut self.to, spelled)?;
+        let tables = |draft: &Draft| {
+            [draft.loops.len(), draft.buffers.len(), draft.statements.len(), draft.setup.len()]
+        };
+        if tables(&self.from) == tables(&self.to) {
+            return Ok(());
+        }
+        // A name that is hidden by another here.
+        Err(Illegal::NameTaken(spelled.to_string()))
+    }
+
+    /// The step as the other program says it.
+    fn spell(&self, step: &Step) -> Step {
+        match step {
+            Step::Split { target, outer, inner } => {
+                let target = self.loop_name(target);
+                // More parts are refused, and a hostile text may have very many.
+                let parts = 1 + inner.len().min(MOST_LOOPS);
+                let mut names = self.part_names(&target.name, parts).into_iter();
+                let outer = names.next().unwrap_or_else(|| outer.clone());
+                Step::Split {
+                    target,
+                    outer,
+                    inner: names.zip(inner).map(|(name, (_, n))| (name, *n)).collect(),
+                }
+            }
+            Step::Fuse { loops, .. } => {
+                let loops = self.loop_names(loops);
+                let joined = loops.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join("_");
+                Step::Fuse { loops, name: self.new_loop(&joined) }
+            }
+            Step::Reorder { loops } => Step::Reorder { loops: self.loop_names(loops) },
+            Step::Unroll(target) => Step::Unroll(self.loop_name(target)),
+            Step::Vectorize(target) => Step::Vectorize(self.loop_name(target)),
+            Step::Parallel(target) => Step::Parallel(self.loop_name(target)),
+            Step::Inline { tensor } => Step::Inline { tensor: self.tensor(tensor) },
+            Step::ComputeAt { tensor, at } => {
+                Step::ComputeAt { tensor: self.tensor(tensor), at: self.loop_name(at) }
+            }
+            Step::Promote { tensor, at, scope, layout, .. } => {
+                let tensor = self.tensor(tensor);
+                let at = match at {
+                    Place::Root => Place::Root,
+                    Place::Loop(at) => Place::Loop(self.loop_name(at)),
+                };
+                let suffix = match scope {
+                    PromoteScope::Packed => "p",
+                    PromoteScope::Registers => "r",
+                };
+                let name = self.new_buffer(&tensor, suffix);
+                Step::Promote { tensor, at, name, scope: *scope, layout: layout.clone() }
+            }
+            Step::Rfactor { target, .. } => {
+                let target = self.loop_name(target);
+                let name = self.new_buffer(&target.statement.tensor, "t");
+                Step::Rfactor { target, name }
+            }
+            Step::Prefetch { tensor, at, ahead, of } => Step::Prefetch {
+                tensor: self.tensor(tensor),
+                at: self.loop_name(at),
+                ahead: *ahead,
+                of: self.loop_name(of),
+            },
+        }
+    }
+
+    fn tensor(&self, name: &str) -> String {
+        match self.from.find_tensor(name) {
+            Ok(TensorId(at)) => self.to.buffers[at as usize].buffer.name.clone(),
+            Err(_) => name.to_owned(),
+        }
+    }
+
+    fn statement(&self, name: &StatementName) -> StatementName {
+        self.from.find_statement(name).map_or_else(|_| name.clone(), |id| self.to.statement(id).name.clone())
+    }
+
+    fn loop_names(&self, names: &[LoopName]) -> Vec<LoopName> {
+        names.iter().map(|name| self.loop_name(name)).collect()
+    }
+
+    /// A loop by the same statement, or by another that it is around where the name means another loop there.
+    fn loop_name(&self, name: &LoopName) -> LoopName {
+        let Ok(var) = self.from.find_loop(name) else {
+            return LoopName { statement: self.statement(&name.statement), name: name.name.clone() };
+        };
+        let own = &self.to.loop_of(var).name;
+        let same = self.statement(&name.statement).at(own);
+        let means_it = |name: &LoopName| self.to.find_loop(name) == Ok(var);
+        if means_it(&same) {
+            return same;
+        }
+        let others = self.to.statements_in(self.to.body_of(var)).into_iter();
+        let mut spelled = others.map(|id: StatementId| self.to.statement(id).name.at(own));
+        spelled.find(means_it).unwrap_or(same)
+    }
+
+    /// Names for the parts of a loop.
+    fn part_names(&self, of: &str, parts: usize) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for at in 0..parts {
+            let name = match self.new_names {
+                NewNames::Numbered => format!("x{}", self.to.loops.len() + at),
+                NewNames::Derived if parts == 2 => self.fresh(&format!("{of}{}", ["o", "i"][at]), &names),
+                NewNames::Derived => self.fresh(&format!("{of}{at}"), &names),
+            };
+            names.push(name);
+        }
+        names
+    }
+
+    fn new_loop(&self, derived: &str) -> String {
+        match self.new_names {
+            NewNames::Numbered => format!("x{}", self.to.loops.len()),
+            NewNames::Derived => self.fresh(derived, &[]),
+        }
+    }
+
+    fn new_buffer(&self, of: &str, suffix: &str) -> String {
+        match self.new_names {
+            // A result's buffer is made by lowering; until then the statement alone knows of it.
+            NewNames::Numbered => {
+                let results = self.to.statements.iter().filter(|statement| statement.accumulator.is_some());
+                format!("b{}", self.to.buffers.len() + results.count())
+            }
+            NewNames::Derived => self.fresh(&format!("{}_{suffix}", of.replace('.', "_")), &[]),
+        }
+    }
+
+    /// A name like this one that nothing has.
+    fn fresh(&self, like: &str, more: &[String]) -> String {
+        let base: String = if like.len() > LONGEST_NAME { "x".to_owned() } else { like.to_owned() };
+        let numbered = (2..).map(|number| format!("{base}{number}"));
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        names
+            .find(|name| !self.is_taken(name) && !more.contains(name))
+            .expect("there are more names than loops")
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.to.loops.iter().any(|one| one.name == name) || self.to.expect_free(name).is_err()
+    }
+}
+
+/// Longer names are not derived: parts of parts of parts.
+const LONGEST_NAME: usize = 24;

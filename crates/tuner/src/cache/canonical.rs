@@ -1,0 +1,237 @@
+//! Programs and schedules without their names.
+//!
+//! Two functions that differ only in what they call things, in comments and in layout have the same canonical text, and
+//! anything that changes what is computed changes it: every node is written with its type, and operands stand in
+//! parentheses. Tensors are `t0`, `t1`, … in the order of the signature, then of definition; variables `v0`, …, sizes
+//! and integer scalars of subscripts `s0`, …, scalars `p0`, …, likewise. The text is that of the program for all sizes
+//! ([`Program::general`]), so programs at different sizes share it, and the sizes stand beside it.
+
+use std::fmt::Write;
+
+use tilewright_ir::{
+    Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Number, Program, Range, Role, Statement, Symbol,
+    SymbolKind, Term, UnaryOp, Update, VarId, VarKind,
+};
+use tilewright_schedule::{NewNames, Renamed, Schedule, rename, text as schedule_text};
+use tilewright_target::Cpu;
+
+use super::key::{ProgramKey, TargetFingerprint};
+use super::record::TuningRecord;
+
+/// A program, and the same one with canonical names.
+#[derive(Clone, Debug)]
+pub struct Canonical {
+    own: Program,
+    named: Program,
+    text: String,
+}
+
+impl Canonical {
+    /// Of a program whose sizes are all known.
+    pub fn new(program: &Program) -> Canonical {
+        let general = program.general.as_deref().unwrap_or(program);
+        Canonical { own: program.clone(), named: with_canonical_names(program), text: text(general) }
+    }
+
+    /// The program without its names, and for all sizes.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The values of sizes and of integer scalars that subscripts depend on, under their canonical names.
+    pub fn sizes(&self) -> Vec<(String, i64)> {
+        let known = self.named.symbols.iter().filter_map(|symbol| Some((symbol.name.clone(), symbol.value?)));
+        known.collect()
+    }
+
+    /// What a person calls a canonical size: `M` for `s0`.
+    pub fn own_size<'a>(&'a self, canonical: &'a str) -> &'a str {
+        let named = self.named.symbols.iter().position(|symbol| symbol.name == canonical);
+        named.map_or(canonical, |at| &self.own.symbols[at].name)
+    }
+
+    /// The program and its sizes as a person calls them: `mm M=64,K=32`.
+    pub fn title(&self) -> String {
+        let known = self.own.symbols.iter().filter_map(|symbol| Some((&symbol.name, symbol.value?)));
+        let sizes: Vec<String> = known.map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{} {}", self.own.name, sizes.join(",")).trim_end().to_owned()
+    }
+
+    /// What the program is looked up by.
+    pub fn key(&self, target: &TargetFingerprint, threads: usize) -> ProgramKey {
+        ProgramKey { canonical: self.text.clone(), sizes: self.sizes(), target: target.clone(), threads }
+    }
+
+    /// A schedule of the program in canonical names: what is kept. A refused step is its last.
+    pub fn to_canonical(&self, schedule: &Schedule, cpu: &Cpu) -> Renamed {
+        rename(schedule, &self.own, &self.named, cpu, NewNames::Numbered)
+    }
+
+    /// The schedule of a record in the names of this program. One from other sizes or elsewhere may be refused here.
+    pub fn schedule_of(&self, record: &TuningRecord, cpu: &Cpu) -> Renamed {
+        self.to_own(&schedule_text::parse(&record.schedule).schedule, cpu)
+    }
+
+    /// A schedule that was kept, in the names of this program.
+    pub fn to_own(&self, schedule: &Schedule, cpu: &Cpu) -> Renamed {
+        rename(schedule, &self.named, &self.own, cpu, NewNames::Derived)
+    }
+}
+
+fn with_canonical_names(program: &Program) -> Program {
+    let mut named = program.clone();
+    let number = |prefix: char, names: &mut dyn Iterator<Item = &mut String>| {
+        names.enumerate().for_each(|(at, name)| *name = format!("{prefix}{at}"));
+    };
+    number('s', &mut named.symbols.iter_mut().map(|symbol| &mut symbol.name));
+    number('p', &mut named.scalars.iter_mut().map(|scalar| &mut scalar.name));
+    number('t', &mut named.tensors.iter_mut().map(|tensor| &mut tensor.name));
+    number('v', &mut named.vars.iter_mut().map(|var| &mut var.name));
+    named
+}
+
+/// The text of a program for all sizes. A change of this notation is a change of `NOTATION`.
+fn text(program: &Program) -> String {
+    let mut out = format!("program {NOTATION}\n");
+    for (at, own) in program.symbols.iter().enumerate() {
+        let _ = writeln!(out, "s{at} {}", symbol(own));
+    }
+    for (at, scalar) in program.scalars.iter().enumerate() {
+        let _ = writeln!(out, "p{at} {}", scalar.dtype);
+    }
+    for (at, tensor) in program.tensors.iter().enumerate() {
+        let _ = writeln!(out, "t{at} {} {}({})", role(tensor.role), tensor.dtype, list(&tensor.shape, index));
+    }
+    for stage in &program.stages {
+        let _ = writeln!(out, "stage {}", list(&stage.tensors, |id| format!("t{}", id.0)));
+        nodes(&stage.body, program, &mut out);
+    }
+    out
+}
+
+/// The version of the notation.
+const NOTATION: u32 = 1;
+
+fn symbol(symbol: &Symbol) -> String {
+    let kind = match symbol.kind {
+        SymbolKind::Size => "size".to_owned(),
+        SymbolKind::Scalar(id) => format!("scalar p{}", id.0),
+    };
+    symbol.least.map_or(kind.clone(), |least| format!("{kind} from {least}"))
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Input { constant: false } => "input",
+        Role::Input { constant: true } => "const",
+        Role::Output => "output",
+        Role::InOut => "in-out",
+        Role::Temporary => "temporary",
+    }
+}
+
+fn nodes(body: &[Node], program: &Program, out: &mut String) {
+    for node in body {
+        match node {
+            Node::Statement(inner) => {
+                let _ = writeln!(out, "{}", statement(inner, program));
+            }
+            Node::For(inner) => {
+                let _ = writeln!(out, "for {} {{", variable(inner.var, program));
+                nodes(&inner.body, program, out);
+                out.push_str("}\n");
+            }
+        }
+    }
+}
+
+fn statement(statement: &Statement, program: &Program) -> String {
+    let update = match statement.update {
+        Update::Assign => "=".to_owned(),
+        Update::Reduce { op, reset } => format!("{}{}", op.symbol(), if reset { "!" } else { "" }),
+    };
+    format!(
+        "t{}[{}] {update} {} over {}",
+        statement.target.0,
+        list(&statement.indices, index),
+        expr(&statement.value),
+        list(&statement.vars, |var| variable(*var, program))
+    )
+}
+
+fn variable(id: VarId, program: &Program) -> String {
+    let var = program.var(id);
+    let kind = match var.kind {
+        VarKind::Spatial => "spatial",
+        VarKind::Reduction => "reduction",
+        VarKind::Ordered => "ordered",
+    };
+    let Range { from, to } = &var.range;
+    format!("v{} {kind} {}:{}", id.0, index(from), index(to))
+}
+
+/// A subscript or bound: its normal form, term by term.
+fn index(expr: &IndexExpr) -> String {
+    let mut parts: Vec<String> = expr.terms().iter().map(term).collect();
+    if expr.constant_part() != 0 || parts.is_empty() {
+        parts.push(expr.constant_part().to_string());
+    }
+    parts.join("+")
+}
+
+fn term(term: &Term) -> String {
+    let factors = term.factors.iter().map(atom).collect::<Vec<_>>().join("*");
+    if term.coefficient == 1 { factors } else { format!("{}*{factors}", term.coefficient) }
+}
+
+fn atom(atom: &Atom) -> String {
+    let pair =
+        |name: &str, pair: &(IndexExpr, IndexExpr)| format!("{name}({}, {})", index(&pair.0), index(&pair.1));
+    match atom {
+        Atom::Var(id) => format!("v{}", id.0),
+        Atom::Symbol(id) => format!("s{}", id.0),
+        Atom::Extent(id, dimension) => format!("extent(t{}, {dimension})", id.0),
+        Atom::FloorDiv(operands) => pair("div", operands),
+        Atom::Mod(operands) => pair("mod", operands),
+        Atom::Min(operands) => pair("min", operands),
+        Atom::Max(operands) => pair("max", operands),
+        Atom::Data(data) => match &data.declared {
+            None => format!("data({})", expr(&data.value)),
+            Some((from, to)) => format!("data({} in {}:{})", expr(&data.value), index(from), index(to)),
+        },
+        Atom::Overflow => "overflow".to_owned(),
+    }
+}
+
+/// A value: what it is, its type, and its operands.
+fn expr(value: &Expr) -> String {
+    let dtype = value.dtype;
+    match &value.kind {
+        ExprKind::Literal(Number::Int(number)) => format!("{number}:{dtype}"),
+        ExprKind::Literal(Number::Float(number)) => format!("{number:?}:{dtype}"),
+        ExprKind::Index(inner) => format!("index:{dtype}({})", index(inner)),
+        ExprKind::Scalar(id) => format!("p{}:{dtype}", id.0),
+        ExprKind::Load(Access { tensor, indices, .. }) => {
+            format!("t{}[{}]:{dtype}", tensor.0, list(indices, index))
+        }
+        ExprKind::Unary(op, operand) => {
+            let name = match op {
+                UnaryOp::Neg => "neg",
+                UnaryOp::Not => "not",
+            };
+            format!("{name}:{dtype}({})", expr(operand))
+        }
+        ExprKind::Binary(op, operands) => {
+            format!("{}:{dtype}({})", BinaryOp::symbol(*op), list(operands.as_slice(), expr))
+        }
+        ExprKind::Select(operands) => format!("select:{dtype}({})", list(operands.as_slice(), expr)),
+        ExprKind::Call(builtin, operands) => {
+            format!("call {}:{dtype}({})", builtin.name(), list(operands, expr))
+        }
+        ExprKind::Cast(operand) => format!("cast:{dtype}({})", expr(operand)),
+    }
+}
+
+fn list<T>(items: &[T], write: impl Fn(&T) -> String) -> String {
+    items.iter().map(write).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,212 @@
+//! Opening a cache: the schema, and what is refused before anything is written.
+//!
+//! The file is in write-ahead mode with `synchronous = NORMAL`. A transaction that has returned is in the log by then,
+//! in the hands of the system, so a killed process loses nothing. Only a machine that loses power may lose the last
+//! seconds, and never more than that; `FULL` would save those too, by a wait for the disk after every trial, next to
+//! what is being measured. Where the file system cannot do write-ahead mode, SQLite keeps a journal, which needs `FULL`.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::error::CacheError;
+
+/// The version of the schema, in `user_version`.
+pub(super) const SCHEMA_VERSION: i64 = 1;
+/// Says that a SQLite file is a cache of Tilewright: `TwTc` in `application_id`.
+const APPLICATION: i64 = 0x5477_5463;
+/// How long other processes are waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest value that is read from a file, in bytes; all that is written are shorter.
+const LONGEST_VALUE: i32 = 64 << 20;
+
+/// One statement a table or index, as SQLite keeps it.
+const SCHEMA: [&str; 4] = [
+    "CREATE TABLE program (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT",
+    "CREATE TABLE target (id INTEGER PRIMARY KEY, device TEXT NOT NULL, model TEXT NOT NULL, vectors TEXT NOT NULL, \
+     caches TEXT NOT NULL, UNIQUE (device, model, vectors, caches)) STRICT",
+    "CREATE TABLE record (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, \
+     program INTEGER NOT NULL REFERENCES program, sizes TEXT NOT NULL, target INTEGER NOT NULL REFERENCES target, \
+     threads INTEGER NOT NULL, title TEXT NOT NULL, schedule TEXT NOT NULL, strategy TEXT NOT NULL, \
+     outcome TEXT NOT NULL, detail TEXT NOT NULL, samples BLOB NOT NULL, median REAL, tool_version TEXT NOT NULL, \
+     time INTEGER NOT NULL, seed INTEGER, trial INTEGER) STRICT",
+    "CREATE INDEX record_by_key ON record (program, sizes, target, threads, median)",
+];
+
+/// Opens a file that is a cache, or makes one.
+pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
+    look_at(path, create)?;
+    match open_checked(path, create) {
+        Err(CacheError::ReadOnly(_)) => open_unwritable(path),
+        Err(CacheError::Sql { error, .. }) if cannot_open(&error) => open_unwritable(path),
+        outcome => outcome,
+    }
+}
+
+/// A cache that is in no file.
+pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
+    let sql = |error| CacheError::from_sql(path, error);
+    let connection = Connection::open_in_memory().map_err(sql)?;
+    configure(&connection).and_then(|()| make(&connection)).map_err(sql)?;
+    Ok(connection)
+}
+
+/// Refuses what is plainly something else, and makes the folder of a new file.
+fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return if create { make_folder(path) } else { Err(CacheError::Missing(path.to_owned())) };
+        }
+        Err(error) => return Err(CacheError::io(path, error)),
+    };
+    let not_a_cache = |why: &str| Err(CacheError::NotACache { path: path.to_owned(), why: why.to_owned() });
+    if found.is_dir() {
+        return Err(CacheError::Folder(path.to_owned()));
+    }
+    if !found.is_file() {
+        return not_a_cache("it is not a plain file");
+    }
+    let mut start = Vec::new();
+    let file = fs::File::open(path).map_err(|error| CacheError::io(path, error))?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| CacheError::io(path, error))?;
+    if start.is_empty() || start == MAGIC { Ok(()) } else { not_a_cache("it is not a SQLite file") }
+}
+
+/// How a SQLite file begins.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+fn make_folder(path: &Path) -> Result<(), CacheError> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            fs::create_dir_all(folder).map_err(|error| CacheError::io(folder, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
+    let sql = |error| CacheError::from_sql(path, error);
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let connection = Connection::open_with_flags(path, flags).map_err(sql)?;
+    configure(&connection).map_err(sql)?;
+    if is_new(&connection).map_err(sql)? {
+        if !create {
+            return Err(CacheError::NotACache { path: path.to_owned(), why: "it is empty".to_owned() });
+        }
+        write_ahead(&connection).and_then(|()| make(&connection)).map_err(sql)?;
+    }
+    inspect(&connection, path)?;
+    Ok(connection)
+}
+
+/// A file that cannot be written, in a folder that cannot be either, so that there is no room for the log. What another
+/// process has in its own log is not seen then.
+fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
+    let sql = |error| CacheError::from_sql(path, error);
+    let Some(uri) = immutable_uri(path) else { return Err(CacheError::ReadOnly(path.to_owned())) };
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags).map_err(sql)?;
+    configure(&connection).map_err(sql)?;
+    inspect(&connection, path)?;
+    Ok(connection)
+}
+
+/// The file as one that nobody changes, for SQLite.
+fn immutable_uri(path: &Path) -> Option<String> {
+    let absolute: PathBuf = path.canonicalize().ok()?;
+    let escaped = absolute.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Some(format!("file:{escaped}?immutable=1"))
+}
+
+fn cannot_open(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied))
+}
+
+/// What holds for every connection. A file can bring functions, triggers and views; none of them runs.
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.pragma_update(None, "foreign_keys", false)
+}
+
+/// Whether nothing is in it: no version, no tables.
+fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(tables == 0 && pragma(connection, "application_id")? == 0 && pragma(connection, "user_version")? == 0)
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+/// Readers and a writer at once. Two processes that make the same file may meet here, where SQLite does not wait.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = std::time::Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())) {
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Makes the tables, unless another process was faster.
+fn make(connection: &Connection) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    if is_new(&transaction)? {
+        SCHEMA.iter().try_for_each(|statement| transaction.execute(statement, []).map(|_| ()))?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    }
+    transaction.commit()
+}
+
+/// Refuses a file that is no cache, of another version, or damaged.
+fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
+    let sql = |error| CacheError::from_sql(path, error);
+    let not_a_cache = |why: &str| Err(CacheError::NotACache { path: path.to_owned(), why: why.to_owned() });
+    if pragma(connection, "application_id").map_err(sql)? != APPLICATION {
+        return not_a_cache("it is a SQLite file of another program");
+    }
+    let found = pragma(connection, "user_version").map_err(sql)?;
+    if found > SCHEMA_VERSION {
+        return Err(CacheError::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION });
+    }
+    if found < SCHEMA_VERSION || schema(connection).map_err(sql)? != SCHEMA {
+        return not_a_cache("its tables are other ones");
+    }
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sql)?;
+    if verdict != "ok" {
+        return Err(CacheError::Corrupt { path: path.to_owned(), why: verdict });
+    }
+    let journal: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sql)?;
+    let synchronous = if journal == "wal" { "NORMAL" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous).map_err(sql)
+}
+
+fn schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut query =
+        connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
+    query.query_map([], |row| row.get(0))?.collect()
+}

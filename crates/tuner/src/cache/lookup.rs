@@ -1,0 +1,240 @@
+//! Looking up: the best record of a program, those of similar ones, and why there is none.
+
+use super::error::CacheError;
+use super::key::{ProgramKey, TargetFingerprint, parse_sizes};
+use super::record::TuningRecord;
+use super::rows::{self, Filter, JOINED};
+use super::{Cache, TOOL_VERSION};
+
+/// What is known of one program at some sizes, on a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The program, its sizes and the machine.
+    pub key: ProgramKey,
+    /// What a person called it last.
+    pub title: String,
+    /// The least seconds of one call, if a candidate was measured.
+    pub best: Option<f64>,
+    /// Candidates that were tried.
+    pub trials: usize,
+    /// Candidates that were measured.
+    pub measured: usize,
+    /// When the last was tried, in seconds since 1970.
+    pub last: i64,
+}
+
+/// Whether there is a record for a program, or what is nearest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explanation {
+    /// There is one.
+    Hit {
+        /// The best.
+        record: Box<TuningRecord>,
+        /// The version that measured it, if it is another than this. The record is used all the same.
+        other_version: Option<String>,
+    },
+    /// There is none.
+    Miss {
+        /// The nearest there are, nearest first.
+        nearest: Vec<Near>,
+    },
+}
+
+/// Records that do not fit, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    /// What they are of.
+    pub summary: Summary,
+    /// All in which they differ from what was looked for.
+    pub differences: Vec<Difference>,
+}
+
+/// One thing in which a key differs from the one that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// It is of another program.
+    Program {
+        /// The first line of the canonical text that was looked for and is not there.
+        wanted: String,
+        /// What is there in its place.
+        found: String,
+    },
+    /// A size has another value.
+    Size {
+        /// Its canonical name.
+        name: String,
+        /// What was looked for.
+        wanted: i64,
+        /// What there is.
+        found: i64,
+    },
+    /// Another number of threads.
+    Threads {
+        /// What was looked for.
+        wanted: usize,
+        /// What there is.
+        found: usize,
+    },
+    /// Another machine.
+    Target {
+        /// Which property of it.
+        field: &'static str,
+        /// What was looked for.
+        wanted: String,
+        /// What there is.
+        found: String,
+    },
+    /// Everything fits, but every candidate failed.
+    NothingMeasured,
+}
+
+/// How many near ones are worth showing.
+const MOST_NEAR: usize = 5;
+
+impl Cache {
+    /// The record with the least median.
+    pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
+        let filter = Filter { measured: Some(true), ..Filter::of(key) };
+        let mut best = None;
+        let order = "ORDER BY record.median, record.id LIMIT 1";
+        rows::visit(&self.connection, &self.path, &filter, order, &mut |record| {
+            best = Some(record);
+            Ok(())
+        })?;
+        Ok(best)
+    }
+
+    /// The best records of the same program at other sizes, with other threads or on other machines: points to start
+    /// from. The closest first, and other machines last; `most` at most.
+    pub fn similar(&self, key: &ProgramKey, most: usize) -> Result<Vec<TuningRecord>, CacheError> {
+        let filter = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
+        let mut others = self.summaries(&filter)?;
+        others.retain(|summary| summary.best.is_some() && summary.key != *key);
+        others.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
+        let best = others.iter().take(most).map(|summary| self.best(&summary.key));
+        best.filter_map(Result::transpose).collect()
+    }
+
+    /// What is known of each program, its sizes and its machine; the last tuned first.
+    pub fn summaries(&self, filter: &Filter) -> Result<Vec<Summary>, CacheError> {
+        let sql = |error| self.sql(error);
+        let (conditions, values) = filter.conditions();
+        // The title is of the row with the last time, as SQLite promises of columns beside a single max().
+        let query = format!(
+            "SELECT program.text, record.sizes, target.device, target.model, target.vectors, target.caches, \
+             record.threads, record.title, max(record.time), count(*), count(record.median), \
+             (SELECT min(other.median) FROM record AS other WHERE other.program = record.program AND \
+             other.sizes = record.sizes AND other.target = record.target AND other.threads = record.threads), record.id \
+             FROM {JOINED} WHERE {conditions} \
+             GROUP BY record.program, record.sizes, record.target, record.threads ORDER BY max(record.time) DESC"
+        );
+        let mut query = self.connection.prepare(&query).map_err(sql)?;
+        let mut rows = query.query(rusqlite::params_from_iter(values)).map_err(sql)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(sql)? {
+            let bad =
+                |why| CacheError::BadRow { path: self.path.clone(), row: row.get(12).unwrap_or(0), why };
+            found.push(summary(row).map_err(bad)?);
+        }
+        Ok(found)
+    }
+
+    /// Whether there is a record for a program, or what is nearest and in what it differs.
+    pub fn explain(&self, key: &ProgramKey) -> Result<Explanation, CacheError> {
+        if let Some(record) = self.best(key)? {
+            let other_version = (record.tool_version != TOOL_VERSION).then(|| record.tool_version.clone());
+            return Ok(Explanation::Hit { record: Box::new(record), other_version });
+        }
+        let same = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
+        let mut candidates = self.summaries(&same)?;
+        if candidates.is_empty() {
+            candidates = self.summaries(&Filter::default())?;
+            let shared = |summary: &Summary| shared_lines(&key.canonical, &summary.key.canonical);
+            candidates.sort_by_cached_key(|summary| std::cmp::Reverse(shared(summary)));
+        } else {
+            candidates.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
+        }
+        candidates.truncate(MOST_NEAR);
+        let near = |summary: Summary| Near { differences: differences(key, &summary.key), summary };
+        Ok(Explanation::Miss { nearest: candidates.into_iter().map(near).collect() })
+    }
+
+    /// How many records a filter lets through.
+    pub fn count(&self, filter: &Filter) -> Result<usize, CacheError> {
+        rows::count(&self.connection, filter).map_err(|error| self.sql(error))
+    }
+}
+
+fn summary(row: &rusqlite::Row) -> Result<Summary, String> {
+    use rows::get;
+    let target = TargetFingerprint {
+        device: get(row, 2)?,
+        model: get(row, 3)?,
+        vectors: get(row, 4)?,
+        caches: TargetFingerprint::parse_caches(&get::<String>(row, 5)?).ok_or("it has bad caches")?,
+    };
+    let sizes = parse_sizes(&get::<String>(row, 1)?).ok_or("it has bad sizes")?;
+    Ok(Summary {
+        key: ProgramKey { canonical: get(row, 0)?, sizes, target, threads: get(row, 6)? },
+        title: get(row, 7)?,
+        last: get(row, 8)?,
+        trials: get(row, 9)?,
+        measured: get(row, 10)?,
+        best: get(row, 11)?,
+    })
+}
+
+/// How far two keys of one program are apart: sizes and threads by their ratios, and another machine further than any.
+fn distance(one: &ProgramKey, other: &ProgramKey) -> f64 {
+    const OTHER_MACHINE: f64 = 1e3;
+    let ratio = |one: f64, other: f64| (one.max(1.0) / other.max(1.0)).log2().abs();
+    let sizes =
+        one.sizes.iter().zip(&other.sizes).map(|((_, one), (_, other))| ratio(*one as f64, *other as f64));
+    let threads = ratio(one.threads as f64, other.threads as f64);
+    sizes.sum::<f64>() + threads + OTHER_MACHINE * target_differences(&one.target, &other.target).len() as f64
+}
+
+fn shared_lines(one: &str, other: &str) -> usize {
+    let lines: std::collections::HashSet<&str> = other.lines().collect();
+    one.lines().filter(|line| lines.contains(line)).count()
+}
+
+/// All in which what was found differs from what was looked for.
+fn differences(wanted: &ProgramKey, found: &ProgramKey) -> Vec<Difference> {
+    let mut all = Vec::new();
+    if wanted.canonical == found.canonical {
+        let pairs = wanted.sizes.iter().zip(&found.sizes).filter(|(wanted, found)| wanted != found);
+        all.extend(pairs.map(|((name, wanted), (_, found))| Difference::Size {
+            name: name.clone(),
+            wanted: *wanted,
+            found: *found,
+        }));
+    } else {
+        all.push(program_difference(&wanted.canonical, &found.canonical));
+    }
+    if wanted.threads != found.threads {
+        all.push(Difference::Threads { wanted: wanted.threads, found: found.threads });
+    }
+    all.extend(target_differences(&wanted.target, &found.target));
+    if all.is_empty() {
+        all.push(Difference::NothingMeasured);
+    }
+    all
+}
+
+fn program_difference(wanted: &str, found: &str) -> Difference {
+    let mut pairs = wanted.lines().chain([""]).zip(found.lines().chain([""]));
+    let (wanted, found) = pairs.find(|(wanted, found)| wanted != found).unwrap_or_default();
+    Difference::Program { wanted: wanted.to_owned(), found: found.to_owned() }
+}
+
+fn target_differences(wanted: &TargetFingerprint, found: &TargetFingerprint) -> Vec<Difference> {
+    let fields = [
+        ("device", wanted.device.clone(), found.device.clone()),
+        ("model", wanted.model.clone(), found.model.clone()),
+        ("vectors", wanted.vectors.clone(), found.vectors.clone()),
+        ("caches", wanted.caches_text(), found.caches_text()),
+    ];
+    let differing = fields.into_iter().filter(|(_, wanted, found)| wanted != found);
+    differing.map(|(field, wanted, found)| Difference::Target { field, wanted, found }).collect()
+}

@@ -1,0 +1,221 @@
+//! One candidate that was tried.
+
+use tilewright_schedule::text;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::key::{ProgramKey, sizes_text};
+
+/// The longest canonical program, in bytes.
+const LONGEST_PROGRAM: usize = 4 << 20;
+/// The longest schedule, in bytes.
+const LONGEST_SCHEDULE: usize = 1 << 20;
+/// The longest of the other texts, in bytes.
+const LONGEST_TEXT: usize = 16 << 10;
+/// The most samples of one candidate.
+const MOST_SAMPLES: usize = 100_000;
+/// The most sizes of a program, and caches of a machine.
+const MOST_NUMBERS: usize = 4096;
+
+/// One candidate that was tried, and how that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuningRecord {
+    /// What was tuned, and where.
+    pub program: ProgramKey,
+    /// What a person calls it, such as `mm M=64,K=32`: for lists, never for looking up.
+    pub title: String,
+    /// The steps, in canonical names.
+    pub schedule: String,
+    /// The strategy that proposed it.
+    pub strategy: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Seconds of one call, one entry a sample, if it was measured.
+    pub samples: Vec<f64>,
+    /// The Tilewright that did it.
+    pub tool_version: String,
+    /// When, in seconds since 1970.
+    pub time: i64,
+    /// The seed of the search.
+    pub seed: Option<u64>,
+    /// Which trial of the search it was.
+    pub trial: Option<u64>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ran, its result is right, and the samples say how fast it is.
+    Measured,
+    /// The schedule is refused, with the reason.
+    Illegal(String),
+    /// No code came out, with the message.
+    CompileError(String),
+    /// The result is wrong, with where.
+    WrongResult(String),
+    /// The process died, with how.
+    Crashed(String),
+    /// It took longer than it may.
+    TimedOut,
+}
+
+impl Outcome {
+    /// The word for it in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Outcome::Measured => "measured",
+            Outcome::Illegal(_) => "illegal",
+            Outcome::CompileError(_) => "compile-error",
+            Outcome::WrongResult(_) => "wrong-result",
+            Outcome::Crashed(_) => "crashed",
+            Outcome::TimedOut => "timed-out",
+        }
+    }
+
+    /// The reason, message or detail; empty where there is none.
+    pub fn detail(&self) -> &str {
+        match self {
+            Outcome::Measured | Outcome::TimedOut => "",
+            Outcome::Illegal(detail)
+            | Outcome::CompileError(detail)
+            | Outcome::WrongResult(detail)
+            | Outcome::Crashed(detail) => detail,
+        }
+    }
+
+    /// With no more detail than is kept.
+    pub(super) fn cut(&self) -> Outcome {
+        const MARK: &str = " …";
+        let detail = self.detail();
+        if detail.len() <= LONGEST_TEXT {
+            return self.clone();
+        }
+        let ends = (0..=LONGEST_TEXT - MARK.len()).rev().find(|at| detail.is_char_boundary(*at));
+        let cut = format!("{}{MARK}", &detail[..ends.unwrap_or(0)]);
+        Outcome::parse(self.name(), cut).unwrap_or_else(|| self.clone())
+    }
+
+    /// The outcome of a word and a detail.
+    pub(super) fn parse(name: &str, detail: String) -> Option<Outcome> {
+        match name {
+            "measured" if detail.is_empty() => Some(Outcome::Measured),
+            "illegal" => Some(Outcome::Illegal(detail)),
+            "compile-error" => Some(Outcome::CompileError(detail)),
+            "wrong-result" => Some(Outcome::WrongResult(detail)),
+            "crashed" => Some(Outcome::Crashed(detail)),
+            "timed-out" if detail.is_empty() => Some(Outcome::TimedOut),
+            _ => None,
+        }
+    }
+}
+
+impl TuningRecord {
+    /// The middle of the samples: seconds of one call.
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => None,
+            length if length % 2 == 1 => Some(sorted[middle]),
+            _ => Some(sorted[middle - 1].midpoint(sorted[middle])),
+        }
+    }
+
+    /// Whether everything in it has a size and a form that can be; otherwise what has not. Whether the schedule is
+    /// legal is not asked.
+    pub fn check(&self) -> Result<(), String> {
+        let ProgramKey { canonical, sizes, target, threads } = &self.program;
+        length("the program", canonical, LONGEST_PROGRAM)?;
+        length("the schedule", &self.schedule, LONGEST_SCHEDULE)?;
+        for (what, text) in [
+            ("the title", self.title.as_str()),
+            ("the strategy", &self.strategy),
+            ("the outcome", self.outcome.detail()),
+            ("the version", &self.tool_version),
+            ("the device", &target.device),
+            ("the model", &target.model),
+            ("the vectors", &target.vectors),
+        ] {
+            length(what, text, LONGEST_TEXT)?;
+        }
+        let numbered = |(at, (name, _)): (usize, &(String, i64))| *name == format!("s{at}");
+        if sizes.len() > MOST_NUMBERS || !sizes.iter().enumerate().all(numbered) {
+            return Err("its sizes are not s0, s1, …".to_owned());
+        }
+        if target.caches.len() > MOST_NUMBERS
+            || target.caches.iter().any(|bytes| i64::try_from(*bytes).is_err())
+        {
+            return Err("its caches do not exist".to_owned());
+        }
+        if !(1..=1 << 20).contains(threads) {
+            return Err(format!("{threads} threads"));
+        }
+        if self.seed.is_some_and(|seed| i64::try_from(seed).is_err())
+            || self.trial.is_some_and(|trial| i64::try_from(trial).is_err())
+        {
+            return Err("a seed or trial of more than 63 bits".to_owned());
+        }
+        self.check_samples()?;
+        match text::parse(&self.schedule).diagnostics.into_iter().find(|found| found.is_error()) {
+            None => Ok(()),
+            Some(error) => Err(format!("its schedule cannot be read: {}", error.message)),
+        }
+    }
+
+    fn check_samples(&self) -> Result<(), String> {
+        let measured = self.outcome == Outcome::Measured;
+        if measured == self.samples.is_empty() {
+            let what = if measured { "no samples" } else { "samples" };
+            return Err(format!("its outcome is {}, and it has {what}", self.outcome.name()));
+        }
+        if self.samples.len() > MOST_SAMPLES {
+            return Err(format!("{} samples, where {MOST_SAMPLES} are the most", self.samples.len()));
+        }
+        match self.samples.iter().find(|seconds| !(seconds.is_finite() && **seconds > 0.0)) {
+            None => Ok(()),
+            Some(seconds) => Err(format!("a call that took {seconds} seconds")),
+        }
+    }
+
+    /// A fingerprint of everything in it, by which the same record is known wherever it comes from.
+    pub(super) fn hash(&self) -> [u8; 16] {
+        let ProgramKey { canonical, sizes, target, threads } = &self.program;
+        let optional = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+        let mut hash = Xxh3::new();
+        for part in [
+            canonical.as_str(),
+            &sizes_text(sizes),
+            &target.device,
+            &target.model,
+            &target.vectors,
+            &target.caches_text(),
+            &threads.to_string(),
+            &self.title,
+            &self.schedule,
+            &self.strategy,
+            self.outcome.name(),
+            self.outcome.detail(),
+            &self.tool_version,
+            &self.time.to_string(),
+            &optional(self.seed),
+            &optional(self.trial),
+        ] {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.update(&self.sample_bytes());
+        hash.digest128().to_le_bytes()
+    }
+
+    /// The samples as bytes, little-endian.
+    pub(super) fn sample_bytes(&self) -> Vec<u8> {
+        self.samples.iter().flat_map(|seconds| seconds.to_le_bytes()).collect()
+    }
+}
+
+fn length(what: &str, text: &str, most: usize) -> Result<(), String> {
+    if text.len() <= most {
+        return Ok(());
+    }
+    Err(format!("{what} has {} bytes, where {most} are the most", text.len()))
+}

@@ -1,0 +1,250 @@
+//! Records to rows of the tables and back.
+
+use std::path::Path;
+
+use rusqlite::types::{FromSql, Value};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::error::CacheError;
+use super::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
+use super::record::{Outcome, TuningRecord};
+
+/// Which records are meant: those that fit everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of this canonical program.
+    pub program: Option<String>,
+    /// At these sizes.
+    pub sizes: Option<Vec<(String, i64)>>,
+    /// On this machine.
+    pub target: Option<TargetFingerprint>,
+    /// With so many threads.
+    pub threads: Option<usize>,
+    /// From before this time, in seconds since 1970.
+    pub before: Option<i64>,
+    /// Only those that were measured, or only those that failed.
+    pub measured: Option<bool>,
+}
+
+impl Filter {
+    /// The records of one program at its sizes, on its machine.
+    pub fn of(key: &ProgramKey) -> Filter {
+        Filter {
+            program: Some(key.canonical.clone()),
+            sizes: Some(key.sizes.clone()),
+            target: Some(key.target.clone()),
+            threads: Some(key.threads),
+            ..Filter::default()
+        }
+    }
+
+    /// The conditions for SQLite, with their values.
+    pub(super) fn conditions(&self) -> (String, Vec<Value>) {
+        let mut conditions = vec!["true"];
+        let mut values: Vec<Value> = Vec::new();
+        let mut add = |condition, value: Option<Value>| {
+            conditions.push(condition);
+            values.extend(value);
+        };
+        if let Some(program) = &self.program {
+            add("program.text = ?", Some(program.clone().into()));
+        }
+        if let Some(sizes) = &self.sizes {
+            add("record.sizes = ?", Some(sizes_text(sizes).into()));
+        }
+        if let Some(target) = &self.target {
+            add("target.device = ?", Some(target.device.clone().into()));
+            add("target.model = ?", Some(target.model.clone().into()));
+            add("target.vectors = ?", Some(target.vectors.clone().into()));
+            add("target.caches = ?", Some(target.caches_text().into()));
+        }
+        if let Some(threads) = self.threads {
+            add("record.threads = ?", Some((threads as i64).into()));
+        }
+        if let Some(before) = self.before {
+            add("record.time < ?", Some(before.into()));
+        }
+        match self.measured {
+            Some(true) => add("record.median IS NOT NULL", None),
+            Some(false) => add("record.median IS NULL", None),
+            None => {}
+        }
+        (conditions.join(" AND "), values)
+    }
+}
+
+/// The tables, joined.
+pub(super) const JOINED: &str =
+    "record JOIN program ON program.id = record.program JOIN target ON target.id = record.target";
+
+/// What [`read`] reads, in its order.
+const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, target.model, target.vectors, \
+     target.caches, record.threads, record.title, record.schedule, record.strategy, record.outcome, record.detail, \
+     record.samples, record.tool_version, record.time, record.seed, record.trial, record.median";
+
+/// Adds a record, unless it is there.
+pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite::Result<bool> {
+    let hash = record.hash();
+    let known = connection
+        .prepare_cached("SELECT 1 FROM record WHERE hash = ?")?
+        .query_row([&hash], |_| Ok(()))
+        .optional()?;
+    if known.is_some() {
+        return Ok(false);
+    }
+    let program = program_id(connection, &record.program.canonical)?;
+    let target = target_id(connection, &record.program.target)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO record (hash, program, sizes, target, threads, title, schedule, strategy, outcome, detail, \
+             samples, median, tool_version, time, seed, trial) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            hash,
+            program,
+            sizes_text(&record.program.sizes),
+            target,
+            record.program.threads,
+            record.title,
+            record.schedule,
+            record.strategy,
+            record.outcome.name(),
+            record.outcome.detail(),
+            record.sample_bytes(),
+            record.median(),
+            record.tool_version,
+            record.time,
+            record.seed,
+            record.trial,
+        ])?;
+    Ok(true)
+}
+
+fn program_id(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
+    connection.prepare_cached("INSERT OR IGNORE INTO program (text) VALUES (?)")?.execute([text])?;
+    connection.prepare_cached("SELECT id FROM program WHERE text = ?")?.query_row([text], |row| row.get(0))
+}
+
+fn target_id(connection: &Connection, target: &TargetFingerprint) -> rusqlite::Result<i64> {
+    let values = params![target.device, target.model, target.vectors, target.caches_text()];
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO target (device, model, vectors, caches) VALUES (?, ?, ?, ?)")?
+        .execute(values)?;
+    connection
+        .prepare_cached(
+            "SELECT id FROM target WHERE device = ? AND model = ? AND vectors = ? AND caches = ?",
+        )?
+        .query_row(values, |row| row.get(0))
+}
+
+/// Reads the records that a filter lets through, one by one. A row that is no record is an error.
+pub(super) fn visit(
+    connection: &Connection,
+    path: &Path,
+    filter: &Filter,
+    order: &str,
+    visit: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
+) -> Result<(), CacheError> {
+    let sql = |error| CacheError::from_sql(path, error);
+    let (conditions, values) = filter.conditions();
+    let query = format!("SELECT {COLUMNS} FROM {JOINED} WHERE {conditions} {order}");
+    let mut query = connection.prepare(&query).map_err(sql)?;
+    let mut rows = query.query(params_from_iter(values)).map_err(sql)?;
+    while let Some(row) = rows.next().map_err(sql)? {
+        let id = row.get(0).map_err(sql)?;
+        let bad = |why| CacheError::BadRow { path: path.to_owned(), row: id, why };
+        visit(read(row).map_err(bad)?)?;
+    }
+    Ok(())
+}
+
+/// How many records a filter lets through, without reading them.
+pub(super) fn count(connection: &Connection, filter: &Filter) -> rusqlite::Result<usize> {
+    let (conditions, values) = filter.conditions();
+    let query = format!("SELECT count(*) FROM {JOINED} WHERE {conditions}");
+    let count: i64 = connection.query_row(&query, params_from_iter(values), |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// A row as a record, or what is wrong with it.
+fn read(row: &Row) -> Result<TuningRecord, String> {
+    let program = ProgramKey {
+        canonical: get(row, 1)?,
+        sizes: parse_sizes(&get::<String>(row, 2)?).ok_or("it has bad sizes")?,
+        target: TargetFingerprint {
+            device: get(row, 3)?,
+            model: get(row, 4)?,
+            vectors: get(row, 5)?,
+            caches: TargetFingerprint::parse_caches(&get::<String>(row, 6)?).ok_or("it has bad caches")?,
+        },
+        threads: get(row, 7)?,
+    };
+    let record = TuningRecord {
+        program,
+        title: get(row, 8)?,
+        schedule: get(row, 9)?,
+        strategy: get(row, 10)?,
+        outcome: Outcome::parse(&get::<String>(row, 11)?, get(row, 12)?)
+            .ok_or("it has an unknown outcome")?,
+        samples: samples_from(&get::<Vec<u8>>(row, 13)?).ok_or("it has bad samples")?,
+        tool_version: get(row, 14)?,
+        time: get(row, 15)?,
+        seed: get(row, 16)?,
+        trial: get(row, 17)?,
+    };
+    record.check()?;
+    if get::<Option<f64>>(row, 18)? != record.median() {
+        return Err("its time is not that of its samples".to_owned());
+    }
+    Ok(record)
+}
+
+pub(super) fn get<T: FromSql>(row: &Row, column: usize) -> Result<T, String> {
+    row.get(column).map_err(|error| error.to_string())
+}
+
+fn samples_from(bytes: &[u8]) -> Option<Vec<f64>> {
+    let chunks = bytes.chunks_exact(8);
+    let whole = chunks.remainder().is_empty();
+    whole.then(|| {
+        chunks.map(|chunk| f64::from_le_bytes(chunk.try_into().expect("chunks have 8 bytes"))).collect()
+    })
+}
+
+/// Removes records, and the programs and machines that no record is left of.
+pub(super) fn remove(connection: &Connection, filter: &Filter) -> rusqlite::Result<usize> {
+    let (conditions, values) = filter.conditions();
+    let query = format!("DELETE FROM record WHERE id IN (SELECT record.id FROM {JOINED} WHERE {conditions})");
+    let removed = connection.execute(&query, params_from_iter(values))?;
+    remove_unused(connection)?;
+    Ok(removed)
+}
+
+/// Removes rows that are no records, among them those whose program or machine is not there.
+pub(super) fn remove_damaged(connection: &Connection) -> rusqlite::Result<usize> {
+    let mut damaged: Vec<i64> = Vec::new();
+    {
+        let mut query = connection.prepare(&format!("SELECT {COLUMNS} FROM {JOINED}"))?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            if read(row).is_err() {
+                damaged.push(row.get(0)?);
+            }
+        }
+    }
+    for id in &damaged {
+        connection.execute("DELETE FROM record WHERE id = ?", [id])?;
+    }
+    let orphans = connection.execute(
+        "DELETE FROM record WHERE program NOT IN (SELECT id FROM program) OR target NOT IN (SELECT id FROM target)",
+        [],
+    )?;
+    remove_unused(connection)?;
+    Ok(damaged.len() + orphans)
+}
+
+fn remove_unused(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM program WHERE id NOT IN (SELECT program FROM record)", [])?;
+    connection.execute("DELETE FROM target WHERE id NOT IN (SELECT target FROM record)", [])?;
+    Ok(())
+}

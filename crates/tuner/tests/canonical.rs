@@ -1,0 +1,175 @@
+//! Programs without their names: the same where only names differ, and different where anything else does.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use proptest::prelude::*;
+use support::{PRODUCT, SAME_PRODUCT, cpu, examples, nameless, program};
+use tilewright_ir::Program;
+use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_syntax::lexer::{TokenKind, lex};
+use tilewright_syntax::parse;
+use tilewright_tuner::cache::Canonical;
+
+fn canonical(source: &str, sizes: &[(&str, i64)]) -> Canonical {
+    Canonical::new(&program(source, None, sizes).unwrap_or_else(|| panic!("refused: {source}")))
+}
+
+#[test]
+fn names_comments_and_layout_do_not_matter() {
+    let one = canonical(PRODUCT, &[("M", 64), ("K", 32), ("N", 16)]);
+    let other = canonical(SAME_PRODUCT, &[("X", 64), ("Y", 32), ("Z", 16)]);
+    assert_eq!(one.text(), other.text());
+    assert_eq!(one.sizes(), other.sizes());
+    assert_eq!(one.sizes(), [("s0".to_owned(), 64), ("s1".to_owned(), 32), ("s2".to_owned(), 16)]);
+    assert_eq!((one.title().as_str(), other.title().as_str()), ("mm M=64,K=32,N=16", "gemm X=64,Y=32,Z=16"));
+    assert_eq!((one.own_size("s1"), other.own_size("s1")), ("K", "Y"));
+    assert_eq!(
+        one.text(),
+        "program 1\ns0 size from 1\ns1 size from 1\ns2 size from 1\nt0 input float32(s0, s1)\nt1 input float32(s1, s2)\n\
+         t2 output float32(s0, s2)\nstage t2\n\
+         t2[v0, v1] +=! *:float32(t0[v0, v2]:float32, t1[v2, v1]:float32) over v0 spatial 0:s0, v1 spatial 0:s2, v2 reduction 0:s1\n"
+    );
+}
+
+#[test]
+fn whatever_changes_the_meaning_changes_the_text() {
+    let variants = [
+        PRODUCT,
+        "def mm(double(M,K) A, double(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, const float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) max=! A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) += A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) + B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! B(k,j) * A(i,k) }",
+        "def mm(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(j,i) +=! A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) * 2 }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) * 2.5 }",
+        "def mm(float(M,M) A, float(M,M) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        "def mm(float a, float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! a * A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (D, C) { D(i,j) = A(i,j) C(i,j) +=! A(i,k) * B(k,j) }",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { D(i,j) = A(i,j) C(i,j) +=! D(i,k) * B(k,j) }",
+    ];
+    let texts: BTreeSet<String> =
+        variants.iter().map(|source| canonical(source, &[]).text().to_owned()).collect();
+    assert_eq!(texts.len(), variants.len(), "{texts:#?}");
+}
+
+/// The program with every open size set to small numbers, where it accepts them.
+fn at_sizes(source: &str, name: &str, first: i64) -> Option<(Program, Vec<(String, i64)>)> {
+    let open = program(source, Some(name), &[])?;
+    let values: Vec<(String, i64)> = open
+        .symbols
+        .iter()
+        .enumerate()
+        .map(|(at, symbol)| (symbol.name.clone(), first + at as i64 % 3))
+        .collect();
+    let sizes: Vec<(&str, i64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let program = program(source, Some(name), &sizes).filter(Program::is_concrete)?;
+    Some((program, values))
+}
+
+fn functions(source: &str) -> Vec<String> {
+    parse(source).ast.functions.iter().map(|function| function.name.text.clone()).collect()
+}
+
+#[test]
+fn the_text_does_not_depend_on_the_sizes() {
+    let mut compared = 0;
+    for path in examples() {
+        let source = fs::read_to_string(&path).unwrap();
+        for name in functions(&source) {
+            let Some(open) = program(&source, Some(&name), &[]) else { continue };
+            let open = Canonical::new(&open);
+            for first in [6, 17, 40] {
+                let Some((program, _)) = at_sizes(&source, &name, first) else { continue };
+                assert_eq!(Canonical::new(&program).text(), open.text(), "{}: {name}", path.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+/// The names of a source that can be others: of functions, tensors, variables, sizes and scalars.
+fn names(source: &str) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = functions(source).into_iter().collect();
+    for function in functions(source) {
+        let Some(program) = program(source, Some(&function), &[]) else { continue };
+        let tensors = program.tensors.iter().flat_map(|tensor| tensor.name.split('.'));
+        let others = program.symbols.iter().map(|symbol| symbol.name.as_str());
+        let others = others.chain(program.scalars.iter().map(|scalar| scalar.name.as_str()));
+        let others = others.chain(program.vars.iter().map(|var| var.name.as_str()));
+        names.extend(tensors.chain(others).map(str::to_owned));
+    }
+    // A tensor may be called as a word of the language is, which is told by its place alone.
+    names.remove("in");
+    names
+}
+
+/// The source with other names, in another order of the alphabet, and a comment on every line.
+fn renamed(source: &str, new: &BTreeMap<String, String>) -> String {
+    let (tokens, diagnostics) = lex(source);
+    assert!(diagnostics.is_empty());
+    let mut out = String::new();
+    let mut done = 0;
+    for token in tokens {
+        let text = token.span.text(source);
+        out.push_str(&source[done..token.span.start as usize]);
+        let is_name = matches!(token.kind, TokenKind::Word(_));
+        out.push_str(new.get(text).filter(|_| is_name).map_or(text, String::as_str));
+        done = token.span.end as usize;
+    }
+    out.push_str(&source[done..]);
+    out.replace('\n', "   # a remark\n\n")
+}
+
+fn new_names(source: &str, seed: u64) -> BTreeMap<String, String> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 40
+    };
+    let fresh = |letter: u64, at: usize| format!("{}n{at}", char::from(b'a' + (letter % 26) as u8));
+    names(source).into_iter().enumerate().map(|(at, name)| (name, fresh(next(), at))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A schedule that was kept under one naming is legal under another, and gives the same loops.
+    #[test]
+    fn examples_under_random_names(which in 0..1000usize, seed in any::<u64>()) {
+        let all = examples();
+        let source = fs::read_to_string(&all[which % all.len()]).unwrap();
+        let new = new_names(&source, seed);
+        let other_source = renamed(&source, &new);
+        for name in functions(&source) {
+            let Some((own, sizes)) = at_sizes(&source, &name, 9) else { continue };
+            let sizes: Vec<(&str, i64)> =
+                sizes.iter().map(|(name, value)| (new[name].as_str(), *value)).collect();
+            let other = program(&other_source, Some(&new[&name]), &sizes);
+            let other = other.unwrap_or_else(|| panic!("refused:\n{other_source}"));
+            let (one, two) = (Canonical::new(&own), Canonical::new(&other));
+            prop_assert_eq!(one.text(), two.text(), "{}\n{}", source, other_source);
+            prop_assert_eq!(one.sizes(), two.sizes());
+
+            let schedule = default_schedule(&own, &cpu());
+            let kept = one.to_canonical(&schedule, &cpu());
+            prop_assert_eq!(&kept.refusal, &None);
+            let read = text::parse(&kept.schedule.to_string());
+            prop_assert!(read.diagnostics.is_empty(), "{:?}", read.diagnostics);
+            let found = two.to_own(&read.schedule, &cpu());
+            prop_assert_eq!(&found.refusal, &None);
+            let loops = |program, schedule| nameless(apply(program, schedule, &cpu()).unwrap());
+            prop_assert_eq!(loops(&own, &schedule), loops(&other, &found.schedule));
+            // What is kept is the same text, whatever the names were.
+            prop_assert_eq!(two.to_canonical(&found.schedule, &cpu()).schedule, kept.schedule);
+        }
+    }
+}
