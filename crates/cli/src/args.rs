@@ -43,6 +43,11 @@ pub enum Command {
     Run(RunArgs),
     /// Measure how long a program takes, and how fast that is.
     Bench(BenchArgs),
+    /// Search for a fast schedule by trying many of them on this machine.
+    Tune(TuneArgs),
+    /// Compile and measure what a tuner asks for, over standard input and output.
+    #[command(hide = true)]
+    Worker,
     /// Look into the cache of what was tuned, move it between machines, and clear it.
     Cache(cache::CacheArgs),
 }
@@ -219,6 +224,52 @@ pub struct BenchArgs {
     #[arg(long)]
     pub check: bool,
     /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tilewright tune`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Every candidate is compiled and run in a process of its own, compared with the reference, and measured; one that crashes, \
+    hangs or computes something else is counted and left behind. What wins is never slower than the default schedule.\n\n\
+    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far. With --trials 0 nothing but the \
+    first choice of the cost model is tried.\n\n\
+    Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json"
+)]
+pub struct TuneArgs {
+    /// Source file; FILE:NAME picks a function.
+    #[arg(value_name = "FILE[:NAME]")]
+    pub file: String,
+    /// Sizes and integer scalars, such as M=64,N=32.
+    #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
+    pub sizes: Vec<(String, i64)>,
+    /// Where to run: cpu, this machine.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
+    /// How to search; `tilewright strategies` lists them.
+    #[arg(long, value_name = "NAME", default_value = "opevo")]
+    pub strategy: String,
+    /// Candidates to measure, at most.
+    #[arg(long, value_name = "N")]
+    pub trials: Option<usize>,
+    /// Time to take, at most, such as 30s or 2m; 30s if --trials is not given either.
+    #[arg(long, value_parser = duration)]
+    pub time: Option<Duration>,
+    /// Threads for parallel loops; as many as there are cores if not given.
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Vector instructions to use, if not the widest that this machine has.
+    #[arg(long, value_parser = vectors())]
+    pub vectors: Option<Vectors>,
+    /// Decides all that is random.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Write the winner's schedule to this file.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON object a line.
     #[arg(long)]
     pub json: bool,
 }

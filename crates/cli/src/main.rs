@@ -6,11 +6,10 @@
 //! |---|---|
 //! | [`problem`] | a program at given sizes, with its data |
 //! | [`source`], [`text`] | reading programs, and drawing diagnostics under a text |
-//! | [`inputs`], [`npy`], [`seed`] | sizes, tensors and scalars from the command line, from files and from a seed |
+//! | [`inputs`], [`npy`] | sizes, tensors and scalars from the command line, from files and from a seed |
 //! | [`target`] | where a program runs |
-//! | [`interpret`] | running it in the interpreter |
+//! | [`interpret`] | running it in the interpreter, and whether others agree with that |
 //! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
-//! | [`compare`] | whether the two agree |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`memory`] | refusing what does not fit |
 //! | [`time`] | times and dates, for people |
@@ -56,6 +55,8 @@ fn main() -> ExitCode {
         Command::Show(show) => commands::show::run(&show),
         Command::Run(run) => commands::run::run(&run),
         Command::Bench(bench) => commands::bench::run(&bench),
+        Command::Tune(tune) => commands::tune::run(&tune),
+        Command::Worker => commands::tune::worker(),
         Command::Cache(cache) => commands::cache::run(&cache.command),
     });
     match result {

@@ -5,3 +5,4 @@ pub mod cache;
 pub mod check;
 pub mod run;
 pub mod show;
+pub mod tune;

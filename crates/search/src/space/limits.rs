@@ -80,22 +80,24 @@ pub(crate) fn check_threads(
 }
 
 /// The kind of a refusal, for counting.
-pub(crate) fn illegal(reason: &Illegal) -> Rejection {
-    Rejection::Illegal(match reason {
-        Illegal::RegisterTile { .. } => return Rejection::Registers,
-        Illegal::TooMuchCode { .. } | Illegal::TooLong { .. } => return Rejection::CodeSize,
-        Illegal::CarriedDependence { .. } => "dependence",
-        Illegal::RegisterIndex { .. } => "register index",
-        Illegal::ComputeAt { .. } | Illegal::Inline { .. } => "placement",
-        Illegal::Promote { .. } => "promotion",
-        Illegal::DependentExtent { .. } => "dependent extent",
-        Illegal::Rfactor { .. } => "partial totals",
-        Illegal::NameTaken(_) => "name taken",
-        Illegal::NotNested { .. } => "not nested",
-        Illegal::LoopKind(_) => "loop kind",
-        Illegal::VectorBuffer { .. } | Illegal::WideInVector { .. } => "buffer in a vector",
-        Illegal::Layout { .. } => "layout",
-        Illegal::UnknownLoop { .. } | Illegal::GoneLoop { .. } => "loop gone",
-        _ => "other",
-    })
+impl From<&Illegal> for Rejection {
+    fn from(reason: &Illegal) -> Rejection {
+        Rejection::Illegal(match reason {
+            Illegal::RegisterTile { .. } => return Rejection::Registers,
+            Illegal::TooMuchCode { .. } | Illegal::TooLong { .. } => return Rejection::CodeSize,
+            Illegal::CarriedDependence { .. } => "dependence",
+            Illegal::RegisterIndex { .. } => "register index",
+            Illegal::ComputeAt { .. } | Illegal::Inline { .. } => "placement",
+            Illegal::Promote { .. } => "promotion",
+            Illegal::DependentExtent { .. } => "dependent extent",
+            Illegal::Rfactor { .. } => "partial totals",
+            Illegal::NameTaken(_) => "name taken",
+            Illegal::NotNested { .. } => "not nested",
+            Illegal::LoopKind(_) => "loop kind",
+            Illegal::VectorBuffer { .. } | Illegal::WideInVector { .. } => "buffer in a vector",
+            Illegal::Layout { .. } => "layout",
+            Illegal::UnknownLoop { .. } | Illegal::GoneLoop { .. } => "loop gone",
+            _ => "other",
+        })
+    }
 }

@@ -114,7 +114,7 @@ impl<'a> Space<'a> {
         steps.extend(late);
         let schedule = Schedule { steps };
         complete(self.program, schedule, &done, self.target)
-            .map_err(|refusal| limits::illegal(&refusal.reason))
+            .map_err(|refusal| Rejection::from(&refusal.reason))
     }
 
     /// A point near the schedule that a program gets without search.

@@ -54,12 +54,13 @@ use std::path::{Path, PathBuf};
 use etcetera::{BaseStrategy, choose_base_strategy};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use crate::outcome::Outcome;
 pub use canonical::Canonical;
 pub use error::CacheError;
 pub use key::{ProgramKey, TargetFingerprint};
 pub use lookup::{Difference, Explanation, Near, Summary};
 pub use portable::Merged;
-pub use record::{Outcome, TuningRecord};
+pub use record::TuningRecord;
 pub use rows::Filter;
 
 /// The version that records of this build carry.

@@ -11,9 +11,10 @@ use prost::Message;
 
 use super::error::CacheError;
 use super::key::{ProgramKey, TargetFingerprint};
-use super::record::{Outcome, TuningRecord};
+use super::record::TuningRecord;
 use super::rows::{self, Filter};
 use super::{Cache, TOOL_VERSION};
+use crate::outcome::Outcome;
 
 /// What the header of every export says.
 const FORMAT: &str = "tilewright tuning records";

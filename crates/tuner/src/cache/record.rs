@@ -3,6 +3,8 @@
 use tilewright_schedule::text;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::outcome::Outcome;
+
 use super::key::{ProgramKey, sizes_text};
 
 /// The longest canonical program, in bytes.
@@ -41,47 +43,7 @@ pub struct TuningRecord {
     pub trial: Option<u64>,
 }
 
-/// How a trial ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It ran, its result is right, and the samples say how fast it is.
-    Measured,
-    /// The schedule is refused, with the reason.
-    Illegal(String),
-    /// No code came out, with the message.
-    CompileError(String),
-    /// The result is wrong, with where.
-    WrongResult(String),
-    /// The process died, with how.
-    Crashed(String),
-    /// It took longer than it may.
-    TimedOut,
-}
-
 impl Outcome {
-    /// The word for it in files.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Outcome::Measured => "measured",
-            Outcome::Illegal(_) => "illegal",
-            Outcome::CompileError(_) => "compile-error",
-            Outcome::WrongResult(_) => "wrong-result",
-            Outcome::Crashed(_) => "crashed",
-            Outcome::TimedOut => "timed-out",
-        }
-    }
-
-    /// The reason, message or detail; empty where there is none.
-    pub fn detail(&self) -> &str {
-        match self {
-            Outcome::Measured | Outcome::TimedOut => "",
-            Outcome::Illegal(detail)
-            | Outcome::CompileError(detail)
-            | Outcome::WrongResult(detail)
-            | Outcome::Crashed(detail) => detail,
-        }
-    }
-
     /// With no more detail than is kept.
     pub(super) fn cut(&self) -> Outcome {
         const MARK: &str = " …";

@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::CacheError;
 use super::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
-use super::record::{Outcome, TuningRecord};
+use super::record::TuningRecord;
+use crate::outcome::Outcome;
 
 /// Which records are meant: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,168 @@
+//! Which points are worth measuring, and what is known of those that were.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use tilewright_ir::Program;
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_search::cost::{Machine, estimate};
+use tilewright_search::knob::Point;
+use tilewright_search::space::{Rejection, Rejections, Space};
+use tilewright_search::strategy::{self, Start, Told};
+use tilewright_target::Cpu;
+
+/// Points that the cost model looks at before anything is measured.
+const LOOKED_AT: usize = 512;
+/// So many at a time, on all cores.
+const TOGETHER: usize = 32;
+/// Of these, so many are where the search starts.
+const STARTS: usize = 24;
+/// A candidate that should take so many times as long as the best known is not tried.
+const TOO_SLOW: f64 = 6.0;
+
+/// What is to be done with a point.
+#[derive(Clone, Debug)]
+pub(super) enum Judged {
+    /// This schedule is to be measured.
+    Worth(String),
+    /// Nothing.
+    Rejected,
+}
+
+/// The schedule of a point and the seconds that it should take, unless it was refused.
+type Look = Option<(String, f64)>;
+
+/// The schedules that were tried, and the means to judge others.
+pub(super) struct Candidates<'p> {
+    program: &'p Program,
+    target: &'p Cpu,
+    space: &'p Space<'p>,
+    machine: Machine,
+    /// Seconds of everything that was tried; none for what failed.
+    known: HashMap<String, Option<f64>>,
+    /// Why points were refused before anything was compiled.
+    pub rejections: Rejections,
+    /// Points that the cost model has refused.
+    pub too_slow: usize,
+    /// The best time that the model expects of anything that was tried.
+    expected: f64,
+}
+
+impl<'p> Candidates<'p> {
+    pub fn new(program: &'p Program, target: &'p Cpu, space: &'p Space<'p>) -> Candidates<'p> {
+        Candidates {
+            program,
+            target,
+            space,
+            machine: Machine::typical(target),
+            known: HashMap::new(),
+            rejections: Rejections::new(),
+            too_slow: 0,
+            expected: f64::INFINITY,
+        }
+    }
+
+    /// The text of the default schedule.
+    pub fn default_schedule(&self) -> String {
+        default_schedule(self.program, self.target).to_string()
+    }
+
+    /// Whether a schedule was tried.
+    pub fn knows(&self, schedule: &str) -> bool {
+        self.known.contains_key(schedule)
+    }
+
+    /// The seconds of a schedule that was tried.
+    pub fn cost(&self, schedule: &str) -> Option<f64> {
+        self.known.get(schedule).copied().flatten()
+    }
+
+    /// Notes what became of a schedule.
+    pub fn tried(&mut self, schedule: &str, seconds: Option<f64>) {
+        self.known.insert(schedule.to_owned(), seconds);
+    }
+
+    /// Which points should be measured.
+    pub fn judge(&mut self, points: &[Point]) -> Vec<Judged> {
+        let looks = self.look(points);
+        looks.into_iter().map(|look| self.judged(look)).collect()
+    }
+
+    fn judged(&mut self, look: Look) -> Judged {
+        match look {
+            Some((_, expected)) if expected > TOO_SLOW * self.expected => {
+                self.too_slow += 1;
+                Judged::Rejected
+            }
+            Some((schedule, expected)) => {
+                self.expected = self.expected.min(expected);
+                Judged::Worth(schedule)
+            }
+            None => Judged::Rejected,
+        }
+    }
+
+    /// What the space and the model say about points. Refusals are counted.
+    fn look(&mut self, points: &[Point]) -> Vec<Look> {
+        let next = AtomicUsize::new(0);
+        let found: Mutex<Vec<(usize, Result<(String, f64), Rejection>)>> = Mutex::default();
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        std::thread::scope(|scope| {
+            for _ in 0..cores.min(points.len()) {
+                scope.spawn(|| {
+                    while let at = next.fetch_add(1, Ordering::Relaxed)
+                        && at < points.len()
+                    {
+                        let look = self.expectation(&points[at]);
+                        found.lock().unwrap_or_else(PoisonError::into_inner).push((at, look));
+                    }
+                });
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by_key(|(at, _)| *at);
+        let counted = found.into_iter().map(|(_, look)| match look {
+            Ok(look) => Some(look),
+            Err(rejection) => {
+                *self.rejections.entry(rejection).or_default() += 1;
+                None
+            }
+        });
+        counted.collect()
+    }
+
+    /// The schedule of a point, and the seconds that the model expects it to take.
+    fn expectation(&self, point: &Point) -> Result<(String, f64), Rejection> {
+        let schedule = self.space.decode(point)?;
+        let nest = apply(self.program, &schedule, self.target)
+            .map_err(|refusal| Rejection::from(&refusal.reason))?;
+        Ok((schedule.to_string(), estimate(&nest, self.target, &self.machine).seconds))
+    }
+
+    /// The points that the model likes best: evolution with the model in the place of the machine.
+    pub fn ranked(&mut self, seed: u64) -> Vec<Point> {
+        let start = Start { seed, points: vec![self.space.initial()] };
+        let Ok(mut search) = strategy::by_name("opevo", self.space.knobs(), start) else { return Vec::new() };
+        let mut liked: Vec<(f64, Point)> = Vec::new();
+        let mut looked_at = 0;
+        while looked_at < LOOKED_AT {
+            let points = search.ask(TOGETHER);
+            if points.is_empty() {
+                break;
+            }
+            looked_at += points.len();
+            let mut told = Vec::new();
+            let looks = self.look(&points);
+            for (point, look) in points.into_iter().zip(looks) {
+                let cost = look.map(|(_, expected)| expected);
+                liked.extend(cost.map(|cost| (cost, point.clone())));
+                told.push(Told { point, cost });
+            }
+            search.tell(&told);
+        }
+        liked.sort_by(|left, right| left.0.total_cmp(&right.0));
+        self.expected = liked.first().map_or(f64::INFINITY, |(cost, _)| *cost);
+        liked.into_iter().take(STARTS).map(|(_, point)| point).collect()
+    }
+}

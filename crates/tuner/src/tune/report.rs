@@ -1,0 +1,90 @@
+//! How a run goes, and how it went.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tilewright_search::space::Rejections;
+
+use super::Run;
+use super::finals::Raced;
+
+/// How far a run has come.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Candidates that were tried.
+    pub trials: usize,
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Seconds of the default schedule.
+    pub default: f64,
+    /// Seconds of the best so far.
+    pub best: f64,
+    /// How many candidates ended how.
+    pub outcomes: BTreeMap<&'static str, usize>,
+}
+
+/// What came out of a run.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// The winner, as text.
+    pub schedule: String,
+    /// Whether the winner is the default schedule.
+    pub is_default: bool,
+    /// Samples of the winner from the last comparison, in seconds.
+    pub samples: Vec<f64>,
+    /// Its median, in seconds.
+    pub seconds: f64,
+    /// The default schedule's median from the same comparison.
+    pub default: f64,
+    /// The best of what the cost model proposed by itself, if that was measured.
+    pub trials: usize,
+    /// How many candidates ended how.
+    pub outcomes: BTreeMap<&'static str, usize>,
+    /// Points that were refused before anything was compiled, by reason.
+    pub rejections: Rejections,
+    /// Points that the cost model refused.
+    pub too_slow: usize,
+    /// Workers that were lost.
+    pub replaced: usize,
+    /// Whenever there was a new best: after how many trials and how long, and its seconds.
+    pub curve: Vec<(usize, Duration, f64)>,
+    /// How long it all took.
+    pub elapsed: Duration,
+}
+
+impl Run<'_, '_> {
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            trials: self.trials.len().saturating_sub(1),
+            elapsed: self.started.elapsed(),
+            default: self.default,
+            best: self.best.map_or(self.default, |(_, seconds)| seconds),
+            outcomes: self.failures.clone(),
+        }
+    }
+
+    pub(super) fn report(self, winner: Raced, default: f64) -> Tuned {
+        let mut curve = Vec::new();
+        let mut best = f64::INFINITY;
+        for (at, tried) in self.trials.iter().enumerate() {
+            if let Some(seconds) = tried.trial.seconds().filter(|seconds| *seconds < best) {
+                best = seconds;
+                curve.push((at, tried.after, seconds));
+            }
+        }
+        Tuned {
+            schedule: self.trials[winner.trial].schedule.clone(),
+            is_default: winner.trial == 0,
+            seconds: winner.median,
+            samples: winner.samples,
+            default,
+            trials: self.trials.len().saturating_sub(1),
+            outcomes: self.failures,
+            rejections: self.candidates.rejections,
+            too_slow: self.candidates.too_slow,
+            replaced: self.measurer.replaced(),
+            curve,
+            elapsed: self.started.elapsed(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The tuner's side.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use super::protocol::{Reply, Request};
+use crate::outcome::{Outcome, Trial};
+use crate::rig::Plan;
+use crate::task::Task;
+
+/// Getting ready takes what interpreting and compiling take; nobody waits longer.
+const OPENING: Duration = Duration::from_secs(300);
+/// Compiling a batch.
+const BUILDING: Duration = Duration::from_secs(60);
+/// A candidate that runs may take so much longer than a hopeless one before it counts as hanging.
+const SLACK: f64 = 4.0;
+const LEAST_DEADLINE: Duration = Duration::from_millis(500);
+
+/// How a worker process is started: the front end's own program, with what makes it one.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// Why there is no worker any more, or never was.
+#[derive(Debug, Error)]
+pub enum Lost {
+    /// It cannot be started.
+    #[error("the worker process cannot be started: {0}")]
+    Start(io::Error),
+    /// It cannot do the task.
+    #[error("{0}")]
+    Refused(String),
+    /// It ended.
+    #[error("the worker process ended{0}")]
+    Ended(String),
+    /// It does not answer.
+    #[error("the worker process does not answer")]
+    Silent,
+    /// It says what makes no sense.
+    #[error("the worker process said something that makes no sense")]
+    Garbage,
+}
+
+/// A worker process that has opened a task.
+pub struct Worker {
+    child: Child,
+    requests: ChildStdin,
+    replies: Receiver<Option<Reply>>,
+}
+
+impl Worker {
+    /// Starts a process and opens a task.
+    pub fn start(launch: &Launch, task: &Task) -> Result<Worker, Lost> {
+        let mut child = Command::new(&launch.program)
+            .args(&launch.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(Lost::Start)?;
+        let missing = || Lost::Start(io::Error::other("it has no pipes"));
+        let requests = child.stdin.take().ok_or_else(missing)?;
+        let output = child.stdout.take().ok_or_else(missing)?;
+        let (sender, replies) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let reply = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+                let garbage = reply.is_none();
+                if sender.send(reply).is_err() || garbage {
+                    break;
+                }
+            }
+        });
+        let mut worker = Worker { child, requests, replies };
+        worker.say(&Request::Open(task.clone()))?;
+        match worker.hear(OPENING)? {
+            Reply::Ready => Ok(worker),
+            Reply::Failed(why) => Err(Lost::Refused(why)),
+            _ => Err(Lost::Garbage),
+        }
+    }
+
+    /// Tries schedules. `done` hears of every one as soon as it is; what it has not heard of when a worker is lost was
+    /// not tried, except for the one that is at fault, which it hears of too.
+    pub fn try_all(
+        &mut self,
+        schedules: &[String],
+        plan: &Plan,
+        done: &mut dyn FnMut(usize, Trial),
+    ) -> Result<(), Lost> {
+        self.say(&Request::Try { schedules: schedules.to_vec(), plan: *plan })?;
+        let longest = (SLACK * plan.hopeless + plan.time).min(600.0);
+        let deadline = LEAST_DEADLINE.max(Duration::from_secs_f64(longest));
+        let mut running = None;
+        let mut wait = BUILDING;
+        loop {
+            match self.hear(wait) {
+                Ok(Reply::Running(at)) if at < schedules.len() => {
+                    running = Some(at);
+                    wait = deadline;
+                }
+                Ok(Reply::Done(at, trial)) if at < schedules.len() && is_plausible(&trial) => {
+                    running = None;
+                    wait = BUILDING;
+                    done(at, trial);
+                }
+                Ok(Reply::End) => return Ok(()),
+                Ok(_) => return Err(self.blame(running, Lost::Garbage, done)),
+                Err(lost) => return Err(self.blame(running, lost, done)),
+            }
+        }
+    }
+
+    /// Tells what the candidate that was running has done.
+    fn blame(&mut self, running: Option<usize>, lost: Lost, done: &mut dyn FnMut(usize, Trial)) -> Lost {
+        if let Some(at) = running {
+            let outcome = match &lost {
+                Lost::Silent => Outcome::TimedOut,
+                other => Outcome::Crashed(other.to_string()),
+            };
+            done(at, Trial::failed(outcome));
+        }
+        lost
+    }
+
+    /// Measures schedules in turn.
+    pub fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        self.say(&Request::Race { schedules: schedules.to_vec(), samples, time })?;
+        let longest = 30.0 * time * schedules.len().max(1) as f64;
+        match self.hear(BUILDING + Duration::from_secs_f64(longest))? {
+            Reply::Raced(times)
+                if times.len() == schedules.len() && times.iter().all(|own| are_times(own)) =>
+            {
+                Ok(times)
+            }
+            Reply::Failed(why) => Err(Lost::Refused(why)),
+            _ => Err(Lost::Garbage),
+        }
+    }
+
+    fn say(&mut self, request: &Request) -> Result<(), Lost> {
+        let line = serde_json::to_string(request).map_err(|error| Lost::Start(io::Error::other(error)))?;
+        let said = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
+        said.map_err(|_| self.ended())
+    }
+
+    fn hear(&mut self, wait: Duration) -> Result<Reply, Lost> {
+        let until = Instant::now() + wait;
+        match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => Err(Lost::Garbage),
+            Err(RecvTimeoutError::Timeout) => Err(Lost::Silent),
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    /// How the process ended.
+    fn ended(&mut self) -> Lost {
+        // The pipe closes a moment before the process is gone.
+        for _ in 0..50 {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Lost::Ended(format!(" ({status})"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Lost::Ended(String::new())
+    }
+}
+
+/// Whether times are times.
+fn are_times(samples: &[f64]) -> bool {
+    !samples.is_empty() && samples.iter().all(|sample| sample.is_finite() && *sample > 0.0)
+}
+
+fn is_plausible(trial: &Trial) -> bool {
+    match trial.outcome {
+        Outcome::Measured => are_times(&trial.samples),
+        _ => trial.samples.is_empty(),
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

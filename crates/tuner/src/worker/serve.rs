@@ -1,0 +1,129 @@
+//! The worker's side.
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tilewright_runtime::Executable;
+use tilewright_runtime::timing::Options;
+use tilewright_schedule::Schedule;
+use tilewright_schedule::text::parse;
+
+use super::protocol::{Reply, Request};
+use crate::outcome::{Outcome, Trial};
+use crate::rig::{Plan, Rig};
+
+/// Does what is asked for until there is nobody any more who asks.
+pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
+    let mut server = Server { rig: None, replies };
+    for line in requests.lines() {
+        let request = serde_json::from_str(&line?).map_err(io::Error::other)?;
+        server.answer(request)?;
+    }
+    Ok(())
+}
+
+struct Server<W> {
+    rig: Option<Rig>,
+    replies: W,
+}
+
+impl<W: Write> Server<W> {
+    fn answer(&mut self, request: Request) -> io::Result<()> {
+        match request {
+            Request::Open(task) => {
+                let made = Rig::new(&task);
+                let reply = match made {
+                    Ok(rig) => {
+                        self.rig = Some(rig);
+                        Reply::Ready
+                    }
+                    Err(error) => Reply::Failed(error.to_string()),
+                };
+                self.say(&reply)
+            }
+            Request::Try { schedules, plan } => self.batch(&schedules, &plan),
+            Request::Race { schedules, samples, time } => self.race(&schedules, samples, time),
+        }
+    }
+
+    fn say(&mut self, reply: &Reply) -> io::Result<()> {
+        let line = serde_json::to_string(reply).map_err(io::Error::other)?;
+        writeln!(self.replies, "{line}")?;
+        self.replies.flush()
+    }
+
+    fn batch(&mut self, schedules: &[String], plan: &Plan) -> io::Result<()> {
+        let Some(mut rig) = self.rig.take() else {
+            return self.say(&Reply::Failed("no task is open".to_owned()));
+        };
+        let built = built(&rig, schedules);
+        for (at, built) in built.into_iter().enumerate() {
+            let trial = match built {
+                Ok(executable) => {
+                    self.say(&Reply::Running(at))?;
+                    rig.measure(&executable, plan)
+                }
+                Err(trial) => trial,
+            };
+            self.say(&Reply::Done(at, trial))?;
+        }
+        self.rig = Some(rig);
+        self.say(&Reply::End)
+    }
+
+    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> io::Result<()> {
+        let Some(rig) = &mut self.rig else {
+            return self.say(&Reply::Failed("no task is open".to_owned()));
+        };
+        let built: Result<Vec<Executable>, Trial> = built(rig, schedules).into_iter().collect();
+        let options = Options {
+            samples,
+            time: Duration::from_secs_f64(time),
+            warm_up_calls: 2,
+            warm_up_time: Duration::from_millis(5),
+            cap: Duration::from_secs_f64(20.0 * time),
+            flush_caches: None,
+        };
+        let reply = match built {
+            Err(trial) => Reply::Failed(trial.outcome.to_string()),
+            Ok(built) => match rig.race(&built, &options) {
+                Ok(samples) => Reply::Raced(samples),
+                Err(error) => Reply::Failed(error.to_string()),
+            },
+        };
+        self.say(&reply)
+    }
+}
+
+/// Compiles schedules on as many threads as there are cores.
+fn built(rig: &Rig, schedules: &[String]) -> Vec<Result<Executable, Trial>> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Result<Executable, Trial>>>> = Mutex::new(Vec::new());
+    let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
+    lock().resize_with(schedules.len(), || None);
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(schedules.len()) {
+            scope.spawn(|| {
+                while let at = next.fetch_add(1, Ordering::Relaxed)
+                    && at < schedules.len()
+                {
+                    let built = read(&schedules[at]).and_then(|schedule| rig.build(&schedule));
+                    lock()[at] = Some(built);
+                }
+            });
+        }
+    });
+    let lost = || Err(Trial::failed(Outcome::Crashed("compiling it ended a thread".to_owned())));
+    std::mem::take(&mut *lock()).into_iter().map(|built| built.unwrap_or_else(lost)).collect()
+}
+
+fn read(text: &str) -> Result<Schedule, Trial> {
+    let parsed = parse(text);
+    match parsed.has_errors() {
+        true => Err(Trial::failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        false => Ok(parsed.schedule),
+    }
+}
