@@ -241,7 +241,7 @@ pub struct BenchArgs {
 pub struct TuneArgs {
     /// Source file; FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
-    pub file: String,
+    pub source: String,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
@@ -266,6 +266,9 @@ pub struct TuneArgs {
     /// Decides all that is random.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Which cache.
+    #[command(flatten)]
+    pub file: cache::CacheFile,
     /// Write the winner's schedule to this file.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

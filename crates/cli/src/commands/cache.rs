@@ -42,7 +42,8 @@ pub fn run(command: &CacheCommand) -> Result<(), Failure> {
 }
 
 impl CacheFile {
-    fn path(&self) -> Result<PathBuf, Failure> {
+    /// Where it is.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
         self.cache.clone().map_or_else(|| Cache::default_path().map_err(failure), Ok)
     }
 
@@ -55,7 +56,7 @@ impl CacheFile {
     }
 
     /// The cache for writing, made if it is not there.
-    fn made(&self) -> Result<Cache, Failure> {
+    pub fn made(&self) -> Result<Cache, Failure> {
         Cache::open(&self.path()?).map_err(failure)
     }
 }

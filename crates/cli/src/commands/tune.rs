@@ -1,12 +1,15 @@
 //! `tilewright tune`
 
+mod progress;
+mod record;
+
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tilewright_syntax::Bindings;
+use tilewright_target::Cpu;
 use tilewright_tuner::measure::Supervised;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::task::Task;
@@ -15,12 +18,16 @@ use tilewright_tuner::worker::{Launch, Lost, serve};
 
 use crate::args::{CompileArgs, TuneArgs};
 use crate::failure::Failure;
+use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::kernel::machine;
 use crate::output::print;
 use crate::problem::concrete_program;
 use crate::source::Source;
 use crate::target::Target;
+use crate::time::seconds;
 use crate::work::{Work, work};
+use progress::Display;
+use record::Recorder;
 
 /// The time that is taken where the user does not say.
 const TIME: Duration = Duration::from_secs(30);
@@ -30,11 +37,12 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     if Target::find(&args.target)? == Target::Interp {
         return Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned()));
     }
-    let (source, function) = Source::read_function(&args.file)?;
-    let sizes: Bindings = args.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let (source, function) = Source::read_function(&args.source)?;
+    let sizes = bindings(&args.sizes)?;
+    refuse_unknown_sizes(&source, &[source.function(&function)], &sizes)?;
     let program = concrete_program(&source, &function, &sizes, "")?;
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-    let cpu = machine(&compile, tilewright_target::Cpu::host())?;
+    let cpu = machine(&compile, Cpu::host())?;
     let task = Task {
         source: source.file.text.clone(),
         function,
@@ -43,26 +51,27 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         vectors: cpu.vectors.name().to_owned(),
         seed: args.seed,
     };
-    let time = match (args.time, args.trials) {
-        (None, None) => Some(TIME),
-        (time, _) => time,
-    };
+    let mut recorder = Recorder::new(args, &program, &cpu)?;
     let options = Options {
         strategy: args.strategy.clone(),
         seed: args.seed,
         trials: args.trials,
-        time,
-        hints: Vec::new(),
+        time: args.time.or(args.trials.is_none().then_some(TIME)),
+        hints: recorder.hints(),
     };
     let stop = stop_on_signals();
     let mut measurer = Supervised::start(launch()?, task.clone()).map_err(lost)?;
-    let mut watcher = Lines { json: args.json };
-    let tuned = tune(&task, &options, &mut measurer, &mut watcher, &stop).map_err(failure)?;
+    let mut watcher = Watchers { display: Display::new(args, &options), recorder: &mut recorder };
+    let tuned = tune(&task, &options, &mut measurer, &mut watcher, &stop);
+    watcher.display.end();
+    let tuned = tuned.map_err(failure)?;
+    recorder.winner(&tuned);
     if let Some(path) = &args.out {
         std::fs::write(path, &tuned.schedule)
             .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
     }
-    print(&if args.json { done(&tuned, work(&program)) } else { report(&tuned, work(&program)) })
+    let work = work(&program);
+    print(&if args.json { done(&tuned, work) } else { report(&tuned, work, &recorder) })
 }
 
 /// What a worker process does.
@@ -86,45 +95,53 @@ fn stop_on_signals() -> Arc<AtomicBool> {
     stop
 }
 
-/// Tells of every trial.
-struct Lines {
-    json: bool,
+/// Everybody who hears of a trial.
+struct Watchers<'a, 'r> {
+    display: Display,
+    recorder: &'r mut Recorder<'a>,
 }
 
-impl Watcher for Lines {
-    fn tried(&mut self, _: &str, trial: &Trial, progress: &Progress) {
-        let line = if self.json {
-            json!({
-                "event": "trial",
-                "trial": progress.trials,
-                "outcome": trial.outcome.name(),
-                "median_us": trial.seconds().map(|seconds| seconds * 1e6),
-                "best_us": progress.best * 1e6,
-                "seconds": progress.elapsed.as_secs_f64(),
-            })
-            .to_string()
-        } else {
-            let ratio = progress.default / progress.best;
-            format!("{:5} {:8.1} us best, {ratio:.2} x default", progress.trials, progress.best * 1e6)
-        };
-        let _ = print(&format!("{line}\n"));
+impl Watcher for Watchers<'_, '_> {
+    fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
+        self.recorder.keep(schedule, trial, progress.trials);
+        self.display.tried(trial, progress);
     }
 }
 
-fn report(tuned: &Tuned, work: Work) -> String {
-    format!(
-        "{}\ndefault {:.1} us, tuned {:.1} us ({:.2} x, {:.1} GFLOP/s), {} trials in {:.1} s\noutcomes {:?}\nrejected {:?}, too slow {}\n",
-        tuned.schedule,
-        tuned.default * 1e6,
-        tuned.seconds * 1e6,
-        tuned.default / tuned.seconds,
-        work.operations / tuned.seconds / 1e9,
-        tuned.trials,
-        tuned.elapsed.as_secs_f64(),
-        tuned.outcomes,
-        tuned.rejections.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>(),
-        tuned.too_slow,
-    )
+fn report(tuned: &Tuned, work: Work, recorder: &Recorder) -> String {
+    let rate = |time: f64| format!("{:.1} GFLOP/s", work.operations / time / 1e9);
+    let mut out = String::new();
+    let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
+    row("default", format!("{}, {}", seconds(tuned.default), rate(tuned.default)));
+    let gain = tuned.default / tuned.seconds;
+    match tuned.is_default {
+        true => row("tuned", "nothing faster was found".to_owned()),
+        false => row(
+            "tuned",
+            format!("{}, {}: {gain:.2} times as fast", seconds(tuned.seconds), rate(tuned.seconds)),
+        ),
+    }
+    let outcomes = tuned.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}"));
+    row(
+        "trials",
+        format!(
+            "{} in {:.1} s: {}",
+            tuned.trials,
+            tuned.elapsed.as_secs_f64(),
+            outcomes.collect::<Vec<_>>().join(", ")
+        ),
+    );
+    let refused = tuned.rejections.iter().map(|(reason, count)| format!("{count} {reason}"));
+    let slow = (tuned.too_slow > 0).then(|| format!("{} expected to be slow", tuned.too_slow));
+    let refused: Vec<String> = refused.chain(slow).collect();
+    if !refused.is_empty() {
+        row("left out", refused.join(", "));
+    }
+    if tuned.replaced > 0 {
+        row("workers", format!("{} were lost and replaced", tuned.replaced));
+    }
+    row("cache", recorder.describe());
+    out + "\n" + &tuned.schedule
 }
 
 fn done(tuned: &Tuned, work: Work) -> String {

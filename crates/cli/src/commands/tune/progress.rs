@@ -1,0 +1,112 @@
+//! How a run goes, for whoever watches.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::tune::{Options, Progress};
+
+use crate::args::TuneArgs;
+use crate::output::{complain, print};
+use crate::time::seconds;
+
+/// Without a terminal, a line comes with every new best and at least this often.
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+/// A bar in a terminal, lines elsewhere, objects for programs.
+pub enum Display {
+    /// A bar on standard error.
+    Bar {
+        /// The bar: it goes by trials, or by milliseconds.
+        bar: ProgressBar,
+        /// Whether it goes by trials.
+        by_trials: bool,
+    },
+    /// Lines on standard error.
+    Lines {
+        /// The best that was told.
+        best: f64,
+        /// When the last line was.
+        told: Duration,
+    },
+    /// One JSON object a trial, on standard output.
+    Json,
+}
+
+impl Display {
+    /// What fits where the output goes.
+    pub fn new(args: &TuneArgs, options: &Options) -> Display {
+        if args.json {
+            return Display::Json;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Display::Lines { best: f64::INFINITY, told: Duration::ZERO };
+        }
+        let by_trials = options.time.is_none();
+        let length = match (options.time, options.trials) {
+            (Some(time), _) => time.as_millis() as u64,
+            (None, trials) => trials.unwrap_or(0) as u64,
+        };
+        let bar = ProgressBar::new(length);
+        let template = "tuning {bar:30} {eta} left, {msg}";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Display::Bar { bar, by_trials }
+    }
+
+    /// A candidate was tried.
+    pub fn tried(&mut self, trial: &Trial, progress: &Progress) {
+        match self {
+            Display::Bar { bar, by_trials } => {
+                let done =
+                    if *by_trials { progress.trials as u64 } else { progress.elapsed.as_millis() as u64 };
+                bar.set_position(done.min(bar.length().unwrap_or(done)));
+                bar.set_message(summary(progress));
+            }
+            Display::Lines { best, told } => {
+                if progress.best < *best || progress.elapsed >= *told + BETWEEN_LINES {
+                    complain(&format!("{:6.1} s: {}", progress.elapsed.as_secs_f64(), summary(progress)));
+                    *best = progress.best;
+                    *told = progress.elapsed;
+                }
+            }
+            Display::Json => {
+                let object = json!({
+                    "event": "trial",
+                    "trial": progress.trials,
+                    "outcome": trial.outcome.name(),
+                    "median_us": trial.seconds().map(|seconds| seconds * 1e6),
+                    "best_us": progress.best * 1e6,
+                    "default_us": progress.default * 1e6,
+                    "seconds": progress.elapsed.as_secs_f64(),
+                });
+                // Whoever does not read any more has the best in the end, or has gone.
+                let _ = print(&format!("{object}\n"));
+            }
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&mut self) {
+        if let Display::Bar { bar, .. } = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The best so far, how many were tried, and how many failed.
+fn summary(progress: &Progress) -> String {
+    let rate = progress.trials as f64 / progress.elapsed.as_secs_f64().max(1e-3);
+    let failed = progress.outcomes.iter().filter(|(outcome, _)| **outcome != "measured");
+    let failed: Vec<String> = failed.map(|(outcome, count)| format!(", {count} {outcome}")).collect();
+    format!(
+        "best {} ({:.2} x default), {} trials, {rate:.0}/s{}",
+        seconds(progress.best),
+        progress.default / progress.best,
+        progress.trials,
+        failed.concat()
+    )
+}
