@@ -1,0 +1,119 @@
+//! `tilewright tune` as its users meet it, and workers that do not behave.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{Folder, PRODUCT};
+use tilewright_target::Cpu;
+use tilewright_tuner::measure::{Measurer, Supervised};
+use tilewright_tuner::outcome::Outcome;
+use tilewright_tuner::rig::Plan;
+use tilewright_tuner::task::Task;
+use tilewright_tuner::worker::{Launch, Lost};
+
+const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
+
+fn task() -> Task {
+    Task {
+        source: PRODUCT.to_owned(),
+        function: "mm".to_owned(),
+        sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        threads: 1,
+        vectors: Cpu::host().vectors.name().to_owned(),
+        seed: 3,
+    }
+}
+
+/// A worker behind a pipe of commands.
+fn through(filter: &str) -> Launch {
+    let command = format!("'{WORKER}' worker | {filter}");
+    Launch { program: "sh".into(), arguments: vec!["-c".to_owned(), command] }
+}
+
+/// Schedules that are legal, refused, and no schedules.
+fn schedules() -> Vec<String> {
+    let texts = ["", "split C.i -> io, ii:4", "vectorize C.k2", "nonsense", "reorder C.j, C.i", "unroll C.k"];
+    texts.map(str::to_owned).to_vec()
+}
+
+const PLAN: Plan = Plan { hopeless: 1.0, samples: 3, time: 0.001 };
+
+fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
+    measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|trial| trial.outcome.name()).collect()
+}
+
+#[test]
+fn a_worker_measures_and_refuses() {
+    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    let mut measurer = Supervised::start(launch, task()).unwrap();
+    let wanted = ["measured", "measured", "illegal", "illegal", "measured", "measured"];
+    assert_eq!(kinds(&mut measurer), wanted);
+    assert_eq!(measurer.replaced(), 0);
+    let times = measurer.race(&schedules()[..2], 5, 0.001).unwrap();
+    assert!(times.iter().all(|own| own.len() >= 5), "{times:?}");
+}
+
+#[test]
+fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
+    // Ready, Running, Done, Running: it is gone while the second candidate runs, every time.
+    let mut measurer = Supervised::start(through("sed -u 4q"), task()).unwrap();
+    let found = kinds(&mut measurer);
+    assert_eq!(found.len(), schedules().len());
+    assert!(found.contains(&"measured") && found.contains(&"crashed"), "{found:?}");
+    assert!(measurer.replaced() >= 2);
+}
+
+#[test]
+fn a_worker_that_freezes_is_replaced() {
+    let mut measurer = Supervised::start(through("(sed -u 2q; sleep 10)"), task()).unwrap();
+    let plan = Plan { hopeless: 0.01, ..PLAN };
+    let trials = measurer.try_all(&schedules()[..1], &plan).unwrap();
+    assert_eq!(trials[0].outcome, Outcome::TimedOut);
+    assert_eq!(measurer.replaced(), 1);
+}
+
+#[test]
+fn a_worker_that_says_nonsense_is_replaced() {
+    let mut measurer = Supervised::start(through("sed -u '3s/.*/nonsense/'"), task()).unwrap();
+    let found = kinds(&mut measurer);
+    assert!(found.contains(&"crashed"), "{found:?}");
+    // Times that no clock tells are nonsense too.
+    let negative = through(r#"sed -u 's/"samples":\[[^]]*/"samples":[-1.0/'"#);
+    let mut measurer = Supervised::start(negative, task()).unwrap();
+    assert!(!kinds(&mut measurer).contains(&"measured"));
+}
+
+#[test]
+fn what_cannot_be_started_or_opened_is_said() {
+    let missing = Launch { program: "/nonexistent/worker".into(), arguments: Vec::new() };
+    assert!(matches!(Supervised::start(missing, task()), Err(Lost::Start(_))));
+    let open = Task { sizes: Vec::new(), ..task() };
+    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    assert!(matches!(Supervised::start(launch, open), Err(Lost::Refused(_))));
+    assert!(matches!(Supervised::start(through("true"), task()), Err(Lost::Ended(_))));
+}
+
+#[test]
+fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
+    let folder = Folder::new();
+    let out = folder.fine(
+        "tune mm.tw --sizes M=70,K=64,N=67 --trials 12 --threads 1 --json --cache c.sqlite --out p.sched",
+    );
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let done = lines.last().unwrap();
+    assert_eq!(done["event"], "done");
+    assert_eq!(done["trials"], 12);
+    assert!(done["median_us"].as_f64().unwrap() <= 1.02 * done["default_us"].as_f64().unwrap(), "{done}");
+    let schedule = fs::read_to_string(folder.path("p.sched")).unwrap();
+    assert_eq!(schedule, done["schedule"].as_str().unwrap());
+    folder.fine("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --schedule p.sched --check");
+    let listed: Value = serde_json::from_str(&folder.fine("cache list --json --cache c.sqlite")).unwrap();
+    assert!(listed[0]["trials"].as_u64().unwrap() >= 12, "{listed}");
+    // What is known is where the next search starts.
+    let again = folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
+    assert!(again.lines().count() >= 4, "{again}");
+}
