@@ -166,7 +166,8 @@ pub struct CompileArgs {
 #[command(
     after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
     floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
-    The program is compiled by its default schedule, or by the one of --schedule; which one is said on standard error.\n\n\
+    The program is compiled by the schedule of --schedule, by what `tilewright tune` has found for it here, or by its default schedule; \
+    which one is said on standard error.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
@@ -185,6 +186,9 @@ pub struct RunArgs {
     /// How to compile.
     #[command(flatten)]
     pub compile: CompileArgs,
+    /// Which cache of tuned schedules.
+    #[command(flatten)]
+    pub file: cache::CacheFile,
     /// Compare the results with those of the interpreter, and fail with status 70 if they differ.
     #[arg(long)]
     pub check: bool,
@@ -211,6 +215,9 @@ pub struct BenchArgs {
     /// How to compile.
     #[command(flatten)]
     pub compile: CompileArgs,
+    /// Which cache of tuned schedules.
+    #[command(flatten)]
+    pub file: cache::CacheFile,
     /// Time that the samples take together, at least, such as 500ms or 2s.
     #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
     pub time: Duration,

@@ -10,12 +10,17 @@ use tilewright_runtime::signature::Parameter;
 use tilewright_runtime::{
     Bound, Buffer, BuildError, Executable, OutOfMemory, Pool, RunError, Signature, View, ViewMut,
 };
+use tilewright_schedule::apply;
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_target::Cpu;
+use tilewright_tuner::cache::{Canonical, TargetFingerprint};
 
 use crate::args::CompileArgs;
+use crate::args::cache::CacheFile;
+use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::memory::refuse_more_than_free;
+use crate::output::complain;
 use crate::schedule::ScheduleSource;
 use crate::source::Source;
 
@@ -57,6 +62,21 @@ impl Compiler {
         Ok(Compiler { schedule: ScheduleSource::read(args.schedule.as_deref())?, cpu })
     }
 
+    /// Takes what tuning has found for a program, where no schedule was asked for. A cache that was not asked for and
+    /// cannot be read is told of, and done without.
+    pub fn look_up(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
+        if !matches!(self.schedule, ScheduleSource::Default) {
+            return Ok(());
+        }
+        match tuned(file, program, &self.cpu) {
+            Ok(Some(found)) => self.schedule = found,
+            Ok(None) => {}
+            Err(failure) if file.cache.is_some() => return Err(failure),
+            Err(failure) => complain(&format!("warning: {failure}; the default schedule is used")),
+        }
+        Ok(())
+    }
+
     /// The loops of a program.
     pub fn loops(&self, program: &Program) -> Result<LoopNest, Failure> {
         self.schedule.apply(program, &self.cpu)
@@ -72,6 +92,18 @@ impl Compiler {
         let codegen_time = begun.elapsed();
         Ok(Compiled { executable, pool: Pool::new(self.cpu.cores), apply_time, codegen_time })
     }
+}
+
+/// The best schedule that is known of a program on this machine, if it is legal here.
+fn tuned(file: &CacheFile, program: &Program, cpu: &Cpu) -> Result<Option<ScheduleSource>, Failure> {
+    let Some(cache) = file.existing()? else { return Ok(None) };
+    let canonical = Canonical::new(program);
+    let key = canonical.key(&TargetFingerprint::host(cpu), cpu.cores);
+    let Some(record) = cache.best(&key).map_err(cache_failure)? else { return Ok(None) };
+    let renamed = canonical.schedule_of(&record, cpu);
+    let is_legal = renamed.refusal.is_none() && apply(program, &renamed.schedule, cpu).is_ok();
+    let seconds = record.median().filter(|_| is_legal);
+    Ok(seconds.map(|seconds| ScheduleSource::Tuned { schedule: renamed.schedule, seconds }))
 }
 
 /// The part of this machine that was asked for.

@@ -13,11 +13,19 @@ use tilewright_target::Cpu;
 use crate::failure::Failure;
 use crate::output::complain;
 use crate::text::{TextFile, style};
+use crate::time::seconds;
 
 /// Where a schedule comes from.
 pub enum ScheduleSource {
     /// Static analysis of the program.
     Default,
+    /// The best that tuning has found for the program on this machine.
+    Tuned {
+        /// The steps, in the program's own names.
+        schedule: Schedule,
+        /// The time that was measured, in seconds.
+        seconds: f64,
+    },
     /// A file, with the places of its steps.
     File {
         /// The text.
@@ -44,6 +52,7 @@ impl ScheduleSource {
     pub fn name(&self) -> &'static str {
         match self {
             ScheduleSource::Default => "default",
+            ScheduleSource::Tuned { .. } => "cache",
             ScheduleSource::File { .. } => "file",
         }
     }
@@ -52,6 +61,9 @@ impl ScheduleSource {
     pub fn describe(&self) -> String {
         match self {
             ScheduleSource::Default => "default".to_owned(),
+            ScheduleSource::Tuned { seconds: time, .. } => {
+                format!("tuned, from the cache: {} then", seconds(*time))
+            }
             ScheduleSource::File { file, .. } => file.path.clone(),
         }
     }
@@ -60,6 +72,7 @@ impl ScheduleSource {
     pub fn schedule(&self, program: &Program, cpu: &Cpu) -> Schedule {
         match self {
             ScheduleSource::Default => default_schedule(program, cpu),
+            ScheduleSource::Tuned { schedule, .. } => schedule.clone(),
             ScheduleSource::File { parsed, .. } => parsed.schedule.clone(),
         }
     }
@@ -79,8 +92,8 @@ impl ScheduleSource {
                 Err(Failure::Input(format!("{}; give smaller sizes", refusal.reason)))
             }
             ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
-            ScheduleSource::Default => {
-                Err(Failure::Bug(format!("the default schedule of `{}` is refused: {refusal}", program.name)))
+            ScheduleSource::Default | ScheduleSource::Tuned { .. } => {
+                Err(Failure::Bug(format!("the schedule of `{}` is refused: {refusal}", program.name)))
             }
         }
     }

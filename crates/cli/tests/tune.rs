@@ -113,7 +113,20 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     folder.fine("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --schedule p.sched --check");
     let listed: Value = serde_json::from_str(&folder.fine("cache list --json --cache c.sqlite")).unwrap();
     assert!(listed[0]["trials"].as_u64().unwrap() >= 12, "{listed}");
+    // From now on it is used, and said so.
+    let bench = |arguments: &str| {
+        let out = folder.fine(&format!("bench mm.tw --sizes M=70,K=64,N=67 --json --time 1ms {arguments}"));
+        let object: Value = serde_json::from_str(&out).unwrap();
+        object["schedule_source"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(bench("--threads 1 --cache c.sqlite"), "cache");
+    assert_eq!(bench("--threads 2 --cache c.sqlite"), "default");
+    assert_eq!(bench("--threads 1 --cache c.sqlite --schedule p.sched"), "file");
+    assert_eq!(bench("--threads 1"), "default");
+    let run = folder.tilewright("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --cache c.sqlite --check");
+    assert!(run.err.contains("tuned, from the cache"), "{}", run.err);
     // What is known is where the next search starts.
-    let again = folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
+    let again =
+        folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
     assert!(again.lines().count() >= 4, "{again}");
 }

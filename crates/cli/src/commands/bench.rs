@@ -43,9 +43,10 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if Target::find(&args.target)? == Target::Interp {
         return Err(Failure::Usage("bench measures kernels, and --target interp has none".to_owned()));
     }
-    let compiler = Compiler::new(&args.compile)?;
+    let mut compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
+    compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
     let timing = timed(args, &problem, &compiled, inputs)?;
     let work = work(&problem.program);

@@ -48,7 +48,7 @@ impl CacheFile {
     }
 
     /// The cache for reading. None if it is the user's own and nothing was tuned yet.
-    fn existing(&self) -> Result<Option<Cache>, Failure> {
+    pub fn existing(&self) -> Result<Option<Cache>, Failure> {
         match Cache::open_existing(&self.path()?) {
             Err(CacheError::Missing(_)) if self.cache.is_none() => Ok(None),
             outcome => outcome.map(Some).map_err(failure),

@@ -50,9 +50,10 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
 
 /// The results of the compiled program, and which schedule it was compiled by.
 fn compiled(args: &RunArgs) -> Result<(Results, String), Failure> {
-    let compiler = Compiler::new(&args.compile)?;
+    let mut compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
+    compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
     let kept = args.check.then(|| inputs.clone());
     let mut arguments = compiled.arguments(inputs)?;

@@ -68,6 +68,8 @@ impl Folder {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("COLUMNS");
+        // Nobody's own cache has a say in tests.
+        command.env("XDG_DATA_HOME", self.0.path().join("data"));
         command
     }
 
