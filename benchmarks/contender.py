@@ -195,6 +195,8 @@ class Tilewright:
                 capture_output=True,
                 text=True,
                 timeout=BURST_SECONDS,
+                # No cache: what is not given by a file is the default schedule.
+                env=os.environ | {"XDG_DATA_HOME": "/nonexistent"},
                 preexec_fn=self._placement.pin,
             )
         except subprocess.TimeoutExpired:

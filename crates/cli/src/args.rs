@@ -45,6 +45,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Search for a fast schedule by trying many of them on this machine.
     Tune(TuneArgs),
+    /// List the ways to search for a schedule.
+    Strategies,
     /// Compile and measure what a tuner asks for, over standard input and output.
     #[command(hide = true)]
     Worker,

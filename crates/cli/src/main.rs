@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Bench(bench) => commands::bench::run(&bench),
         Command::Tune(tune) => commands::tune::run(&tune),
+        Command::Strategies => commands::tune::strategies(),
         Command::Worker => commands::tune::worker(),
         Command::Cache(cache) => commands::cache::run(&cache.command),
     });

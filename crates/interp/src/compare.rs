@@ -44,19 +44,24 @@ impl fmt::Display for Difference {
 }
 
 /// The first tensor, if any, whose elements differ from what is wanted by more than rounding.
-pub fn compare(program: &Program, name: &str, found: &Tensor, wanted: &Tensor) -> Result<(), Difference> {
+pub fn compare(
+    program: &Program,
+    name: &str,
+    found: &Tensor,
+    wanted: &Tensor,
+) -> Result<(), Box<Difference>> {
     let limit = tolerance(program, wanted);
     let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), limit);
     let mut places = (0..wanted.len()).filter(differs);
     let Some(first) = places.next() else { return Ok(()) };
-    Err(Difference {
+    Err(Box::new(Difference {
         name: name.to_owned(),
         wrong: 1 + places.count(),
         elements: wanted.len(),
         place: subscripts(wanted.shape(), first),
         found: found.get(first),
         wanted: wanted.get(first),
-    })
+    }))
 }
 
 /// How far elements of a result may be apart.

@@ -13,6 +13,7 @@
 pub mod cache;
 pub mod measure;
 pub mod outcome;
+mod parallel;
 pub mod rig;
 pub mod task;
 pub mod tune;

@@ -22,11 +22,16 @@ use crate::task::{Task, TaskError};
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
 
+/// A single call that is shorter says nothing.
+const SHORT: f64 = 50e-6;
+
 /// How much to measure.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Plan {
-    /// A call that takes longer, in seconds, is not worth a second one.
+    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one.
     pub hopeless: f64,
+    /// A second call that takes longer is not worth a third.
+    pub promising: f64,
     /// Samples to take.
     pub samples: usize,
     /// Time for them together, in seconds.
@@ -165,8 +170,14 @@ impl Rig {
         if first > plan.hopeless {
             return Ok(Trial::measured(vec![first]));
         }
+        let started = Instant::now();
+        call(&bound, &self.pool, &self.inputs, &mut self.results, &self.scalars)?;
+        let second = started.elapsed().as_secs_f64();
+        if second > plan.promising.max(SHORT) {
+            return Ok(Trial::measured(vec![second]));
+        }
         let options = Options {
-            warm_up_calls: 1,
+            warm_up_calls: 0,
             warm_up_time: Duration::ZERO,
             samples: plan.samples,
             time: Duration::from_secs_f64(plan.time),
@@ -283,7 +294,7 @@ fn check_default_when_small(task: &Task, target: &Cpu) -> Result<(), RigError> {
     };
     let schedule = default_schedule(&rig.program, target);
     let executable = rig.built(&schedule)?;
-    let trial = rig.measure(&executable, &Plan { hopeless: 0.0, samples: 1, time: 0.0 });
+    let trial = rig.measure(&executable, &Plan { hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0 });
     match trial.outcome {
         Outcome::Measured => Ok(()),
         other => Err(RigError::Wrong(other.to_string())),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use tilewright_search::strategy;
 use tilewright_target::Cpu;
 use tilewright_tuner::measure::Supervised;
 use tilewright_tuner::outcome::Trial;
@@ -74,6 +75,12 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     print(&if args.json { done(&tuned, work) } else { report(&tuned, work, &recorder) })
 }
 
+/// `tilewright strategies`
+pub fn strategies() -> Result<(), Failure> {
+    let lines = strategy::ALL.iter().map(|entry| format!("{:<8}  {}\n", entry.name, entry.description));
+    print(&lines.collect::<String>())
+}
+
 /// What a worker process does.
 pub fn worker() -> Result<(), Failure> {
     serve(BufReader::new(io::stdin()), io::stdout().lock())
@@ -113,6 +120,9 @@ fn report(tuned: &Tuned, work: Work, recorder: &Recorder) -> String {
     let mut out = String::new();
     let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
     row("default", format!("{}, {}", seconds(tuned.default), rate(tuned.default)));
+    if let Some(time) = tuned.one_shot {
+        row("one shot", format!("{}, {}", seconds(time), rate(time)));
+    }
     let gain = tuned.default / tuned.seconds;
     match tuned.is_default {
         true => row("tuned", "nothing faster was found".to_owned()),
@@ -149,6 +159,7 @@ fn done(tuned: &Tuned, work: Work) -> String {
         "event": "done",
         "median_us": tuned.seconds * 1e6,
         "default_us": tuned.default * 1e6,
+        "one_shot_us": tuned.one_shot.map(|seconds| seconds * 1e6),
         "gflops": work.operations / tuned.seconds / 1e9,
         "trials": tuned.trials,
         "seconds": tuned.elapsed.as_secs_f64(),

@@ -3,6 +3,8 @@
 use tilewright_ir::nest::Buffer;
 use tilewright_ir::{Access, Atom, IndexExpr, VarId};
 
+use super::instructions::loads;
+
 /// Bytes that caches move at once.
 pub(super) const LINE: f64 = 64.0;
 
@@ -55,12 +57,11 @@ impl Reach {
                 let (left, right) = (Reach::of(&pair.0, trips), Reach::of(&pair.1, trips));
                 Reach { width: left.width.max(right.width), values: left.values.max(right.values) }
             }
-            Atom::Data(_) => {
+            Atom::Data(data) => {
                 let mut values = 1.0;
-                IndexExpr::atom(atom.clone())
-                    .vars()
-                    .into_iter()
-                    .for_each(|var| values *= trips(var).max(1.0));
+                loads(&data.value, &mut |access| {
+                    access.indices.iter().for_each(|index| values *= Reach::of(index, trips).values);
+                });
                 Reach { width: if values > 1.0 { f64::INFINITY } else { 0.0 }, values }
             }
             Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Reach::FIXED,
@@ -73,7 +74,7 @@ fn divisor(expr: &IndexExpr) -> f64 {
 }
 
 /// Dimensions that are kept apart; the first of a tensor with more count as one.
-const MOST_DIMS: usize = 8;
+const MOST_DIMS: usize = 6;
 
 /// One subscript's part of a region.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,16 +177,17 @@ impl Lines {
 
     /// Bytes of all lines that are touched.
     pub fn bytes(&self) -> f64 {
-        let aligned = self.steps().iter().all(|(_, apart)| apart % LINE == 0.0);
+        let aligned = self.steps().iter().all(|(_, apart)| (apart / LINE).fract() == 0.0);
         let lines = if aligned { (self.run / LINE).ceil() } else { self.run / LINE + 0.8 };
         self.rows * lines.max(1.0) * LINE
     }
 
     /// How many times their own bytes the lines keep busy of a cache, because they share few of its sets. `period`:
-    /// bytes after which sets repeat.
-    pub fn crowding(&self, period: f64) -> f64 {
+    /// bytes after which sets repeat; `ways`: lines that a set has room for. A few rows never crowd a set.
+    pub fn crowding(&self, period: f64, ways: usize) -> f64 {
         let run_lines = (self.run / LINE).ceil().max(1.0);
-        let crowding = self.steps().iter().map(|(rows, apart)| {
+        let many = self.steps().iter().filter(|(rows, _)| *rows > ways as f64 / 2.0);
+        let crowding = many.map(|(rows, apart)| {
             let distinct = period / common_divisor(*apart, period).max(LINE);
             if *rows <= distinct { 1.0 } else { (period / LINE / (distinct * run_lines)).max(1.0) }
         });

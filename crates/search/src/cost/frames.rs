@@ -12,6 +12,9 @@ const SAMPLES: usize = 32;
 /// A single variable is looked at everywhere if it has no more values than this.
 const ALL_VALUES: i64 = 64;
 
+/// The values of atoms.
+type Leaf<'l> = dyn FnMut(&Atom) -> Option<i64> + 'l;
+
 /// A frame by its place; 0 is the whole body.
 pub(super) type FrameId = usize;
 
@@ -34,6 +37,8 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub kind: Kind,
+    /// The frame around it; its own place for the whole body.
+    pub parent: FrameId,
     /// How often it runs what is in it, for once that it is reached. Below 1 for a choice.
     pub trips: f64,
     /// How often what is in it runs in a call; lanes count once.
@@ -47,8 +52,9 @@ pub(super) struct Frames {
     pub all: Vec<Frame>,
     /// The open ones, outermost first.
     pub stack: Vec<FrameId>,
-    /// Which open frame a variable belongs to.
+    /// Which open frame a variable belongs to, and the variables of the open ones.
     places: Vec<Option<usize>>,
+    open: Vec<Option<VarId>>,
     /// The values of each variable: from, and one past the last.
     ranges: Vec<(i64, i64)>,
     pub unit: usize,
@@ -56,11 +62,12 @@ pub(super) struct Frames {
 
 impl Frames {
     pub fn new(nest: &LoopNest) -> Frames {
-        let root = Frame { kind: Kind::Serial, trips: 1.0, runs: 1.0, unit: 0 };
+        let root = Frame { kind: Kind::Serial, parent: 0, trips: 1.0, runs: 1.0, unit: 0 };
         let vars = nest.vars.len();
         Frames {
             all: vec![root],
             stack: vec![0],
+            open: vec![None],
             places: vec![None; vars],
             ranges: vec![(0, 1); vars],
             unit: 0,
@@ -82,11 +89,13 @@ impl Frames {
         self.places.get(var.index()).copied().flatten()
     }
 
-    fn push(&mut self, kind: Kind, trips: f64) {
+    fn push(&mut self, kind: Kind, trips: f64, var: Option<VarId>) {
         let copies = if kind == Kind::Vector { 1.0 } else { trips };
-        let runs = self.all[self.innermost()].runs * copies;
-        self.all.push(Frame { kind, trips, runs, unit: self.unit });
+        let parent = self.innermost();
+        let runs = self.all[parent].runs * copies;
+        self.all.push(Frame { kind, parent, trips, runs, unit: self.unit });
         self.stack.push(self.all.len() - 1);
+        self.open.push(var);
     }
 
     /// Opens a loop; `None` if it runs nothing.
@@ -102,7 +111,7 @@ impl Frames {
             LoopKind::Unrolled => Kind::Unrolled,
         };
         let busiest = if kind == Kind::Parallel { (trips / cores.max(1) as f64).ceil() } else { trips };
-        self.push(kind, busiest);
+        self.push(kind, busiest, Some(inner.var));
         let own = inner.var.index();
         self.places[own] = Some(self.stack.len() - 1);
         self.ranges[own] = (0, most.max(1));
@@ -111,16 +120,13 @@ impl Frames {
 
     /// Opens one side of a choice that is taken this often.
     pub fn choose(&mut self, share: f64) {
-        self.push(Kind::Branch, share);
+        self.push(Kind::Branch, share, None);
     }
 
     pub fn close(&mut self) {
-        let closed = self.stack.len() - 1;
         self.stack.pop();
-        for place in &mut self.places {
-            if *place == Some(closed) {
-                *place = None;
-            }
+        if let Some(var) = self.open.pop().flatten() {
+            self.places[var.index()] = None;
         }
     }
 
@@ -130,7 +136,7 @@ impl Frames {
             return (extent.max(0) as f64, extent);
         }
         let (mut sum, mut most, mut count) = (0.0, 0, 0);
-        self.sample(extent.vars().into_iter().collect(), &mut |leaf| {
+        self.sample(extent.vars().into_iter().collect(), |leaf| {
             let value = extent.eval(leaf).unwrap_or(1).max(0);
             sum += value as f64;
             most = most.max(value);
@@ -145,7 +151,7 @@ impl Frames {
         vars.sort_unstable();
         vars.dedup();
         let (mut hold, mut count) = (0, 0);
-        self.sample(vars, &mut |leaf| {
+        self.sample(vars, |leaf| {
             let holds =
                 conditions.iter().all(|condition| condition.eval(leaf).is_some_and(|value| value >= 0));
             hold += i32::from(holds);
@@ -155,7 +161,7 @@ impl Frames {
     }
 
     /// Calls `look` with values of variables that stand for all of them.
-    fn sample(&self, vars: Vec<VarId>, look: &mut dyn FnMut(&mut dyn FnMut(&Atom) -> Option<i64>)) {
+    fn sample(&self, vars: Vec<VarId>, mut look: impl FnMut(&mut Leaf<'_>)) {
         let range = |var: &VarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
         let all = match vars.as_slice() {
             [] => 1,
@@ -189,10 +195,10 @@ impl Frames {
         let (mut from, mut to) = before;
         // by*v + rest >= 0, or < 0.
         match (by > 0, holds) {
-            (true, true) => from = from.max(ceil_div(-rest, by)),
-            (true, false) => to = to.min(ceil_div(-rest, by)),
-            (false, true) => to = to.min(rest.div_euclid(-by) + 1),
-            (false, false) => from = from.max(rest.div_euclid(-by) + 1),
+            (true, true) => from = from.max(ceil_div(rest.saturating_neg(), by)),
+            (true, false) => to = to.min(ceil_div(rest.saturating_neg(), by)),
+            (false, true) => to = to.min(rest.div_euclid(by.saturating_neg()).saturating_add(1)),
+            (false, false) => from = from.max(rest.div_euclid(by.saturating_neg()).saturating_add(1)),
         }
         self.ranges[var.index()] = if from < to { (from, to) } else { before };
         Some((*var, before))
@@ -204,7 +210,7 @@ impl Frames {
 }
 
 fn ceil_div(value: i64, by: i64) -> i64 {
-    -(-value).div_euclid(by)
+    value.saturating_neg().div_euclid(by).saturating_neg()
 }
 
 /// Points that fill a box evenly, by multiples of irrational numbers.

@@ -4,26 +4,32 @@
 //! every iteration of the innermost serial loop that it depends on, times the iterations of those written-out loops
 //! inside that it depends on too. Its instructions count for that serial loop.
 
+use std::collections::HashSet;
+
 use tilewright_ir::nest::{Buffer, Scope, Store};
-use tilewright_ir::{
-    Access, Atom, BinaryOp, Builtin, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp, TensorId,
-    VarId,
-};
+use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, ReduceOp, TensorId};
 use tilewright_target::Cpu;
 
-use super::footprint::{LINE, Region};
+use super::footprint::LINE;
 use super::frames::{Frame, FrameId, Frames, Kind};
 use super::machine::Machine;
+use super::operations::{is_free, operation_cost};
+use super::shared::{Shares, shares};
 
 /// Open frames that something depends on, one bit each.
 pub(super) type Frameset = u64;
 
 /// Up to this distance, code generation loads everything between the elements and picks those it needs.
 const SMALL_STEP: f64 = 4.0;
-/// Integer instructions of a check that a subscript from data is in bounds.
-const CHECK: f64 = 3.0;
-/// Instructions of a division of indices by a number.
+/// Vector instructions to gather one lane of less than four bytes: no machine does that by itself.
+const NARROW_GATHER: f64 = 3.0;
+/// Cycles from a store until a load of the same element has the value.
+const FORWARDING: f64 = 5.0;
+/// Integer instructions of a subscript from data: its conversion, the check that it is in bounds, and the address.
+const CHECK: f64 = 6.0;
+/// Instructions of a division of indices by a number, and of a minimum.
 const INDEX_DIVISION: f64 = 4.0;
+const INDEX_MINIMUM: f64 = 2.0;
 /// Steps of adding up neighbouring lanes: a shuffle and an addition, with their latencies.
 const FOLD_LATENCY: f64 = 7.0;
 
@@ -57,9 +63,15 @@ pub(super) struct Counter<'a> {
     /// Share of lanes that conditions switch off.
     pub off_lanes: f64,
     strides: Vec<Vec<i64>>,
-    /// For buffers that the statement at hand loads from at several places: the share of loads that are left when
-    /// written-out iterations share them.
-    shared: Vec<(TensorId, f64)>,
+    /// The values that written-out iterations of the statement at hand have in common.
+    shared: Shares,
+    /// For every register buffer, how many frames were open around its room.
+    pub rooms: Vec<usize>,
+    /// For every register buffer, the loop whose iterations make its chain, and the cycles of that if all had to wait for
+    /// each other.
+    chains: Vec<(FrameId, f64)>,
+    /// Divisions of indices that a loop has already computed.
+    divided: HashSet<(FrameId, &'a Atom)>,
 }
 
 /// A value: what it depends on, and which type it has.
@@ -67,8 +79,6 @@ pub(super) struct Counter<'a> {
 struct Value {
     deps: Frameset,
     dtype: DType,
-    /// The share of its copies that others are not equal to.
-    distinct: f64,
 }
 
 /// Values that are alive in one statement.
@@ -82,13 +92,19 @@ impl<'a> Counter<'a> {
     pub fn new(nest: &'a LoopNest, cpu: &'a Cpu, machine: &'a Machine) -> Counter<'a> {
         let strides = nest.buffers.iter().map(Buffer::strides).collect();
         let counts = vec![Counts::default()];
-        Counter { nest, cpu, machine, counts, off_lanes: 0.0, strides, shared: Vec::new() }
+        let (rooms, chains) = (vec![0; nest.buffers.len()], vec![(0, 0.0); nest.buffers.len()]);
+        let (shared, divided) = (Shares::new(), HashSet::new());
+        Counter { nest, cpu, machine, counts, off_lanes: 0.0, strides, shared, rooms, chains, divided }
     }
 
     /// One statement. Returns nothing: everything is counted into frames.
-    pub fn store(&mut self, frames: &Frames, store: &Store) {
+    pub fn store(&mut self, frames: &Frames, store: &'a Store) {
         self.counts.resize(frames.all.len(), Counts::default());
-        self.shared = shared_loads(frames, &store.value);
+        let inner = innermost_serial(frames);
+        self.shared = shares(&store.value, &|var| match frames.place(var) {
+            Some(place) if place > inner && frames.at(place).kind == Kind::Unrolled => frames.at(place).trips,
+            _ => 1.0,
+        });
         let mut alive = Alive::default();
         let value = self.value(frames, &store.value, store.reduce == Some(ReduceOp::Add), &mut alive);
         let target = dependencies(frames, &store.target.indices);
@@ -98,7 +114,7 @@ impl<'a> Counter<'a> {
         let lanes = lanes(frames);
         let folds = lanes.is_some_and(|(place, _)| has(all, place) && !has(target, place));
         if store.reduce.is_some() {
-            self.reduce(frames, value, target, folds);
+            self.reduce(frames, store.target.tensor, value, target, folds);
         }
         if slot {
             let vectors = self.vectors(frames, target, buffer.dtype);
@@ -107,15 +123,15 @@ impl<'a> Counter<'a> {
             alive.written += if store.reduce.is_some() { copies } else { 0.0 };
         } else {
             self.write(frames, store, target);
+            self.chain_through_memory(frames, store, target);
         }
-        let inner = innermost_serial(frames);
         let counts = &mut self.counts[frames.stack[inner]];
         counts.live = counts.live.max(alive.values);
         counts.live_written = counts.live_written.max(alive.written);
     }
 
     /// The operator of a reduction, and the chain of results that it makes.
-    fn reduce(&mut self, frames: &Frames, value: Value, target: Frameset, folds: bool) {
+    fn reduce(&mut self, frames: &Frames, result: TensorId, value: Value, target: Frameset, folds: bool) {
         let all = value.deps | target;
         self.vector_ops(frames, all, value.dtype, 1.0);
         let mut latency = self.machine.latency;
@@ -125,20 +141,49 @@ impl<'a> Counter<'a> {
             latency += steps * FOLD_LATENCY;
             self.vector_ops(frames, clear_lanes(frames, all), value.dtype, 2.0 * steps);
         }
+        self.chain(frames, result, target, latency);
+    }
+
+    /// Results that wait for each other: in written-out iterations, and in those of the innermost loop unless each has
+    /// results of its own. Then as many iterations overlap as the processor looks ahead.
+    fn chain(&mut self, frames: &Frames, result: TensorId, target: Frameset, latency: f64) {
         let inner = innermost_serial(frames);
-        if has(target, inner) || inner == 0 {
+        if inner == 0 {
             return;
         }
-        let inside = (inner + 1..frames.stack.len()).filter(|place| frames.at(*place).kind == Kind::Unrolled);
-        let chained: f64 =
-            inside.filter(|place| !has(target, *place)).map(|place| frames.at(place).trips).product();
-        let runs = frames.at(inner).runs * branches(frames, inner);
+        let (mut chained, mut copies) = (1.0, 1.0);
+        for place in inner + 1..frames.stack.len() {
+            if frames.at(place).kind == Kind::Unrolled {
+                copies *= frames.at(place).trips;
+                chained *= if has(target, place) { 1.0 } else { frames.at(place).trips };
+            }
+        }
+        let cycles = frames.at(inner).runs * branches(frames, inner) * chained * latency;
+        let carried = !has(target, inner) && inner >= self.rooms[result.index()];
+        let overlap = if carried { 1.0 } else { (self.machine.window / copies).max(1.0) };
+        self.chains[result.index()] = (frames.stack[inner], cycles);
         let counts = &mut self.counts[frames.stack[inner]];
-        counts.chain = counts.chain.max(runs * chained * latency);
+        counts.chain = counts.chain.max(cycles / overlap);
+    }
+
+    /// A result that goes to the same element of memory in every iteration, where the next takes it up again.
+    fn chain_through_memory(&mut self, frames: &Frames, store: &Store, target: Frameset) {
+        let inner = innermost_serial(frames);
+        if let ExprKind::Load(access) = &store.value.kind
+            && self.nest.buffer(access.tensor).scope == Scope::Register
+            && inner > 0
+            && !has(target, inner)
+        {
+            let (of, waiting) = self.chains[access.tensor.index()];
+            let own = if of == frames.stack[inner] { waiting } else { 0.0 };
+            let cycles = own + frames.at(inner).runs * FORWARDING;
+            let counts = &mut self.counts[frames.stack[inner]];
+            counts.chain = counts.chain.max(cycles);
+        }
     }
 
     /// What a store to memory takes, and for a reduction the load before it.
-    fn write(&mut self, frames: &Frames, store: &Store, target: Frameset) {
+    fn write(&mut self, frames: &Frames, store: &'a Store, target: Frameset) {
         self.address(frames, &store.target);
         let buffer = self.nest.buffer(store.target.tensor);
         let step = lane_step(frames, &store.target, &self.strides[store.target.tensor.index()]);
@@ -149,6 +194,7 @@ impl<'a> Counter<'a> {
                 (count * self.machine.gather, count)
             }
             (Some((_, count)), None) => (count * self.machine.gather, count),
+            (Some((_, count)), Some(1.0)) if is_ragged(count) => (2.0 * vectors * split, vectors),
             _ => (vectors * split, 0.0),
         };
         let narrow = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { 2.0 * vectors };
@@ -162,56 +208,58 @@ impl<'a> Counter<'a> {
     }
 
     /// A value and all that it is made of. `added`: a product is part of a multiply-add.
-    fn value(&mut self, frames: &Frames, expr: &Expr, added: bool, alive: &mut Alive) -> Value {
+    fn value(&mut self, frames: &Frames, expr: &'a Expr, added: bool, alive: &mut Alive) -> Value {
         let dtype = expr.dtype;
         match &expr.kind {
-            ExprKind::Literal(_) | ExprKind::Scalar(_) => Value { deps: 0, dtype, distinct: 1.0 },
+            ExprKind::Literal(_) | ExprKind::Scalar(_) => Value { deps: 0, dtype },
             ExprKind::Index(index) => {
                 let deps = dependencies(frames, std::slice::from_ref(&**index));
                 self.indices(frames, std::slice::from_ref(&**index));
-                self.vector_ops(frames, deps, dtype, 1.0);
-                Value { deps, dtype, distinct: 1.0 }
+                // Single indices are at hand; lanes are made of the first one.
+                if lanes(frames).is_some_and(|(place, _)| has(deps, place)) {
+                    self.vector_ops(frames, deps, dtype, 1.0);
+                }
+                Value { deps, dtype }
             }
             ExprKind::Load(access) => {
-                let shared = self.shared.iter().find(|(tensor, _)| *tensor == access.tensor);
-                let distinct = shared.map_or(1.0, |(_, share)| *share);
-                Value { deps: self.load(frames, access, distinct, alive), dtype, distinct }
+                Value { deps: self.load(frames, access, self.distinct(expr), alive), dtype }
             }
             _ => {
                 let is_sum = matches!(&expr.kind, ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, _));
                 let mut deps = 0;
                 let mut widest = dtype;
-                let (mut varying, mut distinct) = (0, 1.0);
                 for operand in expr.operands() {
                     let own = self.value(frames, operand, is_sum && dtype.is_float(), alive);
                     deps |= own.deps;
-                    if own.deps != 0 {
-                        varying += 1;
-                        distinct = own.distinct;
-                    }
                     if own.dtype.bytes() > widest.bytes() {
                         widest = own.dtype;
                     }
                 }
                 let fused =
                     added && dtype.is_float() && matches!(&expr.kind, ExprKind::Binary(BinaryOp::Mul, _));
-                // What is made of one shared load only is shared as well.
-                let distinct = if varying == 1 { distinct } else { 1.0 };
                 if !fused {
-                    self.operation(frames, expr, deps, widest, distinct);
+                    self.operation(frames, expr, deps, widest);
                 }
-                Value { deps, dtype, distinct }
+                Value { deps, dtype }
             }
         }
     }
 
-    fn operation(&mut self, frames: &Frames, expr: &Expr, deps: Frameset, dtype: DType, distinct: f64) {
-        let cost = operation_cost(expr);
+    /// The share of a value's copies that no other is equal to.
+    fn distinct(&self, expr: &Expr) -> f64 {
+        self.shared.get(&std::ptr::from_ref(expr)).copied().unwrap_or(1.0)
+    }
+
+    fn operation(&mut self, frames: &Frames, expr: &Expr, deps: Frameset, dtype: DType) {
+        let wide = lanes(frames).is_some_and(|(place, _)| has(deps, place));
+        if !wide && is_free(expr) {
+            return;
+        }
+        let (cost, distinct) = (operation_cost(expr), self.distinct(expr));
         self.vector_ops(frames, deps, dtype, distinct * cost.instructions);
         if cost.divisions > 0.0 {
             let vectors = self.vectors(frames, deps, dtype);
             // Single elements are quicker than whole vectors.
-            let wide = lanes(frames).is_some_and(|(place, _)| has(deps, place));
             let cycles = if wide { self.machine.divide } else { self.machine.divide.min(4.0) };
             let (counts, runs) = self.place(frames, deps);
             counts.divide += runs * distinct * vectors * cycles * cost.divisions;
@@ -219,7 +267,7 @@ impl<'a> Counter<'a> {
     }
 
     /// A load, from memory or from a register; what it depends on.
-    fn load(&mut self, frames: &Frames, access: &Access, distinct: f64, alive: &mut Alive) -> Frameset {
+    fn load(&mut self, frames: &Frames, access: &'a Access, distinct: f64, alive: &mut Alive) -> Frameset {
         let deps = dependencies(frames, &access.indices);
         let buffer = self.nest.buffer(access.tensor);
         let vectors = self.vectors(frames, deps, buffer.dtype);
@@ -235,10 +283,12 @@ impl<'a> Counter<'a> {
         let masked = self.off_lanes > 0.0;
         let (loads, picks) = match (wide, step) {
             (None, _) => (1.0, 0.0),
+            (Some((_, count)), Some(1.0)) if is_ragged(count) => (2.0 * vectors * split, vectors),
             (Some(_), Some(1.0)) => (vectors * split, 0.0),
             (Some(_), Some(step)) if step.abs() <= SMALL_STEP && !masked => {
                 (vectors * step.abs() * split, vectors * step.abs())
             }
+            (Some((_, count)), _) if buffer.dtype.bytes() < 4 => (count, count * NARROW_GATHER),
             (Some((_, count)), _) => (count * gather, count * 0.5),
         };
         let widening = if buffer.dtype.compute_type() == buffer.dtype { 0.0 } else { vectors };
@@ -270,7 +320,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Integer instructions for the subscripts of an access.
-    fn address(&mut self, frames: &Frames, access: &Access) {
+    fn address(&mut self, frames: &Frames, access: &'a Access) {
         self.indices(frames, &access.indices);
         let deps = dependencies(frames, &access.indices);
         // Advancing a pointer, shared with the copies of the access in written-out loops.
@@ -280,19 +330,29 @@ impl<'a> Counter<'a> {
     }
 
     /// Divisions, and what is read from data, in subscripts.
-    fn indices(&mut self, frames: &Frames, indices: &[IndexExpr]) {
-        for index in indices {
-            let mut data: Vec<&tilewright_ir::Data> = Vec::new();
-            let mut divisions = 0.0;
-            collect(index, &mut data, &mut divisions);
-            if divisions > 0.0 {
-                let deps = dependencies(frames, std::slice::from_ref(index));
-                self.index_ops(frames, deps, divisions * INDEX_DIVISION);
+    fn indices(&mut self, frames: &Frames, indices: &'a [IndexExpr]) {
+        for factor in indices.iter().flat_map(IndexExpr::terms).flat_map(|term| &term.factors) {
+            match factor {
+                Atom::FloorDiv(pair) | Atom::Mod(pair) => self.division(frames, factor, pair, INDEX_DIVISION),
+                Atom::Min(pair) | Atom::Max(pair) => self.division(frames, factor, pair, INDEX_MINIMUM),
+                Atom::Data(data) => {
+                    // A check may end the call, so nothing moves across it: it is done again in every iteration.
+                    let inner = bit(innermost_serial(frames));
+                    let value = self.value(frames, &data.value, false, &mut Alive::default());
+                    self.index_ops(frames, value.deps | inner, CHECK);
+                }
+                _ => {}
             }
-            for own in data {
-                let value = self.value(frames, &own.value, false, &mut Alive::default());
-                self.index_ops(frames, value.deps, CHECK);
-            }
+        }
+    }
+
+    /// A division of indices, once for all that need it.
+    fn division(&mut self, frames: &Frames, atom: &'a Atom, pair: &'a (IndexExpr, IndexExpr), count: f64) {
+        let deps = dependencies(frames, std::slice::from_ref(&pair.0));
+        if self.divided.insert((frames.stack[deepest_serial(frames, deps)], atom)) {
+            self.index_ops(frames, deps, count);
+            self.indices(frames, std::slice::from_ref(&pair.0));
+            self.indices(frames, std::slice::from_ref(&pair.1));
         }
     }
 
@@ -338,6 +398,7 @@ impl<'a> Counter<'a> {
     fn vectors(&self, frames: &Frames, deps: Frameset, dtype: DType) -> f64 {
         match lanes(frames) {
             Some((place, count)) if has(deps, place) => {
+                let count = if is_ragged(count) { count.log2().ceil().exp2() } else { count };
                 (count * dtype.bytes() as f64 / self.cpu.vectors.bytes() as f64).ceil().max(1.0)
             }
             _ => 1.0,
@@ -392,6 +453,11 @@ fn lanes(frames: &Frames) -> Option<(usize, f64)> {
     Some((place, frames.at(place).trips))
 }
 
+/// Numbers of lanes that no register has: such vectors are loaded and stored in pieces.
+fn is_ragged(lanes: f64) -> bool {
+    lanes.log2().fract() != 0.0
+}
+
 fn clear_lanes(frames: &Frames, deps: Frameset) -> Frameset {
     lanes(frames).map_or(deps, |(place, _)| deps & !bit(place))
 }
@@ -423,73 +489,24 @@ fn branches(frames: &Frames, outside: usize) -> f64 {
 /// How far apart neighbouring lanes are, in elements; `None` if that is not always the same.
 fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
     let Some((lane, _)) = lanes(frames) else { return Some(0.0) };
+    let of_lane = |atom: &Atom| matches!(atom, Atom::Var(var) if frames.place(*var) == Some(lane));
     let mut total = 0.0;
     for (index, stride) in access.indices.iter().zip(strides) {
+        let (mut occurs, mut linear) = (0, 0);
+        index.visit(&mut |atom| occurs += usize::from(of_lane(atom)));
         for term in index.terms() {
-            let of_lane = |var: &VarId| frames.place(*var) == Some(lane);
-            match term.factors.as_slice() {
-                [Atom::Var(var)] if of_lane(var) => total += (term.coefficient * stride) as f64,
-                factors => {
-                    let moves = |atom: &Atom| {
-                        IndexExpr::atom(atom.clone())
-                            .any(&mut |own| matches!(own, Atom::Var(var) if of_lane(var)))
-                    };
-                    if factors
-                        .iter()
-                        .any(|factor| !matches!(factor, Atom::Var(var) if !of_lane(var)) && moves(factor))
-                    {
-                        return None;
-                    }
-                }
+            if let [factor] = term.factors.as_slice()
+                && of_lane(factor)
+            {
+                linear += 1;
+                total += term.coefficient as f64 * *stride as f64;
             }
+        }
+        if occurs > linear {
+            return None;
         }
     }
     Some(total)
-}
-
-/// Data that an index depends on, and divisions in it.
-fn collect<'e>(index: &'e IndexExpr, data: &mut Vec<&'e tilewright_ir::Data>, divisions: &mut f64) {
-    for factor in index.terms().iter().flat_map(|term| &term.factors) {
-        match factor {
-            Atom::FloorDiv(pair) | Atom::Mod(pair) => {
-                *divisions += 1.0;
-                collect(&pair.0, data, divisions);
-                collect(&pair.1, data, divisions);
-            }
-            Atom::Min(pair) | Atom::Max(pair) => {
-                *divisions += 0.5;
-                collect(&pair.0, data, divisions);
-                collect(&pair.1, data, divisions);
-            }
-            Atom::Data(own) => data.push(own),
-            _ => {}
-        }
-    }
-}
-
-/// The share of loads from each buffer that is left where written-out iterations of a statement load the same elements.
-/// Lanes do not share: vectors that overlap are different loads.
-fn shared_loads(frames: &Frames, value: &Expr) -> Vec<(TensorId, f64)> {
-    let mut all: Vec<(TensorId, Region, f64, usize)> = Vec::new();
-    let inner = innermost_serial(frames);
-    let trips = |var: VarId| match frames.place(var) {
-        Some(place) if place > inner && frames.at(place).kind == Kind::Unrolled => frames.at(place).trips,
-        _ => 1.0,
-    };
-    loads(value, &mut |access| {
-        let region = Region::of(access, &trips);
-        let elements = region.elements();
-        match all.iter_mut().find(|(tensor, ..)| *tensor == access.tensor) {
-            Some((_, joined, sum, count)) => {
-                joined.join(&region);
-                *sum += elements;
-                *count += 1;
-            }
-            None => all.push((access.tensor, region, elements, 1)),
-        }
-    });
-    let several = all.into_iter().filter(|(.., count)| *count > 1);
-    several.map(|(tensor, joined, sum, _)| (tensor, (joined.elements() / sum).min(1.0))).collect()
 }
 
 /// Every access of an expression, those in subscripts included.
@@ -503,55 +520,4 @@ pub(super) fn loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
         }
     }
     expr.operands().iter().for_each(|operand| loads(operand, visit));
-}
-
-/// What one operation takes: instructions, and times that the dividing unit is busy.
-struct Cost {
-    instructions: f64,
-    divisions: f64,
-}
-
-fn operation_cost(expr: &Expr) -> Cost {
-    let plain = |instructions| Cost { instructions, divisions: 0.0 };
-    match &expr.kind {
-        ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, operands) if expr.dtype.is_integer() => {
-            match &operands[1].kind {
-                ExprKind::Literal(Number::Int(by)) if by.count_ones() == 1 => plain(2.0),
-                ExprKind::Literal(_) => plain(6.0),
-                _ => plain(40.0),
-            }
-        }
-        ExprKind::Binary(BinaryOp::Div, _) => Cost { instructions: 1.0, divisions: 1.0 },
-        ExprKind::Binary(BinaryOp::Mod, _) => Cost { instructions: 6.0, divisions: 1.0 },
-        // A float minimum looks after NaN.
-        ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
-        ExprKind::Call(function, _) => function_cost(*function),
-        ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.5 }),
-        _ => plain(1.0),
-    }
-}
-
-fn function_cost(function: Builtin) -> Cost {
-    let plain = |instructions| Cost { instructions, divisions: 0.0 };
-    match function {
-        Builtin::Abs | Builtin::Ceil | Builtin::Floor | Builtin::Rint | Builtin::Trunc | Builtin::Fma => {
-            plain(1.0)
-        }
-        Builtin::Copysign | Builtin::IsFinite | Builtin::IsInf | Builtin::IsNan | Builtin::Round => {
-            plain(3.0)
-        }
-        Builtin::Sqrt => Cost { instructions: 1.0, divisions: 1.2 },
-        Builtin::Rsqrt => Cost { instructions: 2.0, divisions: 2.2 },
-        Builtin::Exp | Builtin::Exp2 => plain(16.0),
-        Builtin::Sigmoid => Cost { instructions: 20.0, divisions: 1.0 },
-        Builtin::Log | Builtin::Log2 | Builtin::Log10 | Builtin::Log1p | Builtin::Expm1 => plain(24.0),
-        Builtin::Tanh | Builtin::Sinh | Builtin::Cosh => Cost { instructions: 26.0, divisions: 1.0 },
-        Builtin::Sin | Builtin::Cos => plain(30.0),
-        Builtin::Tan => Cost { instructions: 40.0, divisions: 1.0 },
-        Builtin::Hypot | Builtin::Cbrt => Cost { instructions: 20.0, divisions: 1.0 },
-        Builtin::Erf | Builtin::Erfc | Builtin::Atan | Builtin::Atan2 | Builtin::Asin | Builtin::Acos => {
-            plain(40.0)
-        }
-        _ => plain(80.0),
-    }
 }

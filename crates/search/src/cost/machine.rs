@@ -19,6 +19,8 @@ pub struct Machine {
     pub scalar_ports: f64,
     /// Instructions of any kind in a cycle.
     pub issue: f64,
+    /// Instructions that wait for their operands while later ones go ahead.
+    pub window: f64,
     /// Instructions that the processor keeps decoded; of longer code half as many begin in a cycle.
     pub decoded: f64,
     /// Instructions that fit the cache for code; of longer code a quarter as many begin in a cycle.
@@ -63,8 +65,9 @@ impl Machine {
             latency: 4.0,
             load_ports: 2.0,
             store_ports: 1.0,
-            scalar_ports: 3.0,
+            scalar_ports: 4.0,
             issue: 5.0,
+            window: 90.0,
             decoded: 2000.0,
             code: 5000.0,
             divide,

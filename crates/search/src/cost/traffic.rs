@@ -13,9 +13,10 @@ use super::frames::{FrameId, Frames, Kind};
 use super::instructions::{Frameset, deepest_serial, dependencies, has};
 use super::machine::Machine;
 
-/// Of a cache, what an iteration may take so that all of it stays there; and so much that nothing does.
+/// Of a cache, what an iteration may take so that all of it stays there; and so much that nothing does. Caches do not
+/// throw out exactly what was used longest ago, so in between some of it does.
 const FITS: f64 = 0.7;
-const OVERFLOWS: f64 = 1.2;
+const OVERFLOWS: f64 = 2.0;
 /// A written line is read before, and written back.
 const WRITTEN: f64 = 2.0;
 /// Lines that do not follow each other are not foreseen, and take longer from far away than their size says.
@@ -42,8 +43,14 @@ struct Touched {
     /// All accesses together, as if none met another.
     sum: f64,
     region: Region,
-    union: f64,
-    lines: Option<Lines>,
+}
+
+/// The lines of what is touched of a buffer, those that several accesses touch counted once.
+struct Union {
+    lines: Lines,
+    bytes: f64,
+    /// The part of its bytes that counts for one of the accesses.
+    share: f64,
 }
 
 /// The accesses of a nest.
@@ -52,15 +59,13 @@ pub(super) struct Traffic<'a> {
     cpu: &'a Cpu,
     machine: &'a Machine,
     visits: Vec<Visit>,
-    /// For every frame, what one run of its inside touches.
-    inside: Vec<Vec<Touched>>,
     /// For every frame, what all runs of its inside touch.
     whole: Vec<Vec<Touched>>,
 }
 
 impl<'a> Traffic<'a> {
     pub fn new(nest: &'a LoopNest, cpu: &'a Cpu, machine: &'a Machine) -> Traffic<'a> {
-        Traffic { nest, cpu, machine, visits: Vec::new(), inside: Vec::new(), whole: Vec::new() }
+        Traffic { nest, cpu, machine, visits: Vec::new(), whole: Vec::new() }
     }
 
     /// Notes an access of the statement at hand.
@@ -70,7 +75,6 @@ impl<'a> Traffic<'a> {
             return;
         }
         let depth = frames.stack.len();
-        self.inside.resize_with(frames.all.len(), Vec::new);
         self.whole.resize_with(frames.all.len(), Vec::new);
         let moves = dependencies(frames, &access.indices);
         let mut visit = Visit {
@@ -100,72 +104,97 @@ impl<'a> Traffic<'a> {
             if running < depth {
                 touch(&mut self.whole[frames.stack[running]], access.tensor, visit.bytes[running], &region);
             }
-            if running > 0 {
-                touch(
-                    &mut self.inside[frames.stack[running - 1]],
-                    access.tensor,
-                    visit.bytes[running],
-                    &region,
-                );
-            }
         }
         self.visits.push(visit);
     }
 
     /// Bytes that come into each level from behind it, for every root-level statement.
-    pub fn bytes(&mut self, frames: &Frames) -> Vec<Vec<f64>> {
+    pub fn bytes(&self, frames: &Frames) -> Vec<Vec<f64>> {
         let levels = self.cpu.caches.len();
-        let nest = self.nest;
-        for touched in self.inside.iter_mut().chain(&mut self.whole).flatten() {
-            let lines = touched.region.lines(nest.buffer(touched.buffer));
-            touched.union = touched.sum.min(lines.bytes());
-            touched.lines = Some(lines);
-        }
+        let unions: Vec<Vec<Union>> = self.whole.iter().map(|whole| self.unions(whole)).collect();
+        let fits = self.all_fits(frames, &unions);
         let mut total = vec![vec![0.0; levels]; frames.unit + 1];
-        for level in 0..levels {
-            let fits: Vec<f64> = (0..frames.all.len()).map(|frame| self.fits(frame, level)).collect();
-            for visit in &self.visits {
-                let unit = visit.path.last().map_or(0, |frame| frames.all[*frame].unit);
-                total[unit][level] += self.moved(frames, visit, &fits, level);
+        for visit in &self.visits {
+            let unit = visit.path.last().map_or(0, |frame| frames.all[*frame].unit);
+            for (level, bytes) in total[unit].iter_mut().enumerate() {
+                *bytes += self.moved(frames, visit, &fits, &unions, level);
             }
         }
         total
     }
 
-    /// To which degree what one run of a frame's inside touches stays in a cache.
-    fn fits(&self, frame: FrameId, level: usize) -> f64 {
-        let capacity = self.cpu.caches[level] as f64;
-        let period = capacity / self.machine.ways(level) as f64;
-        let Some(inside) = self.inside.get(frame) else { return 1.0 };
-        let occupied: f64 = inside
-            .iter()
-            .map(|touched| touched.union * touched.lines.map_or(1.0, |lines| lines.crowding(period)))
-            .sum();
-        ((OVERFLOWS - occupied / capacity) / (OVERFLOWS - FITS)).clamp(0.0, 1.0)
+    /// To which degree what one run of a frame's inside touches stays in each cache. One run of a frame is all runs of
+    /// those in it; single elements that it touches besides do not count.
+    fn all_fits(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
+        let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.whole.len()];
+        for (frame, own) in frames.all.iter().enumerate().take(self.whole.len()).skip(1) {
+            inner[own.parent].push(frame);
+        }
+        let fits = |inner: &Vec<FrameId>| match inner.as_slice() {
+            [] => vec![1.0; self.cpu.caches.len()],
+            [one] => self.fits(&unions[*one]),
+            several => {
+                let mut joined = Vec::new();
+                for touched in several.iter().flat_map(|frame| &self.whole[*frame]) {
+                    touch(&mut joined, touched.buffer, touched.sum, &touched.region);
+                }
+                self.fits(&self.unions(&joined))
+            }
+        };
+        inner.iter().map(fits).collect()
     }
 
-    /// Bytes that an access brings in.
-    fn moved(&self, frames: &Frames, visit: &Visit, fits: &[f64], level: usize) -> f64 {
+    /// To which degree what is touched stays in each cache.
+    fn fits(&self, together: &[Union]) -> Vec<f64> {
+        let mut occupied = vec![0.0; self.cpu.caches.len()];
+        for union in together {
+            for (level, occupied) in occupied.iter_mut().enumerate() {
+                let ways = self.machine.ways(level);
+                *occupied +=
+                    union.bytes * union.lines.crowding(self.cpu.caches[level] as f64 / ways as f64, ways);
+            }
+        }
+        let stays = |(occupied, capacity): (&f64, &usize)| {
+            let filled = occupied / (*capacity).max(1) as f64;
+            ((OVERFLOWS - filled) / (OVERFLOWS - FITS)).clamp(0.0, 1.0)
+        };
+        occupied.iter().zip(&self.cpu.caches).map(stays).collect()
+    }
+
+    /// For each buffer, the lines of what was touched.
+    fn unions(&self, touched: &[Touched]) -> Vec<Union> {
+        let union = |touched: &Touched| {
+            let lines = touched.region.lines(self.nest.buffer(touched.buffer));
+            let bytes = touched.sum.min(lines.bytes());
+            Union { lines, bytes, share: bytes / touched.sum.max(1.0) }
+        };
+        touched.iter().map(union).collect()
+    }
+
+    /// Bytes that an access brings into a cache.
+    fn moved(
+        &self,
+        frames: &Frames,
+        visit: &Visit,
+        fits: &[Vec<f64>],
+        unions: &[Vec<Union>],
+        level: usize,
+    ) -> f64 {
         let mut moved = LINE;
         for (place, frame) in visit.path.iter().enumerate().rev() {
             if place > visit.serial && !has(visit.moves, place) && frames.all[*frame].kind != Kind::Branch {
                 continue;
             }
+            let own = self.whole[*frame].iter().position(|touched| touched.buffer == visit.buffer);
             let again = frames.all[*frame].trips * moved;
-            let once = visit.bytes[place] * self.share(*frame, visit.buffer);
-            moved = fits[*frame] * once.min(again) + (1.0 - fits[*frame]) * again;
+            let once = visit.bytes[place] * own.map_or(1.0, |own| unions[*frame][own].share);
+            let stays = fits[*frame][level];
+            moved = stays * once.min(again) + (1.0 - stays) * again;
         }
         // Before the first call comes another one.
-        moved *= 1.0 - fits[0];
-        moved
-            * if visit.written { WRITTEN } else { 1.0 }
-            * if visit.streams || level == 0 { 1.0 } else { ALONE }
-    }
-
-    /// The part of what a frame touches of a buffer that counts for one of its accesses, which may meet others.
-    fn share(&self, frame: FrameId, buffer: TensorId) -> f64 {
-        let touched = self.whole[frame].iter().find(|touched| touched.buffer == buffer);
-        touched.map_or(1.0, |touched| touched.union / touched.sum.max(1.0))
+        moved *= 1.0 - fits[0][level];
+        let alone = if visit.streams || level == 0 { 1.0 } else { ALONE };
+        moved * if visit.written { WRITTEN * alone } else { alone }
     }
 }
 
@@ -175,6 +204,6 @@ fn touch(all: &mut Vec<Touched>, buffer: TensorId, bytes: f64, region: &Region) 
             touched.sum += bytes;
             touched.region.join(region);
         }
-        None => all.push(Touched { buffer, sum: bytes, region: *region, union: 0.0, lines: None }),
+        None => all.push(Touched { buffer, sum: bytes, region: *region }),
     }
 }

@@ -11,7 +11,7 @@ use super::tile::Tile;
 use crate::knob::Point;
 
 /// Copies of the innermost code that are written out.
-const MOST_COPIES: i64 = 256;
+const MOST_COPIES: i64 = 128;
 /// A statement with fewer operations than this is done before threads are awake.
 const WORTH_THREADS: f64 = 200_000.0;
 

@@ -1,13 +1,13 @@
 //! The schedules of a program, as a product of knobs.
 //!
 //! [`Space::new`] looks at a program and a machine and makes the knobs, by analysis alone:
-//! - where every temporary is computed ([`mod@placement`]);
-//! - for every statement with a share in the work, how its loops are cut, ordered and run ([`mod@tile`]), and what
-//!   becomes of its operands ([`mod@pack`]).
+//! - where every temporary is computed (`placement.rs`);
+//! - for every statement with a share in the work, how its loops are cut, ordered and run (`tile.rs`), and what
+//!   becomes of its operands (`pack.rs`).
 //!
 //! [`Space::decode`] turns a choice of all of them into a schedule. What the knobs do not say (the copies of operands,
 //! statements that hardly matter) is scheduled as it would be without search. Points that cannot be good are refused
-//! before anything is compiled, with a reason that can be counted ([`mod@limits`]).
+//! before anything is compiled, with a reason that can be counted (`limits.rs`).
 
 mod initial;
 mod limits;

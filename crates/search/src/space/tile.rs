@@ -29,6 +29,9 @@ const MOST_LANES: i64 = 64;
 const WASTE_SHORT: u32 = 15;
 const WASTE_LONG: u32 = 5;
 const SHORT: i64 = 64;
+/// Divisors up to this are counted, and so many are enough.
+const MOST_DIVISORS: i64 = 64;
+const ENOUGH: usize = 4;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
@@ -80,7 +83,7 @@ impl Tile {
             .iter()
             .chain(&reduced)
             .map(|at| &stage.loops[*at])
-            .map(|own| builder.add(Knob::factorisation(name(&own.name), own.trips, 3, divisors(own.trips))))
+            .map(|own| builder.add(Knob::factorisation(name(&own.name), own.trips, 3, divisors(own))))
             .collect();
         let vector_loops = vector_loops(stage, target);
         let mut along: Vec<String> = vector_loops.iter().map(|at| stage.loops[*at].name.clone()).collect();
@@ -325,9 +328,15 @@ pub(super) struct TileKnobs<'a> {
     pub threads: KnobId,
 }
 
-/// How a loop may be cut.
-fn divisors(trips: i64) -> Divisors {
-    Divisors::Near { most_waste_percent: if trips < SHORT { WASTE_SHORT } else { WASTE_LONG } }
+/// How a loop may be cut. A reduction whose parts do not divide needs code for what is left, and gains nothing by it as
+/// long as there are divisors to choose from.
+fn divisors(own: &StageLoop) -> Divisors {
+    let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
+    match own.trips {
+        _ if own.reduced && count >= ENOUGH => Divisors::Exact,
+        trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
+        _ => Divisors::Near { most_waste_percent: WASTE_LONG },
+    }
 }
 
 /// The loops that a vector can run along: the result is written side by side or once a reduction, or reduced.

@@ -1,8 +1,6 @@
 //! Which points are worth measuring, and what is known of those that were.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule};
@@ -11,6 +9,8 @@ use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, Told};
 use tilewright_target::Cpu;
+
+use crate::parallel;
 
 /// Points that the cost model looks at before anything is measured.
 const LOOKED_AT: usize = 512;
@@ -105,24 +105,8 @@ impl<'p> Candidates<'p> {
 
     /// What the space and the model say about points. Refusals are counted.
     fn look(&mut self, points: &[Point]) -> Vec<Look> {
-        let next = AtomicUsize::new(0);
-        let found: Mutex<Vec<(usize, Result<(String, f64), Rejection>)>> = Mutex::default();
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        std::thread::scope(|scope| {
-            for _ in 0..cores.min(points.len()) {
-                scope.spawn(|| {
-                    while let at = next.fetch_add(1, Ordering::Relaxed)
-                        && at < points.len()
-                    {
-                        let look = self.expectation(&points[at]);
-                        found.lock().unwrap_or_else(PoisonError::into_inner).push((at, look));
-                    }
-                });
-            }
-        });
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_by_key(|(at, _)| *at);
-        let counted = found.into_iter().map(|(_, look)| match look {
+        let found = parallel::map(points, |point| self.expectation(point));
+        let counted = found.into_iter().map(|look| match look {
             Ok(look) => Some(look),
             Err(rejection) => {
                 *self.rejections.entry(rejection).or_default() += 1;

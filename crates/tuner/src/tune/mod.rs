@@ -37,7 +37,11 @@ const BATCH: usize = 16;
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 6;
 /// A call that takes so many times as long as the best is not worth a second one.
-const HOPELESS: f64 = 2.0;
+const HOPELESS: f64 = 2.5;
+/// A call that takes longer than this times the best is not worth a third.
+const PROMISING: f64 = 1.25;
+/// What others are compared with is measured well, however long it takes.
+const THOROUGHLY: Plan = Plan { hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05 };
 /// Proposals in a row of which none is worth trying end the search.
 const MOST_IN_VAIN: usize = 200;
 
@@ -98,11 +102,14 @@ pub fn tune(
         candidates: Candidates::new(&program, &target, &space),
         trials: Vec::new(),
         failures: BTreeMap::new(),
+        free: 0,
         default: 0.0,
+        one_shot: None,
         best: None,
     };
     run.measure_default()?;
     let starts = run.candidates.ranked(options.seed);
+    run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let start = Start { seed: options.seed, points: starts };
     let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
@@ -130,8 +137,12 @@ struct Run<'a, 'p> {
     /// All that were tried, the default schedule first.
     trials: Vec<Tried>,
     failures: BTreeMap<&'static str, usize>,
+    /// Trials that do not count: the default schedule, and the first choice of the cost model.
+    free: usize,
     /// Seconds of the default schedule.
     default: f64,
+    /// Seconds of the cost model's first choice.
+    one_shot: Option<f64>,
     /// The place of the fastest, and its seconds.
     best: Option<(usize, f64)>,
 }
@@ -139,11 +150,27 @@ struct Run<'a, 'p> {
 impl Run<'_, '_> {
     fn measure_default(&mut self) -> Result<(), TuneError> {
         let schedule = self.candidates.default_schedule();
-        let plan = Plan { hopeless: f64::from(u16::MAX), samples: 10, time: 0.05 };
-        let trial = self.measurer.try_all(std::slice::from_ref(&schedule), &plan)?.pop();
+        let trial = self.measurer.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
         let trial = trial.ok_or(Lost::Garbage)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
+        self.free += 1;
         self.note(schedule, trial);
+        Ok(())
+    }
+
+    /// The first choice of the cost model, whatever the budget: with no trials at all it is what can be had in one shot.
+    fn try_first_choice(&mut self, first: Option<&Point>) -> Result<(), TuneError> {
+        let Some(Judged::Worth(schedule)) =
+            first.and_then(|first| self.candidates.judge(std::slice::from_ref(first)).pop())
+        else {
+            return Ok(());
+        };
+        if !self.candidates.knows(&schedule) {
+            let trial = self.measurer.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
+            self.one_shot = trial.as_ref().and_then(Trial::seconds);
+            self.free += 1;
+            self.note(schedule, trial.ok_or(Lost::Garbage)?);
+        }
         Ok(())
     }
 
@@ -195,7 +222,12 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let best = self.best.map_or(self.default, |(_, seconds)| seconds);
-        let plan = Plan { hopeless: HOPELESS * best, samples: 4, time: (2.0 * best).min(0.02) };
+        let plan = Plan {
+            hopeless: HOPELESS * best,
+            promising: PROMISING * best,
+            samples: 3,
+            time: (2.0 * best).min(0.02),
+        };
         let trials = self.measurer.try_all(&schedules, &plan)?;
         for (schedule, trial) in schedules.into_iter().zip(trials) {
             self.note(schedule, trial);
@@ -218,8 +250,7 @@ impl Run<'_, '_> {
     }
 
     fn trials_left(&self) -> usize {
-        // The default schedule is what candidates are compared with, and no trial.
-        let done = self.trials.len().saturating_sub(1);
+        let done = self.trials.len().saturating_sub(self.free);
         self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(done))
     }
 

@@ -36,7 +36,9 @@ pub struct Tuned {
     pub seconds: f64,
     /// The default schedule's median from the same comparison.
     pub default: f64,
-    /// The best of what the cost model proposed by itself, if that was measured.
+    /// The first choice of the cost model, in seconds, if it is another than the default schedule and works.
+    pub one_shot: Option<f64>,
+    /// Candidates that were tried, without these two.
     pub trials: usize,
     /// How many candidates ended how.
     pub outcomes: BTreeMap<&'static str, usize>,
@@ -55,7 +57,7 @@ pub struct Tuned {
 impl Run<'_, '_> {
     pub(super) fn progress(&self) -> Progress {
         Progress {
-            trials: self.trials.len().saturating_sub(1),
+            trials: self.trials.len().saturating_sub(self.free),
             elapsed: self.started.elapsed(),
             default: self.default,
             best: self.best.map_or(self.default, |(_, seconds)| seconds),
@@ -78,7 +80,8 @@ impl Run<'_, '_> {
             seconds: winner.median,
             samples: winner.samples,
             default,
-            trials: self.trials.len().saturating_sub(1),
+            one_shot: self.one_shot,
+            trials: self.trials.len().saturating_sub(self.free),
             outcomes: self.failures,
             rejections: self.candidates.rejections,
             too_slow: self.candidates.too_slow,

@@ -1,8 +1,6 @@
 //! The worker's side.
 
 use std::io::{self, BufRead, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tilewright_runtime::Executable;
@@ -12,6 +10,7 @@ use tilewright_schedule::text::parse;
 
 use super::protocol::{Reply, Request};
 use crate::outcome::{Outcome, Trial};
+use crate::parallel;
 use crate::rig::{Plan, Rig};
 
 /// Does what is asked for until there is nobody any more who asks.
@@ -97,27 +96,9 @@ impl<W: Write> Server<W> {
     }
 }
 
-/// Compiles schedules on as many threads as there are cores.
+/// Compiles schedules on all cores.
 fn built(rig: &Rig, schedules: &[String]) -> Vec<Result<Executable, Trial>> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<Executable, Trial>>>> = Mutex::new(Vec::new());
-    let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
-    lock().resize_with(schedules.len(), || None);
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(schedules.len()) {
-            scope.spawn(|| {
-                while let at = next.fetch_add(1, Ordering::Relaxed)
-                    && at < schedules.len()
-                {
-                    let built = read(&schedules[at]).and_then(|schedule| rig.build(&schedule));
-                    lock()[at] = Some(built);
-                }
-            });
-        }
-    });
-    let lost = || Err(Trial::failed(Outcome::Crashed("compiling it ended a thread".to_owned())));
-    std::mem::take(&mut *lock()).into_iter().map(|built| built.unwrap_or_else(lost)).collect()
+    parallel::map(schedules, |text| read(text).and_then(|schedule| rig.build(&schedule)))
 }
 
 fn read(text: &str) -> Result<Schedule, Trial> {

@@ -1,0 +1,59 @@
+//! What single operations take.
+
+use tilewright_ir::{BinaryOp, Builtin, Expr, ExprKind, Number};
+
+/// Conversions between integers come with loads, stores and arithmetic, one at a time.
+pub(super) fn is_free(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Cast(from) if !from.dtype.is_float() && !expr.dtype.is_float())
+}
+
+/// What one operation takes: instructions, and times that the dividing unit is busy.
+pub(super) struct Cost {
+    pub instructions: f64,
+    pub divisions: f64,
+}
+
+pub(super) fn operation_cost(expr: &Expr) -> Cost {
+    let plain = |instructions| Cost { instructions, divisions: 0.0 };
+    match &expr.kind {
+        ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, operands) if expr.dtype.is_integer() => {
+            match &operands[1].kind {
+                ExprKind::Literal(Number::Int(by)) if by.count_ones() == 1 => plain(2.0),
+                ExprKind::Literal(_) => plain(6.0),
+                _ => plain(40.0),
+            }
+        }
+        ExprKind::Binary(BinaryOp::Div, _) => Cost { instructions: 1.0, divisions: 1.0 },
+        ExprKind::Binary(BinaryOp::Mod, _) => Cost { instructions: 6.0, divisions: 1.0 },
+        // A float minimum looks after NaN.
+        ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
+        ExprKind::Call(function, _) => function_cost(*function),
+        ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.0 }),
+        _ => plain(1.0),
+    }
+}
+
+fn function_cost(function: Builtin) -> Cost {
+    let plain = |instructions| Cost { instructions, divisions: 0.0 };
+    match function {
+        Builtin::Abs | Builtin::Ceil | Builtin::Floor | Builtin::Rint | Builtin::Trunc | Builtin::Fma => {
+            plain(1.0)
+        }
+        Builtin::Copysign | Builtin::IsFinite | Builtin::IsInf | Builtin::IsNan | Builtin::Round => {
+            plain(3.0)
+        }
+        Builtin::Sqrt => Cost { instructions: 1.0, divisions: 1.2 },
+        Builtin::Rsqrt => Cost { instructions: 2.0, divisions: 2.2 },
+        Builtin::Exp | Builtin::Exp2 => plain(16.0),
+        Builtin::Sigmoid => Cost { instructions: 20.0, divisions: 1.0 },
+        Builtin::Log | Builtin::Log2 | Builtin::Log10 | Builtin::Log1p | Builtin::Expm1 => plain(24.0),
+        Builtin::Tanh | Builtin::Sinh | Builtin::Cosh => Cost { instructions: 26.0, divisions: 1.0 },
+        Builtin::Sin | Builtin::Cos => plain(30.0),
+        Builtin::Tan => Cost { instructions: 40.0, divisions: 1.0 },
+        Builtin::Hypot | Builtin::Cbrt => Cost { instructions: 20.0, divisions: 1.0 },
+        Builtin::Erf | Builtin::Erfc | Builtin::Atan | Builtin::Atan2 | Builtin::Asin | Builtin::Acos => {
+            plain(40.0)
+        }
+        _ => plain(80.0),
+    }
+}

@@ -1,0 +1,120 @@
+//! From what a nest executes and moves to how long that takes.
+
+use tilewright_target::Cpu;
+
+use super::frames::{Frame, Kind};
+use super::instructions::Counts;
+use super::{Estimate, Machine, Parts, Walk};
+
+/// Loops with more iterations than this end with a jump that was not foreseen.
+const FORESEEN: f64 = 32.0;
+/// Cycles of counting and jumping in an iteration, and of beginning a loop.
+const ITERATION: f64 = 0.5;
+const BEGINNING: f64 = 3.0;
+
+/// The cycles of the instructions of a loop, or of several.
+#[derive(Clone, Copy, Default)]
+struct Core {
+    /// With all data in the first cache.
+    cycles: f64,
+    /// Those of loads and stores alone.
+    memory: f64,
+    spills: f64,
+    loops: f64,
+}
+
+impl Walk<'_> {
+    /// The time of what was noted.
+    pub(super) fn result(mut self, machine: &Machine) -> Estimate {
+        self.counter.counts.resize(self.frames.all.len(), Counts::default());
+        let units = self.cores(machine);
+        let moving = self.transfers(machine);
+        let cycles: f64 = units
+            .iter()
+            .zip(&moving)
+            .map(|(core, levels)| {
+                f64::max(core.cycles + core.loops, core.memory + levels.iter().sum::<f64>())
+            })
+            .sum();
+        let cycle = 1.0 / machine.hertz;
+        let sum = |of: fn(&Core) -> f64| cycle * units.iter().map(of).sum::<f64>();
+        let level = |at: usize| cycle * moving.iter().map(|levels| levels[at]).sum::<f64>();
+        let threads = self.starts * machine.start_threads + self.pieces * machine.take_piece;
+        let parts = Parts {
+            compute: sum(|core| core.cycles),
+            memory_instructions: sum(|core| core.memory),
+            transfers: (0..self.target.caches.len()).map(level).collect(),
+            loops: sum(|core| core.loops),
+            threads: if self.target.cores > 1 { threads } else { 0.0 },
+            spills: sum(|core| core.spills),
+            masked_lanes: self.masked_lanes(),
+            idle_cores: if self.idle.0 > 0.0 { (1.0 - self.idle.1 / self.idle.0).max(0.0) } else { 0.0 },
+        };
+        Estimate { seconds: (cycles * cycle + parts.threads).max(cycle), parts }
+    }
+
+    /// The instructions of every root-level statement.
+    fn cores(&self, machine: &Machine) -> Vec<Core> {
+        let mut units = vec![Core::default(); self.frames.unit + 1];
+        for (frame, counts) in self.frames.all.iter().zip(&self.counter.counts) {
+            let own = core(counts, frame, self.target, machine);
+            let unit = &mut units[frame.unit];
+            unit.cycles += own.cycles;
+            unit.memory += own.memory;
+            unit.spills += own.spills;
+            unit.loops += own.loops;
+        }
+        units
+    }
+
+    /// Cycles that lines are on their way into each cache, for every root-level statement.
+    fn transfers(&self, machine: &Machine) -> Vec<Vec<f64>> {
+        let levels = self.target.caches.len();
+        let mut moving = self.traffic.bytes(&self.frames);
+        for (level, bytes) in moving.iter_mut().flat_map(|bytes| bytes.iter_mut().enumerate()) {
+            *bytes /= machine.bandwidth(level, level + 1 == levels, self.target.cores);
+        }
+        moving
+    }
+
+    fn masked_lanes(&self) -> f64 {
+        let counts = self.counter.counts.iter();
+        let (all, masked) = counts
+            .fold((0.0, 0.0), |(all, masked), own| (all + own.vector + own.stores, masked + own.masked));
+        if all > 0.0 { masked / all } else { 0.0 }
+    }
+}
+
+/// The instructions of one loop: the busiest part of the processor decides.
+fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core {
+    let excess = (counts.live - (target.vectors.registers() as f64 - 1.0)).max(0.0);
+    let written = excess.min(counts.live_written);
+    let loads = counts.loads + frame.runs * excess;
+    let stores = counts.stores + frame.runs * written;
+    let all = counts.vector + 0.5 * loads + 2.0 * stores + counts.scalar;
+    let memory = f64::max(loads / machine.load_ports, stores / machine.store_ports);
+    let limits = [
+        counts.vector / machine.vector_ports,
+        memory,
+        counts.scalar / machine.scalar_ports,
+        all / machine.issue(all / frame.runs.max(f64::MIN_POSITIVE)),
+        counts.divide,
+        counts.chain,
+    ];
+    Core {
+        cycles: limits.into_iter().fold(0.0, f64::max),
+        memory,
+        spills: frame.runs * (excess / machine.load_ports + written / machine.store_ports),
+        loops: loop_overhead(frame, machine),
+    }
+}
+
+/// Counting and jumping in each iteration, and a jump at the end that is foreseen only if the loop is short.
+fn loop_overhead(frame: &Frame, machine: &Machine) -> f64 {
+    if !matches!(frame.kind, Kind::Serial | Kind::Parallel) {
+        return 0.0;
+    }
+    let reached = frame.runs / frame.trips.max(1.0);
+    let surprise = machine.mispredict * (frame.trips / FORESEEN).min(1.0);
+    ITERATION * frame.runs + reached * (BEGINNING + surprise)
+}
