@@ -66,7 +66,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let tuned = tune(&task, &options, &mut measurer, &mut watcher, &stop);
     watcher.display.end();
     let tuned = tuned.map_err(failure)?;
-    recorder.winner(&tuned);
+    recorder.finalists(&tuned);
     if let Some(path) = &args.out {
         std::fs::write(path, &tuned.schedule)
             .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;

@@ -91,13 +91,21 @@ pub enum Difference {
 /// How many near ones are worth showing.
 const MOST_NEAR: usize = 5;
 
+/// Samples that say enough.
+const WELL_MEASURED: usize = 20;
+
 impl Cache {
-    /// The record with the least median.
+    /// The record with the least median. Those that were measured well, as the finalists of a run are, come before others:
+    /// of many candidates with few samples, the luckiest is first.
     pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
         let filter = Filter { measured: Some(true), ..Filter::of(key) };
         let mut best = None;
-        let order = "ORDER BY record.median, record.id LIMIT 1";
-        rows::visit(&self.connection, &self.path, &filter, order, &mut |record| {
+        let order = format!(
+            "ORDER BY length(record.samples) < {} * {}, record.median, record.id LIMIT 1",
+            WELL_MEASURED,
+            size_of::<f64>()
+        );
+        rows::visit(&self.connection, &self.path, &filter, &order, &mut |record| {
             best = Some(record);
             Ok(())
         })?;

@@ -20,7 +20,7 @@ impl Run<'_, '_> {
             finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect();
         let winner = winner(&raced);
         let default = raced.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
-        Ok(self.report(winner, default))
+        Ok(self.report(winner, raced, default))
     }
 
     /// The default schedule, and the fastest others, in the order in which they were found.

@@ -32,6 +32,8 @@ pub struct Tuned {
     pub is_default: bool,
     /// Samples of the winner from the last comparison, in seconds.
     pub samples: Vec<f64>,
+    /// Everybody in that comparison: schedules as text, and their samples.
+    pub finalists: Vec<(String, Vec<f64>)>,
     /// Its median, in seconds.
     pub seconds: f64,
     /// The default schedule's median from the same comparison.
@@ -65,7 +67,7 @@ impl Run<'_, '_> {
         }
     }
 
-    pub(super) fn report(self, winner: Raced, default: f64) -> Tuned {
+    pub(super) fn report(self, winner: Raced, raced: Vec<Raced>, default: f64) -> Tuned {
         let mut curve = Vec::new();
         let mut best = f64::INFINITY;
         for (at, tried) in self.trials.iter().enumerate() {
@@ -74,7 +76,9 @@ impl Run<'_, '_> {
                 curve.push((at, tried.after, seconds));
             }
         }
+        let finalist = |raced: Raced| (self.trials[raced.trial].schedule.clone(), raced.samples);
         Tuned {
+            finalists: raced.into_iter().map(finalist).collect(),
             schedule: self.trials[winner.trial].schedule.clone(),
             is_default: winner.trial == 0,
             seconds: winner.median,

@@ -8,7 +8,7 @@ use tilewright_target::Cpu;
 use tilewright_tuner::cache::{
     Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TargetFingerprint, TuningRecord,
 };
-use tilewright_tuner::outcome::{Outcome, Trial};
+use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::tune::Tuned;
 
 use crate::args::TuneArgs;
@@ -83,10 +83,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Keeps the samples that made the winner win.
-    pub fn winner(&mut self, tuned: &Tuned) {
-        let trial = Trial { outcome: Outcome::Measured, samples: tuned.samples.clone() };
-        self.keep(&tuned.schedule, &trial, tuned.trials + 1);
+    /// Keeps the samples of the last comparison.
+    pub fn finalists(&mut self, tuned: &Tuned) {
+        for (schedule, samples) in &tuned.finalists {
+            self.keep(schedule, &Trial::measured(samples.clone()), tuned.trials);
+        }
     }
 
     fn give_up(&mut self, error: &CacheError) {
