@@ -74,8 +74,8 @@ pub struct CheckArgs {
 /// `tilewright show`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The stages, in the order of the compiler: ranges and program are of the text; a schedule is a list of steps; loops \
-    are what the steps make of the program; llvm and asm are the code. From schedule on, all sizes must be given.\n\n\
+    after_help = "The stages, in the order of the compiler: ranges and program are of the text; the space is what `tune` chooses from; a schedule is a list of steps; loops \
+    are what the steps make of the program; llvm and asm are the code. From space on, all sizes must be given.\n\n\
     A schedule that is shown can be edited and given back with --schedule; docs/schedules.md teaches the steps.\n\n\
     Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
     tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
@@ -107,6 +107,8 @@ pub enum Stage {
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
+    /// The schedules that a search chooses from: every knob with its values, and how many points there are.
+    Space,
     /// The default schedule, or that of --schedule as it was read.
     Schedule,
     /// The loops after the schedule: what runs in parallel, as vectors, unrolled; buffers and where they live.
@@ -115,9 +117,6 @@ pub enum Stage {
     Llvm,
     /// Assembly.
     Asm,
-    /// The schedules that a search chooses from.
-    #[value(hide = true)]
-    Space,
     /// CUDA C++.
     #[value(hide = true)]
     Cuda,

@@ -378,3 +378,23 @@ proptest! {
         check_topology(&domain);
     }
 }
+
+#[test]
+fn rules_bind_what_is_proposed() {
+    let tile = |name: &str| Knob::factorisation(name, 64, 2, Divisors::Exact);
+    let mut knobs = Knobs::new(vec![tile("m"), tile("n"), Knob::ordinal("unroll", [1, 2, 4])]);
+    knobs.rule(0..2, |point| point.factors(0)[1] * point.factors(1)[1] <= 16);
+    let mut rng = Pcg64Mcg::seed_from_u64(1);
+    let mut point = knobs.sample(&mut rng).unwrap();
+    for _ in 0..200 {
+        assert!(knobs.allows(&point), "{}", knobs.print(&point));
+        assert!(knobs.neighbours(&point).iter().all(|near| knobs.allows(near)));
+        assert!(knobs.allows(&knobs.sample(&mut rng).unwrap()));
+        point = knobs.walk(&point, 0.7, &mut rng);
+    }
+    // 7 x 7 exponents, of which those with a sum of at most 4 are allowed.
+    let share = knobs.allowed_share(20_000, 2);
+    assert!((share - 15.0 / 49.0).abs() < 0.02, "{share}");
+    // They stay part of the space.
+    assert_eq!(knobs.size(), 7 * 7 * 3);
+}

@@ -1,5 +1,7 @@
 //! `tilewright show`
 
+mod space;
+
 use std::fmt::Write;
 
 use clap::ValueEnum;
@@ -21,8 +23,8 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
-        Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
-        Stage::Space | Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => {
+        Stage::Space | Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
+        Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => {
             return Err(not_yet(args.stage));
         }
     };
@@ -72,6 +74,7 @@ fn of_compiler(
         generate(&compiler.loops(&program)?, &compiler.cpu).map_err(codegen_failure)
     };
     match args.stage {
+        Stage::Space => Ok(space::space(&program, &compiler.cpu)),
         Stage::Schedule => Ok(compiler.schedule.schedule(&program, &compiler.cpu).to_string()),
         Stage::Llvm => code(llvm_ir),
         Stage::Asm => code(assembly),

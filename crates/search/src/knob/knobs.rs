@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use rand::Rng;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::{Knob, Value};
 
@@ -63,6 +64,24 @@ impl Knobs {
     /// Whether a point keeps all rules.
     pub fn allows(&self, point: &Point) -> bool {
         self.rules.iter().all(|rule| (rule.holds)(point))
+    }
+
+    /// The share of the points that keep all rules, estimated rule by rule from so many draws.
+    pub fn allowed_share(&self, draws: usize, seed: u64) -> f64 {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let Some(mut point) = self.nth(0) else { return 0.0 };
+        let mut share = 1.0;
+        for rule in &self.rules {
+            let mut kept = 0;
+            for _ in 0..draws {
+                for knob in rule.knobs.clone() {
+                    point.0[knob] = self.list[knob].domain.sample(&mut rng).unwrap_or(Value::Choice(0));
+                }
+                kept += usize::from((rule.holds)(&point));
+            }
+            share *= kept as f64 / draws.max(1) as f64;
+        }
+        share
     }
 
     /// How many points there are; the largest `u128` stands for that many or more.

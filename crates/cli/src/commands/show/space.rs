@@ -1,0 +1,44 @@
+//! The schedules that a search chooses from, as text.
+
+use std::fmt::Write;
+
+use tilewright_ir::Program;
+use tilewright_search::knob::Domain;
+use tilewright_search::space::Space;
+use tilewright_target::Cpu;
+
+/// Points that are drawn to find out how many keep the limits.
+const DRAWS: usize = 20_000;
+
+/// Every knob with its values, and how many points there are.
+pub fn space(program: &Program, cpu: &Cpu) -> String {
+    let space = Space::new(program, cpu);
+    let knobs = space.knobs();
+    let width = knobs.iter().map(|knob| knob.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for knob in knobs.iter() {
+        let _ = writeln!(out, "{:<width$}  {}", knob.name, domain(&knob.domain));
+    }
+    let all = knobs.size() as f64;
+    let share = knobs.allowed_share(DRAWS, 0);
+    let _ = writeln!(
+        out,
+        "\n{all:.3e} points; about {:.3e} of them fit vectors, registers, code size and cores",
+        all * share
+    );
+    out
+}
+
+fn domain(domain: &Domain) -> String {
+    match domain {
+        Domain::Factorisation(own) => {
+            format!("{} in {} parts: {} ways", own.extent(), own.parts(), domain.size())
+        }
+        Domain::Permutation(own) => format!("order of {}", own.0),
+        Domain::Ordinal(own) => {
+            let values: Vec<String> = own.values().iter().map(i64::to_string).collect();
+            values.join(" < ")
+        }
+        Domain::Categorical(own) => own.choices().join(" | "),
+    }
+}
