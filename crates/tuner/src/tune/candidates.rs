@@ -19,7 +19,7 @@ const TOGETHER: usize = 32;
 /// Of these, so many are where the search starts.
 const STARTS: usize = 24;
 /// A candidate that should take so many times as long as the best known is not tried.
-const TOO_SLOW: f64 = 6.0;
+const TOO_SLOW: f64 = 3.0;
 
 /// What is to be done with a point.
 #[derive(Clone, Debug)]
