@@ -383,6 +383,21 @@ fn ordered_loops_keep_their_order() {
 }
 
 #[test]
+fn whole_tiles_and_the_rest_ask_the_same_over_different_numbers_of_iterations() {
+    let mask = "def mask(float(N, M) x) -> (S) { S(i, j) = j <= i ? x(i, j) : -1 }";
+    for (sizes, steps) in [
+        ([("N", 31), ("M", 33)], "split S.j -> j0, j1:6, j2:3\nunroll S.j2"),
+        ([("N", 64), ("M", 64)], "split S.j -> j0, j1:6, j2:3\nvectorize S.j2"),
+        ([("N", 33), ("M", 33)], "split S.j -> j0, j1:3, j2:3\nunroll S.j2"),
+    ] {
+        agrees(mask, &sizes, steps);
+    }
+    let sum = "def lower(float(N, N) A, float(N) x) -> (y) { y(i) +=! k <= i ? A(i, k) * x(k) : 0 }";
+    agrees(sum, &[("N", 33)], "split y.k -> k0, k1:6, k2:3\nunroll y.k2");
+    agrees(sum, &[("N", 64)], "split y.k -> k0, k1:6, k2:2\nunroll y.k2");
+}
+
+#[test]
 fn conditions_of_padding_leave_the_inner_loops() {
     let conv = "def conv(float(W) I, float(3) F) -> (O) {
         O(x) +=! (0 <= x + k - 1 && x + k - 1 < W ? I(x + k - 1) : 0) * F(k) where x in 0:W, k in 0:3

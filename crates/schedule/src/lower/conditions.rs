@@ -59,21 +59,29 @@ impl Lifting<'_> {
     /// The body of a loop, with a version for the interior if that is worth it.
     fn body(&mut self, mut stmts: Vec<Stmt>, var: VarId, ranges: &Ranges) -> Vec<Stmt> {
         let count = stores(&stmts);
-        let mut interior: Vec<(IndexExpr, IndexExpr)> = Vec::new();
+        let mut interior: Vec<Interior> = Vec::new();
         if self.stores + count <= self.budget {
             collect(&stmts, ranges, &mut Inside::default(), &mut |condition, least| {
-                let known = interior.iter().any(|(own, _)| own == condition);
-                if !known && is_worth_it(&least, var, ranges) {
-                    interior.push((condition.clone(), least));
+                let least = least.filter(|least| is_worth_it(least, var, ranges));
+                match interior.iter_mut().find(|own| own.condition == *condition) {
+                    Some(own) => {
+                        own.least = own.least.take().zip(least).map(|(all, one)| [all, vec![one]].concat())
+                    }
+                    None => interior.push(Interior {
+                        condition: condition.clone(),
+                        least: least.map(|least| vec![least]),
+                    }),
                 }
             });
+            interior.retain(|own| own.least.is_some());
         }
         if interior.is_empty() {
             stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
             return stmts;
         }
-        let holding: Vec<IndexExpr> = interior.iter().map(|(condition, _)| condition.clone()).collect();
-        let mut conditions: Vec<IndexExpr> = interior.into_iter().map(|(_, least)| least).collect();
+        let holding: Vec<IndexExpr> = interior.iter().map(|own| own.condition.clone()).collect();
+        let mut conditions: Vec<IndexExpr> =
+            interior.into_iter().filter_map(|own| own.least).flatten().collect();
         conditions.sort();
         conditions.dedup();
         let concerns = |stmt: &Stmt| asks(stmt, &holding);
@@ -86,6 +94,13 @@ impl Lifting<'_> {
         stmts.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
         stmts
     }
+}
+
+/// A condition, and its least value at every place where it is asked; none if one of them is not worth asking for. The
+/// whole tiles and the rest of a loop ask the same, over different numbers of iterations.
+struct Interior {
+    condition: IndexExpr,
+    least: Option<Vec<IndexExpr>>,
 }
 
 /// Whether a value inside depends on one of these conditions.
@@ -118,20 +133,22 @@ struct Inside {
     all: Vec<VarId>,
 }
 
-/// Calls `visit` on each undecided part of a condition in a choice, with its least value over the loops inside.
+/// Calls `visit` on each part of a condition in a choice that may not hold, with its least value over the loops inside
+/// if that is known.
 fn collect(
     stmts: &[Stmt],
     ranges: &Ranges,
     inside: &mut Inside,
-    visit: &mut dyn FnMut(&IndexExpr, IndexExpr),
+    visit: &mut dyn FnMut(&IndexExpr, Option<IndexExpr>),
 ) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) => {
                 let mut ranges = ranges.clone();
                 ranges.add(own.var, &own.extent);
-                let Some(most) = ranges.most(&own.extent) else { continue };
-                inside.loops.set(own.var, most);
+                if let Some(most) = ranges.most(&own.extent) {
+                    inside.loops.set(own.var, most);
+                }
                 inside.all.push(own.var);
                 collect(&own.body, &ranges, inside, visit);
                 inside.all.pop();
@@ -148,15 +165,18 @@ fn collect(
     }
 }
 
-fn collect_in(expr: &Expr, ranges: &Ranges, inside: &Inside, visit: &mut dyn FnMut(&IndexExpr, IndexExpr)) {
+fn collect_in(
+    expr: &Expr,
+    ranges: &Ranges,
+    inside: &Inside,
+    visit: &mut dyn FnMut(&IndexExpr, Option<IndexExpr>),
+) {
     let mut question = |condition: &IndexExpr| {
-        if ranges.never_negative(condition) || ranges.always_negative(condition) {
+        if ranges.never_negative(condition) {
             return;
         }
         let least = lower_bound(condition, &inside.loops).filter(|least| !least.has_data());
-        if let Some(least) = least.filter(|least| !inside.all.iter().any(|var| least.mentions(*var))) {
-            visit(condition, least);
-        }
+        visit(condition, least.filter(|least| !inside.all.iter().any(|var| least.mentions(*var))));
     };
     match &expr.kind {
         ExprKind::Select(arms) => {
