@@ -58,6 +58,28 @@ fn a_worker_measures_and_refuses() {
 }
 
 #[test]
+fn results_are_compared_by_name_and_called_functions_can_be_tuned() {
+    let folder = Folder::new();
+    folder.write(
+        "two.tw",
+        "def centre(float(N,M) A) -> (mean, C) {\n  mean(n) +=! A(n,m)\n  mean(n) = mean(n) / M\n  C(n,m) = A(n,m) - mean(n)\n}\n",
+    );
+    folder.write(
+        "net.tw",
+        "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  T(i,j) +=! A(i,k) * B(k,j)\n  C(i,j) = max(T(i,j), 0)\n}\n\
+         def net(float(M,K) A, float(K,N) B) -> (y) {\n  y = mm(A, B)\n}\n",
+    );
+    for (program, sizes) in [("two.tw", "N=12,M=34"), ("net.tw:net", "M=31,K=37,N=41")] {
+        let line = format!("tune {program} --sizes {sizes} --trials 3 --threads 1 --json --cache c.sqlite");
+        let out = folder.fine(&line);
+        let done: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+        assert_eq!(done["event"], "done", "{out}");
+        assert!(done["failures"].get("wrong-result").is_none(), "{out}");
+    }
+    folder.fails("tune two.tw --sizes N=12,M=34 --strategy luck", 2, &["there is no strategy `luck`"]);
+}
+
+#[test]
 fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
     // Ready, Running, Done, Running: it is gone while the second candidate runs, every time.
     let mut measurer = Supervised::start(through("sed -u 4q"), task()).unwrap();

@@ -22,6 +22,8 @@ use crate::task::{Task, TaskError};
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
 
+/// More samples of a candidate say nothing new.
+const MOST_SAMPLES: usize = 1000;
 /// A single call that is shorter says nothing.
 const SHORT: f64 = 50e-6;
 
@@ -106,7 +108,10 @@ impl Rig {
             target,
         };
         let reference = match wanted {
-            Some(tensors) => tensors.into_iter().collect(),
+            Some(mut tensors) => {
+                let in_order = signature.results.iter().map(|result| result.name.clone());
+                in_order.filter_map(|name| tensors.remove(&name).map(|tensor| (name, tensor))).collect()
+            }
             None => rig.computed_by_default(&signature)?,
         };
         let limit = |(name, tensor): (String, Tensor)| {
@@ -187,7 +192,7 @@ impl Rig {
         let (pool, inputs, scalars) = (&self.pool, &self.inputs, &self.scalars);
         let results = &mut self.results;
         let taken = samples(&options, &mut [&mut || call(&bound, pool, inputs, results, scalars)])?;
-        Ok(Trial::measured(taken.into_iter().flatten().collect()))
+        Ok(Trial::measured(taken.into_iter().flatten().take(MOST_SAMPLES).collect()))
     }
 
     /// Measures several kernels in turn, for their times to be compared.
@@ -207,7 +212,8 @@ impl Rig {
         for call in &mut calls {
             contenders.push(call);
         }
-        samples(options, &mut contenders)
+        let taken = samples(options, &mut contenders)?;
+        Ok(taken.into_iter().map(|own| own.into_iter().take(MOST_SAMPLES).collect()).collect())
     }
 
     /// Compares the results with what they should be.

@@ -52,6 +52,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         vectors: cpu.vectors.name().to_owned(),
         seed: args.seed,
     };
+    refuse_unknown_strategy(&args.strategy)?;
     let mut recorder = Recorder::new(args, &program, &cpu)?;
     let options = Options {
         strategy: args.strategy.clone(),
@@ -67,12 +68,19 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     watcher.display.end();
     let tuned = tuned.map_err(failure)?;
     recorder.finalists(&tuned);
-    if let Some(path) = &args.out {
-        std::fs::write(path, &tuned.schedule)
-            .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
-    }
     let work = work(&program);
-    print(&if args.json { done(&tuned, work) } else { report(&tuned, work, &recorder) })
+    print(&if args.json { done(&tuned, work) } else { report(&tuned, work, &recorder) })?;
+    let Some(path) = &args.out else { return Ok(()) };
+    std::fs::write(path, &tuned.schedule)
+        .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
+}
+
+/// Says so before anything is measured.
+fn refuse_unknown_strategy(name: &str) -> Result<(), Failure> {
+    match strategy::ALL.iter().any(|entry| entry.name == name) {
+        true => Ok(()),
+        false => Err(Failure::Usage(strategy::Unsuitable::Unknown { name: name.to_owned() }.to_string())),
+    }
 }
 
 /// `tilewright strategies`

@@ -41,6 +41,12 @@ pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {
     if planner.can_be_lowered() { planner.schedule } else { Schedule::default() }
 }
 
+/// The name of a tensor as part of a new one: those of called functions have a dot, which a schedule's text gives no
+/// new name.
+fn one_word(tensor: &str) -> String {
+    tensor.replace('.', "_")
+}
+
 /// Whether only lowering can tell if a step is legal: what fits registers, vectors and the size of the code.
 fn needs_lowering(step: &Step) -> bool {
     matches!(step, Step::Unroll(_) | Step::Vectorize(_) | Step::Promote { .. })

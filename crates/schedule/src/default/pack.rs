@@ -3,7 +3,7 @@
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Role, VarId};
 
-use super::Planner;
+use super::{Planner, one_word};
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
@@ -81,7 +81,7 @@ impl Planner<'_> {
         } else {
             layout.push(part(along, None, None));
         }
-        let staged = StatementName::first(format!("{}_packed", buffer.name));
+        let staged = StatementName::first(format!("{}_packed", one_word(&buffer.name)));
         let last = staged.at(format!("l{}", layout.len() - 1));
         let step = Step::Promote {
             tensor: buffer.name,

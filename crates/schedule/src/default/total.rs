@@ -2,7 +2,7 @@
 
 use tilewright_ir::VarId;
 
-use super::Planner;
+use super::{Planner, one_word};
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
@@ -29,7 +29,7 @@ impl Planner<'_> {
         let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
         let partial = format!(
             "{}_lanes{}",
-            name.tensor,
+            one_word(&name.tensor),
             if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
         );
         let inside: Vec<LoopName> =
@@ -81,7 +81,8 @@ impl Planner<'_> {
         let Some(at) = at else { return true };
         let tensor = name.tensor.clone();
         let buffer = format!(
-            "{tensor}_tile{}",
+            "{}_tile{}",
+            one_word(&tensor),
             if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
         );
         let step = Step::Promote {

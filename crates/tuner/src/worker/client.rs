@@ -1,6 +1,7 @@
 //! The tuner's side.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -65,6 +66,8 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
+            // Ctrl-C in a terminal is for the tuner, which ends the worker when it is done.
+            .process_group(0)
             .spawn()
             .map_err(Lost::Start)?;
         let missing = || Lost::Start(io::Error::other("it has no pipes"));
