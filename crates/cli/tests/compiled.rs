@@ -161,9 +161,11 @@ fn show_prints_loops_and_code() {
         folder.fails(&format!("{line} {SIZES} --target cuda:0"), 3, &["no target cuda:0 yet"]);
         folder.fails(&format!("{line} {SIZES} --target interp"), 2, &["interp"]);
     }
-    for stage in ["space", "cuda", "opencl", "hls", "c"] {
-        let parts =
-            [&format!("this build has no stage {stage} yet"), "ranges, program, schedule, loops, llvm, asm"];
+    let space = folder.fine(&format!("show mm.tw --stage space {SIZES}"));
+    assert!(space.contains("C.vector") && space.contains(" points; about "), "{space}");
+    for stage in ["cuda", "opencl", "hls", "c"] {
+        let has = "ranges, program, space, schedule, loops, llvm, asm";
+        let parts = [&format!("this build has no stage {stage} yet"), has];
         folder.fails(&format!("show mm.tw --stage {stage}"), 3, &parts);
     }
 }
