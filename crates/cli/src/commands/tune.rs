@@ -3,6 +3,7 @@
 mod progress;
 mod record;
 
+use std::collections::BTreeMap;
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use serde_json::json;
 use tilewright_search::strategy;
 use tilewright_target::Cpu;
 use tilewright_tuner::measure::Supervised;
-use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::outcome::{Outcome, Trial};
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::{Options, Progress, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::{Launch, Lost, serve};
@@ -163,6 +164,8 @@ fn report(tuned: &Tuned, work: Work, recorder: &Recorder) -> String {
 }
 
 fn done(tuned: &Tuned, work: Work) -> String {
+    let failures: BTreeMap<_, _> =
+        tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
     let object = json!({
         "event": "done",
         "median_us": tuned.seconds * 1e6,
@@ -171,7 +174,7 @@ fn done(tuned: &Tuned, work: Work) -> String {
         "gflops": work.operations / tuned.seconds / 1e9,
         "trials": tuned.trials,
         "seconds": tuned.elapsed.as_secs_f64(),
-        "failures": tuned.outcomes,
+        "failures": failures,
         "schedule": tuned.schedule,
     });
     format!("{object}\n")

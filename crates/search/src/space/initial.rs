@@ -6,7 +6,7 @@ use tilewright_target::Cpu;
 
 use super::placement::{Choice, Placement};
 use super::stage::Stage;
-use super::tile::{Tile, TileKnobs};
+use super::tile::Tile;
 use crate::knob::{Domain, Knobs, Point, Value};
 
 /// Vectors of a register tile.
@@ -16,15 +16,14 @@ const TILE_WIDTH: i64 = 2;
 
 /// Sets the knobs of a statement: a vector, a register tile, and threads.
 pub(super) fn tile(tile: &Tile, stage: &Stage, target: &Cpu, all: &Knobs, point: &mut Point) {
-    let knobs = tile.knobs();
     let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
-    let vector = best_vector(&knobs, stage);
-    point.set_choice(knobs.vector.0, vector.map_or(knobs.vector_loops.len(), |(place, _)| place));
-    point.set_choice(knobs.threads.0, threads(&knobs, stage, target));
+    let vector = best_vector(tile, stage);
+    point.set_choice(tile.vector.0, vector.map_or(tile.vector_loops.len(), |(place, _)| place));
+    point.set_choice(tile.threads.0, threads(tile, stage, target));
     let along = vector.map(|(_, at)| at);
-    let row = row(&knobs, stage, along);
-    let loops = knobs.spatial.iter().chain(knobs.reduced);
-    for (at, knob) in loops.zip(knobs.cuts) {
+    let row = row(tile, stage, along);
+    let loops = tile.spatial.iter().chain(&tile.reduced);
+    for (at, knob) in loops.zip(&tile.cuts) {
         let trips = stage.loops[*at].trips;
         let width = if along == Some(*at) {
             vector_width(stage, trips, lanes, *at)
@@ -39,7 +38,7 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, target: &Cpu, all: &Knobs, point:
         }
     }
     if tile.check_lanes(stage, target, point).is_err() {
-        point.set_choice(knobs.vector.0, knobs.vector_loops.len());
+        point.set_choice(tile.vector.0, tile.vector_loops.len());
     }
 }
 
@@ -67,7 +66,7 @@ fn cut(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Opt
 }
 
 /// The loop along which most accesses are side by side.
-fn best_vector(knobs: &TileKnobs, stage: &Stage) -> Option<(usize, usize)> {
+fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
     let score = |at: usize| -> i64 {
         let operands: i64 = stage
             .operands
@@ -86,16 +85,16 @@ fn best_vector(knobs: &TileKnobs, stage: &Stage) -> Option<(usize, usize)> {
         };
         operands + result
     };
-    let places = knobs.vector_loops.iter().enumerate();
+    let places = tile.vector_loops.iter().enumerate();
     places.map(|(place, at)| (place, *at)).max_by_key(|(_, at)| score(*at))
 }
 
 /// The result loop whose iterations share what the vector reads.
-fn row(knobs: &TileKnobs, stage: &Stage, vector: Option<usize>) -> Option<usize> {
+fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
     if stage.busy(true).is_empty() {
         return None;
     }
-    let others = knobs.spatial.iter().copied().filter(|at| Some(*at) != vector);
+    let others = tile.spatial.iter().copied().filter(|at| Some(*at) != vector);
     let shares = |at: &usize| {
         let moving = |along: usize| {
             stage.operands.iter().filter(move |operand| operand.strides[along] != Stride::Elements(0)).count()
@@ -105,15 +104,15 @@ fn row(knobs: &TileKnobs, stage: &Stage, vector: Option<usize>) -> Option<usize>
     others.max_by_key(|at| (shares(at), stage.loops[*at].trips))
 }
 
-fn threads(knobs: &TileKnobs, stage: &Stage, target: &Cpu) -> usize {
+fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {
     let mut iterations = 1;
-    for (count, at) in knobs.spatial.iter().enumerate() {
+    for (count, at) in tile.spatial.iter().enumerate() {
         if iterations >= 2 * target.cores as i64 {
             return count;
         }
         iterations *= stage.loops[*at].trips;
     }
-    knobs.spatial.len()
+    tile.spatial.len()
 }
 
 /// Cheap stages are repeated, others are computed with their consumer.

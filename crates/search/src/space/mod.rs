@@ -122,7 +122,7 @@ impl<'a> Space<'a> {
         let mut point = self.knobs.nth(0).unwrap_or_default();
         for (stage, tile) in self.stages.iter().zip(&self.tiles) {
             let Some((tile, packs)) = tile else { continue };
-            tile.initial(stage, self.target, &self.knobs, &mut point);
+            initial::tile(tile, stage, self.target, &self.knobs, &mut point);
             let vector = tile.vector_loop(&point);
             packs.iter().for_each(|pack| pack.initial(stage, vector, &mut point));
         }

@@ -29,7 +29,7 @@ impl Names {
     /// A buffer of a statement: `O_tile`, or `O_tile2` for the second that writes `O`.
     pub fn buffer(&self, statement: &StatementName, what: &str) -> String {
         let ordinal = if statement.ordinal > 1 { statement.ordinal.to_string() } else { String::new() };
-        format!("{}{}{what}{ordinal}", plain(&statement.tensor), self.mark)
+        format!("{}{}{}{ordinal}", plain(&statement.tensor), self.mark, plain(what))
     }
 }
 

@@ -100,7 +100,7 @@ impl Pack {
         Some(Step::Promote {
             tensor: operand.tensor.clone(),
             at,
-            name: names.buffer(&stage.name, &names_of(&operand.tensor)),
+            name: names.buffer(&stage.name, &operand.tensor),
             scope: PromoteScope::Packed,
             layout,
         })
@@ -121,11 +121,6 @@ impl Pack {
         let choice = wanted.and_then(|wanted| self.choices.iter().position(|own| *own == wanted));
         point.set_choice(self.knob.0, choice.unwrap_or(0));
     }
-}
-
-/// A part of a buffer's name.
-fn names_of(tensor: &str) -> String {
-    tensor.replace('.', "_")
 }
 
 /// The dimensions in the order of the loops, with tiles kept together at the end.

@@ -21,7 +21,7 @@ pub(crate) struct Stage {
     pub work: f64,
     /// Inside an ordered loop, so that it cannot be moved or run in parallel as a whole.
     pub ordered: bool,
-    /// Which elements it writes depends on data, or it assigns and updates in turn.
+    /// Which elements it writes depends on data.
     pub scatters: bool,
 }
 

@@ -20,7 +20,7 @@ use tilewright_target::Cpu;
 use super::limits::Rejection;
 use super::stage::{Stage, StageLoop};
 use super::{Builder, KnobId, names::Names};
-use crate::knob::{Divisors, Knob, Knobs, Point};
+use crate::knob::{Divisors, Knob, Point};
 
 /// Lanes of a vector loop, as `vectorize` takes them.
 const MOST_LANES: i64 = 64;
@@ -37,18 +37,18 @@ const ENOUGH: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
     /// Result loops and reduced loops that run more than once, by their place in the statement.
-    spatial: Vec<usize>,
-    reduced: Vec<usize>,
+    pub(super) spatial: Vec<usize>,
+    pub(super) reduced: Vec<usize>,
     /// How each loop is cut, in the order of `spatial` and then `reduced`.
-    cuts: Vec<KnobId>,
+    pub(super) cuts: Vec<KnobId>,
     /// Which loop the vector runs along: one of these, the last being none.
-    vector: KnobId,
-    vector_loops: Vec<usize>,
+    pub(super) vector: KnobId,
+    pub(super) vector_loops: Vec<usize>,
     order_outer: KnobId,
     order_block: KnobId,
     order_reduced: KnobId,
     /// How many outer loops are spread over threads together.
-    threads: KnobId,
+    pub(super) threads: KnobId,
 }
 
 /// The loops of a statement after its steps, by level and outermost first.
@@ -144,8 +144,8 @@ impl Tile {
         if order.len() > 1 {
             steps.push(Step::Reorder { loops: order });
         }
-        if let Some(at) = vector.filter(|at| stage.loops[*at].reduced) {
-            self.total_lanes(stage, at, names, &mut levels, &mut steps);
+        if vector.is_some_and(|at| stage.loops[at].reduced) {
+            total_lanes(stage, names, &mut levels, &mut steps);
         }
         steps.extend(levels.tile.iter().cloned().map(Step::Unroll));
         steps.extend(levels.lane.iter().cloned().map(Step::Vectorize));
@@ -196,28 +196,6 @@ impl Tile {
         }
         levels.nesting = nesting;
         levels
-    }
-
-    /// Lanes along a reduced loop get totals of their own, which a last statement adds up.
-    fn total_lanes(
-        &self,
-        stage: &Stage,
-        at: usize,
-        names: &Names,
-        levels: &mut Levels,
-        steps: &mut Vec<Step>,
-    ) {
-        let Some(lane) = levels.lane.clone() else { return };
-        let partial = StatementName::first(names.buffer(&stage.name, "lanes"));
-        steps.push(Step::Rfactor { target: lane.clone(), name: partial.tensor.clone() });
-        steps.push(Step::Vectorize(lane.clone()));
-        let moved = |own: &LoopName| partial.at(own.name.clone());
-        for level in [&mut levels.outer, &mut levels.block, &mut levels.reduced, &mut levels.tile] {
-            *level = level.iter().map(moved).collect();
-        }
-        levels.lane = Some(moved(&lane));
-        levels.statement = Some(partial);
-        debug_assert!(self.reduced.contains(&at));
     }
 
     /// Spreads the first outer loops over the threads.
@@ -299,33 +277,20 @@ impl Tile {
         let outer = order.map(|place| self.parts(point, self.spatial[*place])[0]).filter(|outer| *outer > 1);
         outer.take(count).product()
     }
-
-    /// The knobs as the default would set them: a vector, a register tile, and threads.
-    pub fn initial(&self, stage: &Stage, target: &Cpu, all: &Knobs, point: &mut Point) {
-        super::initial::tile(self, stage, target, all, point);
-    }
-
-    /// What [`super::initial`] needs to know.
-    pub(super) fn knobs(&self) -> TileKnobs<'_> {
-        TileKnobs {
-            spatial: &self.spatial,
-            reduced: &self.reduced,
-            cuts: &self.cuts,
-            vector: self.vector,
-            vector_loops: &self.vector_loops,
-            threads: self.threads,
-        }
-    }
 }
 
-/// The knobs of a statement, to be set.
-pub(super) struct TileKnobs<'a> {
-    pub spatial: &'a [usize],
-    pub reduced: &'a [usize],
-    pub cuts: &'a [KnobId],
-    pub vector: KnobId,
-    pub vector_loops: &'a [usize],
-    pub threads: KnobId,
+/// Lanes along a reduced loop get totals of their own, which a last statement adds up.
+fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Vec<Step>) {
+    let Some(lane) = levels.lane.clone() else { return };
+    let partial = StatementName::first(names.buffer(&stage.name, "lanes"));
+    steps.push(Step::Rfactor { target: lane.clone(), name: partial.tensor.clone() });
+    steps.push(Step::Vectorize(lane.clone()));
+    let moved = |own: &LoopName| partial.at(own.name.clone());
+    for level in [&mut levels.outer, &mut levels.block, &mut levels.reduced, &mut levels.tile] {
+        *level = level.iter().map(moved).collect();
+    }
+    levels.lane = Some(moved(&lane));
+    levels.statement = Some(partial);
 }
 
 /// How a loop may be cut. A reduction whose parts do not divide needs code for what is left, and gains nothing by it as

@@ -101,7 +101,7 @@ pub fn tune(
         stop,
         candidates: Candidates::new(&program, &target, &space),
         trials: Vec::new(),
-        failures: BTreeMap::new(),
+        outcomes: BTreeMap::new(),
         free: 0,
         default: 0.0,
         one_shot: None,
@@ -136,7 +136,8 @@ struct Run<'a, 'p> {
     candidates: Candidates<'p>,
     /// All that were tried, the default schedule first.
     trials: Vec<Tried>,
-    failures: BTreeMap<&'static str, usize>,
+    /// How many candidates ended how.
+    outcomes: BTreeMap<&'static str, usize>,
     /// Trials that do not count: the default schedule, and the first choice of the cost model.
     free: usize,
     /// Seconds of the default schedule.
@@ -237,7 +238,7 @@ impl Run<'_, '_> {
 
     fn note(&mut self, schedule: String, trial: Trial) {
         self.candidates.tried(&schedule, trial.seconds());
-        *self.failures.entry(trial.outcome.name()).or_default() += 1;
+        *self.outcomes.entry(trial.outcome.name()).or_default() += 1;
         if let Some(seconds) = trial.seconds()
             && self.best.is_none_or(|(_, best)| seconds < best)
         {

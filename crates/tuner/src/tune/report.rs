@@ -30,9 +30,7 @@ pub struct Tuned {
     pub schedule: String,
     /// Whether the winner is the default schedule.
     pub is_default: bool,
-    /// Samples of the winner from the last comparison, in seconds.
-    pub samples: Vec<f64>,
-    /// Everybody in that comparison: schedules as text, and their samples.
+    /// Everybody in the last comparison: schedules as text, and their samples.
     pub finalists: Vec<(String, Vec<f64>)>,
     /// Its median, in seconds.
     pub seconds: f64,
@@ -63,7 +61,7 @@ impl Run<'_, '_> {
             elapsed: self.started.elapsed(),
             default: self.default,
             best: self.best.map_or(self.default, |(_, seconds)| seconds),
-            outcomes: self.failures.clone(),
+            outcomes: self.outcomes.clone(),
         }
     }
 
@@ -82,11 +80,10 @@ impl Run<'_, '_> {
             schedule: self.trials[winner.trial].schedule.clone(),
             is_default: winner.trial == 0,
             seconds: winner.median,
-            samples: winner.samples,
             default,
             one_shot: self.one_shot,
             trials: self.trials.len().saturating_sub(self.free),
-            outcomes: self.failures,
+            outcomes: self.outcomes,
             rejections: self.candidates.rejections,
             too_slow: self.candidates.too_slow,
             replaced: self.measurer.replaced(),

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -157,8 +157,7 @@ impl Worker {
     }
 
     fn hear(&mut self, wait: Duration) -> Result<Reply, Lost> {
-        let until = Instant::now() + wait;
-        match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match self.replies.recv_timeout(wait) {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err(Lost::Garbage),
             Err(RecvTimeoutError::Timeout) => Err(Lost::Silent),
