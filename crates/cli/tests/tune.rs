@@ -81,8 +81,8 @@ fn results_are_compared_by_name_and_called_functions_can_be_tuned() {
 
 #[test]
 fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
-    // Ready, Running, Done, Running: it is gone while the second candidate runs, every time.
-    let mut measurer = Supervised::start(through("sed -u 4q"), task()).unwrap();
+    // Ready, Running, Done, Running: it is killed while the second candidate runs, every time.
+    let mut measurer = Supervised::start(through("(sed -u 4q; kill -9 0)"), task()).unwrap();
     let found = kinds(&mut measurer);
     assert_eq!(found.len(), schedules().len());
     assert!(found.contains(&"measured") && found.contains(&"crashed"), "{found:?}");
