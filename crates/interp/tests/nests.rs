@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::sync::Arc;
 use std::collections::BTreeMap;
 
 use LoopKind::{Parallel, Serial, Unrolled, Vector};
@@ -233,7 +234,7 @@ fn a_scatter_goes_where_the_data_say() {
     let key = Expr { dtype: DType::Int32, kind: ExprKind::Load(access(keys, &[v(i)])) };
     let bin = |value: Expr, most| {
         let declared = Some((c(0), c(most)));
-        IndexExpr::atom(Atom::Data(Box::new(Data { value, declared })))
+        IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared })))
     };
     let clear = each(Vector, b, 5, vec![set(access(bins, &[v(b)]), number(0.0))]);
     let scatter = |index| each(Serial, i, 9, vec![add(access(bins, &[index]), load(values, &[v(i)]))]);

@@ -9,6 +9,9 @@
 //! could have meant, becomes [`Atom::Overflow`], which absorbs everything; the checker turns it into a message.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
@@ -28,7 +31,7 @@ pub struct IndexExpr {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
     /// The factors, sorted; never empty.
-    pub factors: Vec<Atom>,
+    pub factors: SmallVec<[Atom; 1]>,
     /// Never zero.
     pub coefficient: i64,
 }
@@ -43,15 +46,15 @@ pub enum Atom {
     /// The extent of a dimension of a tensor whose shape is not inferred yet. None is left in a checked program.
     Extent(TensorId, u32),
     /// Quotient rounded toward minus infinity.
-    FloorDiv(Box<(IndexExpr, IndexExpr)>),
+    FloorDiv(Arc<(IndexExpr, IndexExpr)>),
     /// The remainder that belongs to `FloorDiv`.
-    Mod(Box<(IndexExpr, IndexExpr)>),
+    Mod(Arc<(IndexExpr, IndexExpr)>),
     /// The smaller of two.
-    Min(Box<(IndexExpr, IndexExpr)>),
+    Min(Arc<(IndexExpr, IndexExpr)>),
     /// The larger of two.
-    Max(Box<(IndexExpr, IndexExpr)>),
+    Max(Arc<(IndexExpr, IndexExpr)>),
     /// A value that depends on data.
-    Data(Box<Data>),
+    Data(Arc<Data>),
     /// A number too large to work with.
     Overflow,
 }
@@ -73,7 +76,7 @@ impl IndexExpr {
 
     /// One atom.
     pub fn atom(atom: Atom) -> IndexExpr {
-        IndexExpr { terms: vec![Term { factors: vec![atom], coefficient: 1 }], constant: 0 }
+        IndexExpr { terms: vec![Term { factors: smallvec![atom], coefficient: 1 }], constant: 0 }
     }
 
     /// A variable.
@@ -193,7 +196,7 @@ impl IndexExpr {
                 let Some(coefficient) = left.coefficient.checked_mul(right.coefficient) else {
                     return IndexExpr::overflow();
                 };
-                let mut factors: Vec<Atom> = left.factors.iter().chain(&right.factors).cloned().collect();
+                let mut factors: SmallVec<[Atom; 1]> = left.factors.iter().chain(&right.factors).cloned().collect();
                 factors.sort();
                 terms.push(Term { factors, coefficient });
             }
@@ -219,7 +222,7 @@ impl IndexExpr {
                 None => IndexExpr::overflow(),
             },
             (Some(0), None) => IndexExpr::constant(0),
-            _ => IndexExpr::atom(Atom::FloorDiv(Box::new((rest, divisor.clone())))),
+            _ => IndexExpr::atom(Atom::FloorDiv(Arc::new((rest, divisor.clone())))),
         };
         whole.add(&quotient)
     }
@@ -236,7 +239,7 @@ impl IndexExpr {
         match (rest.as_constant(), divisor.as_constant()) {
             (Some(value), Some(by)) => IndexExpr::constant(floor_mod(value, by)),
             (Some(0), None) => IndexExpr::constant(0),
-            _ => IndexExpr::atom(Atom::Mod(Box::new((rest, divisor.clone())))),
+            _ => IndexExpr::atom(Atom::Mod(Arc::new((rest, divisor.clone())))),
         }
     }
 
@@ -299,7 +302,7 @@ impl IndexExpr {
             Some(std::cmp::Ordering::Greater) => other.clone(),
             Some(_) => self.clone(),
             None if self.is_overflow() || other.is_overflow() => IndexExpr::overflow(),
-            None => IndexExpr::atom(Atom::Min(Box::new(ordered_pair(self, other)))),
+            None => IndexExpr::atom(Atom::Min(Arc::new(ordered_pair(self, other)))),
         }
     }
 
@@ -309,7 +312,7 @@ impl IndexExpr {
             Some(std::cmp::Ordering::Less) => other.clone(),
             Some(_) => self.clone(),
             None if self.is_overflow() || other.is_overflow() => IndexExpr::overflow(),
-            None => IndexExpr::atom(Atom::Max(Box::new(ordered_pair(self, other)))),
+            None => IndexExpr::atom(Atom::Max(Arc::new(ordered_pair(self, other)))),
         }
     }
 
@@ -450,7 +453,7 @@ impl Atom {
                     .declared
                     .as_ref()
                     .map(|(low, high)| (low.substitute(replace), high.substitute(replace)));
-                IndexExpr::atom(Atom::Data(Box::new(Data { value, declared })))
+                IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared })))
             }
         };
         match rebuilt.terms.as_slice() {

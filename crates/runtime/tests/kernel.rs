@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2, ArrayView, Axis, s};
 use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{
@@ -291,7 +293,7 @@ fn gather() -> (Program, LoopNest) {
     let (a, index, o_in, o) = (0, 1, 2, 3);
     let i = var(0);
     let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(access(index, &[&i])) };
-    let gathered = IndexExpr::atom(Atom::Data(Box::new(Data { value, declared: None })));
+    let gathered = IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared: None })));
     let first = store(o, &[&i], load(o_in, &[&i]));
     let second = Stmt::Store(Store {
         target: access(o, &[&i]),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use std::sync::Arc;
 use std::ffi::c_void;
 
 use tilewright_codegen::{Call, Kernel, Parallel, ParallelBody, compile};
@@ -189,7 +190,7 @@ pub fn v(var: VarId) -> IndexExpr {
 
 /// A subscript read from data.
 pub fn data(value: Expr) -> IndexExpr {
-    IndexExpr::atom(Atom::Data(Box::new(Data { value, declared: None })))
+    IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared: None })))
 }
 
 pub fn each(var: VarId, extent: impl Into<Extent>, kind: LoopKind, body: Vec<Stmt>) -> Stmt {

@@ -1,5 +1,7 @@
 //! For every invariant a nest that satisfies it and one that does not.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::expr::{BinaryOp, Expr, ExprKind, Number, Origin};
 use crate::index::Data;
@@ -80,7 +82,7 @@ fn one() -> Expr {
 
 /// An integer read from `N` at a subscript, as a subscript.
 fn data(index: IndexExpr) -> IndexExpr {
-    IndexExpr::atom(Atom::Data(Box::new(Data { value: load(N, &[index]), declared: None })))
+    IndexExpr::atom(Atom::Data(Arc::new(Data { value: load(N, &[index]), declared: None })))
 }
 
 fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {

@@ -1,5 +1,7 @@
 //! Loads replaced by other expressions, also those inside data-dependent subscripts.
 
+use std::sync::Arc;
+
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, index::Atom, index::Data};
 
 use super::Statement;
@@ -43,7 +45,7 @@ pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -
             let mut value = data.value.clone();
             replace_loads(&mut value, replace);
             let declared = data.declared.clone();
-            Some(IndexExpr::atom(Atom::Data(Box::new(Data { value, declared }))))
+            Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
         }
         _ => None,
     })

@@ -3,6 +3,7 @@
 //! Where the condition holds, at least one alternative does, in full. Whatever cannot be put this way, because it
 //! compares floats or would take too many alternatives, is left out: then less can be proved, never something false.
 
+use std::sync::Arc;
 use std::rc::Rc;
 
 use tilewright_ir::{Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
@@ -63,7 +64,7 @@ fn as_index(value: &Expr) -> Option<IndexExpr> {
             as_index(inner)
         }
         _ if value.dtype.is_float() => None,
-        _ => Some(IndexExpr::atom(Atom::Data(Box::new(Data { value: value.clone(), declared: None })))),
+        _ => Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value: value.clone(), declared: None })))),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Subscripts are exact 64-bit arithmetic. A value made of variables, sizes and integer literals alone is one
 //! [`ExprKind::Index`] node, so it is exact too and is converted once. 16-bit floats are computed in float32.
 
+use std::sync::Arc;
 use std::rc::Rc;
 
 use tilewright_ir::{
@@ -235,7 +236,7 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         return index_parts(inner, model);
     }
     let value = strip_widening(value_as(inner, dtype, model)?);
-    Some(IndexExpr::atom(Atom::Data(Box::new(Data { value, declared }))))
+    Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
 }
 
 /// The value inside casts that keep every value.
