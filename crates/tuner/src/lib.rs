@@ -8,12 +8,16 @@
 //! | [`worker`] | that process, and the handle on it |
 //! | [`rig`] | a program with its data and what it should compute, inside the worker |
 //! | [`outcome`] | what became of a candidate |
+//! | [`peak`] | what the machine can do at most |
+//! | [`recording`] | a run on file, and a measurer that answers from it |
 //! | [`cache`] | every candidate that was tried, so that no program is tuned twice and no measurement is lost |
 
 pub mod cache;
 pub mod measure;
 pub mod outcome;
 mod parallel;
+pub mod peak;
+pub mod recording;
 pub mod rig;
 pub mod task;
 pub mod tune;

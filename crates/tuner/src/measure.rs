@@ -1,5 +1,7 @@
 //! Who measures candidates: a worker process that is replaced when it is lost, or a recording.
 
+use std::time::Duration;
+
 use crate::outcome::{Outcome, Trial};
 use crate::rig::Plan;
 use crate::task::Task;
@@ -16,6 +18,16 @@ pub trait Measurer {
     /// How many workers were lost on the way.
     fn replaced(&self) -> usize {
         0
+    }
+
+    /// The time since the run began, where another clock than this machine's decides: that of a recorded run.
+    fn clock(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether there is nothing more to ask: a recording ends where its run did, whatever ended that.
+    fn is_over(&self) -> bool {
+        false
     }
 }
 

@@ -28,17 +28,29 @@ pub struct Trial {
     pub outcome: Outcome,
     /// The time of every sample.
     pub samples: Vec<f64>,
+    /// What finding that out took.
+    #[serde(default)]
+    pub effort: Effort,
+}
+
+/// What a candidate took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Compiling it, on one core: others may have been compiled at the same time.
+    pub compiling: f64,
+    /// Running, checking and measuring it.
+    pub measuring: f64,
 }
 
 impl Trial {
     /// A candidate without a time.
     pub fn failed(outcome: Outcome) -> Trial {
-        Trial { outcome, samples: Vec::new() }
+        Trial { outcome, samples: Vec::new(), effort: Effort::default() }
     }
 
     /// A candidate that was timed.
     pub fn measured(samples: Vec<f64>) -> Trial {
-        Trial { outcome: Outcome::Measured, samples }
+        Trial { outcome: Outcome::Measured, samples, effort: Effort::default() }
     }
 
     /// Its median time, if it was timed.
@@ -47,6 +59,21 @@ impl Trial {
         sorted.sort_by(f64::total_cmp);
         (self.outcome == Outcome::Measured).then(|| sorted.get(sorted.len() / 2).copied()).flatten()
     }
+
+    /// Whether this can have happened: what comes from another process or from a file may be nonsense.
+    pub fn is_plausible(&self) -> bool {
+        let effort = [self.effort.compiling, self.effort.measuring];
+        let samples = match self.outcome {
+            Outcome::Measured => are_times(&self.samples),
+            _ => self.samples.is_empty(),
+        };
+        samples && effort.iter().all(|seconds| seconds.is_finite() && *seconds >= 0.0)
+    }
+}
+
+/// Whether times are times.
+pub(crate) fn are_times(samples: &[f64]) -> bool {
+    !samples.is_empty() && samples.iter().all(|sample| sample.is_finite() && *sample > 0.0)
 }
 
 impl Outcome {

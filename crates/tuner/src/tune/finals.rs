@@ -1,6 +1,7 @@
 //! The end of a run: the fastest once more, in turn.
 
 use super::report::Tuned;
+use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
 
 /// Samples of every finalist.
@@ -10,12 +11,12 @@ const TIME: (f64, f64) = (0.1, 0.6);
 
 impl Run<'_, '_> {
     /// Chooses the winner.
-    pub(super) fn finish(self) -> Result<Tuned, TuneError> {
+    pub(super) fn finish(mut self) -> Result<Tuned, TuneError> {
         let finalists = self.finalists();
         let schedules: Vec<String> = finalists.iter().map(|at| self.trials[*at].schedule.clone()).collect();
         let longest = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds()).fold(0.0, f64::max);
         let time = (SAMPLES as f64 * longest).clamp(TIME.0, TIME.1);
-        let times = self.measurer.race(&schedules, SAMPLES, time)?;
+        let times = timed(&mut self.spent.finals, || self.measurer.race(&schedules, SAMPLES, time))?;
         let raced: Vec<Raced> =
             finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect();
         let winner = winner(&raced);

@@ -13,6 +13,7 @@
 mod candidates;
 mod finals;
 mod report;
+mod spent;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ use tilewright_search::space::Space;
 use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
 
 pub use report::{Progress, Tuned};
+pub use spent::TimeSpent;
 
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
@@ -31,6 +33,7 @@ use crate::rig::Plan;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use candidates::{Candidates, Judged};
+use spent::timed;
 
 /// Points that a strategy is asked for at a time.
 const BATCH: usize = 16;
@@ -106,9 +109,10 @@ pub fn tune(
         default: 0.0,
         one_shot: None,
         best: None,
+        spent: TimeSpent::default(),
     };
     run.measure_default()?;
-    let starts = run.candidates.ranked(options.seed);
+    let starts = timed(&mut run.spent.ranking, || run.candidates.ranked(options.seed));
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let start = Start { seed: options.seed, points: starts };
@@ -146,12 +150,14 @@ struct Run<'a, 'p> {
     one_shot: Option<f64>,
     /// The place of the fastest, and its seconds.
     best: Option<(usize, f64)>,
+    /// Where the time goes.
+    spent: TimeSpent,
 }
 
 impl Run<'_, '_> {
     fn measure_default(&mut self) -> Result<(), TuneError> {
         let schedule = self.candidates.default_schedule();
-        let trial = self.measurer.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
+        let trial = self.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
         let trial = trial.ok_or(Lost::Garbage)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
         self.free += 1;
@@ -167,7 +173,7 @@ impl Run<'_, '_> {
             return Ok(());
         };
         if !self.candidates.knows(&schedule) {
-            let trial = self.measurer.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
+            let trial = self.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
             self.one_shot = trial.as_ref().and_then(Trial::seconds);
             self.free += 1;
             self.note(schedule, trial.ok_or(Lost::Garbage)?);
@@ -184,21 +190,21 @@ impl Run<'_, '_> {
     fn search(&mut self, strategy: &mut dyn Strategy) -> Result<(), TuneError> {
         let mut in_vain = 0;
         while !self.is_over() && in_vain < MOST_IN_VAIN {
-            let points = strategy.ask(BATCH);
+            let points = timed(&mut self.spent.proposing, || strategy.ask(BATCH));
             if points.is_empty() {
                 break;
             }
             let told = self.judge_and_measure(points)?;
             let useful = told.iter().any(|told| told.cost.is_some());
             in_vain = if useful { 0 } else { in_vain + 1 };
-            strategy.tell(&told);
+            timed(&mut self.spent.proposing, || strategy.tell(&told));
         }
         Ok(())
     }
 
     /// What becomes of points: those that are worth it are measured, as many as there are trials left.
     fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<Told>, TuneError> {
-        let judged = self.candidates.judge(&points);
+        let judged = timed(&mut self.spent.proposing, || self.candidates.judge(&points));
         let mut fresh: Vec<String> = Vec::new();
         for judged in &judged {
             if let Judged::Worth(schedule) = judged
@@ -229,7 +235,7 @@ impl Run<'_, '_> {
             samples: 3,
             time: (2.0 * best).min(0.02),
         };
-        let trials = self.measurer.try_all(&schedules, &plan)?;
+        let trials = self.try_all(&schedules, &plan)?;
         for (schedule, trial) in schedules.into_iter().zip(trials) {
             self.note(schedule, trial);
         }
@@ -244,10 +250,15 @@ impl Run<'_, '_> {
         {
             self.best = Some((self.trials.len(), seconds));
         }
-        let after = self.started.elapsed();
+        let after = self.elapsed();
         self.trials.push(Tried { schedule: schedule.clone(), trial: trial.clone(), after });
         let progress = self.progress();
         self.watcher.tried(&schedule, &trial, &progress);
+    }
+
+    /// The time since the start.
+    fn elapsed(&self) -> Duration {
+        self.measurer.clock().unwrap_or_else(|| self.started.elapsed())
     }
 
     fn trials_left(&self) -> usize {
@@ -256,7 +267,7 @@ impl Run<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        let late = self.options.time.is_some_and(|time| self.started.elapsed() >= time);
-        late || self.trials_left() == 0 || self.stop.load(Ordering::Relaxed)
+        let late = self.options.time.is_some_and(|time| self.elapsed() >= time);
+        late || self.trials_left() == 0 || self.stop.load(Ordering::Relaxed) || self.measurer.is_over()
     }
 }

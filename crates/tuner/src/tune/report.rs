@@ -7,6 +7,7 @@ use tilewright_search::space::Rejections;
 
 use super::Run;
 use super::finals::Raced;
+use super::spent::TimeSpent;
 
 /// How far a run has come.
 #[derive(Clone, Debug)]
@@ -52,13 +53,15 @@ pub struct Tuned {
     pub curve: Vec<(usize, Duration, f64)>,
     /// How long it all took.
     pub elapsed: Duration,
+    /// Where that went.
+    pub spent: TimeSpent,
 }
 
 impl Run<'_, '_> {
     pub(super) fn progress(&self) -> Progress {
         Progress {
             trials: self.trials.len().saturating_sub(self.free),
-            elapsed: self.started.elapsed(),
+            elapsed: self.elapsed(),
             default: self.default,
             best: self.best.map_or(self.default, |(_, seconds)| seconds),
             outcomes: self.outcomes.clone(),
@@ -66,6 +69,7 @@ impl Run<'_, '_> {
     }
 
     pub(super) fn report(self, winner: Raced, raced: Vec<Raced>, default: f64) -> Tuned {
+        let elapsed = self.elapsed();
         let mut curve = Vec::new();
         let mut best = f64::INFINITY;
         for (at, tried) in self.trials.iter().enumerate() {
@@ -88,7 +92,8 @@ impl Run<'_, '_> {
             too_slow: self.candidates.too_slow,
             replaced: self.measurer.replaced(),
             curve,
-            elapsed: self.started.elapsed(),
+            elapsed,
+            spent: self.spent.of(elapsed),
         }
     }
 }

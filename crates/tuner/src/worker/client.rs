@@ -10,7 +10,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::protocol::{Reply, Request};
-use crate::outcome::{Outcome, Trial};
+use crate::outcome::{Outcome, Trial, are_times};
 use crate::rig::Plan;
 use crate::task::Task;
 
@@ -49,6 +49,9 @@ pub enum Lost {
     /// It says what makes no sense.
     #[error("the worker process said something that makes no sense")]
     Garbage,
+    /// A recording does not know.
+    #[error("{0}")]
+    NotRecorded(String),
 }
 
 /// A worker process that has opened a task.
@@ -111,7 +114,7 @@ impl Worker {
                     running = Some(at);
                     wait = deadline;
                 }
-                Ok(Reply::Done(at, trial)) if at < schedules.len() && is_plausible(&trial) => {
+                Ok(Reply::Done(at, trial)) if at < schedules.len() && trial.is_plausible() => {
                     running = None;
                     wait = BUILDING;
                     done(at, trial);
@@ -175,18 +178,6 @@ impl Worker {
             std::thread::sleep(Duration::from_millis(2));
         }
         Lost::Ended(String::new())
-    }
-}
-
-/// Whether times are times.
-fn are_times(samples: &[f64]) -> bool {
-    !samples.is_empty() && samples.iter().all(|sample| sample.is_finite() && *sample > 0.0)
-}
-
-fn is_plausible(trial: &Trial) -> bool {
-    match trial.outcome {
-        Outcome::Measured => are_times(&trial.samples),
-        _ => trial.samples.is_empty(),
     }
 }
 

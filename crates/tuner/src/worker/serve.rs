@@ -1,7 +1,7 @@
 //! The worker's side.
 
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tilewright_runtime::Executable;
 use tilewright_runtime::timing::Options;
@@ -9,7 +9,7 @@ use tilewright_schedule::Schedule;
 use tilewright_schedule::text::parse;
 
 use super::protocol::{Reply, Request};
-use crate::outcome::{Outcome, Trial};
+use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::{Plan, Rig};
 
@@ -58,14 +58,16 @@ impl<W: Write> Server<W> {
             return self.say(&Reply::Failed("no task is open".to_owned()));
         };
         let built = built(&rig, schedules);
-        for (at, built) in built.into_iter().enumerate() {
-            let trial = match built {
+        for (at, (built, compiling)) in built.into_iter().enumerate() {
+            let begun = Instant::now();
+            let mut trial = match built {
                 Ok(executable) => {
                     self.say(&Reply::Running(at))?;
                     rig.measure(&executable, plan)
                 }
                 Err(trial) => trial,
             };
+            trial.effort = Effort { compiling, measuring: begun.elapsed().as_secs_f64() };
             self.say(&Reply::Done(at, trial))?;
         }
         self.rig = Some(rig);
@@ -76,7 +78,8 @@ impl<W: Write> Server<W> {
         let Some(rig) = &mut self.rig else {
             return self.say(&Reply::Failed("no task is open".to_owned()));
         };
-        let built: Result<Vec<Executable>, Trial> = built(rig, schedules).into_iter().collect();
+        let built: Result<Vec<Executable>, Trial> =
+            built(rig, schedules).into_iter().map(|(built, _)| built).collect();
         let options = Options {
             samples,
             time: Duration::from_secs_f64(time),
@@ -96,9 +99,13 @@ impl<W: Write> Server<W> {
     }
 }
 
-/// Compiles schedules on all cores.
-fn built(rig: &Rig, schedules: &[String]) -> Vec<Result<Executable, Trial>> {
-    parallel::map(schedules, |text| read(text).and_then(|schedule| rig.build(&schedule)))
+/// Compiles schedules on all cores, with the seconds that each took.
+fn built(rig: &Rig, schedules: &[String]) -> Vec<(Result<Executable, Trial>, f64)> {
+    parallel::map(schedules, |text| {
+        let begun = Instant::now();
+        let built = read(text).and_then(|schedule| rig.build(&schedule));
+        (built, begun.elapsed().as_secs_f64())
+    })
 }
 
 fn read(text: &str) -> Result<Schedule, Trial> {

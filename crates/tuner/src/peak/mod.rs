@@ -1,0 +1,178 @@
+//! What this machine can do at most: arithmetic in registers, and reading memory. How far a kernel is from that says
+//! what there is still to win.
+//!
+//! Both are measured with kernels of our own, a program and a schedule each, so they use the vectors and the threads
+//! that are asked for, on every processor that code is generated for. The best of several samples counts: whatever else
+//! the machine does can only make a kernel slower.
+//!
+//! Measuring takes some tenths of a second; `kept.rs` keeps the answer.
+
+mod kept;
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tilewright_ir::tensor::TensorError;
+use tilewright_runtime::{Buffer, BuildError, Executable, Pool, RunError, Signature};
+use tilewright_schedule::{apply, text};
+use tilewright_target::Cpu;
+
+pub use kept::Kept;
+
+use crate::task::{Task, TaskError};
+
+/// Samples are taken for so long, for each of the two.
+const TIME: Duration = Duration::from_millis(150);
+/// And there are at least so many.
+const LEAST_SAMPLES: usize = 4;
+/// Memory is read in an array of so many times the last cache, and of these sizes.
+const CACHES: usize = 2;
+const LEAST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 768 << 20;
+
+/// The most that a machine can do, with some threads and vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peaks {
+    /// Single-precision operations a second, in 10⁹: multiplications and additions, fused where the machine can.
+    pub gflops: f64,
+    /// Bytes that are read from memory a second, in 10⁹.
+    pub gbs: f64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, Error)]
+pub enum PeakError {
+    /// The program makes no sense here.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The schedule does not fit this machine.
+    #[error("the schedule is refused: {0}")]
+    Refused(String),
+    /// No code is generated for this machine.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// There is not enough memory.
+    #[error(transparent)]
+    Memory(#[from] TensorError),
+    /// The kernel fails.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Peaks {
+    /// Measures, with at most so many bytes of memory. Nothing else should be running.
+    pub fn measure(cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
+        let pool = Pool::new(cpu.cores);
+        Ok(Peaks { gflops: arithmetic(cpu, &pool)?, gbs: reading(cpu, &pool, memory)? })
+    }
+
+    /// Whether these can be the peaks of a machine.
+    fn are_plausible(&self) -> bool {
+        [self.gflops, self.gbs].iter().all(|rate| rate.is_finite() && *rate > 0.0)
+    }
+}
+
+/// Products in registers, of operands that stay in the first cache: 6 × 2 vectors, as many as 16 registers hold with
+/// the operands, and more than what hides the time that one takes. The reduction over `r` repeats the one over `k`.
+fn arithmetic(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
+    const ROWS: usize = 6;
+    const DEPTH: usize = 64;
+    const REPEATED: usize = 64;
+    let (parts, columns) = (16 * cpu.cores, 2 * cpu.lanes(4));
+    let program = format!(
+        "def arithmetic(float({DEPTH},{ROWS}) A, float({DEPTH},{columns}) B) -> (C) {{
+           C(t,i,j) +=! A(k,i) * B(k,j) where t in 0:{parts}, r in 0:{REPEATED}
+         }}"
+    );
+    let schedule = format!(
+        "split C.j -> ju, jv:{}
+         split C.k -> ko, ki:4
+         reorder C.t, C.r, C.ko, C.ki, C.i, C.ju, C.jv
+         promote C at C.t -> acc registers
+         vectorize C.jv
+         unroll C.ju
+         unroll C.i
+         unroll C.ki
+         parallel C.t",
+        cpu.lanes(4)
+    );
+    let operations = (2 * parts * REPEATED * DEPTH * ROWS * columns) as f64;
+    Ok(operations / fastest(cpu, pool, &program, &schedule)? / 1e9)
+}
+
+/// Sums along an array that is far larger than the caches, eight vectors at a time.
+fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
+    const DEPTH: usize = 64;
+    let columns = 8 * cpu.lanes(4);
+    let part = 4 * DEPTH * columns;
+    let last = cpu.caches.last().copied().unwrap_or(0);
+    let bytes = (CACHES * last).clamp(LEAST_BYTES, MOST_BYTES).min(memory);
+    let parts = (bytes / part).max(1);
+    let program = format!("def reading(float({parts},{DEPTH},{columns}) x) -> (s) {{ s(t,j) +=! x(t,i,j) }}");
+    let schedule = format!(
+        "split s.j -> ju, jv:{}
+         reorder s.t, s.i, s.ju, s.jv
+         promote s at s.t -> acc registers
+         vectorize s.jv
+         unroll s.ju
+         parallel s.t",
+        cpu.lanes(4)
+    );
+    Ok((parts * part) as f64 / fastest(cpu, pool, &program, &schedule)? / 1e9)
+}
+
+/// The seconds of the fastest of many calls.
+fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64, PeakError> {
+    let name = program.trim_start_matches("def ").split('(').next().unwrap_or_default();
+    let task = Task {
+        source: program.to_owned(),
+        function: name.to_owned(),
+        sizes: Vec::new(),
+        threads: cpu.cores,
+        vectors: cpu.vectors.name().to_owned(),
+        seed: 0,
+    };
+    let program = task.program()?;
+    let nest = apply(&program, &text::parse(schedule).schedule, cpu)
+        .map_err(|refusal| PeakError::Refused(refusal.to_string()))?;
+    let executable = Executable::new(&program, &nest, cpu)?;
+    let bound = executable.bind(pool, &[])?;
+    // Every page is written, so each has memory of its own.
+    let inputs = zeros(executable.signature())?;
+    let inputs: Vec<_> = inputs.iter().map(Buffer::view).collect();
+    let mut results = executable.signature().zero_results()?;
+    let mut results: Vec<_> = results.iter_mut().map(Buffer::view_mut).collect();
+    let mut best = f64::INFINITY;
+    let (begun, mut samples) = (Instant::now(), 0);
+    while samples < LEAST_SAMPLES || begun.elapsed() < TIME {
+        let started = Instant::now();
+        bound.run(pool, &inputs, &mut results, &[])?;
+        best = best.min(started.elapsed().as_secs_f64());
+        samples += 1;
+    }
+    Ok(best)
+}
+
+fn zeros(signature: &Signature) -> Result<Vec<Buffer>, TensorError> {
+    let layouts = signature.inputs.iter().map(|input| &input.layout);
+    layouts.map(|layout| Buffer::zeros(layout.dtype(), layout.shape())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_target::Vectors;
+
+    #[test]
+    fn every_kind_of_vectors_and_several_threads_have_peaks() {
+        let host = Cpu::host();
+        for vectors in Vectors::ALL.into_iter().filter(|vectors| *vectors <= host.vectors) {
+            for cores in [1, 2] {
+                let cpu = Cpu { cores, vectors, caches: vec![32 << 10] };
+                let peaks = Peaks::measure(&cpu, 1 << 20).unwrap();
+                assert!(peaks.are_plausible(), "{vectors:?}: {peaks:?}");
+            }
+        }
+    }
+}

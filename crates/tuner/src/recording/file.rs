@@ -1,0 +1,100 @@
+//! Recordings as files: a line of JSON for the setting, and one for every answer.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Answer, Recording, Setting};
+use crate::outcome::are_times;
+
+/// What the first line says.
+const FORMAT: &str = "tilewright recording";
+const VERSION: u32 = 1;
+/// No run lasts longer, in seconds.
+const LONGEST: f64 = 1e9;
+
+/// Why a file is no recording.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// Its first line is something else.
+    #[error("this is no recording of `tilewright tune --record`")]
+    Other,
+    /// It was written by a newer Tilewright.
+    #[error("this recording has version {0}, and this Tilewright reads version {VERSION}")]
+    Version(u32),
+    /// A line, counted from 1, makes no sense.
+    #[error("line {0} makes no sense: {1}")]
+    Line(usize, String),
+    /// The last line is missing.
+    #[error("the recording was cut off: its last comparison is missing")]
+    CutOff,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+}
+
+/// The first line as it is written.
+#[derive(Serialize)]
+struct Opening<'a> {
+    #[serde(flatten)]
+    header: Header,
+    #[serde(flatten)]
+    setting: &'a Setting,
+}
+
+impl Recording {
+    /// The text of the file.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        let header = Header { format: FORMAT.to_owned(), version: VERSION };
+        let mut text = serde_json::to_string(&Opening { header, setting: &self.setting })?;
+        for answer in &self.answers {
+            text.push('\n');
+            text += &serde_json::to_string(answer)?;
+        }
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads the text of a file. Nothing in it is run, and what cannot have been measured is refused.
+    pub fn from_text(text: &str) -> Result<Recording, RecordingError> {
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let header: Header = serde_json::from_str(first).map_err(|_| RecordingError::Other)?;
+        if header.format != FORMAT {
+            return Err(RecordingError::Other);
+        }
+        if header.version != VERSION {
+            return Err(RecordingError::Version(header.version));
+        }
+        let setting =
+            serde_json::from_str(first).map_err(|error| RecordingError::Line(1, error.to_string()))?;
+        let answer = |(at, line): (usize, &str)| {
+            let wrong = |why: String| RecordingError::Line(at + 2, why);
+            let answer: Answer = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+            if is_plausible(&answer) {
+                Ok(answer)
+            } else {
+                Err(wrong("its times are none that were measured".to_owned()))
+            }
+        };
+        let answers: Vec<Answer> = lines.enumerate().map(answer).collect::<Result<_, _>>()?;
+        match answers.last() {
+            Some(Answer::Raced { .. }) => Ok(Recording { setting, answers }),
+            _ => Err(RecordingError::CutOff),
+        }
+    }
+}
+
+fn is_plausible(answer: &Answer) -> bool {
+    let is_moment = |at: &f64| (0.0..LONGEST).contains(at);
+    match answer {
+        Answer::Tried { trial, at, .. } => trial.is_plausible() && is_moment(at),
+        Answer::Raced { schedules, samples, at, .. } => {
+            let times = samples.len() == schedules.len() && samples.iter().all(|own| are_times(own));
+            times && is_moment(at)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A run on file: all that it was told by whoever measured. The same search with the same answers ends with the same
+//! winner, without anything being measured again.
+//!
+//! | file | is |
+//! |---|---|
+//! | `mod.rs` | what a recording holds |
+//! | `recorder.rs` | a measurer that asks another one, and writes down what it says |
+//! | `replay.rs` | a measurer that answers from a recording |
+//! | `file.rs` | its lines of JSON, and what is refused in them |
+
+mod file;
+mod recorder;
+mod replay;
+
+use serde::{Deserialize, Serialize};
+
+pub use file::RecordingError;
+pub use recorder::Recorder;
+pub use replay::Replay;
+
+use crate::outcome::Trial;
+use crate::peak::Peaks;
+use crate::task::Task;
+
+/// A run: what was asked for, and every answer of the measurer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// What was asked for.
+    pub setting: Setting,
+    /// Answers in the order in which they came.
+    pub answers: Vec<Answer>,
+}
+
+/// All that decides what a search does, apart from what is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The version of Tilewright, for the reader.
+    pub tool_version: String,
+    /// What was tuned.
+    pub task: Task,
+    /// Bytes of the data caches, which the space depends on.
+    pub caches: Vec<usize>,
+    /// The name of the strategy.
+    pub strategy: String,
+    /// Decides all that is random.
+    pub seed: u64,
+    /// The most candidates.
+    pub trials: Option<usize>,
+    /// The most seconds.
+    pub time: Option<f64>,
+    /// Schedules from the cache that were tried first.
+    pub hints: Vec<String>,
+    /// What the machine could do at most, if that was known.
+    pub peaks: Option<Peaks>,
+}
+
+/// What a measurer said, and when: in seconds since the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// What became of a candidate.
+    Tried {
+        /// Its schedule.
+        schedule: String,
+        /// What became of it.
+        trial: Trial,
+        /// When that was known.
+        at: f64,
+    },
+    /// The last comparison.
+    Raced {
+        /// Who took part.
+        schedules: Vec<String>,
+        /// The times of each.
+        samples: Vec<Vec<f64>>,
+        /// Workers that were lost on the way.
+        replaced: usize,
+        /// When it was over.
+        at: f64,
+    },
+}
+
+impl Setting {
+    /// In what another setting differs so that the search would be another one: a name, what is here, what is there.
+    pub fn difference(&self, other: &Setting) -> Option<(&'static str, String, String)> {
+        let option = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        let shown = |setting: &Setting| {
+            let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
+            [
+                ("function", setting.task.function.clone()),
+                ("--sizes", sizes.collect::<Vec<_>>().join(",")),
+                ("--threads", setting.task.threads.to_string()),
+                ("--vectors", setting.task.vectors.clone()),
+                ("--strategy", setting.strategy.clone()),
+                ("--seed", setting.seed.to_string()),
+                ("--trials", option(setting.trials.map(|trials| trials.to_string()))),
+                ("--time", option(setting.time.map(|seconds| format!("{seconds}s")))),
+                ("caches", format!("{:?}", setting.caches)),
+                ("program text", setting.task.source.clone()),
+            ]
+        };
+        let mut pairs = shown(self).into_iter().zip(shown(other));
+        pairs.find(|(own, other)| own.1 != other.1).map(|(own, other)| (own.0, own.1, other.1))
+    }
+}

@@ -1,0 +1,66 @@
+//! A measurer that asks another one, and writes down what it says.
+
+use std::time::{Duration, Instant};
+
+use super::{Answer, Recording, Setting};
+use crate::measure::Measurer;
+use crate::outcome::Trial;
+use crate::rig::Plan;
+use crate::worker::Lost;
+
+/// Writes down every answer. Its clock is that of the run, so that no answer seems to have come after the time that the
+/// run has read off.
+pub struct Recorder<M> {
+    measurer: M,
+    started: Instant,
+    answers: Vec<Answer>,
+}
+
+impl<M: Measurer> Recorder<M> {
+    /// Begins with nothing, now.
+    pub fn new(measurer: M) -> Recorder<M> {
+        Recorder { measurer, started: Instant::now(), answers: Vec::new() }
+    }
+
+    /// All that was said.
+    pub fn recording(self, setting: Setting) -> Recording {
+        Recording { setting, answers: self.answers }
+    }
+
+    fn at(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
+
+impl<M: Measurer> Measurer for Recorder<M> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        let trials = self.measurer.try_all(schedules, plan)?;
+        let at = self.at();
+        let answers = schedules.iter().zip(&trials).map(|(schedule, trial)| Answer::Tried {
+            schedule: schedule.clone(),
+            trial: trial.clone(),
+            at,
+        });
+        self.answers.extend(answers);
+        Ok(trials)
+    }
+
+    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        let samples = self.measurer.race(schedules, samples, time)?;
+        self.answers.push(Answer::Raced {
+            schedules: schedules.to_vec(),
+            samples: samples.clone(),
+            replaced: self.measurer.replaced(),
+            at: self.at(),
+        });
+        Ok(samples)
+    }
+
+    fn replaced(&self) -> usize {
+        self.measurer.replaced()
+    }
+
+    fn clock(&self) -> Option<Duration> {
+        Some(self.started.elapsed())
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the time of a run goes.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::Run;
+use crate::outcome::Trial;
+use crate::rig::Plan;
+use crate::worker::Lost;
+
+/// Seconds by what they were spent on. They add up to the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeSpent {
+    /// The cost model's look at the space before the search.
+    pub ranking: f64,
+    /// The strategy, and judging what it proposes: legality, limits, the cost model.
+    pub proposing: f64,
+    /// Compiling candidates, by the clock: on all cores at once.
+    pub compiling: f64,
+    /// Running, checking and measuring candidates.
+    pub measuring: f64,
+    /// The last comparison.
+    pub finals: f64,
+    /// All else: keeping records, waiting for workers, starting others.
+    pub other: f64,
+}
+
+impl TimeSpent {
+    /// The kinds by name, in the order of a run.
+    pub fn parts(&self) -> [(&'static str, f64); 6] {
+        [
+            ("ranking", self.ranking),
+            ("proposing", self.proposing),
+            ("compiling", self.compiling),
+            ("measuring", self.measuring),
+            ("finals", self.finals),
+            ("other", self.other),
+        ]
+    }
+
+    /// A batch that took so long by the clock. A worker measures one candidate at a time, but compiles several: of the
+    /// time that is left, compiling has at most what all candidates took together.
+    fn add(&mut self, wall: Duration, trials: &[Trial]) {
+        let measuring: f64 = trials.iter().map(|trial| trial.effort.measuring).sum();
+        let compiling: f64 = trials.iter().map(|trial| trial.effort.compiling).sum();
+        self.measuring += measuring;
+        self.compiling += compiling.min(wall.as_secs_f64() - measuring).max(0.0);
+    }
+
+    /// With what is left of the whole.
+    pub(super) fn of(self, whole: Duration) -> TimeSpent {
+        let known: f64 = self.parts().iter().map(|(_, seconds)| seconds).sum();
+        TimeSpent { other: (whole.as_secs_f64() - known).max(0.0), ..self }
+    }
+}
+
+/// Does something, and adds the seconds that it took.
+pub(super) fn timed<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let made = work();
+    *seconds += begun.elapsed().as_secs_f64();
+    made
+}
+
+impl Run<'_, '_> {
+    /// Has candidates tried, and notes what that took.
+    pub(super) fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        let begun = Instant::now();
+        let trials = self.measurer.try_all(schedules, plan)?;
+        self.spent.add(begun.elapsed(), &trials);
+        Ok(trials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Effort;
+
+    fn trial(compiling: f64, measuring: f64) -> Trial {
+        Trial { effort: Effort { compiling, measuring }, ..Trial::measured(vec![1e-3]) }
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole() {
+        let mut spent = TimeSpent { ranking: 0.25, ..TimeSpent::default() };
+        // Two were compiled at once: two seconds of compiling in one by the clock.
+        spent.add(Duration::from_secs_f64(1.5), &[trial(1.0, 0.25), trial(1.0, 0.25)]);
+        assert_eq!((spent.compiling, spent.measuring), (1.0, 0.5));
+        // One was waited for: what compiling did not take is left over.
+        spent.add(Duration::from_secs_f64(2.0), &[trial(0.5, 0.5)]);
+        assert_eq!((spent.compiling, spent.measuring), (1.5, 1.0));
+        let whole = spent.of(Duration::from_secs(4));
+        assert_eq!(whole.other, 1.25);
+        assert_eq!(whole.parts().iter().map(|(_, seconds)| seconds).sum::<f64>(), 4.0);
+    }
+}
