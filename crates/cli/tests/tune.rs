@@ -9,9 +9,9 @@ use std::fs;
 use serde_json::Value;
 use support::{Folder, PRODUCT};
 use tilewright_target::Cpu;
+use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::{Measurer, Supervised};
 use tilewright_tuner::outcome::Outcome;
-use tilewright_tuner::rig::Plan;
 use tilewright_tuner::task::Task;
 use tilewright_tuner::worker::{Launch, Lost};
 
@@ -40,7 +40,7 @@ fn schedules() -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
-const PLAN: Plan = Plan { hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001 };
+const PLAN: Plan = Plan { rival: None, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001 };
 
 fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
     measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|trial| trial.outcome.name()).collect()

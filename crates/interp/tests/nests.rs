@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::Arc;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use LoopKind::{Parallel, Serial, Unrolled, Vector};
 use tilewright_interp::{Inputs, Order, RunError, run, run_nest};

@@ -196,7 +196,8 @@ impl IndexExpr {
                 let Some(coefficient) = left.coefficient.checked_mul(right.coefficient) else {
                     return IndexExpr::overflow();
                 };
-                let mut factors: SmallVec<[Atom; 1]> = left.factors.iter().chain(&right.factors).cloned().collect();
+                let mut factors: SmallVec<[Atom; 1]> =
+                    left.factors.iter().chain(&right.factors).cloned().collect();
                 factors.sort();
                 terms.push(Term { factors, coefficient });
             }

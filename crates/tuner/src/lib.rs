@@ -7,11 +7,13 @@
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
 //! | [`worker`] | that process, and the handle on it |
 //! | [`rig`] | a program with its data and what it should compute, inside the worker |
+//! | [`bench`] | kernels run on that data: checked, timed, and compared with each other |
 //! | [`outcome`] | what became of a candidate |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
 //! | [`cache`] | every candidate that was tried, so that no program is tuned twice and no measurement is lost |
 
+pub mod bench;
 pub mod cache;
 pub mod measure;
 pub mod outcome;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::bench::Plan;
 use crate::outcome::{Outcome, Trial};
-use crate::rig::Plan;
 use crate::task::Task;
 use crate::worker::{Launch, Lost, Worker};
 

@@ -28,6 +28,9 @@ pub struct Trial {
     pub outcome: Outcome,
     /// The time of every sample.
     pub samples: Vec<f64>,
+    /// How many times as long as usual things took just then.
+    #[serde(default = "usual")]
+    pub pace: f64,
     /// What finding that out took.
     #[serde(default)]
     pub effort: Effort,
@@ -42,22 +45,30 @@ pub struct Effort {
     pub measuring: f64,
 }
 
+fn usual() -> f64 {
+    1.0
+}
+
 impl Trial {
     /// A candidate without a time.
     pub fn failed(outcome: Outcome) -> Trial {
-        Trial { outcome, samples: Vec::new(), effort: Effort::default() }
+        Trial { outcome, samples: Vec::new(), pace: usual(), effort: Effort::default() }
     }
 
     /// A candidate that was timed.
     pub fn measured(samples: Vec<f64>) -> Trial {
-        Trial { outcome: Outcome::Measured, samples, effort: Effort::default() }
+        Trial { outcome: Outcome::Measured, samples, pace: usual(), effort: Effort::default() }
     }
 
-    /// Its median time, if it was timed.
+    /// The same when things took so many times as long as usual.
+    pub fn at_pace(self, pace: f64) -> Trial {
+        Trial { pace, ..self }
+    }
+
+    /// The time that it takes undisturbed, at the usual pace, if it was timed.
     pub fn seconds(&self) -> Option<f64> {
-        let mut sorted = self.samples.clone();
-        sorted.sort_by(f64::total_cmp);
-        (self.outcome == Outcome::Measured).then(|| sorted.get(sorted.len() / 2).copied()).flatten()
+        let time = undisturbed(&self.samples).filter(|_| self.outcome == Outcome::Measured);
+        time.map(|time| time / self.pace)
     }
 
     /// Whether this can have happened: what comes from another process or from a file may be nonsense.
@@ -67,8 +78,23 @@ impl Trial {
             Outcome::Measured => are_times(&self.samples),
             _ => self.samples.is_empty(),
         };
-        samples && effort.iter().all(|seconds| seconds.is_finite() && *seconds >= 0.0)
+        let pace = self.pace.is_finite() && self.pace > 0.0;
+        samples && pace && effort.iter().all(|seconds| seconds.is_finite() && *seconds >= 0.0)
     }
+}
+
+/// The middle one of the samples.
+pub(crate) fn median(samples: &[f64]) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// The lower quartile of the samples: what disturbs a kernel makes it slower, never faster.
+pub(crate) fn undisturbed(samples: &[f64]) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 4).copied()
 }
 
 /// Whether times are times.

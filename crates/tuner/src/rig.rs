@@ -1,44 +1,27 @@
-//! A program with its data and what it should compute: kernels are built, checked and measured here.
+//! A program with its data and what it should compute: kernels are built here, and run on its [`Bench`].
 //!
 //! What a kernel should compute is known from the interpreter where that takes no time; otherwise from the kernel of
 //! the default schedule, which is itself compared with the interpreter at smaller sizes.
 
-use std::time::{Duration, Instant};
-
 use thiserror::Error;
 use tilewright_interp::compare::tolerance;
-use tilewright_interp::{compare, points, run, seed};
+use tilewright_interp::{points, run, seed};
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_runtime::signature::Parameter;
-use tilewright_runtime::timing::{Options, samples};
-use tilewright_runtime::{Bound, Buffer, BuildError, Executable, Pool, RunError, Signature};
+use tilewright_runtime::{Buffer, BuildError, Executable, Pool, RunError, Signature};
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Cpu;
 
+use crate::bench::{Bench, Plan};
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
 
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
 
-/// More samples of a candidate say nothing new.
-const MOST_SAMPLES: usize = 1000;
-/// A single call that is shorter says nothing.
-const SHORT: f64 = 50e-6;
-
-/// How much to measure.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Plan {
-    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one.
-    pub hopeless: f64,
-    /// A second call that takes longer is not worth a third.
-    pub promising: f64,
-    /// Samples to take.
-    pub samples: usize,
-    /// Time for them together, in seconds.
-    pub time: f64,
-}
+/// For a kernel that is only checked.
+const ONCE: Plan = Plan { rival: None, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0 };
 
 /// Why there is nothing to tune against.
 #[derive(Debug, Error)]
@@ -72,7 +55,6 @@ pub struct Rig {
     inputs: Vec<Buffer>,
     results: Vec<Buffer>,
     scalars: Vec<Number>,
-    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
     before: Vec<Buffer>,
     wanted: Vec<(String, Tensor, f64)>,
 }
@@ -125,12 +107,25 @@ impl Rig {
     fn computed_by_default(&mut self, signature: &Signature) -> Result<Vec<(String, Tensor)>, RigError> {
         let schedule = default_schedule(&self.program, &self.target);
         let executable = self.built(&schedule)?;
-        let constants: Vec<_> = self.constants.iter().map(Buffer::view).collect();
-        let bound = executable.bind(&self.pool, &constants)?;
-        restore(&self.before, &mut self.results);
-        call(&bound, &self.pool, &self.inputs, &mut self.results, &self.scalars)?;
+        let mut bench = self.bench();
+        let bound = executable.bind(bench.pool, &bench.constants)?;
+        bench.first_call(&bound)?;
         let named = signature.results.iter().zip(&self.results);
         named.map(|(parameter, buffer)| Ok((parameter.name.clone(), buffer.to_tensor()?))).collect()
+    }
+
+    /// Its data, for kernels to run on.
+    pub fn bench(&mut self) -> Bench<'_> {
+        Bench {
+            program: &self.program,
+            pool: &self.pool,
+            constants: self.constants.iter().map(Buffer::view).collect(),
+            inputs: &self.inputs,
+            scalars: &self.scalars,
+            before: &self.before,
+            results: &mut self.results,
+            wanted: &self.wanted,
+        }
     }
 
     /// The program.
@@ -153,80 +148,6 @@ impl Rig {
             .map_err(|refusal| Refused::Illegal(refusal.to_string()))?;
         Executable::new(&self.program, &nest, &self.target).map_err(Refused::Build)
     }
-
-    /// Runs a kernel, compares what it computes, and measures it.
-    pub fn measure(&mut self, executable: &Executable, plan: &Plan) -> Trial {
-        match self.measured(executable, plan) {
-            Ok(trial) => trial,
-            Err(error) => Trial::failed(Outcome::Crashed(error.to_string())),
-        }
-    }
-
-    fn measured(&mut self, executable: &Executable, plan: &Plan) -> Result<Trial, RunError> {
-        let constants: Vec<_> = self.constants.iter().map(Buffer::view).collect();
-        let bound = executable.bind(&self.pool, &constants)?;
-        restore(&self.before, &mut self.results);
-        let started = Instant::now();
-        call(&bound, &self.pool, &self.inputs, &mut self.results, &self.scalars)?;
-        let first = started.elapsed().as_secs_f64();
-        if let Err(difference) = self.checked() {
-            return Ok(Trial::failed(Outcome::WrongResult(difference)));
-        }
-        if first > plan.hopeless {
-            return Ok(Trial::measured(vec![first]));
-        }
-        let started = Instant::now();
-        call(&bound, &self.pool, &self.inputs, &mut self.results, &self.scalars)?;
-        let second = started.elapsed().as_secs_f64();
-        if second > plan.promising.max(SHORT) {
-            return Ok(Trial::measured(vec![second]));
-        }
-        let options = Options {
-            warm_up_calls: 0,
-            warm_up_time: Duration::ZERO,
-            samples: plan.samples,
-            time: Duration::from_secs_f64(plan.time),
-            cap: Duration::from_secs_f64(4.0 * plan.time + plan.hopeless.min(60.0)),
-            flush_caches: None,
-        };
-        let (pool, inputs, scalars) = (&self.pool, &self.inputs, &self.scalars);
-        let results = &mut self.results;
-        let taken = samples(&options, &mut [&mut || call(&bound, pool, inputs, results, scalars)])?;
-        Ok(Trial::measured(taken.into_iter().flatten().take(MOST_SAMPLES).collect()))
-    }
-
-    /// Measures several kernels in turn, for their times to be compared.
-    pub fn race(
-        &mut self,
-        executables: &[Executable],
-        options: &Options<'_>,
-    ) -> Result<Vec<Vec<f64>>, RunError> {
-        let constants: Vec<_> = self.constants.iter().map(Buffer::view).collect();
-        let bound =
-            executables.iter().map(|own| own.bind(&self.pool, &constants)).collect::<Result<Vec<_>, _>>()?;
-        let (pool, inputs, scalars) = (&self.pool, &self.inputs, &self.scalars);
-        let results = std::cell::RefCell::new(&mut self.results);
-        let mut calls: Vec<_> =
-            bound.iter().map(|own| || call(own, pool, inputs, &mut results.borrow_mut(), scalars)).collect();
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<(), RunError>> = Vec::new();
-        for call in &mut calls {
-            contenders.push(call);
-        }
-        let taken = samples(options, &mut contenders)?;
-        Ok(taken.into_iter().map(|own| own.into_iter().take(MOST_SAMPLES).collect()).collect())
-    }
-
-    /// Compares the results with what they should be.
-    fn checked(&self) -> Result<(), String> {
-        for ((name, wanted, limit), found) in self.wanted.iter().zip(&self.results) {
-            if same(found, wanted, *limit) {
-                continue;
-            }
-            let found = found.to_tensor().map_err(|error| error.to_string())?;
-            compare(&self.program, name, &found, wanted).map_err(|difference| difference.to_string())?;
-        }
-        Ok(())
-    }
 }
 
 /// Why a schedule did not become a kernel.
@@ -244,18 +165,6 @@ impl From<Refused> for RigError {
     }
 }
 
-fn call(
-    bound: &Bound<'_>,
-    pool: &Pool,
-    inputs: &[Buffer],
-    results: &mut [Buffer],
-    scalars: &[Number],
-) -> Result<(), RunError> {
-    let inputs: Vec<_> = inputs.iter().map(Buffer::view).collect();
-    let mut results: Vec<_> = results.iter_mut().map(Buffer::view_mut).collect();
-    bound.run(pool, &inputs, &mut results, scalars)
-}
-
 /// What no kernel computes: not a number, or all bits set. An element that is never written shows.
 fn poisoned(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
     let mut tensor = Tensor::zeros(dtype, shape)?;
@@ -264,30 +173,6 @@ fn poisoned(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
         tensor.set(at, poison.convert(dtype));
     }
     Buffer::from_tensor(&tensor)
-}
-
-fn restore(before: &[Buffer], results: &mut [Buffer]) {
-    for (from, to) in before.iter().zip(results) {
-        from.unpack(&mut to.view_mut()).expect("results are of one type and shape");
-    }
-}
-
-/// Whether elements are equal up to the limit. Fast for the usual types; otherwise the careful comparison decides.
-fn same(found: &Buffer, wanted: &Tensor, limit: f64) -> bool {
-    if found.bytes() == wanted.bytes() {
-        return true;
-    }
-    let Some(found) = found.as_slice::<f32>() else { return false };
-    let limit = limit as f32;
-    let close = |(found, wanted): (&f32, &[u8])| {
-        let wanted = f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]]);
-        (found - wanted).abs() <= limit
-    };
-    // Parts of a size that the compiler turns into vectors; what is infinite or not a number is looked at again.
-    let parts = found.chunks(1024).zip(wanted.bytes().chunks(4096));
-    parts.into_iter().all(|(found, wanted)| {
-        found.iter().zip(wanted.chunks_exact(4)).map(close).fold(true, |all, one| all & one)
-    })
 }
 
 /// Compares the default schedule with the interpreter at sizes that it can manage.
@@ -300,7 +185,7 @@ fn check_default_when_small(task: &Task, target: &Cpu) -> Result<(), RigError> {
     };
     let schedule = default_schedule(&rig.program, target);
     let executable = rig.built(&schedule)?;
-    let trial = rig.measure(&executable, &Plan { hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0 });
+    let trial = rig.bench().measure(&executable, &ONCE, None);
     match trial.outcome {
         Outcome::Measured => Ok(()),
         other => Err(RigError::Wrong(other.to_string())),

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::sync::Arc;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use tilewright_codegen::{Call, Kernel, Parallel, ParallelBody, compile};
 use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};

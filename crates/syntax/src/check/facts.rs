@@ -3,8 +3,8 @@
 //! Where the condition holds, at least one alternative does, in full. Whatever cannot be put this way, because it
 //! compares floats or would take too many alternatives, is left out: then less can be proved, never something false.
 
-use std::sync::Arc;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::{Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
 

@@ -3,8 +3,8 @@
 //! Subscripts are exact 64-bit arithmetic. A value made of variables, sizes and integer literals alone is one
 //! [`ExprKind::Index`] node, so it is exact too and is converted once. 16-bit floats are computed in float32.
 
-use std::sync::Arc;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, Number, SymbolId, SymbolKind,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::{Answer, Recording, Setting};
+use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
-use crate::rig::Plan;
 use crate::worker::Lost;
 
 /// Writes down every answer. Its clock is that of the run, so that no answer seems to have come after the time that the

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{Answer, Recording};
+use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
-use crate::rig::Plan;
 use crate::worker::Lost;
 
 /// Answers by the text of schedules. Its clock stands at the last answer that was given; when all were given, the run is

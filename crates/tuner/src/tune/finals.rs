@@ -3,6 +3,7 @@
 use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
+use crate::outcome::median;
 
 /// Samples of every finalist.
 const SAMPLES: usize = 40;
@@ -48,15 +49,11 @@ pub(super) struct Raced {
 
 impl Raced {
     fn new(trial: usize, samples: Vec<f64>) -> Raced {
-        let median = middle(samples.clone());
-        let noise = middle(samples.iter().map(|sample| (sample - median).abs()).collect());
+        let middle = |values: &[f64]| median(values).unwrap_or(f64::INFINITY);
+        let median = middle(&samples);
+        let noise = middle(&samples.iter().map(|sample| (sample - median).abs()).collect::<Vec<_>>());
         Raced { trial, median, noise, samples }
     }
-}
-
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// The first of those that are as fast as the fastest: the error of a median of n samples is about their noise, divided

@@ -27,9 +27,9 @@ use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
 pub use report::{Progress, Tuned};
 pub use spent::TimeSpent;
 
+use crate::bench::{Plan, Rival};
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
-use crate::rig::Plan;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use candidates::{Candidates, Judged};
@@ -40,11 +40,11 @@ const BATCH: usize = 16;
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 6;
 /// A call that takes so many times as long as the best is not worth a second one.
-const HOPELESS: f64 = 2.5;
+const HOPELESS: f64 = 2.0;
 /// A call that takes longer than this times the best is not worth a third.
-const PROMISING: f64 = 1.25;
+const PROMISING: f64 = 1.15;
 /// What others are compared with is measured well, however long it takes.
-const THOROUGHLY: Plan = Plan { hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05 };
+const THOROUGHLY: Plan = Plan { rival: None, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05 };
 /// Proposals in a row of which none is worth trying end the search.
 const MOST_IN_VAIN: usize = 200;
 
@@ -228,12 +228,13 @@ impl Run<'_, '_> {
         if schedules.is_empty() || self.is_over() {
             return Ok(());
         }
-        let best = self.best.map_or(self.default, |(_, seconds)| seconds);
+        let (at, best) = self.best.unwrap_or((0, self.default));
         let plan = Plan {
+            rival: Some(Rival { schedule: self.trials[at].schedule.clone(), seconds: best }),
             hopeless: HOPELESS * best,
             promising: PROMISING * best,
             samples: 3,
-            time: (2.0 * best).min(0.02),
+            time: best.min(0.005),
         };
         let trials = self.try_all(&schedules, &plan)?;
         for (schedule, trial) in schedules.into_iter().zip(trials) {

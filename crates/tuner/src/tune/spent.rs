@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Run;
+use crate::bench::Plan;
 use crate::outcome::Trial;
-use crate::rig::Plan;
 use crate::worker::Lost;
 
 /// Seconds by what they were spent on. They add up to the whole run.

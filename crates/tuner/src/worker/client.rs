@@ -10,8 +10,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::protocol::{Reply, Request};
+use crate::bench::Plan;
 use crate::outcome::{Outcome, Trial, are_times};
-use crate::rig::Plan;
 use crate::task::Task;
 
 /// Getting ready takes what interpreting and compiling take; nobody waits longer.
@@ -103,8 +103,8 @@ impl Worker {
         plan: &Plan,
         done: &mut dyn FnMut(usize, Trial),
     ) -> Result<(), Lost> {
-        self.say(&Request::Try { schedules: schedules.to_vec(), plan: *plan })?;
-        let longest = (SLACK * plan.hopeless + plan.time).min(600.0);
+        self.say(&Request::Try { schedules: schedules.to_vec(), plan: plan.clone() })?;
+        let longest = (SLACK * plan.hopeless + 2.0 * plan.time).min(600.0);
         let deadline = LEAST_DEADLINE.max(Duration::from_secs_f64(longest));
         let mut running = None;
         let mut wait = BUILDING;

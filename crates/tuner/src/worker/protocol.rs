@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::Plan;
 use crate::outcome::Trial;
-use crate::rig::Plan;
 use crate::task::Task;
 
 /// What the tuner asks for.

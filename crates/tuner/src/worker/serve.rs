@@ -9,13 +9,14 @@ use tilewright_schedule::Schedule;
 use tilewright_schedule::text::parse;
 
 use super::protocol::{Reply, Request};
+use crate::bench::Plan;
 use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
-use crate::rig::{Plan, Rig};
+use crate::rig::Rig;
 
 /// Does what is asked for until there is nobody any more who asks.
 pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
-    let mut server = Server { rig: None, replies };
+    let mut server = Server { rig: None, rival: None, replies };
     for line in requests.lines() {
         let request = serde_json::from_str(&line?).map_err(io::Error::other)?;
         server.answer(request)?;
@@ -25,6 +26,8 @@ pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
 
 struct Server<W> {
     rig: Option<Rig>,
+    /// The rival of the last batch, which is often that of the next.
+    rival: Option<(String, Executable)>,
     replies: W,
 }
 
@@ -58,12 +61,18 @@ impl<W: Write> Server<W> {
             return self.say(&Reply::Failed("no task is open".to_owned()));
         };
         let built = built(&rig, schedules);
+        self.build_rival(&rig, plan);
+        let mut bench = rig.bench();
+        let mut opponent = match (&self.rival, &plan.rival) {
+            (Some((_, executable)), Some(rival)) => bench.opponent(executable, rival.seconds).ok(),
+            _ => None,
+        };
         for (at, (built, compiling)) in built.into_iter().enumerate() {
             let begun = Instant::now();
             let mut trial = match built {
                 Ok(executable) => {
                     self.say(&Reply::Running(at))?;
-                    rig.measure(&executable, plan)
+                    bench.measure(&executable, plan, opponent.as_mut())
                 }
                 Err(trial) => trial,
             };
@@ -72,6 +81,16 @@ impl<W: Write> Server<W> {
         }
         self.rig = Some(rig);
         self.say(&Reply::End)
+    }
+
+    /// A rival that cannot be built is done without.
+    fn build_rival(&mut self, rig: &Rig, plan: &Plan) {
+        let wanted = plan.rival.as_ref().map(|rival| &rival.schedule);
+        if self.rival.as_ref().map(|(schedule, _)| schedule) == wanted {
+            return;
+        }
+        let built = |text: &String| Some((text.clone(), read(text).and_then(|own| rig.build(&own)).ok()?));
+        self.rival = wanted.and_then(built);
     }
 
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> io::Result<()> {
@@ -90,7 +109,7 @@ impl<W: Write> Server<W> {
         };
         let reply = match built {
             Err(trial) => Reply::Failed(trial.outcome.to_string()),
-            Ok(built) => match rig.race(&built, &options) {
+            Ok(built) => match rig.bench().race(&built, &options) {
                 Ok(samples) => Reply::Raced(samples),
                 Err(error) => Reply::Failed(error.to_string()),
             },
