@@ -68,6 +68,12 @@ pub struct Data {
     pub declared: Option<(IndexExpr, IndexExpr)>,
 }
 
+impl From<&Term> for IndexExpr {
+    fn from(term: &Term) -> IndexExpr {
+        IndexExpr { terms: vec![term.clone()], constant: 0 }
+    }
+}
+
 impl IndexExpr {
     /// A number.
     pub fn constant(constant: i64) -> IndexExpr {

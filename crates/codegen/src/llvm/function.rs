@@ -19,6 +19,7 @@ use tilewright_ir::{LoopNest, TensorId, VarId};
 use super::layout::{ALIGNMENT, Layout};
 use super::machine::Machine;
 use super::ops::{BUILT, Ops, Value};
+use super::pointers::{Known, OpenLoop};
 use super::registers::Room;
 use super::walk::buffers_used;
 use crate::{Check, CodegenError};
@@ -58,7 +59,7 @@ impl<'ctx, 'n> Deref for Emitter<'ctx, 'n> {
 /// What is known in the function being emitted.
 pub(super) struct Frame<'ctx> {
     pub(super) function: FunctionValue<'ctx>,
-    /// The first block: stack slots, and nothing else.
+    /// The first block: stack slots, and addresses that no loop changes.
     pub(super) entry: BasicBlock<'ctx>,
     pub(super) call: PointerValue<'ctx>,
     pub(super) status: PointerValue<'ctx>,
@@ -70,8 +71,10 @@ pub(super) struct Frame<'ctx> {
     pub(super) vars: BTreeMap<VarId, Binding<'ctx>>,
     /// The vector loop around the statement being emitted.
     pub(super) lanes: Option<Lanes<'ctx>>,
-    /// How many loops of this function are around the statement being emitted.
-    pub(super) depth: usize,
+    /// The loops of this function around the statement being emitted, outermost first.
+    pub(super) loops: Vec<OpenLoop<'ctx>>,
+    /// Pointers that no loop changes.
+    pub(super) known: Known<'ctx>,
 }
 
 /// The vector loop being emitted.
@@ -274,7 +277,8 @@ impl<'ctx> Unit<'ctx, '_> {
                 })
                 .collect(),
             lanes: None,
-            depth: 0,
+            loops: Vec::new(),
+            known: Known::default(),
         }
     }
 }

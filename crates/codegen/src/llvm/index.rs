@@ -198,7 +198,7 @@ impl<'ctx> Emitter<'ctx, '_> {
                     Some(Binding::Lane) => usize::MAX,
                     _ => 0,
                 },
-                Atom::Data(_) => self.frame.depth,
+                Atom::Data(_) => self.frame.loops.len(),
                 _ => 0,
             });
         });

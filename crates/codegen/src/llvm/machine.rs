@@ -1,6 +1,7 @@
 //! The LLVM target machine for a [`Cpu`].
 
 use inkwell::OptimizationLevel;
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple};
 use tilewright_target::{Cpu, Vectors};
 
@@ -22,6 +23,8 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new(target: &Cpu) -> Result<Machine, CodegenError> {
         let failed = |what: &dyn ToString| CodegenError::Target(what.to_string());
+        static OPTIONS: std::sync::Once = std::sync::Once::new();
+        OPTIONS.call_once(set_options);
         Target::initialize_native(&InitializationConfig::default()).map_err(|what| failed(&what))?;
         let triple: TargetTriple = TargetMachine::get_default_triple();
         let (cpu, features) = cpu_and_features(target.vectors);
@@ -43,6 +46,15 @@ impl Machine {
             converts_half: target.vectors > Vectors::Baseline || cfg!(not(target_arch = "x86_64")),
             vector_bits: (target.vectors == Vectors::Avx512).then_some(512),
         })
+    }
+}
+
+/// What LLVM offers no other way to say: [`super::pointers`] is instead of its strength reduction.
+fn set_options() {
+    let options = [c"tilewright".as_ptr(), c"-disable-lsr".as_ptr()];
+    // SAFETY: two strings that end with 0, and no text to show before the help.
+    unsafe {
+        LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null());
     }
 }
 

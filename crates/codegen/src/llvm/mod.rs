@@ -5,7 +5,7 @@
 //! 2. [`layout`], [`registers`] and [`nan`]: where scratch buffers lie, how register buffers are kept, and which
 //!    hold no NaN;
 //! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] values, [`index`] subscripts,
-//!    [`place`], [`load`] and [`store`] accesses to memory; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
+//!    [`pointers`], [`place`], [`load`] and [`store`] accesses to memory; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
 //! 4. [`passes`]: a few passes over the IR;
 //! 5. [`machine`] turns it into object code and [`jit`] links it.
 //!
@@ -28,6 +28,7 @@ mod ops;
 mod parallel;
 mod passes;
 mod place;
+mod pointers;
 mod private;
 mod registers;
 mod stmt;

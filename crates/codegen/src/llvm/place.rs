@@ -8,7 +8,7 @@
 use inkwell::values::PointerValue;
 use inkwell::{AtomicOrdering, IntPredicate};
 use tilewright_ir::nest::Buffer;
-use tilewright_ir::{Access, Atom, DType, IndexExpr};
+use tilewright_ir::{Access, Atom, DType, IndexExpr, TensorId};
 
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, lanes_of};
@@ -58,7 +58,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             CodegenError::Unsupported(format!("buffer `{}` outside of its allocation", buffer.name))
         })?;
         let flat = self.flatten(access, buffer)?;
-        let address = self.address(&flat, buffer, base)?;
+        let address = self.address(&flat, (access.tensor, buffer), base)?;
         let Flat { allowed, in_bounds, .. } = flat;
         Ok(Place { address, base, dtype: buffer.dtype, allowed, in_bounds })
     }
@@ -133,19 +133,15 @@ impl<'ctx> Emitter<'ctx, '_> {
     fn address(
         &mut self,
         flat: &Flat<'ctx>,
-        buffer: &Buffer,
+        (id, buffer): (TensorId, &Buffer),
         base: PointerValue<'ctx>,
     ) -> Emit<Address<'ctx>> {
         let (uniform, differing): (Vec<_>, Vec<_>) =
             flat.checked.iter().copied().partition(|value| lanes_of(*value).is_none());
-        let mut start = base;
         let element = self.ops.memory_type(buffer.dtype);
-        for offset in uniform {
-            start = self.ops.element_ptr(element, start, offset.into_int_value());
-        }
         let lane = self.frame.lanes.map(|lanes| lanes.var);
         let (plain, lane_part) = split_lane(&flat.plain, lane.map(Atom::Var));
-        let start = self.pointer(buffer, start, &plain)?;
+        let start = self.moved((id, buffer), base, &uniform, &plain)?;
         match lane_part {
             None if differing.is_empty() => Ok(Address::Element(start)),
             Some(LanePart::Step(step)) if differing.is_empty() => Ok(Address::Strided(start, step)),
@@ -180,29 +176,18 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.ops.add(wide(left), wide(right))
     }
 
-    /// The base moved by a uniform expression, outermost loop first and the constant last: so accesses that
-    /// differ in the constant alone share all else, and loops keep what they do not change outside.
-    fn pointer(
+    /// The base moved by a uniform expression and by what depends on data.
+    fn moved(
         &mut self,
-        buffer: &Buffer,
+        (id, buffer): (TensorId, &Buffer),
         base: PointerValue<'ctx>,
-        index: &IndexExpr,
+        data: &[Value<'ctx>],
+        plain: &IndexExpr,
     ) -> Emit<PointerValue<'ctx>> {
         let element = self.ops.memory_type(buffer.dtype);
-        let mut terms: Vec<_> = index.terms().iter().map(|term| (self.term_depth(term), term)).collect();
-        terms.sort_by_key(|(depth, _)| *depth);
-        let mut pointer = base;
-        for group in terms.chunk_by(|left, right| left.0 == right.0) {
-            let mut sum: Option<Value<'ctx>> = None;
-            for (_, term) in group {
-                let term = self.term(term, self.ops.i64())?;
-                sum = Some(sum.map_or(term, |sum| self.ops.add(sum, term)));
-            }
-            let sum = sum.expect("a group has a term").into_int_value();
-            pointer = self.ops.element_ptr(element, pointer, sum);
-        }
-        if index.constant_part() != 0 {
-            pointer = self.ops.element_ptr(element, pointer, self.ops.int(index.constant_part()));
+        let mut pointer = self.element_address(id, buffer, base, plain)?;
+        for offset in data {
+            pointer = self.ops.element_ptr(element, pointer, offset.into_int_value());
         }
         Ok(pointer)
     }

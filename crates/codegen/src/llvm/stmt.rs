@@ -8,6 +8,7 @@ use tilewright_ir::{IndexExpr, VarId};
 use super::function::{Binding, Emit, Emitter, Lanes};
 use super::ops::{BUILT, Value};
 use super::place::Address;
+use super::pointers::OpenLoop;
 use super::walk::{is_written_out, vector_lanes};
 use crate::CodegenError;
 
@@ -100,11 +101,13 @@ impl<'ctx> Emitter<'ctx, '_> {
         let name = self.nest.var_name(inner.var);
         let phi = builder.build_phi(self.ops.i64(), name).expect(BUILT);
         let value = phi.as_basic_value().into_int_value();
-        self.frame.depth += 1;
-        self.bind(inner.var, Binding::Loop { value, last: last.max(0), depth: self.frame.depth });
+        self.frame.loops.push(OpenLoop::new(inner.var, (value, from), before, body));
+        self.bind(inner.var, Binding::Loop { value, last: last.max(0), depth: self.frame.loops.len() });
         self.stmts(&inner.body)?;
-        self.frame.depth -= 1;
         self.frame.vars.remove(&inner.var);
+        if let Some(done) = self.frame.loops.pop() {
+            self.move_pointers(done);
+        }
 
         let latch = self.block();
         let after = self.new_block();
@@ -235,9 +238,12 @@ impl<'ctx> Emitter<'ctx, '_> {
         match self.nest.buffer(room.buffer).scope {
             Scope::Register => self.allocate_registers(room.buffer),
             _ => {
+                let here = self.block();
+                self.ops.builder.position_at_end(self.frame.entry);
                 let offset = self.ops.int(self.layout.offset(room.buffer));
                 let byte = self.ops.int_type(8).into();
                 let start = self.ops.element_ptr(byte, self.frame.scratch, offset);
+                self.ops.builder.position_at_end(here);
                 self.frame.buffers.insert(room.buffer, start);
             }
         }

@@ -1,0 +1,198 @@
+//! Addresses that move along with loops.
+//!
+//! An address is a sum: what no loop changes, then for each loop, from the outside in, a step times its variable, and a
+//! constant at the end. Every loop gets a pointer that starts where the loops around it have put it and moves by the
+//! step with every iteration, so that the innermost code has only constants left to add, which instructions take for
+//! nothing. LLVM's own strength reduction of loops comes to much the same, but takes longer than all else together when
+//! a body is written out many times; it is turned off ([`super::machine`]).
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValue, InstructionOpcode, IntValue, PhiValue, PointerValue};
+use tilewright_ir::nest::Buffer;
+use tilewright_ir::{Atom, IndexExpr, TensorId, Term, VarId};
+
+use super::function::{Emit, Emitter};
+use super::ops::{BUILT, Value};
+
+/// A loop has as many pointers that move as there are registers for them; with more, all of them are computed from its
+/// variable.
+const MOST_MOVING: usize = 8;
+
+/// Pointers that are known at some depth: of a buffer, moved by an expression.
+#[derive(Default)]
+pub(super) struct Known<'ctx>(Vec<(TensorId, IndexExpr, PointerValue<'ctx>)>);
+
+impl<'ctx> Known<'ctx> {
+    fn find(&self, buffer: TensorId, moved_by: &IndexExpr) -> Option<PointerValue<'ctx>> {
+        let same = |(other, by, _): &&(TensorId, IndexExpr, _)| *other == buffer && by == moved_by;
+        self.0.iter().find(same).map(|(_, _, pointer)| *pointer)
+    }
+}
+
+/// A loop being emitted.
+pub(super) struct OpenLoop<'ctx> {
+    pub(super) var: VarId,
+    pub(super) value: IntValue<'ctx>,
+    pub(super) from: IntValue<'ctx>,
+    /// The block that goes on to the body.
+    pub(super) before: BasicBlock<'ctx>,
+    /// The first block of the body.
+    pub(super) body: BasicBlock<'ctx>,
+    known: Known<'ctx>,
+    moving: Vec<Moving<'ctx>>,
+}
+
+/// A pointer that moves with a loop.
+struct Moving<'ctx> {
+    phi: PhiValue<'ctx>,
+    element: BasicTypeEnum<'ctx>,
+    start: PointerValue<'ctx>,
+    step: i64,
+}
+
+impl<'ctx> OpenLoop<'ctx> {
+    pub(super) fn new(
+        var: VarId,
+        (value, from): (IntValue<'ctx>, IntValue<'ctx>),
+        before: BasicBlock<'ctx>,
+        body: BasicBlock<'ctx>,
+    ) -> OpenLoop<'ctx> {
+        OpenLoop { var, value, from, before, body, known: Known::default(), moving: Vec::new() }
+    }
+}
+
+impl<'ctx> Emitter<'ctx, '_> {
+    /// The address of an element of a buffer: accesses that differ in the constant alone share all else.
+    pub(super) fn element_address(
+        &mut self,
+        id: TensorId,
+        buffer: &Buffer,
+        base: PointerValue<'ctx>,
+        index: &IndexExpr,
+    ) -> Emit<PointerValue<'ctx>> {
+        let element = self.ops.memory_type(buffer.dtype);
+        let mut terms: Vec<_> = index.terms().iter().map(|term| (self.term_depth(term), term)).collect();
+        terms.sort_by_key(|(depth, _)| *depth);
+        let mut pointer = base;
+        let mut moved_by = IndexExpr::constant(0);
+        for group in terms.chunk_by(|left, right| left.0 == right.0) {
+            let depth = group[0].0;
+            let terms: Vec<&Term> = group.iter().map(|(_, term)| *term).collect();
+            for term in &terms {
+                moved_by = moved_by.add(&IndexExpr::from(*term));
+            }
+            pointer = match self.known_at(depth).find(id, &moved_by) {
+                Some(known) => known,
+                None => {
+                    let made = self.at_depth(depth, element, pointer, &terms)?;
+                    self.known_at(depth).0.push((id, moved_by.clone(), made));
+                    made
+                }
+            };
+        }
+        Ok(match index.constant_part() {
+            0 => pointer,
+            constant => self.ops.element_ptr(element, pointer, self.ops.int(constant)),
+        })
+    }
+
+    fn known_at(&mut self, depth: usize) -> &mut Known<'ctx> {
+        match depth {
+            0 => &mut self.frame.known,
+            depth => &mut self.frame.loops[depth - 1].known,
+        }
+    }
+
+    /// A pointer moved by terms that the loop at this depth changes, at a place from which all code inside sees it.
+    fn at_depth(
+        &mut self,
+        depth: usize,
+        element: BasicTypeEnum<'ctx>,
+        pointer: PointerValue<'ctx>,
+        terms: &[&Term],
+    ) -> Emit<PointerValue<'ctx>> {
+        let here = self.block();
+        let step = depth.checked_sub(1).and_then(|at| step_along(self.frame.loops[at].var, terms));
+        if let Some(step) = step {
+            let phi = self.moving_pointer(depth - 1, element, pointer, step);
+            self.ops.builder.position_at_end(here);
+            return Ok(phi);
+        }
+        match depth {
+            0 => self.ops.builder.position_at_end(self.frame.entry),
+            depth => self.position_after_phis(self.frame.loops[depth - 1].body),
+        }
+        let mut sum: Option<Value<'ctx>> = None;
+        for term in terms {
+            let term = self.term(term, self.ops.i64())?;
+            sum = Some(sum.map_or(term, |sum| self.ops.add(sum, term)));
+        }
+        let sum = sum.expect("a group has a term").into_int_value();
+        let moved = self.ops.element_ptr(element, pointer, sum);
+        self.ops.builder.position_at_end(here);
+        Ok(moved)
+    }
+
+    fn moving_pointer(
+        &mut self,
+        at: usize,
+        element: BasicTypeEnum<'ctx>,
+        pointer: PointerValue<'ctx>,
+        step: i64,
+    ) -> PointerValue<'ctx> {
+        let OpenLoop { from, before, body, .. } = self.frame.loops[at];
+        let builder = &self.ops.builder;
+        let mut start = pointer;
+        if !from.is_const() || from.get_sign_extended_constant() != Some(0) {
+            let branch = before.get_terminator().expect("the block before a loop goes on to it");
+            builder.position_before(&branch);
+            let offset = builder.build_int_mul(from, self.ops.int(step), "").expect(BUILT);
+            start = self.ops.element_ptr(element, pointer, offset);
+        }
+        builder
+            .position_before(&body.get_first_instruction().expect("a loop's body begins with its variable"));
+        let phi = builder.build_phi(self.ops.ptr(), "").expect(BUILT);
+        self.frame.loops[at].moving.push(Moving { phi, element, start, step });
+        phi.as_basic_value().into_pointer_value()
+    }
+
+    fn position_after_phis(&self, block: BasicBlock<'ctx>) {
+        let mut instructions = block.get_instructions();
+        match instructions.find(|own| own.get_opcode() != InstructionOpcode::Phi) {
+            Some(first) => self.ops.builder.position_before(&first),
+            None => self.ops.builder.position_at_end(block),
+        }
+    }
+
+    /// Ends a loop: its pointers move on in the block being filled, from which it goes on to the body again.
+    pub(super) fn move_pointers(&mut self, done: OpenLoop<'ctx>) {
+        let latch = self.block();
+        if done.moving.len() > MOST_MOVING {
+            self.position_after_phis(done.body);
+            for Moving { phi, element, start, step } in done.moving {
+                let from = self.ops.builder.build_int_sub(done.value, done.from, "").expect(BUILT);
+                let offset = self.ops.builder.build_int_mul(from, self.ops.int(step), "").expect(BUILT);
+                let pointer = self.ops.element_ptr(element, start, offset);
+                let computed = pointer.as_instruction().expect("address arithmetic on a variable");
+                phi.as_instruction().replace_all_uses_with(&computed);
+                phi.as_instruction().erase_from_basic_block();
+            }
+            self.ops.builder.position_at_end(latch);
+            return;
+        }
+        for Moving { phi, element, start, step } in done.moving {
+            let pointer = phi.as_basic_value().into_pointer_value();
+            let next = self.ops.element_ptr(element, pointer, self.ops.int(step));
+            phi.add_incoming(&[(&start as &dyn BasicValue<'ctx>, done.before), (&next, latch)]);
+        }
+    }
+}
+
+/// How far one iteration of a loop moves, if the terms are a number times its variable.
+fn step_along(var: VarId, terms: &[&Term]) -> Option<i64> {
+    match terms {
+        [Term { factors, coefficient }] if factors.as_slice() == [Atom::Var(var)] => Some(*coefficient),
+        _ => None,
+    }
+}

@@ -1,0 +1,230 @@
+//! Kernels run on a rig's data: checked, timed, and compared with each other.
+//!
+//! A machine that others use as well, or that changes its clock, is now fast and now slow, by more than candidates
+//! differ. So a rival is measured with every batch, and candidates that come near it are measured in turn with it: what
+//! counts is a candidate's time at the pace at which the rival's own time was taken.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tilewright_interp::compare;
+use tilewright_ir::{Number, Program, Tensor};
+use tilewright_runtime::timing::{Options, samples};
+use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
+
+use crate::outcome::{Outcome, Trial, undisturbed};
+
+/// More samples of a candidate say nothing new.
+const MOST_SAMPLES: usize = 1000;
+/// A single call that is shorter says nothing.
+const SHORT: f64 = 50e-6;
+
+/// So many times as many samples must confirm a new best.
+const CONFIRMING: usize = 4;
+
+/// How much to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Whom candidates are compared with.
+    pub rival: Option<Rival>,
+    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one.
+    pub hopeless: f64,
+    /// A second call that takes longer is not worth a third.
+    pub promising: f64,
+    /// Samples to take.
+    pub samples: usize,
+    /// Time for them together, in seconds.
+    pub time: f64,
+}
+
+/// A schedule whose time is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rival {
+    /// Its text.
+    pub schedule: String,
+    /// Its time. The limits of a plan are for a machine that is as fast as it was then.
+    pub seconds: f64,
+}
+
+/// What of a rig is in use while kernels run.
+pub struct Bench<'r> {
+    pub(crate) program: &'r Program,
+    pub(crate) pool: &'r Pool,
+    pub(crate) constants: Vec<View<'r>>,
+    pub(crate) inputs: &'r [Buffer],
+    pub(crate) scalars: &'r [Number],
+    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
+    pub(crate) before: &'r [Buffer],
+    pub(crate) results: &'r mut [Buffer],
+    /// What they should hold after it, and how far off they may be.
+    pub(crate) wanted: &'r [(String, Tensor, f64)],
+}
+
+/// A rival while candidates are measured.
+pub struct Opponent<'r> {
+    bound: Bound<'r>,
+    usual: f64,
+    now: f64,
+}
+
+impl Opponent<'_> {
+    /// How many times as long as usual things take.
+    fn pace(&self) -> f64 {
+        self.now / self.usual
+    }
+}
+
+impl<'r> Bench<'r> {
+    /// Binds and times a rival that usually takes this many seconds.
+    pub fn opponent(&mut self, executable: &Executable, usual: f64) -> Result<Opponent<'r>, RunError> {
+        let bound = executable.bind(self.pool, &self.constants)?;
+        let options = Options { samples: 3, ..brief(0.0, usual) };
+        let taken = self.in_turn(&options, &[&bound])?;
+        let now = undisturbed(&taken[0]).unwrap_or(usual);
+        Ok(Opponent { bound, usual, now })
+    }
+
+    /// Runs a kernel, compares what it computes, and measures it.
+    pub fn measure(
+        &mut self,
+        executable: &Executable,
+        plan: &Plan,
+        opponent: Option<&mut Opponent<'r>>,
+    ) -> Trial {
+        match self.measured(executable, plan, opponent) {
+            Ok(trial) => trial,
+            Err(error) => Trial::failed(Outcome::Crashed(error.to_string())),
+        }
+    }
+
+    fn measured(
+        &mut self,
+        executable: &Executable,
+        plan: &Plan,
+        opponent: Option<&mut Opponent<'r>>,
+    ) -> Result<Trial, RunError> {
+        let pace = opponent.as_ref().map_or(1.0, |opponent| opponent.pace());
+        let bound = executable.bind(self.pool, &self.constants)?;
+        let first = self.first_call(&bound)?;
+        if let Err(difference) = self.checked() {
+            return Ok(Trial::failed(Outcome::WrongResult(difference)));
+        }
+        if first > pace * plan.hopeless {
+            return Ok(Trial::measured(vec![first]).at_pace(pace));
+        }
+        let second = self.timed(&bound)?;
+        if second > (pace * plan.promising).max(SHORT) {
+            return Ok(Trial::measured(vec![second]).at_pace(pace));
+        }
+        let options = Options { samples: plan.samples, ..brief(plan.time, pace * plan.hopeless) };
+        let Some(opponent) = opponent else {
+            let taken = self.in_turn(&options, &[&bound])?;
+            return Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace));
+        };
+        let (mut own, mut others) = self.duel(&options, &bound, &opponent.bound)?;
+        if undisturbed(&own) < undisturbed(&others) {
+            // A new best must be one: a moment in which only the rival was disturbed is not enough.
+            let options = Options { samples: CONFIRMING * plan.samples, ..options };
+            let (more, more_others) = self.duel(&options, &bound, &opponent.bound)?;
+            own.extend(more);
+            others.extend(more_others);
+        }
+        opponent.now = undisturbed(&others).unwrap_or(opponent.now);
+        Ok(Trial::measured(own).at_pace(opponent.pace()))
+    }
+
+    fn duel(
+        &mut self,
+        options: &Options<'_>,
+        candidate: &Bound<'r>,
+        opponent: &Bound<'r>,
+    ) -> Result<(Vec<f64>, Vec<f64>), RunError> {
+        let mut taken = self.in_turn(options, &[candidate, opponent])?;
+        let others = taken.pop().unwrap_or_default();
+        Ok((taken.pop().unwrap_or_default(), others))
+    }
+
+    /// Measures several kernels in turn, for their times to be compared.
+    pub fn race(
+        &mut self,
+        executables: &[Executable],
+        options: &Options<'_>,
+    ) -> Result<Vec<Vec<f64>>, RunError> {
+        let bound = executables.iter().map(|own| own.bind(self.pool, &self.constants));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        self.in_turn(options, &bound.iter().collect::<Vec<_>>())
+    }
+
+    fn in_turn(&mut self, options: &Options<'_>, kernels: &[&Bound<'r>]) -> Result<Vec<Vec<f64>>, RunError> {
+        let bench = std::cell::RefCell::new(self);
+        let mut calls: Vec<_> = kernels.iter().map(|kernel| || bench.borrow_mut().call(kernel)).collect();
+        let mut contenders: Vec<&mut dyn FnMut() -> Result<(), RunError>> = Vec::new();
+        for call in &mut calls {
+            contenders.push(call);
+        }
+        let taken = samples(options, &mut contenders)?;
+        Ok(taken.into_iter().map(|own| own.into_iter().take(MOST_SAMPLES).collect()).collect())
+    }
+
+    /// A call on results as they are before any, in seconds.
+    pub fn first_call(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
+        for (from, to) in self.before.iter().zip(self.results.iter_mut()) {
+            from.unpack(&mut to.view_mut()).expect("results are of one type and shape");
+        }
+        self.timed(kernel)
+    }
+
+    fn timed(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
+        let started = Instant::now();
+        self.call(kernel)?;
+        Ok(started.elapsed().as_secs_f64())
+    }
+
+    fn call(&mut self, kernel: &Bound<'r>) -> Result<(), RunError> {
+        let inputs: Vec<_> = self.inputs.iter().map(Buffer::view).collect();
+        let mut results: Vec<_> = self.results.iter_mut().map(Buffer::view_mut).collect();
+        kernel.run(self.pool, &inputs, &mut results, self.scalars)
+    }
+
+    /// Compares the results with what they should be.
+    fn checked(&self) -> Result<(), String> {
+        for ((name, wanted, limit), found) in self.wanted.iter().zip(self.results.iter()) {
+            if same(found, wanted, *limit) {
+                continue;
+            }
+            let found = found.to_tensor().map_err(|error| error.to_string())?;
+            compare(self.program, name, &found, wanted).map_err(|difference| difference.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Samples without warming up, for this long and not much longer than a hopeless candidate takes.
+fn brief(time: f64, hopeless: f64) -> Options<'static> {
+    Options {
+        warm_up_calls: 0,
+        warm_up_time: Duration::ZERO,
+        samples: 1,
+        time: Duration::from_secs_f64(time),
+        cap: Duration::from_secs_f64(4.0 * time + hopeless.min(60.0)),
+        flush_caches: None,
+    }
+}
+
+/// Whether elements are equal up to the limit. Fast for the usual types; otherwise the careful comparison decides.
+fn same(found: &Buffer, wanted: &Tensor, limit: f64) -> bool {
+    if found.bytes() == wanted.bytes() {
+        return true;
+    }
+    let Some(found) = found.as_slice::<f32>() else { return false };
+    let limit = limit as f32;
+    let close = |(found, wanted): (&f32, &[u8])| {
+        let wanted = f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]]);
+        (found - wanted).abs() <= limit
+    };
+    // Parts of a size that the compiler turns into vectors; what is infinite or not a number is looked at again.
+    let parts = found.chunks(1024).zip(wanted.bytes().chunks(4096));
+    parts.into_iter().all(|(found, wanted)| {
+        found.iter().zip(wanted.chunks_exact(4)).map(close).fold(true, |all, one| all & one)
+    })
+}
