@@ -40,7 +40,7 @@ test-rust: setup-rust ## Run the Rust tests, and build the documentation without
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
 	cargo build
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
-	.venv/bin/python -m unittest discover --quiet benchmarks
+	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m unittest discover --quiet benchmarks
 
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)

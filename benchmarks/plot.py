@@ -16,7 +16,7 @@ def draw(path: Path, title: str, bands: dict[str, Band]):
         trials = range(len(band.mean))
         (line,) = axes.plot(trials, band.mean, label=name)
         axes.fill_between(trials, band.low, band.high, alpha=0.15, color=line.get_color(), linewidth=0)
-    axes.set(title=title, xlabel="trials", ylabel="speed of the best so far, relative to the best known")
+    axes.set(title=title, xlabel="trials", ylabel="best so far, relative to the best known")
     axes.set_ylim(top=1.02)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
