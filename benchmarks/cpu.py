@@ -88,7 +88,8 @@ def kept(options: argparse.Namespace) -> list[Row]:
     for setting in SETTINGS:
         if file[setting] != getattr(options, setting):
             raise ValueError(f"{options.json} was measured with --{setting} {file[setting]}; go on with the same")
-    return [rows_of.from_json(fields) for fields in file["results"]]
+    rows = [(rows_of.from_json(fields), fields["sizes"]) for fields in file["results"]]
+    return [row for row, sizes in rows if row.workload.sizes == sizes]
 
 
 def placements(text: str) -> list[Placement]:
@@ -115,10 +116,13 @@ def contenders(work: Workload, placement: Placement, options: argparse.Namespace
 
 
 def tune(work: Workload, placement: Placement, tuner: Tuner) -> Tuning:
-    say(f"  tuning for {tuner.seconds:g} s")
-    found = tuner.tune(work, placement)
+    found = tuner.known(work, placement)
+    when = "tuned before" if found else "tuned"
+    if found is None:
+        say(f"  tuning for {tuner.seconds:g} s")
+        found = tuner.tune(work, placement)
     best = f"best {found.improvements[-1][1]:.0f} µs, " if found.improvements else ""
-    say(f"  tuned: {best}{found.trials} trials in {found.seconds:.0f} s, {found.rate():.1f}/s")
+    say(f"  {when}: {best}{found.trials} trials in {found.seconds:.0f} s, {found.rate():.1f}/s")
     return found
 
 

@@ -41,30 +41,33 @@ class Tuner:
     def cache(self, work: Workload, placement: Placement) -> Path:
         return self.folder / f"{work.name}-{placement.threads}.sqlite"
 
-    def tune(self, work: Workload, placement: Placement) -> Tuning:
-        """What the search came to, be it now or before."""
+    def known(self, work: Workload, placement: Placement) -> Tuning | None:
+        """What an earlier search of the same came to, if it is to be used."""
         cache = self.cache(work, placement)
         notes = cache.with_suffix(".json")
-        key = fingerprint(work)
-        if not self.again and cache.exists() and notes.exists():
-            known = json.loads(notes.read_text())
-            if known["workload"] == key:
-                return recorded(known["tuning"])
+        if self.again or not cache.exists() or not notes.exists():
+            return None
+        file = json.loads(notes.read_text())
+        return recorded(file["tuning"]) if file["search"] == self.fingerprint(work) else None
+
+    def tune(self, work: Workload, placement: Placement) -> Tuning:
+        """A search from nothing, which replaces an earlier one."""
+        cache = self.cache(work, placement)
         for old in self.folder.glob(f"{cache.stem}.*"):
             old.unlink()
         found = search(self.arguments(work, placement, cache), placement, self.seconds + GRACE_SECONDS)
-        notes.write_text(json.dumps({"workload": key, "tuning": asdict(found)}) + "\n")
+        notes = {"search": self.fingerprint(work), "tuning": asdict(found)}
+        cache.with_suffix(".json").write_text(json.dumps(notes) + "\n")
         return found
+
+    def fingerprint(self, work: Workload) -> dict:
+        """What a search is: another text, other sizes or another time make it another one."""
+        file = work.program.partition(":")[0]
+        return {"program": (ROOT / file).read_text(), "sizes": work.sizes, "seconds": self.seconds}
 
     def arguments(self, work: Workload, placement: Placement, cache: Path) -> list[str]:
         limits = ["--time", f"{self.seconds:g}s", "--threads", str(placement.threads)]
         return [str(self.command), "tune", *program_arguments(work), *limits, "--cache", str(cache), "--json"]
-
-
-def fingerprint(work: Workload) -> dict:
-    """What a search is for: another text or other sizes ask for another one."""
-    file = work.program.partition(":")[0]
-    return {"sizes": work.sizes, "program": (ROOT / file).read_text()}
 
 
 def recorded(fields: dict) -> Tuning:

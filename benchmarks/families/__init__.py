@@ -15,7 +15,10 @@ FAMILIES = tuple(dict.fromkeys(work.family for work in WORKLOADS))
 
 
 def named(name: str) -> Workload:
-    return next(workload for workload in WORKLOADS if workload.name == name)
+    for work in WORKLOADS:
+        if work.name == name:
+            return work
+    raise ValueError(f"there is no workload `{name}`; --list shows them")
 
 
 def selected(words: list[str]) -> list[Workload]:
