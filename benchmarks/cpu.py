@@ -20,13 +20,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import machine
-import row as rows_of
 import table
 from contender import ROOT, Contender, Peer, Placement, Tilewright, Unavailable, own_name
 from families import WORKLOADS, selected
 from progress import Progress, expected_seconds
 from rounds import Plan, Record, interleave
-from row import Row
+from row import Row, from_json, to_json
 from tuning import Tuner, Tuning
 from workload import Way, Workload
 
@@ -88,7 +87,7 @@ def kept(options: argparse.Namespace) -> list[Row]:
     for setting in SETTINGS:
         if file[setting] != getattr(options, setting):
             raise ValueError(f"{options.json} was measured with --{setting} {file[setting]}; go on with the same")
-    rows = [(rows_of.from_json(fields), fields["sizes"]) for fields in file["results"]]
+    rows = [(from_json(fields), fields["sizes"]) for fields in file["results"]]
     return [row for row, sizes in rows if row.workload.sizes == sizes]
 
 
@@ -144,7 +143,7 @@ def measure(work: Workload, placement: Placement, options: argparse.Namespace, t
 
 def write(path: Path, rows: list[Row], about: dict):
     """In one step, so that an interrupted run leaves a whole file."""
-    text = json.dumps(about | {"results": [rows_of.to_json(row) for row in rows]}, indent=1) + "\n"
+    text = json.dumps(about | {"results": [to_json(row) for row in rows]}, indent=1) + "\n"
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(text)
     unfinished.replace(path)

@@ -48,7 +48,8 @@ def markdown(heading: list[str], lines: list[list[str]]) -> str:
 
 
 def tuned(rows: list[Row]) -> str:
-    heading = ["work", "threads", "tuned µs", "default µs", "best peer", "ratio", "target", "met", "tuning s", "trials", "trials/s"]
+    heading = ["work", "threads", "tuned µs", "default µs", "best peer", "ratio", "target", "met"]
+    heading += ["tuning s", "trials", "trials/s"]
     lines = []
     for row in rows:
         search = row.tuning
@@ -171,7 +172,8 @@ def family_report(family: str, rows: list[Row], statistic: str) -> list[str]:
 
 def report(rows: list[Row], statistic: str) -> str:
     parts = [
-        "Ratios are speed relative to the fastest deciding peer, above 1 where Tilewright is faster: median (p10–p90) over the rounds."
+        "Ratios are speed relative to the fastest deciding peer, above 1 where Tilewright is faster:\n"
+        "median (p10–p90) over the rounds."
     ]
     for family in FAMILIES:
         those = [row for row in rows if row.workload.family == family]

@@ -76,9 +76,7 @@ def recorded(fields: dict) -> Tuning:
 
 def search(arguments: list[str], placement: Placement, limit: float) -> Tuning:
     try:
-        done = subprocess.run(
-            arguments, cwd=ROOT, capture_output=True, text=True, timeout=limit, preexec_fn=placement.pin
-        )
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=limit, preexec_fn=placement.pin)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"`tilewright tune` took over {limit:.0f} s") from None
     except OSError as problem:

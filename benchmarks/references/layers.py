@@ -90,7 +90,5 @@ OPERATORS = {
     "group_norm": Operator(group_norm_inputs, shaped("N", "G", "D", "H", "W"), group_norm_element),
     "1LUT": Operator(lookup_inputs, shaped("B", "D"), lookup_element),
     "2LUT": Operator(two_lookups_inputs, lambda s: (s["B"], 2 * s["D"]), two_lookups_element, results=("O1", "O2")),
-    "mlp3": Operator(
-        mlp3_inputs, lambda s: (s["B"], s["O"] + s["P"] + s["Q"]), mlp3_element, results=("O2", "O3", "O4")
-    ),
+    "mlp3": Operator(mlp3_inputs, lambda s: (s["B"], s["O"] + s["P"] + s["Q"]), mlp3_element, results=("O2", "O3", "O4")),
 }
