@@ -20,7 +20,7 @@ GRACE_SECONDS = 300  # for compiling, the last comparison, and a machine that is
 class Tuning:
     seconds: float  # from the start to the answer
     trials: int
-    failures: dict[str, int]  # candidates by how they ended
+    failures: dict[str, int]  # candidates that could not be used, by how they ended
     improvements: list[tuple[float, float]]  # seconds since the start, and the best time in µs from then on
 
     def rate(self) -> float:
