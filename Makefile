@@ -7,6 +7,8 @@ TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/release/tilewright
 # What the Rust tests build anyway; its kernels are as fast.
 DEBUG_TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/debug/tilewright
 FUZZ_SECONDS := 60
+# More for benchmarks/cpu.py, such as --only gemm.
+BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -40,7 +42,7 @@ test-rust: setup-rust ## Run the Rust tests, and build the documentation without
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
 	cargo build
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
-	.venv/bin/python -m unittest discover --quiet benchmarks
+	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m unittest discover --quiet benchmarks
 
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
@@ -49,7 +51,7 @@ bench: setup-rust ## Time the compiler's own parts
 	cargo bench
 
 bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=... says where those are
-	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)"
+	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from workload import Workload
+from workload import Way, Workload
 
 BENCHMARKS = Path(__file__).resolve().parent
 ROOT = BENCHMARKS.parent
@@ -26,8 +26,10 @@ BURST_SECONDS = 120
 ENVIRONMENTS = {
     "mkl": "venv",
     "mkl_packed": "venv",
+    "onednn": "venv",
     "openblas": "venv",
     "pytorch": "venv-torch",
+    "pytorch_compiled": "venv-torch",
     "onnxruntime": "venv",
     "openvino": "venv",
     "jax": "venv",
@@ -74,21 +76,22 @@ class Peer:
         self.about: dict = {}
         self._workload = workload
         self._placement = placement
-        self._python = folder / ENVIRONMENTS[name] / "bin" / "python"
+        self._environment = folder / ENVIRONMENTS[name]
         self._process: subprocess.Popen | None = None
         self._unread = b""
 
     def start(self):
         """Starts the worker, and does not wait for it."""
-        if not self._python.exists():
-            raise Unavailable(f"not installed: no {self._python}; scripts/peers.sh installs the peers")
+        python = self._environment / "bin" / "python"
+        if not python.exists():
+            raise Unavailable(f"not installed: no {python}; scripts/peers.sh installs the peers")
         self._log = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            [self._python, BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(self._placement.threads)],
+            [python, BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(self._placement.threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=os.environ | peer_environment(self._placement.threads),
+            env=os.environ | peer_environment(self._placement.threads) | self._libraries(),
             preexec_fn=self._placement.pin,
         )
 
@@ -116,6 +119,10 @@ class Peer:
         self._process.kill()
         self._process.communicate()
         self._log.close()
+
+    def _libraries(self) -> dict[str, str]:
+        """oneDNN looks for its libraries, which are wheels too, where the linker does."""
+        return {"LD_LIBRARY_PATH": str(self._environment / "lib")} if self.name == "onednn" else {}
 
     def _answer(self, limit: float) -> dict:
         """The worker's next line."""
@@ -157,70 +164,105 @@ def peer_environment(threads: int) -> dict[str, str]:
     return settings
 
 
+def own_name(way: Way) -> str:
+    return f"ours, {way}"
+
+
+def program_arguments(workload: Workload) -> list[str]:
+    """The program and its sizes, for any of the commands."""
+    sizes = ",".join(f"{size}={value}" for size, value in workload.sizes.items())
+    return [workload.program, "--sizes", sizes]
+
+
+# Where the command says that the schedule came from.
+SOURCES = {Way.TUNED: "cache", Way.HAND: "file", Way.DEFAULT: "default"}
+
+
 class Tilewright:
     """`tilewright bench`, run anew in each round: every round compiles again, and counts only what the command timed."""
 
     def __init__(
         self,
-        name: str,
+        way: Way,
         workload: Workload,
         placement: Placement,
         command: Path,
         extra: list[str],  # arguments of `bench`
-        schedule: str | None,  # None for the default schedule
+        source: Path | None,  # the cache for tuned, the file for hand
+        peers: Path,  # whose NumPy checks the results
     ):
-        self.name = name
-        self.about: dict = {"schedule": schedule or "default"}
+        self.name = own_name(way)
+        self.about: dict = {"schedule": workload.schedule if way is Way.HAND else str(way)}
+        self._way = way
+        self._workload = workload
         self._placement = placement
-        self._schedule = schedule
-        sizes = ",".join(f"{size}={value}" for size, value in workload.sizes.items())
-        self._command = [str(command), "bench", workload.program, "--sizes", sizes, "--threads", str(placement.threads)]
-        self._command += ["--schedule", schedule] if schedule else []
-        self._command += ["--json", *extra]
+        self._command = command
+        self._extra = extra
+        self._source = source
+        self._numpy = peers / ENVIRONMENTS["openblas"] / "bin" / "python"
 
     def start(self):
-        if not Path(self._command[0]).exists():
-            raise Unavailable(f"no {self._command[0]}; `make build` makes it")
-        if self._schedule and not (ROOT / self._schedule).exists():
-            raise Unavailable(f"no {self._schedule}")
+        if not self._command.exists():
+            raise Unavailable(f"no {self._command}; `make build` makes it")
+        if self._source and not self._source.exists():
+            raise Unavailable(f"no {self._source}")
 
     def prepare(self):
-        pass
+        """Compares what `tilewright run` computes with the reference, where there is NumPy to do it with."""
+        if not self._numpy.exists():
+            return
+        checker = [str(self._numpy), str(BENCHMARKS / "result_check.py"), self._workload.name]
+        answer = self._answer([*checker, *self._arguments("run")], PREPARE_SECONDS, "the check of the result")
+        if "unavailable" in answer:
+            raise Unavailable(answer["unavailable"])
+        self.about |= answer
 
     def measure(self, seconds: float) -> dict:
-        try:
-            done = subprocess.run(
-                self._command,
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=BURST_SECONDS,
-                # No cache: what is not given by a file is the default schedule.
-                env=os.environ | {"XDG_DATA_HOME": "/nonexistent"},
-                preexec_fn=self._placement.pin,
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"`tilewright bench` took over {BURST_SECONDS} s") from None
-        except OSError as problem:
-            raise Unavailable(f"{self._command[0]} does not start: {problem.strerror}") from None
-        if done.returncode != 0:
-            raise Unavailable(f"`tilewright bench` ended with status {done.returncode}: {first_line(done.stderr)}")
-        return self._checked(done.stdout)
+        arguments = [*self._arguments("bench"), "--json", *self._extra]
+        return self._checked(self._answer(arguments, BURST_SECONDS, "`tilewright bench`"))
 
     def close(self):
         pass
 
-    def _checked(self, text: str) -> dict:
-        """The command's answer, if it measured what it was asked to."""
+    def _arguments(self, command: str) -> list[str]:
+        arguments = [str(self._command), command, *program_arguments(self._workload)]
+        arguments += ["--threads", str(self._placement.threads)]
+        option = {Way.TUNED: "--cache", Way.HAND: "--schedule"}.get(self._way)
+        return arguments + ([option, str(self._source)] if option else [])
+
+    def _answer(self, arguments: list[str], limit: float, what: str) -> dict:
+        """The JSON object that a command prints."""
         try:
-            answer = json.loads(text)
+            done = subprocess.run(
+                arguments,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                # No cache but a given one: what is not given is the default schedule.
+                env=os.environ | {"XDG_DATA_HOME": "/nonexistent"},
+                preexec_fn=self._placement.pin,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"{what} took over {limit} s") from None
+        except OSError as problem:
+            raise Unavailable(f"{arguments[0]} does not start: {problem.strerror}") from None
+        if done.returncode != 0:
+            raise Unavailable(f"{what} ended with status {done.returncode}: {first_line(done.stderr)}")
+        try:
+            return json.loads(done.stdout)
+        except ValueError as problem:
+            raise Unavailable(f"{what} printed no result: {problem}") from None
+
+    def _checked(self, answer: dict) -> dict:
+        """The answer of `bench`, if it measured what it was asked to."""
+        try:
             threads, source = answer["threads"], answer["schedule_source"]
             answer |= {name: float(answer[name]) for name in ("median_us", "p10_us")}
-        except (ValueError, KeyError, TypeError) as problem:
+        except (KeyError, TypeError, ValueError) as problem:
             raise Unavailable(f"`tilewright bench --json` printed no result: {type(problem).__name__}: {problem}") from None
-        wanted = "file" if self._schedule else "default"
-        if source != wanted:
-            raise Unavailable(f"the schedule came from `{source}` and not from `{wanted}`")
+        if source != SOURCES[self._way]:
+            raise Unavailable(f"the schedule came from `{source}` and not from `{SOURCES[self._way]}`")
         if threads != self._placement.threads:
             raise Unavailable(f"ran on {threads} threads and not on {self._placement.threads}")
         return answer

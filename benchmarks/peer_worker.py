@@ -36,18 +36,18 @@ def private_stdout():
 
 def prepare(peer: str, workload_name: str, threads: int):
     """The kernel, its inputs, and the answer that says it is ready."""
-    import reference
-    import workload
+    import families
+    from references import comparison
 
     library = importlib.import_module(f"peers.{peer}")
-    work = workload.named(workload_name)
+    work = families.named(workload_name)
     if work.operator not in library.OPERATORS:
         raise NotImplementedError(f"has no {work.operator}")
-    inputs = reference.inputs(work)
+    inputs = comparison.inputs(work)
     kernel = library.OPERATORS[work.operator](inputs, work.sizes, threads)
     kernel.run()
-    error = reference.error(work, inputs, kernel.output())
-    if not error < reference.TOLERANCE:
+    error = comparison.error(work, inputs, kernel.output())
+    if not error < comparison.TOLERANCE:
         raise ArithmeticError(f"wrong result: off by {error:.1e} of the largest element")
     return kernel, inputs, {"version": library.version(), "error": error}
 

@@ -39,15 +39,28 @@ class Ratio:
     """Speed of one contender relative to another, over the rounds; above 1 is faster."""
 
     median: float
-    low: float
-    high: float
+    low: float  # the tenth percentile
+    high: float  # the ninetieth
 
 
 def ratio(ours: Record, peer: Record | None) -> Ratio | None:
     if peer is None or ours.unavailable or peer.unavailable:
         return None
     each = [theirs / own for own, theirs in zip(ours.times_us(), peer.times_us(), strict=True)]
-    return Ratio(statistics.median(each), min(each), max(each))
+    return Ratio(statistics.median(each), percentile(each, 0.1), percentile(each, 0.9))
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """By linear interpolation between the two nearest of the sorted values."""
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    return statistics.geometric_mean(values) if values else None
 
 
 def fastest(records: Sequence[Record]) -> Record | None:

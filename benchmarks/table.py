@@ -1,30 +1,18 @@
-"""Results as Markdown: the ratios, then every contender's time, then the reasons for what is missing."""
+"""Results as Markdown, family by family: the ratios of tuned kernels, those without search, means, and every contender's time."""
 
-from dataclasses import dataclass
+from families import FAMILIES, GOALS
+from rounds import Ratio, Record
+from row import Row, mean_ratio
+from workload import Goal, Way
 
-from rounds import Ratio, Record, fastest, ratio
-from workload import Workload
-
-HAND, DEFAULT = "ours, hand", "ours, default"
 STATISTICS = {"median_us": "Medians", "p10_us": "Tenth percentiles"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One workload at one thread count."""
-
-    workload: Workload
-    threads: int
-    records: dict[str, Record]  # by contender
-
-    def best_peer(self) -> Record | None:
-        return fastest([self.records[name] for name in self.workload.peers])
-
-    def hand_ratio(self) -> Ratio | None:
-        return ratio(self.records[HAND], self.best_peer())
-
-    def default_ratio(self) -> Ratio | None:
-        return ratio(self.records[DEFAULT], self.best_peer())
+HEADINGS = {
+    "gemm": "Matrix products",
+    "batch": "Batches of matrix products",
+    "yolo": "Convolutions of YOLO",
+    "flextensor": "FlexTensor's operators",
+    "layers": "Layers of networks",
+}
 
 
 def microseconds(record: Record | None) -> str:
@@ -34,14 +22,24 @@ def microseconds(record: Record | None) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
+def peer_cell(peer: Record | None) -> str:
+    return f"{peer.name} {microseconds(peer)}" if peer else "-"
+
+
+def threads(count: int) -> str:
+    return f"{count} thread{'s' if count > 1 else ''}"
+
+
 def spread(value: Ratio | None) -> str:
     return f"{value.median:.2f} ({value.low:.2f}–{value.high:.2f})" if value else "-"
 
 
-def met(value: Ratio | None, target: float) -> str:
-    if value is None:
-        return "-"
-    return "yes" if value.median >= target else "no"
+def number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def answer(met: bool | None) -> str:
+    return "-" if met is None else "yes" if met else "no"
 
 
 def markdown(heading: list[str], lines: list[list[str]]) -> str:
@@ -49,32 +47,98 @@ def markdown(heading: list[str], lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [heading, rule, *lines])
 
 
-def ratios(rows: list[Row]) -> str:
-    heading = ["work", "threads", "hand µs", "default µs", "best peer", "hand ratio", "default ratio", "target", "met"]
+def tuned(rows: list[Row]) -> str:
+    heading = ["work", "threads", "tuned µs", "default µs", "best peer", "ratio", "target", "met"]
+    heading += ["tuning s", "trials", "trials/s"]
     lines = []
     for row in rows:
-        target = row.workload.target(row.threads)
-        hand, default, peer = row.hand_ratio(), row.default_ratio(), row.best_peer()
+        search = row.tuning
         lines.append([
             row.workload.title,
             str(row.threads),
-            microseconds(row.records[HAND]),
-            microseconds(row.records[DEFAULT]),
-            f"{peer.name} {microseconds(peer)}" if peer else "-",
-            spread(hand),
-            spread(default),
-            f"{target.hand:.2f} / {target.default:.2f}",
-            f"{met(hand, target.hand)} / {met(default, target.default)}",
+            microseconds(row.own(Way.TUNED)),
+            microseconds(row.own(Way.DEFAULT)),
+            peer_cell(row.best_peer(Way.TUNED)),
+            spread(row.ratio(Way.TUNED)),
+            number(row.target(Way.TUNED)),
+            answer(row.met(Way.TUNED)),
+            *([f"{search.seconds:.0f}", str(search.trials), f"{search.rate():.1f}"] if search else ["-"] * 3),
         ])
     return markdown(heading, lines)
 
 
+def without_search(rows: list[Row]) -> str:
+    heading = ["work", "threads", "hand µs", "default µs", "best peer", "hand ratio", "default ratio", "target", "met"]
+    lines = [
+        [
+            row.workload.title,
+            str(row.threads),
+            microseconds(row.own(Way.HAND)),
+            microseconds(row.own(Way.DEFAULT)),
+            peer_cell(row.best_peer(Way.HAND)),
+            spread(row.ratio(Way.HAND)),
+            spread(row.ratio(Way.DEFAULT)),
+            f"{number(row.target(Way.HAND))} / {number(row.target(Way.DEFAULT))}",
+            f"{answer(row.met(Way.HAND))} / {answer(row.met(Way.DEFAULT))}",
+        ]
+        for row in rows
+    ]
+    return markdown(heading, lines)
+
+
+def means(family: str, rows: list[Row]) -> str:
+    """Geometric means of the tuned ratios, for each number of threads: of the family, and of its goal if it has one."""
+    lines = []
+    for count in dict.fromkeys(row.threads for row in rows):
+        those = [row for row in rows if row.threads == count]
+        mean, taken = mean_ratio(those, lambda row: row.ratio(Way.TUNED))
+        if mean is not None:
+            lines.append([f"best peer, {over(taken)}", str(count), number(mean), "-", "-"])
+        for goal in GOALS:
+            if goal.family == family:
+                lines += goal_lines(goal, those, str(count))
+    return markdown(["geometric mean of tuned to", "threads", "ratio", "target", "met"], lines) if lines else ""
+
+
+def goal_lines(goal: Goal, rows: list[Row], threads: str) -> list[list[str]]:
+    def of(row: Row) -> Ratio | None:
+        return row.ratio_to(Way.TUNED, row.records.get(goal.peer))
+
+    mean, count = mean_ratio(rows, of)
+    if mean is None:
+        return []
+    lines = [[f"{goal.peer}, {over(count)}", threads, number(mean), number(goal.ratio), answer(mean >= goal.ratio)]]
+    operators = list(dict.fromkeys(row.workload.operator for row in rows))
+    for operator in operators if len(operators) > 1 else []:
+        each, count = mean_ratio([row for row in rows if row.workload.operator == operator], of)
+        if each is not None:
+            lines.append([f"{goal.peer}, {operator}, {over(count)}", threads, number(each), "-", "-"])
+    return lines
+
+
+def over(count: int) -> str:
+    return f"{count} row{'s' if count != 1 else ''}"
+
+
+def milestones(rows: list[Row]) -> str:
+    """How long tuning took to come close to a peer, one line for each row that asks for it."""
+    lines = []
+    for row in rows:
+        milestone = row.workload.milestone
+        if milestone and row.tuning:
+            seconds = row.seconds_to_milestone()
+            when = f"after {seconds:.1f} s of tuning" if seconds is not None else "not reached"
+            speed = f"{milestone.ratio:g} of the speed of {milestone.peer}"
+            lines.append(f"{row.workload.title}, {threads(row.threads)}: {speed} {when}.")
+    return "\n\n".join(lines)
+
+
 def times(rows: list[Row]) -> str:
-    """Microseconds of all contenders; the peers that the ratios can be taken to are in bold where they are the fastest of these."""
+    """Microseconds of all contenders; the peer that the tuned ratio is taken to is in bold."""
     names = list(dict.fromkeys(name for row in rows for name in row.records))
     lines = []
     for row in rows:
-        best = row.best_peer()
+        best = row.best_peer(Way.TUNED)
         cells = [microseconds(row.records.get(name)) for name in names]
         cells = [f"**{cell}**" if best and name == best.name else cell for name, cell in zip(names, cells, strict=True)]
         lines.append([row.workload.title, str(row.threads), *cells])
@@ -95,14 +159,26 @@ def missing(rows: list[Row]) -> str:
     )
 
 
+def family_report(family: str, rows: list[Row], statistic: str) -> list[str]:
+    parts = [f"## {HEADINGS[family]}"]
+    if any(row.own(Way.TUNED) for row in rows):
+        parts += [tuned(rows), means(family, rows), milestones(rows)]
+    by_hand = [row for row in rows if row.own(Way.HAND)]
+    if by_hand:
+        parts += ["Without search, by hand and by default:", without_search(by_hand)]
+    parts += [f"{STATISTICS[statistic]} of every contender:", times(rows)]
+    return [part for part in parts if part]
+
+
 def report(rows: list[Row], statistic: str) -> str:
     parts = [
-        "Ratios are speed relative to the best peer, above 1 where Tilewright is faster: median (lowest–highest) over the rounds.\n"
-        "Targets and whether they are met: hand-written schedule / default schedule.",
-        ratios(rows),
-        f"{STATISTICS[statistic]} of every contender; the best peer in bold.",
-        times(rows),
+        "Ratios are speed relative to the fastest deciding peer, above 1 where Tilewright is faster:\n"
+        "median (p10–p90) over the rounds."
     ]
+    for family in FAMILIES:
+        those = [row for row in rows if row.workload.family == family]
+        if those:
+            parts += family_report(family, those, statistic)
     if reasons := missing(rows):
-        parts += ["Not measured:", reasons]
+        parts += ["## Not measured", reasons]
     return "\n\n".join(parts)

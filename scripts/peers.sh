@@ -4,7 +4,7 @@
 #   scripts/peers.sh [DIR]
 #
 # DIR is $PEERS_DIR where none is given, and .peers without either. Two Python environments are made in it: DIR/venv for MKL,
-# NumPy, ONNX Runtime, OpenVINO and JAX, and DIR/venv-torch for PyTorch. They take about 3 GB. The versions are those in
+# oneDNN, NumPy, ONNX Runtime, OpenVINO and JAX, and DIR/venv-torch for PyTorch. They take about 5 GB. The versions are those in
 # benchmarks/requirements*.txt. What is installed already is left alone, so it can be run again at any time.
 #
 # PyTorch comes from its index of CPU wheels, or from TORCH_INDEX_URL; where that cannot be reached, from the ordinary package

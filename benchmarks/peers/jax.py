@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 
 from peers import Kernel
-from reference import EPSILON
+from references.operator import EPSILON
 
 
 def version() -> str:

@@ -5,7 +5,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 from peers import Kernel
-from reference import EPSILON
+from references.operator import EPSILON
 
 OPSET = 17
 IR_VERSION = 9

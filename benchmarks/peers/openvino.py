@@ -5,7 +5,7 @@ import openvino as ov
 import openvino.opset13 as op
 
 from peers import Kernel
-from reference import EPSILON
+from references.operator import EPSILON
 
 
 def version() -> str:

@@ -89,6 +89,12 @@ CASES = [
         sizes("M N K", (5, 3, 7), (1, 1, 1), (1, 6, 4), (8, 2, 1)),
     ),
     Case(
+        "benchmarks/bmm.tw", "bmm",
+        lambda rng, B, N, K, M: {"X": floats(rng, B, N, K), "Y": floats(rng, B, K, M)},
+        lambda X, Y: {"Z": X @ Y},
+        sizes("B N K M", (3, 5, 7, 2), (1, 1, 1, 1), (1, 4, 3, 6), (5, 2, 1, 3)),
+    ),
+    Case(
         "benchmarks/tbmm.tw", "tbmm",
         lambda rng, B, N, M, K: {"X": floats(rng, B, N, M), "Y": floats(rng, B, K, M)},
         lambda X, Y: {"Z": X @ Y.transpose(0, 2, 1)},
