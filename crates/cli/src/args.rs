@@ -151,8 +151,8 @@ pub struct ProgramArgs {
 /// How to compile a program.
 #[derive(Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Compile by the steps in this file instead of the default schedule.
-    #[arg(long, value_name = "FILE")]
+    /// Compile by the steps in this file; `default` is the default schedule, whatever was tuned.
+    #[arg(long, value_name = "FILE|default")]
     pub schedule: Option<PathBuf>,
     /// Threads for parallel loops; as many as there are cores if not given.
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -168,7 +168,7 @@ pub struct CompileArgs {
     after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
     floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
     The program is compiled by the schedule of --schedule, by what `tilewright tune` has found for it here, or by its default schedule; \
-    which one is said on standard error.\n\n\
+    which one is said on standard error. --schedule default is the default schedule in any case; a file of that name is ./default.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
