@@ -241,8 +241,9 @@ pub struct BenchArgs {
 #[command(
     after_help = "Every candidate is compiled and run in a process of its own, compared with the reference, and measured; one that crashes, \
     hangs or computes something else is counted and left behind. What wins is never slower than the default schedule.\n\n\
-    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far. With --trials 0 nothing but the \
-    first choice of the cost model is tried.\n\n\
+    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
+    comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
+    Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json"
 )]
@@ -253,6 +254,9 @@ pub struct TuneArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// An input, as `run` takes it: A=a.npy, a=2.5 or inputs.npz. What is not given comes from the seed.
+    #[arg(long = "in", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
     /// Where to run: cpu, this machine.
     #[arg(long, default_value = "cpu")]
     pub target: String,

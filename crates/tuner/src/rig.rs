@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tilewright_interp::compare::tolerance;
-use tilewright_interp::{compare, points, run, seed};
+use tilewright_interp::{compare, points, run};
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_runtime::signature::Parameter;
@@ -16,6 +16,7 @@ use tilewright_runtime::{Bound, Buffer, BuildError, Executable, Pool, RunError, 
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Cpu;
 
+use crate::given;
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
 
@@ -38,6 +39,8 @@ pub struct Plan {
     pub samples: usize,
     /// Time for them together, in seconds.
     pub time: f64,
+    /// Seconds for all of a batch, if there is a limit: what is not begun by then is not tried.
+    pub within: Option<f64>,
 }
 
 /// Why there is nothing to tune against.
@@ -46,6 +49,14 @@ pub enum RigError {
     /// The task makes no sense here.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// An input that was given is not there any more, or has changed.
+    #[error("the input {name} cannot be read: {why}")]
+    Input {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// Tensors do not fit into memory.
     #[error(transparent)]
     Memory(#[from] TensorError),
@@ -78,11 +89,11 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Makes inputs and what comes out of them.
+    /// Makes or reads inputs, and what comes out of them.
     pub fn new(task: &Task) -> Result<Rig, RigError> {
         let (program, target) = (task.program()?, task.target()?);
         check_default_when_small(task, &target)?;
-        let mut given = seed::inputs(&program, task.seed)?;
+        let mut given = given::read(&program, task)?;
         let signature = Signature::new(&program)
             .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
         let wanted = (points(&program) <= MOST_INTERPRETED).then(|| run(&program, given.clone()));
@@ -186,7 +197,7 @@ impl Rig {
             warm_up_time: Duration::ZERO,
             samples: plan.samples,
             time: Duration::from_secs_f64(plan.time),
-            cap: Duration::from_secs_f64(4.0 * plan.time + plan.hopeless.min(60.0)),
+            cap: Duration::from_secs_f64(4.0 * plan.time + 2.0 * plan.promising.min(30.0)),
             flush_caches: None,
         };
         let (pool, inputs, scalars) = (&self.pool, &self.inputs, &self.scalars);
@@ -300,7 +311,8 @@ fn check_default_when_small(task: &Task, target: &Cpu) -> Result<(), RigError> {
     };
     let schedule = default_schedule(&rig.program, target);
     let executable = rig.built(&schedule)?;
-    let trial = rig.measure(&executable, &Plan { hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0 });
+    let once = Plan { hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
+    let trial = rig.measure(&executable, &once);
     match trial.outcome {
         Outcome::Measured => Ok(()),
         other => Err(RigError::Wrong(other.to_string())),
@@ -313,7 +325,8 @@ fn shrunk(task: &Task) -> Option<Task> {
     if fits(task) {
         return None;
     }
-    let mut small = task.clone();
+    // Data that was given is of the other sizes.
+    let mut small = Task { inputs: Vec::new(), ..task.clone() };
     for _ in 0..64 {
         let largest = small.sizes.iter().enumerate().max_by_key(|(_, (_, value))| *value)?.0;
         let value = small.sizes[largest].1;

@@ -1,7 +1,7 @@
 //! The worker's side.
 
 use std::io::{self, BufRead, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tilewright_runtime::Executable;
 use tilewright_runtime::timing::Options;
@@ -57,8 +57,12 @@ impl<W: Write> Server<W> {
         let Some(mut rig) = self.rig.take() else {
             return self.say(&Reply::Failed("no task is open".to_owned()));
         };
+        let begun = Instant::now();
         let built = built(&rig, schedules);
         for (at, built) in built.into_iter().enumerate() {
+            if plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
+                break;
+            }
             let trial = match built {
                 Ok(executable) => {
                     self.say(&Reply::Running(at))?;
