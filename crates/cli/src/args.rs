@@ -151,8 +151,8 @@ pub struct ProgramArgs {
 /// How to compile a program.
 #[derive(Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Compile by the steps in this file instead of the default schedule.
-    #[arg(long, value_name = "FILE")]
+    /// Compile by the steps in this file; `default` is the default schedule, whatever was tuned.
+    #[arg(long, value_name = "FILE|default")]
     pub schedule: Option<PathBuf>,
     /// Threads for parallel loops; as many as there are cores if not given.
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -168,7 +168,7 @@ pub struct CompileArgs {
     after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
     floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
     The program is compiled by the schedule of --schedule, by what `tilewright tune` has found for it here, or by its default schedule; \
-    which one is said on standard error.\n\n\
+    which one is said on standard error. --schedule default is the default schedule in any case; a file of that name is ./default.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
@@ -241,8 +241,9 @@ pub struct BenchArgs {
 #[command(
     after_help = "Every candidate is compiled and run in a process of its own, compared with the reference, and measured; one that crashes, \
     hangs or computes something else is counted and left behind. What wins is never slower than the default schedule.\n\n\
-    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far. With --trials 0 nothing but the \
-    first choice of the cost model is tried.\n\n\
+    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
+    comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
+    Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json"
 )]
@@ -253,6 +254,9 @@ pub struct TuneArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// An input, as `run` takes it: A=a.npy, a=2.5 or inputs.npz. What is not given comes from the seed.
+    #[arg(long = "in", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
     /// Where to run: cpu, this machine.
     #[arg(long, default_value = "cpu")]
     pub target: String,

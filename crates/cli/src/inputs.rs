@@ -1,6 +1,6 @@
 //! Sizes, tensors and scalars from the command line and from files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright_interp::{Inputs, seed};
@@ -141,6 +141,11 @@ fn integer(name: &str, dtype: DType, value: i64) -> Result<Number, Failure> {
 }
 
 impl Given {
+    /// The tensors and scalars that have a value.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.tensors.keys().chain(self.scalars.keys()).cloned().collect()
+    }
+
     /// `A=a.npy`, `a=2.5` or `inputs.npz`.
     fn read(
         &mut self,

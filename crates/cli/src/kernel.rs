@@ -10,19 +10,22 @@ use tilewright_runtime::signature::Parameter;
 use tilewright_runtime::{
     Bound, Buffer, BuildError, Executable, OutOfMemory, Pool, RunError, Signature, View, ViewMut,
 };
-use tilewright_schedule::apply;
+use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_target::Cpu;
-use tilewright_tuner::cache::{Canonical, TargetFingerprint};
+use tilewright_tuner::cache::{
+    Cache, CacheError, Canonical, Choice, Skipped, TargetFingerprint, TuningRecord,
+};
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;
 use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::memory::refuse_more_than_free;
-use crate::output::complain;
+use crate::output::{complain, printable};
 use crate::schedule::ScheduleSource;
 use crate::source::Source;
+use crate::time::seconds;
 
 /// How to compile: a schedule, and the machine that it is for.
 pub struct Compiler {
@@ -30,6 +33,10 @@ pub struct Compiler {
     pub schedule: ScheduleSource,
     /// The machine: this one, with as many cores as threads were asked for.
     pub cpu: Cpu,
+    /// Records that are better than the schedule, and cannot be used.
+    pub skipped: Vec<Skipped>,
+    /// Whether the schedule was asked for, so that the cache has no say.
+    asked_for: bool,
 }
 
 /// A program as machine code, with the threads to run it.
@@ -59,21 +66,50 @@ impl Compiler {
     /// Reads what the command line says.
     pub fn new(args: &CompileArgs) -> Result<Compiler, Failure> {
         let cpu = machine(args, Cpu::host())?;
-        Ok(Compiler { schedule: ScheduleSource::read(args.schedule.as_deref())?, cpu })
+        let schedule = ScheduleSource::read(args.schedule.as_deref())?;
+        Ok(Compiler { schedule, cpu, skipped: Vec::new(), asked_for: args.schedule.is_some() })
     }
 
     /// Takes what tuning has found for a program, where no schedule was asked for. A cache that was not asked for and
     /// cannot be read is told of, and done without.
     pub fn look_up(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
-        if !matches!(self.schedule, ScheduleSource::Default) {
+        if self.asked_for {
             return Ok(());
         }
-        match tuned(file, program, &self.cpu) {
-            Ok(Some(found)) => self.schedule = found,
-            Ok(None) => {}
-            Err(failure) if file.cache.is_some() => return Err(failure),
-            Err(failure) => complain(&format!("warning: {failure}; the default schedule is used")),
+        match self.take_tuned(file, program) {
+            Err(failure) if file.cache.is_none() => {
+                complain(&format!("warning: {failure}; the default schedule is used"));
+                Ok(())
+            }
+            outcome => outcome,
         }
+    }
+
+    /// Takes the best schedule that is known of a program on this machine, if there is one that can be used.
+    fn take_tuned(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
+        let path = file.path()?;
+        let cache = match Cache::open_existing(&path) {
+            Err(CacheError::Missing(_)) => {
+                let why = file.cache.is_some().then(|| format!("there is no cache at {}", path.display()));
+                self.schedule = ScheduleSource::Default { why };
+                return Ok(());
+            }
+            cache => cache.map_err(cache_failure)?,
+        };
+        let canonical = Canonical::new(program);
+        let key = canonical.key(&TargetFingerprint::host(&self.cpu), self.cpu.cores);
+        let default = canonical.to_canonical(&default_schedule(program, &self.cpu), &self.cpu);
+        let default = default.schedule.to_string();
+        let found = cache.best_usable(&key, &|record| {
+            let schedule = usable(&canonical, &record, program, &self.cpu)?;
+            let seconds = record.median().unwrap_or_default();
+            Ok(ScheduleSource::Tuned { schedule, seconds, is_default: record.schedule == default })
+        });
+        let Choice { best, skipped } = found.map_err(cache_failure)?;
+        if let Some(tuned) = best {
+            self.schedule = tuned;
+        }
+        self.skipped = skipped;
         Ok(())
     }
 
@@ -94,16 +130,25 @@ impl Compiler {
     }
 }
 
-/// The best schedule that is known of a program on this machine, if it is legal here.
-fn tuned(file: &CacheFile, program: &Program, cpu: &Cpu) -> Result<Option<ScheduleSource>, Failure> {
-    let Some(cache) = file.existing()? else { return Ok(None) };
-    let canonical = Canonical::new(program);
-    let key = canonical.key(&TargetFingerprint::host(cpu), cpu.cores);
-    let Some(record) = cache.best(&key).map_err(cache_failure)? else { return Ok(None) };
-    let renamed = canonical.schedule_of(&record, cpu);
-    let is_legal = renamed.refusal.is_none() && apply(program, &renamed.schedule, cpu).is_ok();
-    let seconds = record.median().filter(|_| is_legal);
-    Ok(seconds.map(|seconds| ScheduleSource::Tuned { schedule: renamed.schedule, seconds }))
+/// The steps of a record in the program's own names, or why they cannot be used here.
+pub fn usable(
+    canonical: &Canonical,
+    record: &TuningRecord,
+    program: &Program,
+    cpu: &Cpu,
+) -> Result<Schedule, String> {
+    let renamed = canonical.schedule_of(record, cpu);
+    if let Some(refusal) = renamed.refusal {
+        return Err(refusal.to_string());
+    }
+    apply(program, &renamed.schedule, cpu).map_err(|refusal| refusal.to_string())?;
+    Ok(renamed.schedule)
+}
+
+/// A record that was passed over, for people.
+pub fn passed_over(skipped: &Skipped) -> String {
+    let time = skipped.seconds.map_or("a record".to_owned(), |time| format!("one with {}", seconds(time)));
+    printable(&format!("{time} cannot be used: {}", skipped.why))
 }
 
 /// The part of this machine that was asked for.

@@ -12,6 +12,7 @@
 //! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`memory`] | refusing what does not fit |
+//! | [`whole_file`] | files that appear whole or not at all |
 //! | [`time`] | times and dates, for people |
 //! | [`failure`], [`output`] | how a command ends, and how it speaks |
 
@@ -30,6 +31,7 @@ mod source;
 mod target;
 mod text;
 mod time;
+mod whole_file;
 mod work;
 
 use std::process::ExitCode;

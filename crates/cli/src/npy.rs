@@ -5,10 +5,12 @@
 //! before it is compared with what the file holds.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use tilewright_ir::{DType, Tensor};
+
+use crate::whole_file;
 
 /// Longer headers than this are not believed; NumPy itself stops at 10,000 characters.
 const LONGEST_HEADER: usize = 1 << 16;
@@ -154,25 +156,7 @@ fn parse_dtype(name: &str) -> Result<DType, String> {
 
 /// Writes a tensor, so that the file is either the old one or all of the new one.
 pub fn write(path: &Path, tensor: &Tensor) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".tilewright-").tempfile_in(folder)?;
-    file.write_all(&header_bytes(tensor))?;
-    file.write_all(tensor.bytes())?;
-    file.as_file().sync_all()?;
-    set_ordinary_permissions(file.as_file())?;
-    file.persist(path)?;
-    Ok(())
-}
-
-/// Temporary files are private; results are as readable as any other file.
-fn set_ordinary_permissions(file: &File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
+    whole_file::write(path, &[&header_bytes(tensor), tensor.bytes()])
 }
 
 fn header_bytes(tensor: &Tensor) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Writing to standard output.
+//! Writing to standard output and standard error.
 
 use std::io::{self, Write};
 
@@ -17,4 +17,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes text to standard error, and lets it go where nobody can read it.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Text that a stranger may have written, without what a terminal would obey.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

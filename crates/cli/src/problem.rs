@@ -1,4 +1,4 @@
-//! A program at given sizes, with its data: what `run` and `bench` work on.
+//! A program at given sizes, with its data: what `run`, `bench` and `tune` work on.
 
 use tilewright_interp::{Inputs, bytes_needed};
 use tilewright_ir::{Program, verify};
@@ -46,6 +46,20 @@ impl Problem {
             needed = needed.zip(bytes_needed(&self.program)).map(|(kernel, interp)| kernel + interp);
         }
         self.inputs(needed)
+    }
+
+    /// Every size and integer scalar that was given, by name or by the shape of an input.
+    pub fn given_sizes(&self) -> Vec<(String, i64)> {
+        self.given.sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// The tensors and scalars that were given, checked; nothing from the seed.
+    pub fn given_inputs(&mut self) -> Result<Inputs, Failure> {
+        let names = self.given.names();
+        let mut inputs = if names.is_empty() { Inputs::default() } else { self.kernel_inputs(false)? };
+        inputs.tensors.retain(|name, _| names.contains(name));
+        inputs.scalars.retain(|name, _| names.contains(name));
+        Ok(inputs)
     }
 
     fn inputs(&mut self, needed: Option<u128>) -> Result<Inputs, Failure> {

@@ -1,4 +1,4 @@
-//! The schedule that a program is compiled by: one from a file, or the default one.
+//! The schedule that a program is compiled by: one from a file, one from the cache, or the default one.
 
 use std::path::Path;
 
@@ -15,16 +15,24 @@ use crate::output::complain;
 use crate::text::{TextFile, style};
 use crate::time::seconds;
 
+/// What `--schedule` takes for the default schedule, tuned or not.
+const DEFAULT: &str = "default";
+
 /// Where a schedule comes from.
 pub enum ScheduleSource {
     /// Static analysis of the program.
-    Default,
+    Default {
+        /// Why it is not another one, where that is worth saying.
+        why: Option<String>,
+    },
     /// The best that tuning has found for the program on this machine.
     Tuned {
         /// The steps, in the program's own names.
         schedule: Schedule,
         /// The time that was measured, in seconds.
         seconds: f64,
+        /// Whether nothing was faster than the default schedule.
+        is_default: bool,
     },
     /// A file, with the places of its steps.
     File {
@@ -36,9 +44,11 @@ pub enum ScheduleSource {
 }
 
 impl ScheduleSource {
-    /// Reads a schedule, if there is a file, and shows every mistake in its text.
+    /// Reads a schedule, if there is a file, and shows every mistake in its text. `default` is a word and no file.
     pub fn read(path: Option<&Path>) -> Result<ScheduleSource, Failure> {
-        let Some(path) = path else { return Ok(ScheduleSource::Default) };
+        let Some(path) = path.filter(|path| *path != Path::new(DEFAULT)) else {
+            return Ok(ScheduleSource::Default { why: None });
+        };
         let file = TextFile::read(path)?;
         let parsed = parse(&file.text);
         file.draw(&parsed.diagnostics);
@@ -51,7 +61,7 @@ impl ScheduleSource {
     /// The word for it in JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            ScheduleSource::Default => "default",
+            ScheduleSource::Default { .. } => DEFAULT,
             ScheduleSource::Tuned { .. } => "cache",
             ScheduleSource::File { .. } => "file",
         }
@@ -60,7 +70,11 @@ impl ScheduleSource {
     /// What it is, for people.
     pub fn describe(&self) -> String {
         match self {
-            ScheduleSource::Default => "default".to_owned(),
+            ScheduleSource::Default { why: None } => DEFAULT.to_owned(),
+            ScheduleSource::Default { why: Some(why) } => format!("{DEFAULT}: {why}"),
+            ScheduleSource::Tuned { seconds: time, is_default: true, .. } => {
+                format!("{DEFAULT}, which won the tuning: {} then", seconds(*time))
+            }
             ScheduleSource::Tuned { seconds: time, .. } => {
                 format!("tuned, from the cache: {} then", seconds(*time))
             }
@@ -71,7 +85,7 @@ impl ScheduleSource {
     /// The steps for a program on a machine.
     pub fn schedule(&self, program: &Program, cpu: &Cpu) -> Schedule {
         match self {
-            ScheduleSource::Default => default_schedule(program, cpu),
+            ScheduleSource::Default { .. } => default_schedule(program, cpu),
             ScheduleSource::Tuned { schedule, .. } => schedule.clone(),
             ScheduleSource::File { parsed, .. } => parsed.schedule.clone(),
         }
@@ -92,7 +106,7 @@ impl ScheduleSource {
                 Err(Failure::Input(format!("{}; give smaller sizes", refusal.reason)))
             }
             ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
-            ScheduleSource::Default | ScheduleSource::Tuned { .. } => {
+            ScheduleSource::Default { .. } | ScheduleSource::Tuned { .. } => {
                 Err(Failure::Bug(format!("the schedule of `{}` is refused: {refusal}", program.name)))
             }
         }

@@ -133,6 +133,70 @@ fn explain_says_hit_or_what_differs() {
     folder.fails("cache explain mm.tw --sizes Q=1 --cache c.sqlite", 1, &["no size or integer scalar Q"]);
 }
 
+/// Schedules that are faster than anything, and cannot be used: one has an unknown loop, one is refused only when all
+/// steps are done.
+const UNUSABLE: [&str; 2] = [
+    "vectorize t2.v9",
+    "split t2.v0 -> v0_0, v0_1:40\nsplit t2.v1 -> v1_0, v1_1:4\nreorder t2.v0_0, t2.v1_0, t2.v2, t2.v0_1, t2.v1_1\n\
+     unroll t2.v0_1\nvectorize t2.v1_1\npromote t2 at t2.v1_0 -> acc registers",
+];
+
+#[test]
+fn records_that_cannot_be_used_are_passed_over() {
+    let folder = tuned();
+    let cache = Cache::open(&folder.path("c.sqlite")).unwrap();
+    for (at, schedule) in UNUSABLE.iter().enumerate() {
+        // The same was measured twice, and is told once.
+        for trial in 0..2 {
+            let seconds = (at + 1) as f64 * 1e-6;
+            let schedule = schedule.to_string();
+            cache.insert(&TuningRecord { schedule, trial: Some(trial), ..product(64, seconds) }).unwrap();
+        }
+    }
+    let line = "mm.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite";
+    let ended = folder.tilewright(&format!("run {line} --check"));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    // The default schedule is the best that is left.
+    assert!(ended.err.contains("schedule: default, which won the tuning: 12.50 us then\n"), "{}", ended.err);
+    assert_eq!(ended.err.matches("skipped: one with ").count(), 2, "{}", ended.err);
+    assert!(ended.err.contains("skipped: one with 1.000 us cannot be used: "), "{}", ended.err);
+    assert!(ended.err.contains("registers"), "{}", ended.err);
+    let bench: Value =
+        serde_json::from_str(&folder.fine(&format!("bench {line} --time 1ms --json"))).unwrap();
+    assert_eq!(bench["schedule_source"], "cache");
+    assert_eq!(bench["skipped"].as_array().unwrap().len(), 2);
+    assert_eq!(bench["skipped"][1]["median_us"], 2.0);
+    let table = folder.fine(&format!("bench {line} --time 1ms"));
+    assert_eq!(table.matches("\n  skipped   one with").count(), 2, "{table}");
+    let explained = folder.fine(&format!("cache explain {line}"));
+    assert!(
+        explained.contains("time      12.50 us") && explained.contains("skipped   one with 2.000 us"),
+        "{explained}"
+    );
+    let json: Value = serde_json::from_str(&folder.fine(&format!("cache explain {line} --json"))).unwrap();
+    assert_eq!((&json["hit"], json["skipped"].as_array().unwrap().len()), (&true.into(), 2));
+}
+
+#[test]
+fn nothing_usable_leaves_the_default_schedule() {
+    let folder = Folder::new();
+    let cache = Cache::open(&folder.path("c.sqlite")).unwrap();
+    cache.insert(&TuningRecord { schedule: UNUSABLE[0].to_owned(), ..product(64, 1e-6) }).unwrap();
+    let line = "mm.tw --sizes M=64,K=32,N=48 --threads 1";
+    let ended = folder.tilewright(&format!("run {line} --cache c.sqlite"));
+    assert!(ended.err.contains("schedule: default\nskipped: one with 1.000 us"), "{}", ended.err);
+    let miss = folder.fine(&format!("cache explain {line} --cache c.sqlite"));
+    assert!(miss.starts_with("miss: ") && miss.contains("none of them can be used"), "{miss}");
+    assert!(miss.contains("skipped   one with 1.000 us cannot be used"), "{miss}");
+    // A cache that is not there has nothing, and is not made.
+    let bench: Value =
+        serde_json::from_str(&folder.fine(&format!("bench {line} --time 1ms --json --cache new.sqlite")))
+            .unwrap();
+    assert_eq!(bench["schedule_source"], "default");
+    assert_eq!(bench["schedule"], "default: there is no cache at new.sqlite");
+    assert!(!folder.path("new.sqlite").exists());
+}
+
 #[test]
 fn records_move_between_caches() {
     let folder = tuned();
@@ -260,5 +324,10 @@ fn a_cache_that_may_only_be_read_can_be_read() {
         assert_eq!(ended.status, 3, "{line}: {}", ended.err);
         assert!(ended.err.contains("may only be read"), "{line}: {}", ended.err);
     }
+    // Who names a cache wants it to be used.
+    let tune = "tune mm.tw --sizes M=64,K=32,N=48 --threads 1 --trials 1 --json --cache c.sqlite";
+    let ended = as_reader(&folder, tune).unwrap();
+    assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
+    assert!(ended.err.contains("may only be read"), "{}", ended.err);
     assert!(fs::read(folder.path("c.sqlite")).unwrap() == before);
 }

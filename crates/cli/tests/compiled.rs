@@ -2,32 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../tests/examples.rs"]
+mod examples;
 mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use examples::examples;
 use serde_json::Value;
 use support::{Ended, Folder};
 
 const SIZES: &str = "--sizes M=20,N=33,K=7";
 
 /// Every example, with the command that its text says to run it by.
-fn examples() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let folders = fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path());
-    let files = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-    let mut found: Vec<(PathBuf, String)> = files
-        .map(|file| file.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "tw"))
-        .map(|path| {
-            let text = fs::read_to_string(&path).unwrap();
-            let line = text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).unwrap();
-            (path, line.to_owned())
-        })
-        .collect();
-    found.sort();
-    found
+fn commands() -> Vec<(PathBuf, String)> {
+    let command = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).unwrap();
+        (path, line.to_owned())
+    };
+    examples().into_iter().map(command).collect()
 }
 
 /// The command line of an example, run from its repository.
@@ -40,8 +35,7 @@ fn in_repository(folder: &Folder, line: &str) -> Ended {
 #[test]
 fn every_example_computes_what_the_interpreter_does() {
     let folder = Folder::new();
-    let examples = examples();
-    assert!(examples.len() > 40, "{}", examples.len());
+    let examples = commands();
     for (path, line) in examples {
         let ended = in_repository(&folder, &format!("run {line} --check"));
         assert_eq!(ended.status, 0, "{}: {}", path.display(), ended.err);

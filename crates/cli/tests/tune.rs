@@ -5,6 +5,8 @@
 mod support;
 
 use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Folder, PRODUCT};
@@ -13,6 +15,7 @@ use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::{Measurer, Supervised};
 use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::task::Task;
+use tilewright_tuner::tune::Stop;
 use tilewright_tuner::worker::{Launch, Lost};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_tilewright");
@@ -25,7 +28,12 @@ fn task() -> Task {
         threads: 1,
         vectors: Cpu::host().vectors.name().to_owned(),
         seed: 3,
+        inputs: Vec::new(),
     }
+}
+
+fn started(launch: Launch, task: Task) -> Result<Supervised, Lost> {
+    Supervised::start(launch, task, Arc::default())
 }
 
 /// A worker behind a pipe of commands.
@@ -40,7 +48,7 @@ fn schedules() -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
-const PLAN: Plan = Plan { rival: None, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001 };
+const PLAN: Plan = Plan { rival: None, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001, within: None };
 
 fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
     measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|trial| trial.outcome.name()).collect()
@@ -49,7 +57,7 @@ fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
 #[test]
 fn a_worker_measures_and_refuses() {
     let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
-    let mut measurer = Supervised::start(launch, task()).unwrap();
+    let mut measurer = started(launch, task()).unwrap();
     let wanted = ["measured", "measured", "illegal", "illegal", "measured", "measured"];
     assert_eq!(kinds(&mut measurer), wanted);
     assert_eq!(measurer.replaced(), 0);
@@ -82,7 +90,7 @@ fn results_are_compared_by_name_and_called_functions_can_be_tuned() {
 #[test]
 fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
     // Ready, Running, Done, Running: it is killed while the second candidate runs, every time.
-    let mut measurer = Supervised::start(through("(sed -u 4q; kill -9 0)"), task()).unwrap();
+    let mut measurer = started(through("(sed -u 4q; kill -9 0)"), task()).unwrap();
     let found = kinds(&mut measurer);
     assert_eq!(found.len(), schedules().len());
     assert!(found.contains(&"measured") && found.contains(&"crashed"), "{found:?}");
@@ -90,8 +98,41 @@ fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
 }
 
 #[test]
+fn what_a_worker_says_before_it_ends_is_told() {
+    let ends = through("(sed -u 2q; echo first >&2; echo 'the last words' >&2; kill -9 0)");
+    let mut measurer = started(ends, task()).unwrap();
+    let trials = measurer.try_all(&schedules()[..1], &PLAN).unwrap();
+    let Outcome::Crashed(said) = &trials[0].outcome else { panic!("{:?}", trials[0]) };
+    assert!(
+        said.starts_with("the worker process ended") && said.ends_with(": first\nthe last words"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_worker_does_no_more_than_there_is_time_for() {
+    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    let mut measurer = started(launch, task()).unwrap();
+    let none = measurer.try_all(&schedules(), &Plan { within: Some(1e-6), ..PLAN }).unwrap();
+    assert!(none.len() < schedules().len(), "{none:?}");
+    assert_eq!(kinds(&mut measurer).len(), schedules().len());
+    assert_eq!(measurer.replaced(), 0);
+}
+
+#[test]
+fn a_worker_is_not_waited_for_by_whoever_is_in_a_hurry() {
+    let stop = Arc::new(Stop::default());
+    let frozen = through("(sed -u 2q; sleep 20)");
+    let mut measurer = Supervised::start(frozen, task(), Arc::clone(&stop)).unwrap();
+    (0..2).for_each(|_| stop.ask());
+    let begun = Instant::now();
+    assert_eq!(measurer.try_all(&schedules(), &Plan { hopeless: 100.0, ..PLAN }).unwrap(), []);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
 fn a_worker_that_freezes_is_replaced() {
-    let mut measurer = Supervised::start(through("(sed -u 2q; sleep 10)"), task()).unwrap();
+    let mut measurer = started(through("(sed -u 2q; sleep 10)"), task()).unwrap();
     let plan = Plan { hopeless: 0.01, ..PLAN };
     let trials = measurer.try_all(&schedules()[..1], &plan).unwrap();
     assert_eq!(trials[0].outcome, Outcome::TimedOut);
@@ -100,23 +141,23 @@ fn a_worker_that_freezes_is_replaced() {
 
 #[test]
 fn a_worker_that_says_nonsense_is_replaced() {
-    let mut measurer = Supervised::start(through("sed -u '3s/.*/nonsense/'"), task()).unwrap();
+    let mut measurer = started(through("sed -u '3s/.*/nonsense/'"), task()).unwrap();
     let found = kinds(&mut measurer);
     assert!(found.contains(&"crashed"), "{found:?}");
     // Times that no clock tells are nonsense too.
     let negative = through(r#"sed -u 's/"samples":\[[^]]*/"samples":[-1.0/'"#);
-    let mut measurer = Supervised::start(negative, task()).unwrap();
+    let mut measurer = started(negative, task()).unwrap();
     assert!(!kinds(&mut measurer).contains(&"measured"));
 }
 
 #[test]
 fn what_cannot_be_started_or_opened_is_said() {
     let missing = Launch { program: "/nonexistent/worker".into(), arguments: Vec::new() };
-    assert!(matches!(Supervised::start(missing, task()), Err(Lost::Start(_))));
+    assert!(matches!(started(missing, task()), Err(Lost::Start(_))));
     let open = Task { sizes: Vec::new(), ..task() };
     let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
-    assert!(matches!(Supervised::start(launch, open), Err(Lost::Refused(_))));
-    assert!(matches!(Supervised::start(through("true"), task()), Err(Lost::Ended(_))));
+    assert!(matches!(started(launch, open), Err(Lost::Refused(_))));
+    assert!(matches!(started(through("true"), task()), Err(Lost::Ended(_))));
 }
 
 #[test]
@@ -129,6 +170,9 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     let done = lines.last().unwrap();
     assert_eq!(done["event"], "done");
     assert_eq!(done["trials"], 12);
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
+    assert_eq!((kinds[0], kinds[1]), ("default", "one-shot"));
+    assert!(kinds[2..].iter().all(|kind| *kind == "search"), "{kinds:?}");
     assert!(done["median_us"].as_f64().unwrap() <= 1.02 * done["default_us"].as_f64().unwrap(), "{done}");
     let schedule = fs::read_to_string(folder.path("p.sched")).unwrap();
     assert_eq!(schedule, done["schedule"].as_str().unwrap());
@@ -142,6 +186,10 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
         object["schedule_source"].as_str().unwrap().to_owned()
     };
     assert_eq!(bench("--threads 1 --cache c.sqlite"), "cache");
+    assert_eq!(bench("--threads 1 --cache c.sqlite --schedule default"), "default");
+    let run =
+        folder.tilewright("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --cache c.sqlite --schedule default");
+    assert!(run.err.ends_with("schedule: default\n"), "{}", run.err);
     assert_eq!(bench("--threads 2 --cache c.sqlite"), "default");
     assert_eq!(bench("--threads 1 --cache c.sqlite --schedule p.sched"), "file");
     assert_eq!(bench("--threads 1"), "default");
@@ -150,5 +198,50 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     // What is known is where the next search starts.
     let again =
         folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
-    assert!(again.lines().count() >= 4, "{again}");
+    assert!(again.lines().count() >= 4 && again.contains("\"hint\""), "{again}");
+    let text = folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 2 --threads 1 --cache c.sqlite");
+    let trials = text.lines().find(|line| line.contains("trials ")).unwrap();
+    assert!(trials.contains("2 in ") && trials.ends_with(" s, 2 measured"), "{text}");
+}
+
+#[test]
+fn inputs_are_taken_as_run_takes_them() {
+    let folder = Folder::new();
+    folder.write("look.tw", "def look(float(N) T, int(M) I, float a) -> (y) { y(i) = a * T(I(i)) }\n");
+    folder.floats("t.npy", &[5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+    folder.floats("square.npy", &[2, 2], &[1.0; 4]);
+    folder.ints("i.npy", &[6], &[0, 4, 4, 2, 1, 0]);
+    folder.ints("far.npy", &[6], &[0, 4, 4, 2, 9, 0]);
+    let out =
+        folder.fine("tune look.tw --in T=t.npy --in I=i.npy --in a=2.5 --trials 3 --json --cache c.sqlite");
+    assert!(out.lines().last().unwrap().contains("\"done\""), "{out}");
+    let listed = folder.fine("cache list --cache c.sqlite");
+    assert!(listed.contains("look N=5,M=6"), "{listed}");
+    // The data has come to the worker: what it looks up is not there.
+    let far = folder.tilewright("tune look.tw --in T=t.npy --in I=far.npy --trials 3");
+    assert_eq!((far.status, far.out.as_str()), (1, ""), "{}", far.err);
+    assert!(far.err.contains("does not run") && far.err.contains('9'), "{}", far.err);
+    for inputs in
+        ["--in T=none.npy", "--in T=square.npy", "--in T=i.npy --sizes M=2", "--sizes N=3 --in T=t.npy"]
+    {
+        let [run, tune] =
+            ["run", "tune"].map(|command| folder.tilewright(&format!("{command} look.tw {inputs}")));
+        assert_eq!((tune.status, tune.err), (run.status, run.err), "{inputs}");
+        assert_eq!(run.status, 1, "{inputs}");
+    }
+}
+
+#[test]
+fn every_seed_is_kept() {
+    let folder = Folder::new();
+    let seed = u64::MAX;
+    let out = folder.tilewright(&format!(
+        "tune mm.tw --sizes M=8,K=8,N=8 --threads 1 --trials 1 --seed {seed} --cache c.sqlite"
+    ));
+    assert!(out.status == 0 && !out.err.contains("warning"), "{}", out.err);
+    let shown = folder.fine("cache show mm.tw --sizes M=8,K=8,N=8 --threads 1 --json --cache c.sqlite");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["records"][0]["seed"].as_u64(), Some(seed));
+    folder.fine("cache export out.pb --cache c.sqlite");
+    assert!(folder.fine("cache import out.pb --cache d.sqlite").contains("0 already there"));
 }

@@ -2,28 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../tests/examples.rs"]
+mod examples;
 mod support;
 
-use std::path::{Path, PathBuf};
-
+use examples::examples;
 use support::{cpu, expect_agreement};
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::{Bindings, check, parse};
-
-fn examples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut found = Vec::new();
-    for folder in
-        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
-    {
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")));
-    }
-    found.sort();
-    assert!(found.len() > 40, "{found:?}");
-    found
-}
 
 /// A size, by its name and place.
 type Choose = dyn Fn(&str, usize) -> i64;

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+#[path = "../../../tests/examples.rs"]
+mod examples;
 
+use std::collections::BTreeMap;
+
+use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use tilewright_interp::{Order, compare, points, run, run_nest, seed};
@@ -16,17 +19,6 @@ use tilewright_target::{Cpu, Vectors};
 
 fn cpu() -> Cpu {
     Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
-}
-
-fn examples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let folders = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
-    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let files = files.map(|entry| entry.unwrap().path());
-    let mut found: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")).collect();
-    found.sort();
-    found
 }
 
 fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {

@@ -35,6 +35,8 @@ pub struct Plan {
     pub samples: usize,
     /// Time for them together, in seconds.
     pub time: f64,
+    /// Seconds for all of a batch, if there is a limit: what is not begun by then is not tried.
+    pub within: Option<f64>,
 }
 
 /// A schedule whose time is known.

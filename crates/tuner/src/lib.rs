@@ -3,6 +3,7 @@
 //! | module | is |
 //! |---|---|
 //! | [`task`] | what is tuned: a function at given sizes, with so many threads |
+//! | [`given`] | inputs that the user gives, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
 //! | [`worker`] | that process, and the handle on it |
@@ -15,6 +16,7 @@
 
 pub mod bench;
 pub mod cache;
+pub mod given;
 pub mod measure;
 pub mod outcome;
 mod parallel;

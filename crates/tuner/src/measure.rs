@@ -1,15 +1,18 @@
 //! Who measures candidates: a worker process that is replaced when it is lost, or a recording.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::bench::Plan;
 use crate::outcome::{Outcome, Trial};
 use crate::task::Task;
+use crate::tune::Stop;
 use crate::worker::{Launch, Lost, Worker};
 
 /// Tries candidates and compares times.
 pub trait Measurer {
-    /// What becomes of each schedule, in their order.
+    /// What becomes of each schedule, in their order. The last are missing where the time of the plan did not do, or where
+    /// the run should end at once.
     fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost>;
 
     /// Samples of schedules that take turns, in their order.
@@ -35,20 +38,29 @@ pub trait Measurer {
 pub struct Supervised {
     launch: Launch,
     task: Task,
+    stop: Arc<Stop>,
     worker: Option<Worker>,
     replaced: usize,
 }
 
+/// How an attempt at a batch went.
+enum Attempt {
+    /// The worker has done what there was time for.
+    Ended,
+    /// The worker was lost on the way.
+    Lost,
+}
+
 impl Supervised {
-    /// Starts a worker for a task.
-    pub fn start(launch: Launch, task: Task) -> Result<Supervised, Lost> {
-        let worker = Some(Worker::start(&launch, &task)?);
-        Ok(Supervised { launch, task, worker, replaced: 0 })
+    /// Starts a worker for a task. Who waits for it looks out for a wish to end at once.
+    pub fn start(launch: Launch, task: Task, stop: Arc<Stop>) -> Result<Supervised, Lost> {
+        let worker = Some(Worker::start(&launch, &task, &stop)?);
+        Ok(Supervised { launch, task, stop, worker, replaced: 0 })
     }
 
     fn worker(&mut self) -> Result<&mut Worker, Lost> {
         if self.worker.is_none() {
-            self.worker = Some(Worker::start(&self.launch, &self.task)?);
+            self.worker = Some(Worker::start(&self.launch, &self.task, &self.stop)?);
         }
         self.worker.as_mut().ok_or(Lost::Silent)
     }
@@ -65,49 +77,57 @@ impl Supervised {
         open: &[usize],
         plan: &Plan,
         trials: &mut [Option<Trial>],
-    ) -> Result<(), Lost> {
+    ) -> Result<Attempt, Lost> {
         let batch: Vec<String> = open.iter().map(|at| schedules[*at].clone()).collect();
         let heard = self.worker()?.try_all(&batch, plan, &mut |at, trial| trials[open[at]] = Some(trial));
-        match heard {
-            Ok(()) => Ok(()),
-            Err(lost) => {
-                self.replace();
-                // Nothing was running: one of those that were being compiled is at fault, and it shows when it is alone.
-                if let [alone] = open
-                    && trials[*alone].is_none()
-                {
-                    trials[*alone] = Some(Trial::failed(match lost {
-                        Lost::Silent => Outcome::TimedOut,
-                        other => Outcome::Crashed(other.to_string()),
-                    }));
-                }
-                Ok(())
+        let lost = match heard {
+            Ok(()) => return Ok(Attempt::Ended),
+            Err(Lost::Hurried) => {
+                // It is still at work.
+                self.worker = None;
+                return Ok(Attempt::Ended);
             }
+            Err(lost) => lost,
+        };
+        self.replace();
+        // Nothing was running: one of those that were being compiled is at fault, and it shows when it is alone.
+        if let [alone] = open
+            && trials[*alone].is_none()
+        {
+            trials[*alone] = Some(Trial::failed(match lost {
+                Lost::Silent => Outcome::TimedOut,
+                other => Outcome::Crashed(other.to_string()),
+            }));
         }
+        Ok(Attempt::Lost)
     }
 }
 
 impl Measurer for Supervised {
     fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        let ends = plan.within.map(|within| Instant::now() + Duration::from_secs_f64(within));
         let mut trials: Vec<Option<Trial>> = vec![None; schedules.len()];
         loop {
             let open: Vec<usize> = (0..trials.len()).filter(|at| trials[*at].is_none()).collect();
-            if open.is_empty() {
-                return Ok(trials.into_iter().flatten().collect());
+            let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            if open.is_empty() || left.is_some_and(|left| left.is_zero()) || self.stop.is_urgent() {
+                break;
             }
-            let before = open.len();
-            self.attempt(schedules, &open, plan, &mut trials)?;
-            let after = trials.iter().filter(|trial| trial.is_none()).count();
-            if after == before {
-                self.attempt(schedules, &open[..1], plan, &mut trials)?;
+            let plan = Plan { within: left.map(|left| left.as_secs_f64()), ..plan.clone() };
+            if matches!(self.attempt(schedules, &open, &plan, &mut trials)?, Attempt::Ended) {
+                break;
+            }
+            if open.iter().all(|at| trials[*at].is_none()) {
+                self.attempt(schedules, &open[..1], &plan, &mut trials)?;
             }
         }
+        Ok(trials.into_iter().map_while(|trial| trial).collect())
     }
 
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
         let first = self.worker()?.race(schedules, samples, time);
-        if let Ok(times) = first {
-            return Ok(times);
+        if matches!(first, Ok(_) | Err(Lost::Hurried)) {
+            return first;
         }
         self.replace();
         self.worker()?.race(schedules, samples, time)

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 use tilewright_interp::compare::tolerance;
-use tilewright_interp::{points, run, seed};
+use tilewright_interp::{points, run};
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_runtime::signature::Parameter;
@@ -14,6 +14,7 @@ use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Cpu;
 
 use crate::bench::{Bench, Plan};
+use crate::given;
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
 
@@ -21,7 +22,7 @@ use crate::task::{Task, TaskError};
 const MOST_INTERPRETED: u64 = 4_000_000;
 
 /// For a kernel that is only checked.
-const ONCE: Plan = Plan { rival: None, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0 };
+const ONCE: Plan = Plan { rival: None, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
 
 /// Why there is nothing to tune against.
 #[derive(Debug, Error)]
@@ -29,6 +30,14 @@ pub enum RigError {
     /// The task makes no sense here.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// An input that was given is not there any more, or has changed.
+    #[error("the input {name} cannot be read: {why}")]
+    Input {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// Tensors do not fit into memory.
     #[error(transparent)]
     Memory(#[from] TensorError),
@@ -60,11 +69,11 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Makes inputs and what comes out of them.
+    /// Makes or reads inputs, and what comes out of them.
     pub fn new(task: &Task) -> Result<Rig, RigError> {
         let (program, target) = (task.program()?, task.target()?);
         check_default_when_small(task, &target)?;
-        let mut given = seed::inputs(&program, task.seed)?;
+        let mut given = given::read(&program, task)?;
         let signature = Signature::new(&program)
             .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
         let wanted = (points(&program) <= MOST_INTERPRETED).then(|| run(&program, given.clone()));
@@ -198,7 +207,8 @@ fn shrunk(task: &Task) -> Option<Task> {
     if fits(task) {
         return None;
     }
-    let mut small = task.clone();
+    // Data that was given is of the other sizes.
+    let mut small = Task { inputs: Vec::new(), ..task.clone() };
     for _ in 0..64 {
         let largest = small.sizes.iter().enumerate().max_by_key(|(_, (_, value))| *value)?.0;
         let value = small.sizes[largest].1;

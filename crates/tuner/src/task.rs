@@ -1,5 +1,7 @@
 //! What is tuned: a function at given sizes, on this machine with so many threads.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilewright_ir::{Program, verify};
@@ -19,8 +21,10 @@ pub struct Task {
     pub threads: usize,
     /// The name of the vector instructions that it may use.
     pub vectors: String,
-    /// What inputs are made from.
+    /// What inputs are made from that are not given.
     pub seed: u64,
+    /// Inputs that are given, by name: files, as [`given::write`](crate::given::write) makes them.
+    pub inputs: Vec<(String, PathBuf)>,
 }
 
 /// A task that cannot be begun.

@@ -32,6 +32,7 @@ fn records_come_back_as_they_were() {
     let mut kept = vec![product_record(8, 8, 8, 0.25)];
     kept.extend(every_outcome().into_iter().map(|outcome| failed(product_record(8, 8, 8, 1.0), outcome)));
     kept.push(TuningRecord { seed: None, trial: None, ..product_record(8, 9, 8, 1e-9) });
+    kept.push(TuningRecord { seed: Some(u64::MAX), ..product_record(8, 9, 8, 1e-9) });
     for record in &kept {
         assert!(cache.insert(record).unwrap());
         assert!(!cache.insert(record).unwrap(), "the same record was kept twice");

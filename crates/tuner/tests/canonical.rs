@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../tests/examples.rs"]
+mod examples;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use examples::examples;
 use proptest::prelude::*;
-use support::{PRODUCT, SAME_PRODUCT, cpu, examples, nameless, program};
+use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, program};
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_syntax::lexer::{TokenKind, lex};

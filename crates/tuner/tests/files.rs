@@ -98,6 +98,18 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_damaged_row_does_not_hide_the_next_best() {
+    let (_folder, path) = cache_in_folder(5);
+    sqlite(&path, "UPDATE record SET schedule = 'boom' WHERE id = 1");
+    let cache = Cache::open(&path).unwrap();
+    let choice = cache.best_usable(&numbered(0, 0).program, &Ok).unwrap();
+    assert_eq!(choice.best.unwrap().trial, Some(1));
+    assert_eq!(choice.skipped.len(), 1);
+    assert_eq!(choice.skipped[0].seconds, None);
+    assert!(choice.skipped[0].why.contains("its schedule cannot be read"), "{:?}", choice.skipped);
+}
+
+#[test]
 fn rows_of_a_stranger_are_checked_and_can_be_removed() {
     let (_folder, path) = cache_in_folder(5);
     for damage in [

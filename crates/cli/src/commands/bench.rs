@@ -11,9 +11,10 @@ use tilewright_runtime::{Timing, measure};
 use tilewright_target::Cpu;
 
 use crate::args::BenchArgs;
+use crate::commands::cache::skipped_json;
 use crate::failure::Failure;
 use crate::interpret::{expect_same, interpret};
-use crate::kernel::{Arguments, Compiled, Compiler, run_failure, views, views_mut};
+use crate::kernel::{Arguments, Compiled, Compiler, passed_over, run_failure, views, views_mut};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
@@ -127,6 +128,7 @@ impl Report<'_> {
             let _ = writeln!(out, "  {name:<9} {value}");
         };
         row("schedule", compiler.schedule.describe());
+        compiler.skipped.iter().for_each(|one| row("skipped", passed_over(one)));
         row("median", seconds(timing.median));
         row("p10", seconds(timing.p10));
         row("p90", seconds(timing.p90));
@@ -166,6 +168,8 @@ impl Report<'_> {
             "operations": work.operations as u64,
             "bytes": work.bytes as u64,
             "schedule_source": compiler.schedule.name(),
+            "schedule": compiler.schedule.describe(),
+            "skipped": skipped_json(&compiler.skipped),
             "compile_ms": milliseconds(compiled.compile_time()),
             "apply_ms": milliseconds(compiled.apply_time),
             "codegen_ms": milliseconds(compiled.codegen_time),

@@ -9,7 +9,7 @@ use tilewright_ir::Program;
 use tilewright_syntax::check;
 use tilewright_target::Cpu;
 use tilewright_tuner::cache::{
-    Cache, CacheError, Canonical, Difference, Explanation, Filter, Merged, Near, ProgramKey, Summary,
+    Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
     TOOL_VERSION, TargetFingerprint, TuningRecord,
 };
 
@@ -19,8 +19,8 @@ use crate::args::cache::{
 };
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::kernel::machine;
-use crate::output::print;
+use crate::kernel::{machine, passed_over, usable};
+use crate::output::{print, printable};
 use crate::problem::concrete_program;
 use crate::source::Source;
 use crate::time::{date, now, seconds};
@@ -91,8 +91,8 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     let header = ["PROGRAM", "TARGET", "THREADS", "TRIALS", "MEASURED", "BEST", "LAST (UTC)"];
     let rows = found.iter().map(|summary| {
         [
-            shown(&summary.title),
-            shown(&summary.key.target.to_string()),
+            printable(&summary.title),
+            printable(&summary.key.target.to_string()),
             summary.key.threads.to_string(),
             summary.trials.to_string(),
             summary.measured.to_string(),
@@ -116,13 +116,9 @@ fn table<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
     out
 }
 
-/// Text that a stranger may have written, without what a terminal would obey.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 /// A program as it is looked up.
 struct Lookup {
+    program: Program,
     canonical: Canonical,
     key: ProgramKey,
     cpu: Cpu,
@@ -137,7 +133,7 @@ impl Lookup {
         let cpu = machine(&compile, Cpu::host())?;
         let canonical = Canonical::new(&program);
         let key = canonical.key(&TargetFingerprint::host(&cpu), cpu.cores);
-        Ok(Lookup { canonical, key, cpu, path: args.file.path()?, cache: args.file.existing()? })
+        Ok(Lookup { program, canonical, key, cpu, path: args.file.path()?, cache: args.file.existing()? })
     }
 
     /// What was looked for, in a few words.
@@ -191,7 +187,7 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
     if best.median().is_some() {
         let _ = match lookup.schedule(best) {
             Ok(steps) => write!(out, "\nthe best schedule, as --schedule takes it\n{steps}"),
-            Err(refusal) => writeln!(out, "\nthe best schedule is refused here: {}", shown(&refusal)),
+            Err(refusal) => writeln!(out, "\nthe best schedule is refused here: {}", printable(&refusal)),
         };
     }
     print(&out)
@@ -205,45 +201,54 @@ fn outcomes(records: &[TuningRecord]) -> String {
 }
 
 fn record_row(record: &TuningRecord) -> [String; 5] {
-    let detail = shown(record.outcome.detail());
+    let detail = printable(record.outcome.detail());
     let failed = || format!("{} {}", record.outcome.name(), detail).trim_end().to_owned();
     [
         record.median().map_or_else(failed, seconds),
-        shown(&record.strategy),
+        printable(&record.strategy),
         record.trial.map_or("-".to_owned(), |trial| trial.to_string()),
         date(record.time),
-        shown(&record.tool_version),
+        printable(&record.tool_version),
     ]
 }
 
 fn explain(args: &LookupArgs) -> Result<(), Failure> {
     let lookup = Lookup::read(args)?;
-    let explanation = match &lookup.cache {
-        Some(cache) => cache.explain(&lookup.key).map_err(failure)?,
-        None => Explanation::Miss { nearest: Vec::new() },
+    let (choice, nearest) = match &lookup.cache {
+        Some(cache) => looked_up(&lookup, cache).map_err(failure)?,
+        None => (Choice { best: None, skipped: Vec::new() }, Vec::new()),
     };
     if args.json {
-        return print(&format!("{}\n", explanation_json(&lookup, &explanation)));
+        return print(&format!("{}\n", explanation_json(&lookup, &choice, &nearest)));
     }
-    print(&match &explanation {
-        Explanation::Hit { record, other_version } => hit(&lookup, record, other_version.as_deref()),
-        Explanation::Miss { nearest } => miss(&lookup, nearest),
+    let skipped = choice.skipped.iter().map(|one| format!("  skipped   {}\n", passed_over(one)));
+    let skipped: String = skipped.collect();
+    print(&match &choice.best {
+        Some(record) => hit(&lookup, record) + &skipped,
+        None => miss(&lookup, &nearest) + &skipped,
     })
 }
 
-fn hit(lookup: &Lookup, record: &TuningRecord, other_version: Option<&str>) -> String {
+/// What `run` and `bench` would take, and what is nearest if there is nothing.
+fn looked_up(lookup: &Lookup, cache: &Cache) -> Result<(Choice<TuningRecord>, Vec<Near>), CacheError> {
+    let Lookup { program, canonical, key, cpu, .. } = lookup;
+    let choice =
+        cache.best_usable(key, &|record| usable(canonical, &record, program, cpu).map(|_| record))?;
+    let nearest = if choice.best.is_none() { cache.nearest(key)? } else { Vec::new() };
+    Ok((choice, nearest))
+}
+
+fn hit(lookup: &Lookup, record: &TuningRecord) -> String {
     let mut out = format!("hit: {}\n", lookup.wanted());
     let mut row = |name: &str, value: String| {
-        let _ = writeln!(out, "  {name:<9} {}", shown(&value));
+        let _ = writeln!(out, "  {name:<9} {}", printable(&value));
     };
     row("time", record.median().map_or("-".to_owned(), seconds));
     row("found by", record.strategy.clone());
     row("when", date(record.time));
-    if let Some(version) = other_version {
+    let version = &record.tool_version;
+    if version != TOOL_VERSION {
         row("version", format!("{version} measured it; this is {TOOL_VERSION}, which uses it all the same"));
-    }
-    if let Err(refusal) = lookup.schedule(record) {
-        row("schedule", format!("is refused here: {refusal}"));
     }
     out
 }
@@ -259,10 +264,10 @@ fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
         let Summary { title, trials, best, .. } = &near.summary;
         let best = best.map_or("none measured".to_owned(), |best| format!("best {}", seconds(best)));
         let trials = if *trials == 1 { "1 trial".to_owned() } else { format!("{trials} trials") };
-        let _ = writeln!(out, "  {}: {trials}, {best}", shown(title));
+        let _ = writeln!(out, "  {}: {trials}, {best}", printable(title));
         for difference in &near.differences {
             let (name, text) = described(&lookup.canonical, difference);
-            let _ = writeln!(out, "    {name:<8} {}", shown(&text));
+            let _ = writeln!(out, "    {name:<8} {}", printable(&text));
         }
     }
     out
@@ -283,7 +288,7 @@ fn described(canonical: &Canonical, difference: &Difference) -> (String, String)
         }
         Difference::Threads { wanted, found } => pair("threads", &wanted.to_string(), &found.to_string()),
         Difference::Target { field, wanted, found } => pair(field, wanted, found),
-        Difference::NothingMeasured => ("outcome".to_owned(), "all of them failed".to_owned()),
+        Difference::NothingMeasured => ("outcome".to_owned(), "none of them can be used".to_owned()),
     }
 }
 
@@ -442,7 +447,7 @@ fn show_json(lookup: &Lookup, records: &[TuningRecord]) -> Value {
     })
 }
 
-fn explanation_json(lookup: &Lookup, explanation: &Explanation) -> Value {
+fn explanation_json(lookup: &Lookup, choice: &Choice<TuningRecord>, nearest: &[Near]) -> Value {
     let difference = |one: &Difference| {
         let (field, text) = described(&lookup.canonical, one);
         json!({ "field": field, "difference": text })
@@ -451,12 +456,21 @@ fn explanation_json(lookup: &Lookup, explanation: &Explanation) -> Value {
         let differences: Vec<Value> = near.differences.iter().map(difference).collect();
         json!({ "near": summary_json(&near.summary), "differences": differences })
     };
-    match explanation {
-        Explanation::Hit { record, .. } => json!({ "hit": true, "record": record_json(lookup, record) }),
-        Explanation::Miss { nearest } => {
-            json!({ "hit": false, "nearest": nearest.iter().map(near).collect::<Vec<_>>() })
+    let skipped = skipped_json(&choice.skipped);
+    match &choice.best {
+        Some(record) => json!({ "hit": true, "record": record_json(lookup, record), "skipped": skipped }),
+        None => {
+            let nearest: Vec<Value> = nearest.iter().map(near).collect();
+            json!({ "hit": false, "nearest": nearest, "skipped": skipped })
         }
     }
+}
+
+/// Records that cannot be used, for programs.
+pub fn skipped_json(skipped: &[Skipped]) -> Value {
+    let one =
+        |one: &Skipped| json!({ "median_us": one.seconds.map(|seconds| seconds * 1e6), "why": one.why });
+    skipped.iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::interpret::{Results, expect_same, interpret};
-use crate::kernel::Compiler;
+use crate::kernel::{Compiler, passed_over};
 use crate::npy;
 use crate::output::{complain, print};
 use crate::problem::Problem;
@@ -19,16 +19,14 @@ use crate::target::Target;
 /// Runs a program and prints or writes its results.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (results, schedule) = match Target::find(&args.target)? {
-        Target::Interp => (interpreted(args)?, None),
-        Target::Cpu => compiled(args).map(|(results, schedule)| (results, Some(schedule)))?,
+        Target::Interp => (interpreted(args)?, Vec::new()),
+        Target::Cpu => compiled(args)?,
     };
     if let Some(folder) = &args.out {
         write_results(folder, &results)?;
     }
     print(&summary(&results, args.out.as_deref()))?;
-    if let Some(schedule) = schedule {
-        complain(&format!("schedule: {schedule}"));
-    }
+    schedule.iter().for_each(|line| complain(line));
     Ok(())
 }
 
@@ -48,8 +46,8 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
     interpret(&problem.source, &problem.program, inputs)
 }
 
-/// The results of the compiled program, and which schedule it was compiled by.
-fn compiled(args: &RunArgs) -> Result<(Results, String), Failure> {
+/// The results of the compiled program, and lines that say which schedule it was compiled by.
+fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
     let mut compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
@@ -61,7 +59,9 @@ fn compiled(args: &RunArgs) -> Result<(Results, String), Failure> {
     if let Some(kept) = kept {
         expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
     }
-    Ok((results, compiler.schedule.describe()))
+    let chosen = format!("schedule: {}", compiler.schedule.describe());
+    let skipped = compiler.skipped.iter().map(|one| format!("skipped: {}", passed_over(one)));
+    Ok((results, std::iter::once(chosen).chain(skipped).collect()))
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {

@@ -63,13 +63,18 @@ impl Builder<'_> {
 
     fn combined(&mut self, scope: &mut Scope, dtype: &str, left: Value) -> Value {
         let (text, size) = (left.text, left.magnitude);
-        let form = self.rng.weighted(&[(0, 35), (1, 20), (2, 8), (3, 8), (4, 14), (5, 6), (6, 5), (7, 4)]);
+        let forms = [(0, 35), (1, 20), (2, 8), (3, 8), (4, 14), (5, 6), (6, 5), (7, 4), (8, 16)];
+        let form = self.rng.weighted(&forms);
         if form == 5 {
             let index = self.index_value(scope, dtype);
             return Value { text: format!("{text} + {}", index.text), magnitude: size + index.magnitude };
         }
         if form == 7 {
             return Value { text: format!("2*({text}) + 1"), magnitude: 2.0 * size + 1.0 };
+        }
+        if form == 8 {
+            let condition = self.triangle(scope);
+            return Value { text: format!("({condition} ? {text} : 0)"), magnitude: size };
         }
         let right = self.load(scope, dtype, 35);
         let (other, more) = (right.text, right.magnitude);
@@ -112,6 +117,24 @@ impl Builder<'_> {
             3 => format!("{name} >= 1 && {other} < {at}"),
             4 => format!("{name} < 1 || {other} > {at}"),
             _ => format!("{name} < {at}"),
+        }
+    }
+
+    /// A condition that holds on one side of a diagonal, or beside it, of two variables.
+    fn triangle(&mut self, scope: &Scope) -> String {
+        if scope.vars.len() < 2 {
+            return self.condition(scope);
+        }
+        let at = self.rng.below(scope.vars.len());
+        let next = (at + 1 + self.rng.below(scope.vars.len() - 1)) % scope.vars.len();
+        let (one, other, by) = (scope.vars[at].name, scope.vars[next].name, self.rng.between(0, 3));
+        match self.rng.below(7) {
+            0 | 1 => format!("{one} <= {other}"),
+            2 => format!("{one} < {other}"),
+            3 => format!("{one} <= {other} + {by}"),
+            4 => format!("{one} - {other} >= {by}"),
+            5 => format!("2*{one} <= {other} + {by}"),
+            _ => format!("{one} <= {other} && {other} <= {one} + {by}"),
         }
     }
 

@@ -1,7 +1,9 @@
+#[path = "../../../../tests/examples.rs"]
+mod examples;
+
+use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use std::path::{Path, PathBuf};
-
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_syntax::{Bindings, check, parse};
@@ -176,16 +178,6 @@ fn copies_of_a_stencil_share_what_they_load() {
     let plain = estimated(blur, &sizes, "", &cpu(1));
     let copies = estimated(blur, &sizes, "split B.i -> io, ii:8\nunroll B.ii", &cpu(1));
     assert!(copies.parts.memory_instructions < 0.6 * plain.parts.memory_instructions);
-}
-
-fn examples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let folders = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
-    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "tw"));
-    files.sort();
-    files
 }
 
 /// The sizes in the command that every example begins with.

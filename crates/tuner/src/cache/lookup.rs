@@ -1,5 +1,8 @@
 //! Looking up: the best record of a program, those of similar ones, and why there is none.
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
 use super::error::CacheError;
 use super::key::{ProgramKey, TargetFingerprint, parse_sizes};
 use super::record::TuningRecord;
@@ -38,6 +41,24 @@ pub enum Explanation {
         /// The nearest there are, nearest first.
         nearest: Vec<Near>,
     },
+}
+
+/// The best record that can be used, and those that would have been better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice<T> {
+    /// What was made of the best that can be used.
+    pub best: Option<T>,
+    /// Better ones that cannot be used, best first.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A record that cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skipped {
+    /// Its seconds of one call, if the row can be read at all.
+    pub seconds: Option<f64>,
+    /// Why it cannot be used.
+    pub why: String,
 }
 
 /// Records that do not fit, and why.
@@ -94,22 +115,56 @@ const MOST_NEAR: usize = 5;
 /// Samples that say enough.
 const WELL_MEASURED: usize = 20;
 
+/// After so many schedules that cannot be used, the others are not looked at.
+const MOST_SKIPPED: usize = 64;
+
+/// Those that were measured well, as the finalists of a run are, come before others: of many candidates with few samples,
+/// the luckiest is first.
+fn best_first() -> String {
+    let bytes = WELL_MEASURED * size_of::<f64>();
+    format!("ORDER BY length(record.samples) < {bytes}, record.median, record.id")
+}
+
 impl Cache {
-    /// The record with the least median. Those that were measured well, as the finalists of a run are, come before others:
-    /// of many candidates with few samples, the luckiest is first.
+    /// The record with the least median, of those that were measured well if there are such.
     pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
         let filter = Filter { measured: Some(true), ..Filter::of(key) };
         let mut best = None;
-        let order = format!(
-            "ORDER BY length(record.samples) < {} * {}, record.median, record.id LIMIT 1",
-            WELL_MEASURED,
-            size_of::<f64>()
-        );
+        let order = format!("{} LIMIT 1", best_first());
         rows::visit(&self.connection, &self.path, &filter, &order, &mut |record| {
             best = Some(record);
             Ok(())
         })?;
         Ok(best)
+    }
+
+    /// The first record, in the order of [`Cache::best`], that something can be made of; the others say why not. So does
+    /// a row that is damaged.
+    pub fn best_usable<T>(
+        &self,
+        key: &ProgramKey,
+        usable: &dyn Fn(TuningRecord) -> Result<T, String>,
+    ) -> Result<Choice<T>, CacheError> {
+        let filter = Filter { measured: Some(true), ..Filter::of(key) };
+        let mut choice = Choice { best: None, skipped: Vec::new() };
+        let mut refused: HashSet<String> = HashSet::new();
+        rows::each(&self.connection, &self.path, &filter, &best_first(), &mut |_, read| {
+            let (seconds, outcome) = match read {
+                Err(why) => (None, Err(format!("it is not one that Tilewright wrote: {why}"))),
+                // The same schedule was most often measured several times.
+                Ok(record) if !refused.insert(record.schedule.clone()) => {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Ok(record) => (record.median(), usable(record)),
+            };
+            match outcome {
+                Ok(made) => choice.best = Some(made),
+                Err(why) => choice.skipped.push(Skipped { seconds, why }),
+            }
+            let is_over = choice.best.is_some() || choice.skipped.len() >= MOST_SKIPPED;
+            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(choice)
     }
 
     /// The best records of the same program at other sizes, with other threads or on other machines: points to start
@@ -153,6 +208,11 @@ impl Cache {
             let other_version = (record.tool_version != TOOL_VERSION).then(|| record.tool_version.clone());
             return Ok(Explanation::Hit { record: Box::new(record), other_version });
         }
+        Ok(Explanation::Miss { nearest: self.nearest(key)? })
+    }
+
+    /// The records that are nearest to what is looked for, and in what they differ; the nearest first.
+    pub fn nearest(&self, key: &ProgramKey) -> Result<Vec<Near>, CacheError> {
         let same = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
         let mut candidates = self.summaries(&same)?;
         if candidates.is_empty() {
@@ -164,7 +224,7 @@ impl Cache {
         }
         candidates.truncate(MOST_NEAR);
         let near = |summary: Summary| Near { differences: differences(key, &summary.key), summary };
-        Ok(Explanation::Miss { nearest: candidates.into_iter().map(near).collect() })
+        Ok(candidates.into_iter().map(near).collect())
     }
 
     /// How many records a filter lets through.
@@ -203,7 +263,7 @@ fn distance(one: &ProgramKey, other: &ProgramKey) -> f64 {
 }
 
 fn shared_lines(one: &str, other: &str) -> usize {
-    let lines: std::collections::HashSet<&str> = other.lines().collect();
+    let lines: HashSet<&str> = other.lines().collect();
     one.lines().filter(|line| lines.contains(line)).count()
 }
 

@@ -58,7 +58,7 @@ pub use crate::outcome::Outcome;
 pub use canonical::Canonical;
 pub use error::CacheError;
 pub use key::{ProgramKey, TargetFingerprint};
-pub use lookup::{Difference, Explanation, Near, Summary};
+pub use lookup::{Choice, Difference, Explanation, Near, Skipped, Summary};
 pub use portable::Merged;
 pub use record::TuningRecord;
 pub use rows::Filter;
@@ -117,6 +117,15 @@ impl Cache {
         let new = rows::insert(&transaction, record).map_err(|error| self.sql(error))?;
         transaction.commit().map_err(|error| self.sql(error))?;
         Ok(new)
+    }
+
+    /// Whether records can be kept.
+    pub fn expect_writable(&self) -> Result<(), CacheError> {
+        // SQLite begins a transaction in a file that may only be read, and refuses what comes then.
+        match self.connection.is_readonly("main").map_err(|error| self.sql(error))? {
+            true => Err(CacheError::ReadOnly(self.path.clone())),
+            false => self.begin().map(drop),
+        }
     }
 
     /// The records that a filter lets through, in the order in which they came.

@@ -112,10 +112,8 @@ impl TuningRecord {
         if !(1..=1 << 20).contains(threads) {
             return Err(format!("{threads} threads"));
         }
-        if self.seed.is_some_and(|seed| i64::try_from(seed).is_err())
-            || self.trial.is_some_and(|trial| i64::try_from(trial).is_err())
-        {
-            return Err("a seed or trial of more than 63 bits".to_owned());
+        if self.trial.is_some_and(|trial| i64::try_from(trial).is_err()) {
+            return Err("a trial of more than 63 bits".to_owned());
         }
         self.check_samples()?;
         match text::parse(&self.schedule).diagnostics.into_iter().find(|found| found.is_error()) {

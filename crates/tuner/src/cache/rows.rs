@@ -1,5 +1,6 @@
 //! Records to rows of the tables and back.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use rusqlite::types::{FromSql, Value};
@@ -115,7 +116,7 @@ pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite
             record.median(),
             record.tool_version,
             record.time,
-            record.seed,
+            record.seed.map(u64::cast_signed),
             record.trial,
         ])?;
     Ok(true)
@@ -146,15 +147,30 @@ pub(super) fn visit(
     order: &str,
     visit: &mut dyn FnMut(TuningRecord) -> Result<(), CacheError>,
 ) -> Result<(), CacheError> {
+    each(connection, path, filter, order, &mut |id, read| {
+        let bad = |why| CacheError::BadRow { path: path.to_owned(), row: id, why };
+        visit(read.map_err(bad)?)?;
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// What each row is that a filter lets through, or what is wrong with it, until that is enough.
+pub(super) fn each(
+    connection: &Connection,
+    path: &Path,
+    filter: &Filter,
+    order: &str,
+    each: &mut dyn FnMut(i64, Result<TuningRecord, String>) -> Result<ControlFlow<()>, CacheError>,
+) -> Result<(), CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let (conditions, values) = filter.conditions();
     let query = format!("SELECT {COLUMNS} FROM {JOINED} WHERE {conditions} {order}");
     let mut query = connection.prepare(&query).map_err(sql)?;
     let mut rows = query.query(params_from_iter(values)).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
-        let id = row.get(0).map_err(sql)?;
-        let bad = |why| CacheError::BadRow { path: path.to_owned(), row: id, why };
-        visit(read(row).map_err(bad)?)?;
+        if each(row.get(0).map_err(sql)?, read(row))?.is_break() {
+            break;
+        }
     }
     Ok(())
 }
@@ -190,7 +206,8 @@ fn read(row: &Row) -> Result<TuningRecord, String> {
         samples: samples_from(&get::<Vec<u8>>(row, 13)?).ok_or("it has bad samples")?,
         tool_version: get(row, 14)?,
         time: get(row, 15)?,
-        seed: get(row, 16)?,
+        // SQLite's integers have a sign: a seed is kept by its bits.
+        seed: get::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
         trial: get(row, 17)?,
     };
     record.check()?;

@@ -132,6 +132,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
         threads: cpu.cores,
         vectors: cpu.vectors.name().to_owned(),
         seed: 0,
+        inputs: Default::default(),
     };
     let program = task.program()?;
     let nest = apply(&program, &text::parse(schedule).schedule, cpu)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule};
+use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_search::cost::{Machine, estimate};
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
@@ -83,6 +83,18 @@ impl<'p> Candidates<'p> {
         self.known.insert(schedule.to_owned(), seconds);
     }
 
+    /// Whether a schedule from elsewhere can be used here. A refusal is counted.
+    pub fn accepts(&mut self, schedule: &str) -> bool {
+        let parsed = text::parse(schedule);
+        match apply(self.program, &parsed.schedule, self.target) {
+            Ok(_) => !parsed.has_errors(),
+            Err(refusal) => {
+                *self.rejections.entry(Rejection::from(&refusal.reason)).or_default() += 1;
+                false
+            }
+        }
+    }
+
     /// Which points should be measured.
     pub fn judge(&mut self, points: &[Point]) -> Vec<Judged> {
         let looks = self.look(points);
@@ -124,13 +136,13 @@ impl<'p> Candidates<'p> {
         Ok((schedule.to_string(), estimate(&nest, self.target, &self.machine).seconds))
     }
 
-    /// The points that the model likes best: evolution with the model in the place of the machine.
-    pub fn ranked(&mut self, seed: u64) -> Vec<Point> {
+    /// The points that the model likes best: evolution with the model in the place of the machine, until it is `over`.
+    pub fn ranked(&mut self, seed: u64, over: &dyn Fn() -> bool) -> Vec<Point> {
         let start = Start { seed, points: vec![self.space.initial()] };
         let Ok(mut search) = strategy::by_name("opevo", self.space.knobs(), start) else { return Vec::new() };
         let mut liked: Vec<(f64, Point)> = Vec::new();
         let mut looked_at = 0;
-        while looked_at < LOOKED_AT {
+        while looked_at < LOOKED_AT && !over() {
             let points = search.ask(TOGETHER);
             if points.is_empty() {
                 break;

@@ -1,42 +1,100 @@
-//! The end of a run: the fastest once more, in turn.
+//! The end of a run: the fastest once more, in turn, as far as there is time for it.
 
 use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
 use crate::outcome::median;
+use crate::worker::Lost;
 
 /// Samples of every finalist.
-const SAMPLES: usize = 40;
-/// Their time together, in seconds: at least, and at most.
+const SAMPLES: f64 = 40.0;
+/// With fewer there is nothing to compare.
+const FEWEST_SAMPLES: f64 = 5.0;
+/// Calls of every finalist before its samples.
+const WARM_UP: f64 = 2.0;
+/// The time of the samples of the fastest, in seconds: at least, and at most.
 const TIME: (f64, f64) = (0.1, 0.6);
+
+/// What the samples of a finalist with this time should take, in seconds.
+pub(super) fn time_of_one(seconds: f64) -> f64 {
+    (SAMPLES * seconds).clamp(TIME.0, TIME.1)
+}
+
+/// Who is compared, and for how long.
+struct Comparison {
+    /// Places among the trials.
+    finalists: Vec<usize>,
+    samples: usize,
+    /// Seconds for the samples of the fastest.
+    time: f64,
+}
 
 impl Run<'_, '_> {
     /// Chooses the winner.
     pub(super) fn finish(mut self) -> Result<Tuned, TuneError> {
-        let finalists = self.finalists();
-        let schedules: Vec<String> = finalists.iter().map(|at| self.trials[*at].schedule.clone()).collect();
-        let longest = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds()).fold(0.0, f64::max);
-        let time = (SAMPLES as f64 * longest).clamp(TIME.0, TIME.1);
-        let times = timed(&mut self.spent.finals, || self.measurer.race(&schedules, SAMPLES, time))?;
-        let raced: Vec<Raced> =
-            finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect();
-        let winner = winner(&raced);
-        let default = raced.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
+        let raced = match self.comparison() {
+            Some(comparison) if !self.stop.is_urgent() => self.race(&comparison)?,
+            _ => Vec::new(),
+        };
+        let known: Vec<Raced> = match raced.is_empty() {
+            true => self.finalists(1).into_iter().map(|at| self.as_tried(at)).collect(),
+            false => raced.clone(),
+        };
+        let winner = winner(&known);
+        let default = known.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
         Ok(self.report(winner, raced, default))
     }
 
-    /// The default schedule, and the fastest others, in the order in which they were found.
-    fn finalists(&self) -> Vec<usize> {
+    /// Measures in turn. Whoever is asked to hurry has compared nobody.
+    fn race(&mut self, comparison: &Comparison) -> Result<Vec<Raced>, TuneError> {
+        let Comparison { finalists, samples, time } = comparison;
+        let schedules: Vec<String> = finalists.iter().map(|at| self.trials[*at].schedule.clone()).collect();
+        let times = match timed(&mut self.spent.finals, || self.measurer.race(&schedules, *samples, *time)) {
+            Err(Lost::Hurried) => return Ok(Vec::new()),
+            times => times?,
+        };
+        Ok(finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect())
+    }
+
+    /// As many finalists as there is time for; none if there is not even time for one beside the default schedule.
+    fn comparison(&self) -> Option<Comparison> {
+        let most = FINALISTS.min(self.trials.len().saturating_sub(1));
+        (1..=most).rev().map(|others| self.finalists(others)).find_map(|finalists| self.affordable(finalists))
+    }
+
+    /// The comparison of these, if there is time for it.
+    fn affordable(&self, finalists: Vec<usize>) -> Option<Comparison> {
+        let seconds = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds());
+        let fastest = seconds.clone().fold(f64::INFINITY, f64::min);
+        // All take as many samples: in one round, everybody is called once.
+        let round: f64 = seconds.sum();
+        let builds = finalists.len() as f64 * self.candidate.seconds();
+        let most = (FINALISTS + 1) as f64 * TIME.1;
+        let time = self.left().map_or(most, |left| (left - builds - WARM_UP * round).min(most));
+        let rounds = (time_of_one(fastest) / fastest).min(time / round);
+        (rounds >= FEWEST_SAMPLES).then(|| Comparison {
+            finalists,
+            samples: rounds.min(SAMPLES) as usize,
+            time: rounds * fastest,
+        })
+    }
+
+    /// The default schedule, and so many of the fastest others, in the order in which they were found.
+    fn finalists(&self, most: usize) -> Vec<usize> {
         let mut others: Vec<usize> =
             (1..self.trials.len()).filter(|at| self.trials[*at].trial.seconds().is_some()).collect();
         let seconds = |at: &usize| self.trials[*at].trial.seconds().unwrap_or(f64::INFINITY);
         others.sort_by(|left, right| seconds(left).total_cmp(&seconds(right)));
-        others.truncate(FINALISTS);
+        others.truncate(most);
         others.sort_unstable();
         std::iter::once(0).chain(others).collect()
     }
-}
 
+    /// A trial with the samples that it has.
+    fn as_tried(&self, at: usize) -> Raced {
+        Raced::new(at, self.trials[at].trial.samples.clone())
+    }
+}
 /// A finalist's times.
 #[derive(Clone, Debug)]
 pub(super) struct Raced {

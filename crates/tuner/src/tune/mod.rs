@@ -7,16 +7,17 @@
 //! 4. The fastest are measured again, in turn, with the default schedule among them. Who is within the noise of the
 //!    fastest counts as equal, and of equals the one that was found first wins, the default schedule first of all.
 //!
-//! The loop reads the clock only to end in time: by number of trials, the same seed and the same measurements give the
-//! same winner.
+//! The loop reads the clock only to end in time (`budget.rs`): by number of trials, the same seed and the same
+//! measurements give the same winner.
 
+mod budget;
 mod candidates;
 mod finals;
 mod report;
 mod spent;
+mod stop;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -24,14 +25,16 @@ use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
 
-pub use report::{Progress, Tuned};
+pub use report::{Kind, Progress, Tuned};
 pub use spent::TimeSpent;
+pub use stop::Stop;
 
 use crate::bench::{Plan, Rival};
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
+use budget::Pace;
 use candidates::{Candidates, Judged};
 use spent::timed;
 
@@ -44,7 +47,8 @@ const HOPELESS: f64 = 2.0;
 /// A call that takes longer than this times the best is not worth a third.
 const PROMISING: f64 = 1.15;
 /// What others are compared with is measured well, however long it takes.
-const THOROUGHLY: Plan = Plan { rival: None, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05 };
+const THOROUGHLY: Plan =
+    Plan { rival: None, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
 /// Proposals in a row of which none is worth trying end the search.
 const MOST_IN_VAIN: usize = 200;
 
@@ -57,7 +61,9 @@ pub struct Options {
     pub seed: u64,
     /// Candidates to measure at most.
     pub trials: Option<usize>,
-    /// Time to take at most.
+    /// When whoever waits began to.
+    pub started: Instant,
+    /// Time to take at most, from then on.
     pub time: Option<Duration>,
     /// Schedules that may be good: those of similar programs.
     pub hints: Vec<String>,
@@ -92,12 +98,12 @@ pub fn tune(
     options: &Options,
     measurer: &mut dyn Measurer,
     watcher: &mut dyn Watcher,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<Tuned, TuneError> {
     let (program, target) = (task.program()?, task.target()?);
     let space = Space::new(&program, &target);
+    refuse_unsuitable(&options.strategy, &space)?;
     let mut run = Run {
-        started: Instant::now(),
         options,
         measurer,
         watcher,
@@ -105,14 +111,18 @@ pub fn tune(
         candidates: Candidates::new(&program, &target, &space),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
-        free: 0,
+        counted: 0,
+        proposal: Pace::default(),
+        candidate: Pace::default(),
         default: 0.0,
         one_shot: None,
         best: None,
         spent: TimeSpent::default(),
     };
     run.measure_default()?;
-    let starts = timed(&mut run.spent.ranking, || run.candidates.ranked(options.seed));
+    let until = run.end_of_looking();
+    let enough = || is_past(until) || stop.is_asked();
+    let starts = timed(&mut run.spent.ranking, || run.candidates.ranked(options.seed, &enough));
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let start = Start { seed: options.seed, points: starts };
@@ -121,33 +131,47 @@ pub fn tune(
     run.finish()
 }
 
+/// Says so before anything is measured.
+pub fn refuse_unsuitable(strategy: &str, space: &Space<'_>) -> Result<(), Unsuitable> {
+    strategy::by_name(strategy, space.knobs(), Start::default()).map(|_| ())
+}
+
+fn is_past(end: Option<Instant>) -> bool {
+    end.is_some_and(|end| Instant::now() >= end)
+}
+
 /// A schedule that was tried.
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
     pub schedule: String,
     pub trial: Trial,
+    /// Trials that count, with this one.
+    pub number: usize,
     /// When it was known, since the start.
     pub after: Duration,
 }
 
 /// A tuning run.
 struct Run<'a, 'p> {
-    started: Instant,
     options: &'a Options,
     measurer: &'a mut dyn Measurer,
     watcher: &'a mut dyn Watcher,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     candidates: Candidates<'p>,
     /// All that were tried, the default schedule first.
     trials: Vec<Tried>,
-    /// How many candidates ended how.
+    /// How many trials ended how.
     outcomes: BTreeMap<&'static str, usize>,
-    /// Trials that do not count: the default schedule, and the first choice of the cost model.
-    free: usize,
+    /// Trials: all that were tried but the default schedule and the first choice of the cost model.
+    counted: usize,
+    /// What a proposal takes, from asking to telling.
+    proposal: Pace,
+    /// What it takes to build and measure one that is worth it.
+    candidate: Pace,
     /// Seconds of the default schedule.
     default: f64,
-    /// Seconds of the cost model's first choice.
-    one_shot: Option<f64>,
+    /// What became of the cost model's first choice.
+    one_shot: Option<Trial>,
     /// The place of the fastest, and its seconds.
     best: Option<(usize, f64)>,
     /// Where the time goes.
@@ -156,12 +180,15 @@ struct Run<'a, 'p> {
 
 impl Run<'_, '_> {
     fn measure_default(&mut self) -> Result<(), TuneError> {
+        let begun = Instant::now();
         let schedule = self.candidates.default_schedule();
-        let trial = self.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
-        let trial = trial.ok_or(Lost::Garbage)?;
+        let plan = Plan { promising: self.worth_many_samples(), ..THOROUGHLY };
+        let trial = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop();
+        let trial = trial.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
-        self.free += 1;
-        self.note(schedule, trial);
+        self.proposal.learn(1, begun.elapsed());
+        self.candidate.learn(1, begun.elapsed());
+        self.note(schedule, trial, Kind::Default);
         Ok(())
     }
 
@@ -172,29 +199,37 @@ impl Run<'_, '_> {
         else {
             return Ok(());
         };
-        if !self.candidates.knows(&schedule) {
-            let trial = self.try_all(std::slice::from_ref(&schedule), &THOROUGHLY)?.pop();
-            self.one_shot = trial.as_ref().and_then(Trial::seconds);
-            self.free += 1;
-            self.note(schedule, trial.ok_or(Lost::Garbage)?);
+        if self.candidates.knows(&schedule) || self.stop.is_asked() || self.left() == Some(0.0) {
+            return Ok(());
+        }
+        let promising = self.worth_many_samples();
+        let plan = Plan { hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
+        if let Some(trial) = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop() {
+            self.one_shot = Some(trial.clone());
+            self.note(schedule, trial, Kind::OneShot);
         }
         Ok(())
     }
 
     /// Schedules from elsewhere are tried as they are, if they are legal here.
     fn try_hints(&mut self) -> Result<(), TuneError> {
-        let hints = self.options.hints.iter().filter(|hint| !self.candidates.knows(hint)).cloned().collect();
-        self.measure(hints).map(|_| ())
+        let mut hints: Vec<String> = self.options.hints.clone();
+        hints.retain(|hint| !self.candidates.knows(hint) && self.candidates.accepts(hint));
+        hints.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)));
+        self.measure(hints, Kind::Hint)
     }
 
     fn search(&mut self, strategy: &mut dyn Strategy) -> Result<(), TuneError> {
         let mut in_vain = 0;
         while !self.is_over() && in_vain < MOST_IN_VAIN {
-            let points = timed(&mut self.spent.proposing, || strategy.ask(BATCH));
+            let begun = Instant::now();
+            let fit = self.as_many_as_fit(self.proposal);
+            let points = timed(&mut self.spent.proposing, || strategy.ask(fit));
             if points.is_empty() {
                 break;
             }
             let told = self.judge_and_measure(points)?;
+            self.proposal.learn(told.len(), begun.elapsed());
             let useful = told.iter().any(|told| told.cost.is_some());
             in_vain = if useful { 0 } else { in_vain + 1 };
             timed(&mut self.spent.proposing, || strategy.tell(&told));
@@ -214,8 +249,8 @@ impl Run<'_, '_> {
                 fresh.push(schedule.clone());
             }
         }
-        fresh.truncate(self.trials_left());
-        self.measure(fresh)?;
+        fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)));
+        self.measure(fresh, Kind::Search)?;
         let cost = |judged: Judged| match judged {
             Judged::Worth(schedule) => self.candidates.cost(&schedule),
             Judged::Rejected => None,
@@ -224,7 +259,7 @@ impl Run<'_, '_> {
         Ok(told.map(|(point, judged)| Told { point, cost: cost(judged) }).collect())
     }
 
-    fn measure(&mut self, schedules: Vec<String>) -> Result<(), TuneError> {
+    fn measure(&mut self, schedules: Vec<String>, kind: Kind) -> Result<(), TuneError> {
         if schedules.is_empty() || self.is_over() {
             return Ok(());
         }
@@ -235,40 +270,50 @@ impl Run<'_, '_> {
             promising: PROMISING * best,
             samples: 3,
             time: best.min(0.005),
+            within: self.left_to_search(),
         };
+        let begun = Instant::now();
         let trials = self.try_all(&schedules, &plan)?;
+        self.candidate.learn(trials.len(), begun.elapsed());
         for (schedule, trial) in schedules.into_iter().zip(trials) {
-            self.note(schedule, trial);
+            self.note(schedule, trial, kind);
         }
         Ok(())
     }
 
-    fn note(&mut self, schedule: String, trial: Trial) {
+    fn note(&mut self, schedule: String, trial: Trial, kind: Kind) {
         self.candidates.tried(&schedule, trial.seconds());
-        *self.outcomes.entry(trial.outcome.name()).or_default() += 1;
+        if kind.counts() {
+            self.counted += 1;
+            *self.outcomes.entry(trial.outcome.name()).or_default() += 1;
+        }
         if let Some(seconds) = trial.seconds()
             && self.best.is_none_or(|(_, best)| seconds < best)
         {
             self.best = Some((self.trials.len(), seconds));
         }
         let after = self.elapsed();
-        self.trials.push(Tried { schedule: schedule.clone(), trial: trial.clone(), after });
-        let progress = self.progress();
+        let tried = Tried { schedule: schedule.clone(), trial: trial.clone(), number: self.counted, after };
+        self.trials.push(tried);
+        let progress = self.progress(kind);
         self.watcher.tried(&schedule, &trial, &progress);
+    }
+
+    fn best_seconds(&self) -> f64 {
+        self.best.map_or(self.default, |(_, seconds)| seconds)
     }
 
     /// The time since the start.
     fn elapsed(&self) -> Duration {
-        self.measurer.clock().unwrap_or_else(|| self.started.elapsed())
+        self.measurer.clock().unwrap_or_else(|| self.options.started.elapsed())
     }
 
     fn trials_left(&self) -> usize {
-        let done = self.trials.len().saturating_sub(self.free);
-        self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(done))
+        self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(self.counted))
     }
 
     fn is_over(&self) -> bool {
-        let late = self.options.time.is_some_and(|time| self.elapsed() >= time);
-        late || self.trials_left() == 0 || self.stop.load(Ordering::Relaxed) || self.measurer.is_over()
+        let late = self.left_to_search() == Some(0.0);
+        late || self.trials_left() == 0 || self.stop.is_asked() || self.measurer.is_over()
     }
 }

@@ -8,11 +8,44 @@ use tilewright_search::space::Rejections;
 use super::Run;
 use super::finals::Raced;
 use super::spent::TimeSpent;
+use crate::outcome::{Outcome, Trial};
+
+/// Why a candidate was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is the default schedule, which all others are compared with.
+    Default,
+    /// It is the first choice of the cost model.
+    OneShot,
+    /// It was good for a similar program, or in an earlier run.
+    Hint,
+    /// A strategy has proposed it.
+    Search,
+}
+
+impl Kind {
+    /// The word for it in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Default => "default",
+            Kind::OneShot => "one-shot",
+            Kind::Hint => "hint",
+            Kind::Search => "search",
+        }
+    }
+
+    /// Whether it counts as a trial.
+    pub fn counts(self) -> bool {
+        matches!(self, Kind::Hint | Kind::Search)
+    }
+}
 
 /// How far a run has come.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Candidates that were tried.
+    /// Why the last candidate was tried.
+    pub kind: Kind,
+    /// Trials so far: candidates without the default schedule and the first choice of the cost model.
     pub trials: usize,
     /// Time since the start.
     pub elapsed: Duration,
@@ -20,7 +53,7 @@ pub struct Progress {
     pub default: f64,
     /// Seconds of the best so far.
     pub best: f64,
-    /// How many candidates ended how.
+    /// How many trials ended how.
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
@@ -31,7 +64,7 @@ pub struct Tuned {
     pub schedule: String,
     /// Whether the winner is the default schedule.
     pub is_default: bool,
-    /// Everybody in the last comparison: schedules as text, and their samples.
+    /// Everybody in the last comparison: schedules as text, and their samples. Nobody if there was no time for one.
     pub finalists: Vec<(String, Vec<f64>)>,
     /// Its median, in seconds.
     pub seconds: f64,
@@ -39,9 +72,11 @@ pub struct Tuned {
     pub default: f64,
     /// The first choice of the cost model, in seconds, if it is another than the default schedule and works.
     pub one_shot: Option<f64>,
+    /// What became of that choice, if it does not work.
+    pub one_shot_failure: Option<Outcome>,
     /// Candidates that were tried, without these two.
     pub trials: usize,
-    /// How many candidates ended how.
+    /// How many of them ended how.
     pub outcomes: BTreeMap<&'static str, usize>,
     /// Points that were refused before anything was compiled, by reason.
     pub rejections: Rejections,
@@ -58,12 +93,13 @@ pub struct Tuned {
 }
 
 impl Run<'_, '_> {
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self, kind: Kind) -> Progress {
         Progress {
-            trials: self.trials.len().saturating_sub(self.free),
+            kind,
+            trials: self.counted,
             elapsed: self.elapsed(),
             default: self.default,
-            best: self.best.map_or(self.default, |(_, seconds)| seconds),
+            best: self.best_seconds(),
             outcomes: self.outcomes.clone(),
         }
     }
@@ -72,12 +108,13 @@ impl Run<'_, '_> {
         let elapsed = self.elapsed();
         let mut curve = Vec::new();
         let mut best = f64::INFINITY;
-        for (at, tried) in self.trials.iter().enumerate() {
+        for tried in &self.trials {
             if let Some(seconds) = tried.trial.seconds().filter(|seconds| *seconds < best) {
                 best = seconds;
-                curve.push((at, tried.after, seconds));
+                curve.push((tried.number, tried.after, seconds));
             }
         }
+        let one_shot = self.one_shot.as_ref();
         let finalist = |raced: Raced| (self.trials[raced.trial].schedule.clone(), raced.samples);
         Tuned {
             finalists: raced.into_iter().map(finalist).collect(),
@@ -85,8 +122,11 @@ impl Run<'_, '_> {
             is_default: winner.trial == 0,
             seconds: winner.median,
             default,
-            one_shot: self.one_shot,
-            trials: self.trials.len().saturating_sub(self.free),
+            one_shot: one_shot.and_then(Trial::seconds),
+            one_shot_failure: one_shot
+                .filter(|trial| trial.seconds().is_none())
+                .map(|trial| trial.outcome.clone()),
+            trials: self.counted,
             outcomes: self.outcomes,
             rejections: self.candidates.rejections,
             too_slow: self.candidates.too_slow,

@@ -4,15 +4,18 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use super::last_words::LastWords;
 use super::protocol::{Reply, Request};
 use crate::bench::Plan;
 use crate::outcome::{Outcome, Trial, are_times};
 use crate::task::Task;
+use crate::tune::Stop;
 
 /// Getting ready takes what interpreting and compiling take; nobody waits longer.
 const OPENING: Duration = Duration::from_secs(300);
@@ -21,6 +24,8 @@ const BUILDING: Duration = Duration::from_secs(60);
 /// A candidate that runs may take so much longer than a hopeless one before it counts as hanging.
 const SLACK: f64 = 4.0;
 const LEAST_DEADLINE: Duration = Duration::from_millis(500);
+/// While it waits, the tuner looks this often whether it should end at once: not often enough to disturb what is measured.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// How a worker process is started: the front end's own program, with what makes it one.
 #[derive(Clone, Debug)]
@@ -52,6 +57,9 @@ pub enum Lost {
     /// A recording does not know.
     #[error("{0}")]
     NotRecorded(String),
+    /// Nobody wants to wait for it any more.
+    #[error("the run was ended before anything was measured")]
+    Hurried,
 }
 
 /// A worker process that has opened a task.
@@ -59,16 +67,18 @@ pub struct Worker {
     child: Child,
     requests: ChildStdin,
     replies: Receiver<Option<Reply>>,
+    last_words: LastWords,
+    stop: Arc<Stop>,
 }
 
 impl Worker {
     /// Starts a process and opens a task.
-    pub fn start(launch: &Launch, task: &Task) -> Result<Worker, Lost> {
+    pub fn start(launch: &Launch, task: &Task, stop: &Arc<Stop>) -> Result<Worker, Lost> {
         let mut child = Command::new(&launch.program)
             .args(&launch.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             // Ctrl-C in a terminal is for the tuner, which ends the worker when it is done.
             .process_group(0)
             .spawn()
@@ -76,6 +86,7 @@ impl Worker {
         let missing = || Lost::Start(io::Error::other("it has no pipes"));
         let requests = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
+        let last_words = LastWords::of(child.stderr.take().ok_or_else(missing)?);
         let (sender, replies) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
@@ -86,7 +97,7 @@ impl Worker {
                 }
             }
         });
-        let mut worker = Worker { child, requests, replies };
+        let mut worker = Worker { child, requests, replies, last_words, stop: Arc::clone(stop) };
         worker.say(&Request::Open(task.clone()))?;
         match worker.hear(OPENING)? {
             Reply::Ready => Ok(worker),
@@ -128,11 +139,12 @@ impl Worker {
 
     /// Tells what the candidate that was running has done.
     fn blame(&mut self, running: Option<usize>, lost: Lost, done: &mut dyn FnMut(usize, Trial)) -> Lost {
+        let outcome = match &lost {
+            Lost::Hurried => return lost,
+            Lost::Silent => Outcome::TimedOut,
+            other => Outcome::Crashed(other.to_string()),
+        };
         if let Some(at) = running {
-            let outcome = match &lost {
-                Lost::Silent => Outcome::TimedOut,
-                other => Outcome::Crashed(other.to_string()),
-            };
             done(at, Trial::failed(outcome));
         }
         lost
@@ -160,24 +172,35 @@ impl Worker {
     }
 
     fn hear(&mut self, wait: Duration) -> Result<Reply, Lost> {
-        match self.replies.recv_timeout(wait) {
-            Ok(Some(reply)) => Ok(reply),
-            Ok(None) => Err(Lost::Garbage),
-            Err(RecvTimeoutError::Timeout) => Err(Lost::Silent),
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+        let ends = Instant::now() + wait;
+        loop {
+            let left = ends.saturating_duration_since(Instant::now());
+            match self.replies.recv_timeout(left.min(BETWEEN_LOOKS)) {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => return Err(Lost::Garbage),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_urgent() => return Err(Lost::Hurried),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Err(Lost::Silent),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
         }
     }
 
-    /// How the process ended.
+    /// How the process ended, and what it said before.
     fn ended(&mut self) -> Lost {
         // The pipe closes a moment before the process is gone.
+        let mut how = String::new();
         for _ in 0..50 {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Lost::Ended(format!(" ({status})"));
+                how = format!(" ({status})");
+                break;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        Lost::Ended(String::new())
+        match self.last_words.read().as_str() {
+            "" => Lost::Ended(how),
+            said => Lost::Ended(format!("{how}: {said}")),
+        }
     }
 }
 

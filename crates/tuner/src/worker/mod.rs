@@ -8,6 +8,7 @@
 //! something is measured.
 
 mod client;
+mod last_words;
 mod protocol;
 mod serve;
 

@@ -60,6 +60,7 @@ impl<W: Write> Server<W> {
         let Some(mut rig) = self.rig.take() else {
             return self.say(&Reply::Failed("no task is open".to_owned()));
         };
+        let begun = Instant::now();
         let built = built(&rig, schedules);
         self.build_rival(&rig, plan);
         let mut bench = rig.bench();
@@ -68,6 +69,9 @@ impl<W: Write> Server<W> {
             _ => None,
         };
         for (at, (built, compiling)) in built.into_iter().enumerate() {
+            if plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
+                break;
+            }
             let begun = Instant::now();
             let mut trial = match built {
                 Ok(executable) => {

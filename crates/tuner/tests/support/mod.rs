@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::path::{Path, PathBuf};
-
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::default_schedule;
 use tilewright_syntax::{Bindings, check, parse};
@@ -57,20 +55,6 @@ pub fn record(canonical: &Canonical, own: &Program, seconds: f64) -> TuningRecor
 pub fn product_record(m: i64, k: i64, n: i64, seconds: f64) -> TuningRecord {
     let own = program(PRODUCT, None, &[("M", m), ("K", k), ("N", n)]).unwrap();
     record(&Canonical::new(&own), &own, seconds)
-}
-
-pub fn examples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut found = Vec::new();
-    for folder in
-        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
-    {
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "tw")));
-    }
-    found.sort();
-    assert!(found.len() > 40, "{found:?}");
-    found
 }
 
 /// The loops without any name.

@@ -76,8 +76,10 @@ impl Display {
             Display::Json => {
                 let object = json!({
                     "event": "trial",
+                    "kind": progress.kind.name(),
                     "trial": progress.trials,
                     "outcome": trial.outcome.name(),
+                    "detail": trial.outcome.detail(),
                     "median_us": trial.seconds().map(|seconds| seconds * 1e6),
                     "best_us": progress.best * 1e6,
                     "default_us": progress.default * 1e6,

@@ -1,7 +1,5 @@
 //! What a run takes from the cache, and leaves there.
 
-use std::path::PathBuf;
-
 use tilewright_ir::Program;
 use tilewright_schedule::text;
 use tilewright_target::Cpu;
@@ -12,6 +10,8 @@ use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::tune::Tuned;
 
 use crate::args::TuneArgs;
+use crate::args::cache::CacheFile;
+use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::output::complain;
 use crate::time::now;
@@ -21,49 +21,60 @@ const HINTS: usize = 8;
 
 /// Keeps every trial.
 pub struct Recorder<'a> {
-    cache: Cache,
-    path: PathBuf,
+    /// The cache, if it can be read at all.
+    cache: Option<Cache>,
     canonical: Canonical,
     key: ProgramKey,
     cpu: &'a Cpu,
     strategy: String,
     seed: u64,
     kept: usize,
-    /// Why nothing is kept any more.
+    /// Why nothing is kept, or nothing any more.
     broken: Option<String>,
 }
 
 impl<'a> Recorder<'a> {
-    /// Opens the cache.
+    /// Opens the cache. One that was not asked for and cannot be used is told of, and done without.
     pub fn new(args: &TuneArgs, program: &Program, cpu: &'a Cpu) -> Result<Recorder<'a>, Failure> {
-        let path = args.file.path()?;
-        let cache = args.file.made()?;
+        let (cache, broken) = opened(&args.file);
+        let broken = match broken {
+            Some(failure) if args.file.cache.is_some() => return Err(failure),
+            Some(failure) => {
+                complain(&format!("warning: {failure}; the search keeps nothing"));
+                Some(failure.to_string())
+            }
+            None => None,
+        };
         let canonical = Canonical::new(program);
         let key = canonical.key(&TargetFingerprint::host(cpu), cpu.cores);
         let (strategy, seed) = (args.strategy.clone(), args.seed);
-        Ok(Recorder { cache, path, canonical, key, cpu, strategy, seed, kept: 0, broken: None })
+        Ok(Recorder { cache, canonical, key, cpu, strategy, seed, kept: 0, broken })
     }
 
     /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
     pub fn hints(&self) -> Vec<String> {
-        let own = self.cache.best(&self.key).ok().flatten();
-        let similar = self.cache.similar(&self.key, HINTS).unwrap_or_default();
+        let Some(cache) = &self.cache else { return Vec::new() };
+        let own = cache.best_usable(&self.key, &|record| self.own_names(record));
+        let similar = cache.similar(&self.key, HINTS).unwrap_or_default().into_iter();
+        let similar = similar.filter_map(|record| self.own_names(record).ok());
         let mut hints: Vec<String> = Vec::new();
-        for record in own.into_iter().chain(similar) {
-            let renamed = self.canonical.schedule_of(&record, self.cpu);
-            let text = renamed.schedule.to_string();
-            if renamed.refusal.is_none() && !hints.contains(&text) {
-                hints.push(text);
+        for hint in own.ok().and_then(|own| own.best).into_iter().chain(similar) {
+            if !hints.contains(&hint) {
+                hints.push(hint);
             }
         }
         hints
     }
 
+    /// The steps of a record in the names of the program, unless they are refused.
+    fn own_names(&self, record: TuningRecord) -> Result<String, String> {
+        let renamed = self.canonical.schedule_of(&record, self.cpu);
+        renamed.refusal.map_or(Ok(renamed.schedule.to_string()), |refusal| Err(refusal.to_string()))
+    }
+
     /// Keeps a trial. A cache that fails is told of once; the search goes on without.
     pub fn keep(&mut self, schedule: &str, trial: &Trial, number: usize) {
-        if self.broken.is_some() {
-            return;
-        }
+        let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return };
         let parsed = text::parse(schedule).schedule;
         let record = TuningRecord {
             program: self.key.clone(),
@@ -77,7 +88,7 @@ impl<'a> Recorder<'a> {
             seed: Some(self.seed),
             trial: Some(number as u64),
         };
-        match self.cache.insert(&record) {
+        match cache.insert(&record) {
             Ok(_) => self.kept += 1,
             Err(error) => self.give_up(&error),
         }
@@ -98,7 +109,23 @@ impl<'a> Recorder<'a> {
 
     /// What was kept where.
     pub fn describe(&self) -> String {
-        let lost = self.broken.as_ref().map(|why| format!("; then {why}")).unwrap_or_default();
-        format!("{} records in {}{lost}", self.kept, self.path.display())
+        match (&self.cache, &self.broken) {
+            (Some(cache), None) => format!("{} records in {}", self.kept, cache.path().display()),
+            (Some(cache), Some(why)) if self.kept > 0 => {
+                format!("{} records in {}; then {why}", self.kept, cache.path().display())
+            }
+            (_, why) => format!("nothing was kept: {}", why.as_deref().unwrap_or("there is no cache")),
+        }
+    }
+}
+
+/// The cache, if it can be read, and why nothing can be kept in it.
+fn opened(file: &CacheFile) -> (Option<Cache>, Option<Failure>) {
+    match file.made() {
+        Ok(cache) => {
+            let broken = cache.expect_writable().err().map(cache_failure);
+            (Some(cache), broken)
+        }
+        Err(failure) => (None, Some(failure)),
     }
 }

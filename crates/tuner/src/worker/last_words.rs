@@ -1,0 +1,57 @@
+//! What a process said on standard error before it ended: the message of a panic, or of a library that gave up.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::process::ChildStderr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Lines that are kept.
+const LINES: usize = 8;
+/// Bytes of a line that are kept.
+const LONGEST_LINE: u64 = 500;
+
+/// The last lines of a process.
+pub(super) struct LastWords {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl LastWords {
+    /// Listens from now on, so that the pipe is never full.
+    pub fn of(errors: ChildStderr) -> LastWords {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&lines);
+        let reader = std::thread::spawn(move || {
+            let mut errors = BufReader::new(errors);
+            while let Some(line) = next_line(&mut errors) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push_back(line);
+                let surplus = kept.len().saturating_sub(LINES);
+                kept.drain(..surplus);
+            }
+        });
+        LastWords { lines, reader }
+    }
+
+    /// What was said, once the process has ended.
+    pub fn read(&self) -> String {
+        // What it has started may hold the pipe open; nobody waits for that.
+        for _ in 0..50 {
+            if self.reader.is_finished() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().filter(|line| !line.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The next line, or a part of a very long one.
+fn next_line(errors: &mut impl BufRead) -> Option<String> {
+    let mut bytes = Vec::new();
+    let read = errors.take(LONGEST_LINE).read_until(b'\n', &mut bytes).ok()?;
+    (read > 0).then(|| String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}

@@ -1,0 +1,187 @@
+//! The tuning loop with a measurer that only pretends: what it is asked for, when it ends, and what it reports.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::PRODUCT;
+use tilewright_target::Cpu;
+use tilewright_tuner::bench::Plan;
+use tilewright_tuner::measure::Measurer;
+use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::task::Task;
+use tilewright_tuner::tune::{Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
+use tilewright_tuner::worker::Lost;
+
+/// Every candidate takes a while, and has a time that follows from its text.
+struct Pretended<'s> {
+    /// What building and measuring a candidate takes.
+    each: Duration,
+    /// What it was asked for.
+    tried: Vec<String>,
+    races: usize,
+    stop: &'s Stop,
+    /// After so many candidates, it is asked to stop so often.
+    interrupted: Option<(usize, usize)>,
+}
+
+impl<'s> Pretended<'s> {
+    fn new(each: Duration, stop: &'s Stop) -> Pretended<'s> {
+        Pretended { each, tried: Vec::new(), races: 0, stop, interrupted: None }
+    }
+}
+
+fn seconds(schedule: &str) -> f64 {
+    1e-3 + 1e-6 * schedule.len() as f64
+}
+
+impl Measurer for Pretended<'_> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        let begun = Instant::now();
+        let mut trials = Vec::new();
+        for schedule in schedules {
+            let is_late = plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within);
+            if is_late || self.stop.is_urgent() {
+                break;
+            }
+            sleep(self.each);
+            self.tried.push(schedule.clone());
+            trials.push(Trial::measured(vec![seconds(schedule); 3]));
+            if let Some((after, signals)) = self.interrupted
+                && self.tried.len() == after
+            {
+                (0..signals).for_each(|_| self.stop.ask());
+            }
+        }
+        Ok(trials)
+    }
+
+    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        self.races += 1;
+        // As the worker does: all take as many samples as the fastest needs to fill the time.
+        let fastest = schedules.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
+        let rounds = (time / fastest).max(samples as f64);
+        let round: f64 = schedules.iter().map(|schedule| seconds(schedule)).sum();
+        sleep(self.each * schedules.len() as u32 + Duration::from_secs_f64(rounds * round));
+        Ok(schedules.iter().map(|schedule| vec![seconds(schedule); samples]).collect())
+    }
+}
+
+/// What was told of candidates.
+#[derive(Default)]
+struct Heard(Vec<(Kind, usize)>);
+
+impl Watcher for Heard {
+    fn tried(&mut self, _: &str, _: &Trial, progress: &Progress) {
+        self.0.push((progress.kind, progress.trials));
+    }
+}
+
+fn task() -> Task {
+    Task {
+        source: PRODUCT.to_owned(),
+        function: "mm".to_owned(),
+        sizes: [("M", 48), ("K", 40), ("N", 64)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        threads: 1,
+        vectors: Cpu::host().vectors.name().to_owned(),
+        seed: 3,
+        inputs: Vec::new(),
+    }
+}
+
+fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
+    let strategy = "random".to_owned();
+    Options { strategy, seed: 1, trials, started: Instant::now(), time, hints: Vec::new() }
+}
+
+fn tuned(options: &Options, measurer: &mut Pretended) -> (Result<Tuned, TuneError>, Heard) {
+    let (mut heard, stop) = (Heard::default(), measurer.stop);
+    (tune(&task(), options, measurer, &mut heard, stop), heard)
+}
+
+#[test]
+fn the_budget_holds_however_slow_candidates_are() {
+    for (each, time) in [(1, 1000), (60, 1500), (400, 2500)] {
+        let stop = Stop::default();
+        let mut measurer = Pretended::new(Duration::from_millis(each), &stop);
+        let time = Duration::from_millis(time);
+        let begun = Instant::now();
+        let outcome = tuned(&options(None, Some(time)), &mut measurer).0.unwrap();
+        let took = begun.elapsed();
+        assert!(took <= time.mul_f64(1.1) + Duration::from_millis(500), "{each} ms each: {took:?}");
+        assert!(took >= time.mul_f64(0.5), "{each} ms each: {took:?}");
+        assert!(outcome.trials > 0, "{each} ms each");
+    }
+}
+
+#[test]
+fn what_whoever_waits_has_waited_before_counts() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::from_millis(1), &stop);
+    let started = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+    let late = Options { started, ..options(None, Some(Duration::from_secs(5))) };
+    let outcome = tuned(&late, &mut measurer).0.unwrap();
+    assert_eq!((outcome.trials, measurer.tried.len(), measurer.races), (0, 1, 0));
+    assert!(outcome.is_default);
+}
+
+#[test]
+fn one_signal_ends_the_search_and_two_do_without_the_finals() {
+    for (signals, races) in [(1, 1), (2, 0)] {
+        let stop = Stop::default();
+        let mut measurer = Pretended::new(Duration::ZERO, &stop);
+        measurer.interrupted = Some((10, signals));
+        let outcome = tuned(&options(Some(1000), None), &mut measurer).0.unwrap();
+        assert_eq!(measurer.races, races);
+        assert!(outcome.trials < 40, "{}", outcome.trials);
+        // The best so far is kept either way.
+        let best = measurer.tried.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
+        assert_eq!(outcome.seconds, best);
+        assert_eq!(outcome.finalists.is_empty(), races == 0);
+    }
+}
+
+#[test]
+fn trials_are_those_of_the_search() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let hint = "split C.i -> io, ii:4".to_owned();
+    let given = Options { hints: vec![hint.clone()], ..options(Some(9), None) };
+    let (outcome, heard) = tuned(&given, &mut measurer);
+    let outcome = outcome.unwrap();
+    assert_eq!(heard.0[..3], [(Kind::Default, 0), (Kind::OneShot, 0), (Kind::Hint, 1)]);
+    assert!(heard.0[3..].iter().all(|(kind, _)| *kind == Kind::Search));
+    assert_eq!(heard.0.last().unwrap().1, 9);
+    assert_eq!((outcome.trials, outcome.outcomes["measured"]), (9, 9));
+    assert_eq!(measurer.tried.len(), 11);
+    assert_eq!(measurer.tried[2], hint);
+}
+
+#[test]
+fn hints_that_are_illegal_here_are_not_measured() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    // Every step can be done, and the results together need more registers than any machine has.
+    let tile = "split C.i -> io, ii:40\nsplit C.j -> jo, jv:4\nreorder C.io, C.jo, C.k, C.ii, C.jv\nunroll C.ii\n\
+                vectorize C.jv\npromote C at C.jo -> acc registers";
+    let hints = vec![tile.to_owned(), "nonsense".to_owned(), "vectorize C.q".to_owned()];
+    let outcome = tuned(&Options { hints, ..options(Some(4), None) }, &mut measurer).0.unwrap();
+    assert!(!measurer.tried.iter().any(|tried| tried == tile || tried == "nonsense"));
+    assert!(!measurer.tried.contains(&"vectorize C.q".to_owned()));
+    assert!(outcome.rejections.values().sum::<usize>() >= 2, "{:?}", outcome.rejections);
+}
+
+#[test]
+fn a_strategy_that_does_not_suit_is_refused_before_anything_is_measured() {
+    let stop = Stop::default();
+    for strategy in ["grid", "luck"] {
+        let mut measurer = Pretended::new(Duration::ZERO, &stop);
+        let unsuitable = Options { strategy: strategy.to_owned(), ..options(Some(4), None) };
+        let refused = tuned(&unsuitable, &mut measurer).0;
+        assert!(matches!(refused, Err(TuneError::Strategy(_))), "{strategy}");
+        assert!(measurer.tried.is_empty(), "{strategy}");
+    }
+}
