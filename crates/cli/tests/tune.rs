@@ -48,7 +48,8 @@ fn schedules() -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
-const PLAN: Plan = Plan { rival: None, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001, within: None };
+const PLAN: Plan =
+    Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001, within: None };
 
 fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
     measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|trial| trial.outcome.name()).collect()

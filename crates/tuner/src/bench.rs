@@ -27,9 +27,11 @@ const CONFIRMING: usize = 4;
 pub struct Plan {
     /// Whom candidates are compared with.
     pub rival: Option<Rival>,
+    /// The best time so far: what seems to be better is measured again.
+    pub best: f64,
     /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one.
     pub hopeless: f64,
-    /// A second call that takes longer is not worth a third.
+    /// If a second call takes longer too, there is no third.
     pub promising: f64,
     /// Samples to take.
     pub samples: usize,
@@ -114,9 +116,9 @@ impl<'r> Bench<'r> {
         if first > pace * plan.hopeless {
             return Ok(Trial::measured(vec![first]).at_pace(pace));
         }
-        let second = self.timed(&bound)?;
-        if second > (pace * plan.promising).max(SHORT) {
-            return Ok(Trial::measured(vec![second]).at_pace(pace));
+        let best = self.timed(&bound)?.min(first);
+        if best > (pace * plan.promising).max(SHORT) {
+            return Ok(Trial::measured(vec![best]).at_pace(pace));
         }
         let options = Options { samples: plan.samples, ..brief(plan.time, pace * plan.hopeless) };
         let Some(opponent) = opponent else {
@@ -124,7 +126,9 @@ impl<'r> Bench<'r> {
             return Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace));
         };
         let (mut own, mut others) = self.duel(&options, &bound, &opponent.bound)?;
-        if undisturbed(&own) < undisturbed(&others) {
+        let seconds =
+            |own: &[f64], others: &[f64]| Some(undisturbed(own)? / undisturbed(others)? * opponent.usual);
+        if seconds(&own, &others).is_some_and(|seconds| seconds < plan.best) {
             // A new best must be one: a moment in which only the rival was disturbed is not enough.
             let options = Options { samples: CONFIRMING * plan.samples, ..options };
             let (more, more_others) = self.duel(&options, &bound, &opponent.bound)?;

@@ -22,7 +22,8 @@ use crate::task::{Task, TaskError};
 const MOST_INTERPRETED: u64 = 4_000_000;
 
 /// For a kernel that is only checked.
-const ONCE: Plan = Plan { rival: None, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
+const ONCE: Plan =
+    Plan { rival: None, best: 0.0, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
 
 /// Why there is nothing to tune against.
 #[derive(Debug, Error)]

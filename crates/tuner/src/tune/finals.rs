@@ -95,33 +95,60 @@ impl Run<'_, '_> {
         Raced::new(at, self.trials[at].trial.samples.clone())
     }
 }
+
 /// A finalist's times.
 #[derive(Clone, Debug)]
 pub(super) struct Raced {
     pub trial: usize,
+    /// Its median time in seconds.
     pub median: f64,
-    /// Half of the samples are closer to the median than this.
-    pub noise: f64,
     pub samples: Vec<f64>,
 }
 
 impl Raced {
     fn new(trial: usize, samples: Vec<f64>) -> Raced {
-        let middle = |values: &[f64]| median(values).unwrap_or(f64::INFINITY);
-        let median = middle(&samples);
-        let noise = middle(&samples.iter().map(|sample| (sample - median).abs()).collect::<Vec<_>>());
-        Raced { trial, median, noise, samples }
+        Raced { trial, median: middle(&samples), samples }
     }
 }
 
-/// The first of those that are as fast as the fastest: the error of a median of n samples is about their noise, divided
-/// by the root of n.
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::INFINITY)
+}
+
+/// A finalist's time relative to the others', and how far to trust it: the error of a median of n samples is about their
+/// distance from it, divided by the root of n.
+struct Relative {
+    median: f64,
+    error: f64,
+}
+
+/// The first of those that are as fast as the fastest.
 fn winner(raced: &[Raced]) -> Raced {
-    let fastest = raced.iter().min_by(|left, right| left.median.total_cmp(&right.median));
-    let fastest = fastest.expect("the default schedule is always there").clone();
-    let error = |raced: &Raced| 2.0 * raced.noise / (raced.samples.len().max(1) as f64).sqrt();
-    let equal = |raced: &&Raced| raced.median <= fastest.median + error(raced).max(error(&fastest));
-    raced.iter().find(equal).cloned().unwrap_or(fastest)
+    let relative = relative(raced);
+    let all = || raced.iter().zip(&relative);
+    let fastest = all().min_by(|left, right| left.1.median.total_cmp(&right.1.median));
+    let (_, best) = fastest.expect("the default schedule is always there");
+    let equal = |(_, own): &(&Raced, &Relative)| own.median <= best.median + own.error.max(best.error);
+    all().find(equal).map(|(raced, _)| raced.clone()).expect("the fastest is as fast as itself")
+}
+
+/// Times by what a round took on the whole: in a slow moment of the machine everybody is slow.
+fn relative(raced: &[Raced]) -> Vec<Relative> {
+    let rounds = raced.iter().map(|own| own.samples.len()).min().unwrap_or(0);
+    let scale: Vec<f64> = (0..rounds).map(|round| mean(raced.iter().map(|own| own.samples[round]))).collect();
+    let of = |own: &Raced| {
+        let ratios: Vec<f64> = own.samples.iter().zip(&scale).map(|(sample, scale)| sample / scale).collect();
+        let median = middle(&ratios);
+        let noise = middle(&ratios.iter().map(|ratio| (ratio - median).abs()).collect::<Vec<_>>());
+        Relative { median, error: 2.0 * noise / (rounds.max(1) as f64).sqrt() }
+    };
+    raced.iter().map(of).collect()
+}
+
+/// The geometric mean.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    (values.map(f64::ln).sum::<f64>() / count).exp()
 }
 
 #[cfg(test)]
@@ -134,9 +161,17 @@ mod tests {
 
     #[test]
     fn ties_within_the_noise_go_to_the_first() {
-        let noisy = [raced(0, &[1.00, 1.04, 1.08]), raced(3, &[1.0, 1.03, 1.07])];
+        let noisy = [raced(0, &[1.00, 1.08, 1.04, 1.02]), raced(3, &[1.05, 1.0, 1.03, 1.01])];
         assert_eq!(winner(&noisy).trial, 0);
         let clear = [raced(0, &[1.00, 1.01, 1.02]), raced(3, &[0.80, 0.81, 0.82])];
         assert_eq!(winner(&clear).trial, 3);
+    }
+
+    #[test]
+    fn slow_moments_of_the_machine_do_not_count() {
+        // Half of the rounds take twice as long; in every single one the second is five percent faster.
+        let slow = |round: usize| if round % 2 == 0 { 1.0 } else { 2.0 };
+        let times = |own: f64| (0..20).map(|round| own * slow(round)).collect::<Vec<_>>();
+        assert_eq!(winner(&[raced(0, &times(1.0)), raced(4, &times(0.95))]).trial, 4);
     }
 }

@@ -13,6 +13,7 @@
 mod budget;
 mod candidates;
 mod finals;
+mod reference;
 mod report;
 mod spent;
 mod stop;
@@ -29,7 +30,7 @@ pub use report::{Kind, Progress, Tuned};
 pub use spent::TimeSpent;
 pub use stop::Stop;
 
-use crate::bench::{Plan, Rival};
+use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
@@ -41,14 +42,14 @@ use spent::timed;
 /// Points that a strategy is asked for at a time.
 const BATCH: usize = 16;
 /// Candidates that are measured at the end, in turn.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 8;
 /// A call that takes so many times as long as the best is not worth a second one.
 const HOPELESS: f64 = 2.0;
 /// A call that takes longer than this times the best is not worth a third.
-const PROMISING: f64 = 1.15;
+const PROMISING: f64 = 1.1;
 /// What others are compared with is measured well, however long it takes.
 const THOROUGHLY: Plan =
-    Plan { rival: None, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
+    Plan { rival: None, best: 0.0, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
 /// Proposals in a row of which none is worth trying end the search.
 const MOST_IN_VAIN: usize = 200;
 
@@ -117,6 +118,7 @@ pub fn tune(
         default: 0.0,
         one_shot: None,
         best: None,
+        reference: (0, 0.0),
         spent: TimeSpent::default(),
     };
     run.measure_default()?;
@@ -174,6 +176,8 @@ struct Run<'a, 'p> {
     one_shot: Option<Trial>,
     /// The place of the fastest, and its seconds.
     best: Option<(usize, f64)>,
+    /// The place of whom candidates are compared with, and its seconds.
+    reference: (usize, f64),
     /// Where the time goes.
     spent: TimeSpent,
 }
@@ -189,6 +193,7 @@ impl Run<'_, '_> {
         self.proposal.learn(1, begun.elapsed());
         self.candidate.learn(1, begun.elapsed());
         self.note(schedule, trial, Kind::Default);
+        self.reference = (0, self.default);
         Ok(())
     }
 
@@ -203,7 +208,8 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let promising = self.worth_many_samples();
-        let plan = Plan { hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
+        let rival = Some(self.rival());
+        let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
         if let Some(trial) = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop() {
             self.one_shot = Some(trial.clone());
             self.note(schedule, trial, Kind::OneShot);
@@ -263,12 +269,13 @@ impl Run<'_, '_> {
         if schedules.is_empty() || self.is_over() {
             return Ok(());
         }
-        let (at, best) = self.best.unwrap_or((0, self.default));
+        let best = self.best_seconds();
         let plan = Plan {
-            rival: Some(Rival { schedule: self.trials[at].schedule.clone(), seconds: best }),
+            rival: Some(self.rival()),
+            best,
             hopeless: HOPELESS * best,
             promising: PROMISING * best,
-            samples: 3,
+            samples: 2,
             time: best.min(0.005),
             within: self.left_to_search(),
         };
@@ -278,7 +285,7 @@ impl Run<'_, '_> {
         for (schedule, trial) in schedules.into_iter().zip(trials) {
             self.note(schedule, trial, kind);
         }
-        Ok(())
+        self.reconsider_reference()
     }
 
     fn note(&mut self, schedule: String, trial: Trial, kind: Kind) {
