@@ -423,3 +423,15 @@ fn sixteen_bit_floats_are_summed_wide() {
     assert!(reason.starts_with("`s.m` is vectorised outside of the reduced loop `s.n`"), "{reason}");
     assert!(reason.ends_with("`reorder` `s.m` inside of `s.n`") && !reason.contains("wide`"), "{reason}");
 }
+
+/// A strided scatter seen from its results: of the taps, only those of one parity meet an input.
+#[test]
+fn what_a_condition_leaves_out_of_a_sum_is_not_computed() {
+    let source = "def up(float(N) a, float(K) w) -> (o) {\n  o(i) +=! ((i - k) % 2 == 0 && 0 <= x && x < N) ? a(x) * w(k) : 0\n    where i in 0:2*N, x = (i - k)/2\n}";
+    let steps = "split o.i -> io, ii:2\nreorder o.io, o.k, o.ii\nunroll o.k\nunroll o.ii";
+    let text = print::nest(&agrees(source, &[("N", 16), ("K", 4)], steps));
+    assert!(!text.contains("% 2"), "the parities of written-out loops are known:\n{text}");
+    let [_, interior] = text.split("if").collect::<Vec<_>>()[..2] else { panic!("no interior:\n{text}") };
+    let interior = interior.split("else").next().unwrap_or_default();
+    assert_eq!(interior.matches("+=").count(), 4, "half of the eight products are left out:\n{text}");
+}

@@ -181,7 +181,12 @@ impl Ranges {
 
     /// Whether the expression is below 0 everywhere.
     pub fn always_negative(&self, expr: &IndexExpr) -> bool {
-        self.most(expr).is_some_and(|most| most < 0)
+        self.most(expr).is_some_and(|most| most < 0) || self.is_known(&expr.scale(-1).offset(-1))
+    }
+
+    /// Whether it is one of the facts that the expression is at least 0.
+    fn is_known(&self, expr: &IndexExpr) -> bool {
+        self.facts.contains(expr)
     }
 
     /// The expression with minima, maxima, quotients and remainders that the ranges decide resolved.

@@ -2,7 +2,7 @@
 //! never run are dropped.
 
 use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
-use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number};
+use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
 
 use crate::draft::comparison::as_condition;
 use crate::draft::simplify::Ranges;
@@ -26,7 +26,10 @@ fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
             own.body = tidied(own.body, ranges);
             if own.body.is_empty() { Vec::new() } else { vec![Stmt::Allocate(own)] }
         }
-        Stmt::Store(own) => vec![Stmt::Store(tidy_store(own, ranges))],
+        Stmt::Store(own) => {
+            let own = tidy_store(own, ranges);
+            if adds_nothing(&own) { Vec::new() } else { vec![Stmt::Store(own)] }
+        }
         Stmt::Prefetch(mut own) => {
             own.element.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
             vec![Stmt::Prefetch(own)]
@@ -78,6 +81,16 @@ fn tidy_store(mut own: Store, ranges: &Ranges) -> Store {
     own
 }
 
+/// Whether it adds 0, as a sum over what a condition leaves out does.
+fn adds_nothing(own: &Store) -> bool {
+    let is_zero = |number: &Number| match number {
+        Number::Int(value) => *value == 0,
+        Number::Float(value) => *value == 0.0,
+    };
+    own.reduce == Some(ReduceOp::Add)
+        && matches!(&own.value.kind, ExprKind::Literal(number) if is_zero(number))
+}
+
 fn tidy_value(expr: &mut Expr, ranges: &Ranges) {
     match &mut expr.kind {
         ExprKind::Index(index) => **index = ranges.simplify(index),
@@ -85,6 +98,10 @@ fn tidy_value(expr: &mut Expr, ranges: &Ranges) {
             access.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
         }
         _ => expr.operands_mut().iter_mut().for_each(|operand| tidy_value(operand, ranges)),
+    }
+    if let Some(both) = equality(expr) {
+        *expr = both;
+        return tidy_value(expr, ranges);
     }
     if let Some(condition) = as_condition(expr, ranges) {
         if ranges.never_negative(&condition) {
@@ -96,6 +113,22 @@ fn tidy_value(expr: &mut Expr, ranges: &Ranges) {
     if let Some(simpler) = decided(expr) {
         *expr = simpler;
     }
+}
+
+/// Indices are equal where neither is above the other: two comparisons that ranges may decide and that can be lifted.
+fn equality(expr: &Expr) -> Option<Expr> {
+    let ExprKind::Binary(BinaryOp::Equal, sides) = &expr.kind else { return None };
+    let of_indices = |side: &Expr| matches!(side.kind, ExprKind::Index(_) | ExprKind::Literal(_));
+    if !sides.iter().all(of_indices) || sides.iter().any(|side| side.dtype.is_float()) {
+        return None;
+    }
+    let [left, right] = &**sides;
+    let at_most = |left: &Expr, right: &Expr| {
+        let sides = Box::new([left.clone(), right.clone()]);
+        Expr { kind: ExprKind::Binary(BinaryOp::LessEqual, sides), ..expr.clone() }
+    };
+    let both = Box::new([at_most(left, right), at_most(right, left)]);
+    Some(Expr { kind: ExprKind::Binary(BinaryOp::And, both), ..expr.clone() })
 }
 
 /// What a choice or a logical operator is when an operand is a constant.
