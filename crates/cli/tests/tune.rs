@@ -62,7 +62,7 @@ fn a_worker_measures_and_refuses() {
     let wanted = ["measured", "measured", "illegal", "illegal", "measured", "measured"];
     assert_eq!(kinds(&mut measurer), wanted);
     assert_eq!(measurer.replaced(), 0);
-    let times = measurer.race(&schedules()[..2], 5, 0.001).unwrap();
+    let times = measurer.race(&schedules()[..2], 5, 0.02).unwrap();
     assert!(times.iter().all(|own| own.len() >= 5), "{times:?}");
 }
 
@@ -195,7 +195,9 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     assert_eq!(bench("--threads 1 --cache c.sqlite --schedule p.sched"), "file");
     assert_eq!(bench("--threads 1"), "default");
     let run = folder.tilewright("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --cache c.sqlite --check");
-    assert!(run.err.contains("tuned, from the cache"), "{}", run.err);
+    // Whoever won.
+    let says = |part: &str| run.err.contains(part);
+    assert!(says("tuned, from the cache") || says("default, which won the tuning"), "{}", run.err);
     // What is known is where the next search starts.
     let again =
         folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
