@@ -11,7 +11,9 @@
 //! | [`interpret`] | running it in the interpreter, and whether others agree with that |
 //! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
+//! | [`roofline`] | how near a program comes to what the machine can do |
 //! | [`memory`] | refusing what does not fit |
+//! | [`pending`] | files that are written at the end of something long |
 //! | [`time`] | times and dates, for people |
 //! | [`failure`], [`output`] | how a command ends, and how it speaks |
 
@@ -24,7 +26,9 @@ mod kernel;
 mod memory;
 mod npy;
 mod output;
+mod pending;
 mod problem;
+mod roofline;
 mod schedule;
 mod source;
 mod target;

@@ -165,7 +165,7 @@ pub fn write(path: &Path, tensor: &Tensor) -> io::Result<()> {
 }
 
 /// Temporary files are private; results are as readable as any other file.
-fn set_ordinary_permissions(file: &File) -> io::Result<()> {
+pub fn set_ordinary_permissions(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

@@ -1,22 +1,24 @@
 //! `tilewright tune`
 
+mod files;
+mod history;
+mod page;
+mod prepared;
 mod progress;
 mod record;
+mod search;
+mod summary;
 
-use std::collections::BTreeMap;
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use serde_json::json;
 use tilewright_search::strategy;
 use tilewright_target::Cpu;
-use tilewright_tuner::measure::Supervised;
-use tilewright_tuner::outcome::{Outcome, Trial};
+use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::task::Task;
-use tilewright_tuner::tune::{Options, Progress, TuneError, Tuned, Watcher, tune};
-use tilewright_tuner::worker::{Launch, Lost, serve};
+use tilewright_tuner::tune::{Progress, Watcher};
+use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, TuneArgs};
 use crate::failure::Failure;
@@ -24,15 +26,17 @@ use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::kernel::machine;
 use crate::output::print;
 use crate::problem::concrete_program;
+use crate::roofline::Roofline;
 use crate::source::Source;
 use crate::target::Target;
-use crate::time::seconds;
-use crate::work::{Work, work};
+use files::Files;
+use history::History;
+use page::Page;
+use prepared::{Prepared, higher_peaks};
 use progress::Display;
 use record::Recorder;
-
-/// The time that is taken where the user does not say.
-const TIME: Duration = Duration::from_secs(30);
+use search::search;
+use summary::Summary;
 
 /// Searches for a fast schedule.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
@@ -54,23 +58,41 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         seed: args.seed,
     };
     refuse_unknown_strategy(&args.strategy)?;
-    let mut recorder = Recorder::new(args, &program, &cpu)?;
-    let options = Options {
-        strategy: args.strategy.clone(),
-        seed: args.seed,
-        trials: args.trials,
-        time: args.time.or(args.trials.is_none().then_some(TIME)),
-        hints: recorder.hints(),
-    };
+    let files = Files::new(args)?;
+    let prepared = Prepared::new(args, task, &program, &cpu)?;
+    let is_replay = prepared.is_replay();
+    let Prepared { mut setting, options, answers, mut recorder } = prepared;
     let stop = stop_on_signals();
-    let mut measurer = Supervised::start(launch()?, task.clone()).map_err(lost)?;
-    let mut watcher = Watchers { display: Display::new(args, &options), recorder: &mut recorder };
-    let tuned = tune(&task, &options, &mut measurer, &mut watcher, &stop);
+    let mut watcher = Watchers {
+        display: Display::new(args, &options),
+        recorder: recorder.as_mut(),
+        history: History::default(),
+    };
+    let found = search(&setting, &options, answers, &mut watcher, &stop);
     watcher.display.end();
-    let tuned = tuned.map_err(failure)?;
-    recorder.finalists(&tuned);
-    let work = work(&program);
-    print(&if args.json { done(&tuned, work) } else { report(&tuned, work, &recorder) })?;
+    let history = watcher.history;
+    let (tuned, recording) = found?;
+    if let Some(recorder) = &mut recorder {
+        recorder.finalists(&tuned);
+    }
+    let mut roofline = Roofline::new(&program, &cpu, setting.peaks);
+    if roofline.is_exceeded(tuned.seconds) && !is_replay {
+        roofline.peaks = higher_peaks(&cpu).or(roofline.peaks);
+        setting.peaks = roofline.peaks;
+    }
+    let summary = Summary { tuned: &tuned, roofline: &roofline, is_replay };
+    let kept = recorder.map_or_else(|| "as it was: this is a replay".to_owned(), |own| own.describe());
+    print(&if args.json { summary.json() } else { summary.text(&kept) })?;
+    let page = Page {
+        setting: &setting,
+        program: &program,
+        cpu: &cpu,
+        tuned: &tuned,
+        history: &history,
+        roofline: &roofline,
+        is_replay,
+    };
+    files.write(recording, &page)?;
     let Some(path) = &args.out else { return Ok(()) };
     std::fs::write(path, &tuned.schedule)
         .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
@@ -96,13 +118,6 @@ pub fn worker() -> Result<(), Failure> {
         .map_err(|error| Failure::Machine(format!("the tuner is gone: {error}")))
 }
 
-/// This program, as a worker.
-fn launch() -> Result<Launch, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
-    Ok(Launch { program, arguments: vec!["worker".to_owned()] })
-}
-
 fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
@@ -114,84 +129,17 @@ fn stop_on_signals() -> Arc<AtomicBool> {
 /// Everybody who hears of a trial.
 struct Watchers<'a, 'r> {
     display: Display,
-    recorder: &'r mut Recorder<'a>,
+    /// Nobody keeps what is replayed.
+    recorder: Option<&'r mut Recorder<'a>>,
+    history: History,
 }
 
 impl Watcher for Watchers<'_, '_> {
     fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
-        self.recorder.keep(schedule, trial, progress.trials);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.keep(schedule, trial, progress.trials);
+        }
+        self.history.tried(trial, progress);
         self.display.tried(trial, progress);
-    }
-}
-
-fn report(tuned: &Tuned, work: Work, recorder: &Recorder) -> String {
-    let rate = |time: f64| format!("{:.1} GFLOP/s", work.operations / time / 1e9);
-    let mut out = String::new();
-    let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
-    row("default", format!("{}, {}", seconds(tuned.default), rate(tuned.default)));
-    if let Some(time) = tuned.one_shot {
-        row("one shot", format!("{}, {}", seconds(time), rate(time)));
-    }
-    let gain = tuned.default / tuned.seconds;
-    match tuned.is_default {
-        true => row("tuned", "nothing faster was found".to_owned()),
-        false => row(
-            "tuned",
-            format!("{}, {}: {gain:.2} times as fast", seconds(tuned.seconds), rate(tuned.seconds)),
-        ),
-    }
-    let outcomes = tuned.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}"));
-    row(
-        "trials",
-        format!(
-            "{} in {:.1} s: {}",
-            tuned.trials,
-            tuned.elapsed.as_secs_f64(),
-            outcomes.collect::<Vec<_>>().join(", ")
-        ),
-    );
-    let refused = tuned.rejections.iter().map(|(reason, count)| format!("{count} {reason}"));
-    let slow = (tuned.too_slow > 0).then(|| format!("{} expected to be slow", tuned.too_slow));
-    let refused: Vec<String> = refused.chain(slow).collect();
-    if !refused.is_empty() {
-        row("left out", refused.join(", "));
-    }
-    if tuned.replaced > 0 {
-        row("workers", format!("{} were lost and replaced", tuned.replaced));
-    }
-    row("cache", recorder.describe());
-    out + "\n" + &tuned.schedule
-}
-
-fn done(tuned: &Tuned, work: Work) -> String {
-    let failures: BTreeMap<_, _> =
-        tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
-    let object = json!({
-        "event": "done",
-        "median_us": tuned.seconds * 1e6,
-        "default_us": tuned.default * 1e6,
-        "one_shot_us": tuned.one_shot.map(|seconds| seconds * 1e6),
-        "gflops": work.operations / tuned.seconds / 1e9,
-        "trials": tuned.trials,
-        "seconds": tuned.elapsed.as_secs_f64(),
-        "failures": failures,
-        "schedule": tuned.schedule,
-    });
-    format!("{object}\n")
-}
-
-fn lost(lost: Lost) -> Failure {
-    match lost {
-        Lost::Refused(why) => Failure::Input(why),
-        other => Failure::Machine(other.to_string()),
-    }
-}
-
-fn failure(error: TuneError) -> Failure {
-    match error {
-        TuneError::Worker(error) => lost(error),
-        TuneError::Strategy(error) => Failure::Usage(error.to_string()),
-        TuneError::Task(error) => Failure::Input(error.to_string()),
-        TuneError::Default(outcome) => Failure::Bug(outcome.to_string()),
     }
 }
