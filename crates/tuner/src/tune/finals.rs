@@ -21,6 +21,9 @@ impl Run<'_, '_> {
             finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect();
         let winner = winner(&raced);
         let default = raced.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
+        // It was tried right after the default schedule.
+        let first_choice = raced.iter().find(|raced| raced.trial == 1 && self.one_shot.is_some());
+        self.one_shot = first_choice.map(|raced| raced.median).or(self.one_shot);
         Ok(self.report(winner, raced, default))
     }
 

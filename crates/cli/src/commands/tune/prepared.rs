@@ -6,7 +6,7 @@ use tilewright_ir::Program;
 use tilewright_target::Cpu;
 use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::peak::{Kept, Peaks};
-use tilewright_tuner::recording::Setting;
+use tilewright_tuner::recording::{Recording, Setting};
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::Options;
 use tilewright_tuner::worker::Launch;
@@ -52,10 +52,9 @@ impl<'a> Prepared<'a> {
             return Ok(Prepared { setting, options, answers, recorder: Some(recorder) });
         };
         // The cache has changed since, so hints are those of the recording.
-        let recording = recording(path, &setting)?;
-        options.hints = recording.setting.hints.clone();
-        setting = recording.setting.clone();
-        Ok(Prepared { setting, options, answers: Answers::Replayed(recording), recorder: None })
+        let Recording { setting, answers } = recording(path, &setting)?;
+        options.hints = setting.hints.clone();
+        Ok(Prepared { setting, options, answers: Answers::Replayed(answers), recorder: None })
     }
 
     /// Whether nothing is measured.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use tilewright_tuner::measure::{Measurer, Supervised};
-use tilewright_tuner::recording::{Recorder, Recording, Replay, Setting};
+use tilewright_tuner::recording::{Answer, Recorder, Recording, Replay, Setting};
 use tilewright_tuner::tune::{Options, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::{Launch, Lost};
 
@@ -17,8 +17,8 @@ pub enum Answers {
     Measured(Launch),
     /// A worker process, and all that it says is written down.
     Recorded(Launch),
-    /// A run of before.
-    Replayed(Recording),
+    /// A run of before, which said this.
+    Replayed(Vec<Answer>),
 }
 
 /// Searches; with what was written down, if anything was.
@@ -39,7 +39,7 @@ pub fn search(
             let tuned = run(&mut recorder)?;
             Ok((tuned, Some(recorder.recording(setting.clone()))))
         }
-        Answers::Replayed(recording) => Ok((run(&mut Replay::new(&recording))?, None)),
+        Answers::Replayed(answers) => Ok((run(&mut Replay::new(&answers))?, None)),
     }
 }
 

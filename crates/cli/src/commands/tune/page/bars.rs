@@ -38,8 +38,12 @@ pub fn lying(name: &str, bars: &[Bar]) -> String {
     for (at, bar) in bars.iter().enumerate() {
         let (y, length) = (ROW * at as f64, across.at(bar.value).max(1.0));
         let (label, text) = (escape(&bar.label), escape(&bar.text));
-        let _ =
-            writeln!(out, "<text class=\"label\" x=\"{}\" y=\"{}\">{label}</text>", LABELS - 10.0, y + 16.0);
+        let _ = writeln!(
+            out,
+            "<text class=\"label\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{label}</text>",
+            LABELS - 10.0,
+            y + 16.0
+        );
         let _ = writeln!(
             out,
             "<rect class=\"bar\" x=\"{LABELS}\" y=\"{}\" width=\"{length:.1}\" height=\"{}\"><title>{label}: {text}</title></rect>",
@@ -78,7 +82,11 @@ pub fn histogram(times: &[f64]) -> String {
     }
     for value in across.ticks() {
         let (x, label) = (across.at(value), seconds(value));
-        let _ = writeln!(out, "<text class=\"across\" x=\"{x:.1}\" y=\"{}\">{label}</text>", BOTTOM + 18.0);
+        let _ = writeln!(
+            out,
+            "<text class=\"across\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{}\">{label}</text>",
+            BOTTOM + 18.0
+        );
     }
     out + "</svg>"
 }

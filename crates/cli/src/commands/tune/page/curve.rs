@@ -35,19 +35,24 @@ fn axes(across: &Scale, up: &Scale) -> String {
         let (y, label) = (up.at(value), seconds(value));
         let _ =
             writeln!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
-        let _ = writeln!(out, "<text class=\"up\" x=\"{}\" y=\"{:.1}\">{label}</text>", LEFT - 8.0, y + 4.0);
+        let _ = writeln!(
+            out,
+            "<text class=\"up\" text-anchor=\"end\" x=\"{}\" y=\"{:.1}\">{label}</text>",
+            LEFT - 8.0,
+            y + 4.0
+        );
     }
     for value in across.ticks().into_iter().filter(|value| value.fract() == 0.0) {
         let _ = writeln!(
             out,
-            "<text class=\"across\" x=\"{:.1}\" y=\"{}\">{value}</text>",
+            "<text class=\"across\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{}\">{value}</text>",
             across.at(value),
             BOTTOM + 18.0
         );
     }
     let _ = writeln!(
         out,
-        "<text class=\"across\" x=\"{}\" y=\"{}\">trial</text>",
+        "<text class=\"across\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">trial</text>",
         (LEFT + RIGHT) / 2.0,
         HEIGHT - 4.0
     );
@@ -96,7 +101,7 @@ fn best_so_far(trials: &[Tried], across: &Scale, up: &Scale) -> String {
         return path;
     }
     format!(
-        "<path class=\"best\" d=\"{path}H{RIGHT}\"><title>best so far: {}</title></path>\n",
+        "<path class=\"best\" fill=\"none\" d=\"{path}H{RIGHT}\"><title>best so far: {}</title></path>\n",
         seconds(best)
     )
 }

@@ -119,12 +119,12 @@ impl Page<'_> {
             return "What this machine can do at most is not known.".to_owned();
         };
         let nearer = match limit {
-            Limit::Arithmetic => format!("arithmetic, of which it does {:.1} GFLOP/s", peaks.gflops),
-            Limit::Memory => format!("memory, of which it reads {:.1} GB/s", peaks.gbs),
+            Limit::Arithmetic => format!("arithmetic, {:.1} GFLOP/s", peaks.gflops),
+            Limit::Memory => format!("memory, {:.1} GB/s unless the caches hold the data", peaks.gbs),
         };
         format!(
-            "With {:.3} GFLOP on {:.3} MB, the nearer limit of this machine is {nearer}: no call takes less than \
-             {}, unless its data come from the caches. The tuned schedule reaches {:.0} % of that.",
+            "A call does {:.3} GFLOP on {:.3} MB. The nearer limit of this machine is {nearer}: it allows {} a call, \
+             and the tuned schedule reaches {:.0} % of that.",
             self.roofline.work.operations / 1e9,
             self.roofline.work.bytes / 1e6,
             seconds(least),
