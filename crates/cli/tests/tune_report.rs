@@ -76,7 +76,7 @@ fn expect_well_formed(page: &str) {
         let end = start + rest[start..].find('>').unwrap();
         let tag = &rest[start + 1..end];
         rest = &rest[end + 1..];
-        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "{tag}");
+        assert!(!tag.contains('<') && tag.matches('"').count().is_multiple_of(2), "{tag}");
         match (tag.strip_prefix('/'), tag.ends_with('/')) {
             (Some(name), _) => assert_eq!(open.pop(), Some(name)),
             (None, true) => {}
