@@ -59,7 +59,8 @@ impl Page<'_> {
         let curve = curve(&self.history.trials);
         let times: Vec<f64> = self.history.trials.iter().filter_map(|tried| tried.seconds).collect();
         let legend = "<p class=\"faint\">Each point is a candidate that was measured, each cross above one that \
-                      failed; the line is the best so far. Point at one to read it.</p>\n";
+                      failed; the line is the best so far. The fastest were measured again in the end, taking turns, \
+                      and the numbers above are from there. Point at a mark to read it.</p>\n";
         let mut sections = vec![
             section("Search", &format!("{legend}{curve}")),
             section("What became of candidates", &lying("What became of candidates", &self.outcomes())),
@@ -168,7 +169,9 @@ impl Page<'_> {
         let replayed = if self.is_replay { ", replayed from a recording" } else { "" };
         vec![
             ("command", command_line(std::env::args())),
-            ("machine", format!("{}, {} threads, {} vectors", host_model(), task.threads, task.vectors)),
+            ("machine", host_model()),
+            ("threads", task.threads.to_string()),
+            ("vectors", task.vectors.clone()),
             ("trials", format!("{} in {elapsed:.1} s{replayed}", self.tuned.trials)),
             ("strategy", strategy.clone()),
             ("seed", seed.to_string()),
