@@ -13,11 +13,13 @@ use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tilewright_ir::Program;
 use tilewright_search::strategy;
 use tilewright_target::Cpu;
 use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::recording::{Answer, Setting};
 use tilewright_tuner::task::Task;
-use tilewright_tuner::tune::{Progress, Watcher};
+use tilewright_tuner::tune::{Progress, Tuned, Watcher};
 use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, TuneArgs};
@@ -59,9 +61,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     };
     refuse_unknown_strategy(&args.strategy)?;
     let files = Files::new(args)?;
-    let prepared = Prepared::new(args, task, &program, &cpu)?;
-    let is_replay = prepared.is_replay();
-    let Prepared { mut setting, options, answers, mut recorder } = prepared;
+    let Prepared { setting, options, answers, mut recorder } = Prepared::new(args, task, &program, &cpu)?;
     let stop = stop_on_signals();
     let mut watcher = Watchers {
         display: Display::new(args, &options),
@@ -71,28 +71,46 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let found = search(&setting, &options, answers, &mut watcher, &stop);
     watcher.display.end();
     let history = watcher.history;
-    let (tuned, recording) = found?;
+    let (tuned, answers) = found?;
     if let Some(recorder) = &mut recorder {
         recorder.finalists(&tuned);
     }
-    let mut roofline = Roofline::new(&program, &cpu, setting.peaks);
+    let kept = recorder.map(|recorder| recorder.describe());
+    tell(args, files, &program, &cpu, Ended { setting, tuned, history, answers, kept })
+}
+
+/// A search that is over.
+struct Ended {
+    setting: Setting,
+    tuned: Tuned,
+    history: History,
+    /// What is to be written down.
+    answers: Option<Vec<Answer>>,
+    /// What the cache has of it; nothing, if it was replayed.
+    kept: Option<String>,
+}
+
+/// Says what came out, and writes the files that were asked for.
+fn tell(args: &TuneArgs, files: Files, program: &Program, cpu: &Cpu, ended: Ended) -> Result<(), Failure> {
+    let Ended { mut setting, tuned, history, answers, kept } = ended;
+    let is_replay = kept.is_none();
+    let mut roofline = Roofline::new(program, cpu, setting.peaks);
     if roofline.is_exceeded(tuned.seconds) && !is_replay {
-        roofline.peaks = higher_peaks(&cpu).or(roofline.peaks);
+        roofline.peaks = higher_peaks(cpu).or(roofline.peaks);
         setting.peaks = roofline.peaks;
     }
-    let summary = Summary { tuned: &tuned, roofline: &roofline, is_replay };
-    let kept = recorder.map_or_else(|| "as it was: this is a replay".to_owned(), |own| own.describe());
-    print(&if args.json { summary.json() } else { summary.text(&kept) })?;
+    let summary = Summary { tuned: &tuned, roofline: &roofline, kept: kept.as_deref() };
+    print(&if args.json { summary.json() } else { summary.text() })?;
     let page = Page {
         setting: &setting,
-        program: &program,
-        cpu: &cpu,
+        program,
+        cpu,
         tuned: &tuned,
         history: &history,
         roofline: &roofline,
         is_replay,
     };
-    files.write(recording, &page)?;
+    files.write(answers, &page)?;
     let Some(path) = &args.out else { return Ok(()) };
     std::fs::write(path, &tuned.schedule)
         .map_err(|error| Failure::Input(format!("{}: {error}", path.display())))

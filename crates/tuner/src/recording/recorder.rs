@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Answer, Recording, Setting};
+use super::Answer;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
 use crate::rig::Plan;
@@ -23,8 +23,8 @@ impl<M: Measurer> Recorder<M> {
     }
 
     /// All that was said.
-    pub fn recording(self, setting: Setting) -> Recording {
-        Recording { setting, answers: self.answers }
+    pub fn answers(self) -> Vec<Answer> {
+        self.answers
     }
 
     fn at(&self) -> f64 {

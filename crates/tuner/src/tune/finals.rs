@@ -4,6 +4,8 @@ use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
 
+/// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
+const ONE_SHOT: usize = 1;
 /// Samples of every finalist.
 const SAMPLES: usize = 40;
 /// Their time together, in seconds: at least, and at most.
@@ -21,19 +23,22 @@ impl Run<'_, '_> {
             finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect();
         let winner = winner(&raced);
         let default = raced.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
-        // It was tried right after the default schedule.
-        let first_choice = raced.iter().find(|raced| raced.trial == 1 && self.one_shot.is_some());
-        self.one_shot = first_choice.map(|raced| raced.median).or(self.one_shot);
+        let one_shot = raced.iter().find(|raced| self.one_shot.is_some() && raced.trial == ONE_SHOT);
+        self.one_shot = one_shot.map(|raced| raced.median);
         Ok(self.report(winner, raced, default))
     }
 
-    /// The default schedule, and the fastest others, in the order in which they were found.
+    /// The default schedule, the cost model's first choice, and the fastest others, in the order in which they were
+    /// found: what is told of the three must come from one comparison.
     fn finalists(&self) -> Vec<usize> {
         let mut others: Vec<usize> =
             (1..self.trials.len()).filter(|at| self.trials[*at].trial.seconds().is_some()).collect();
         let seconds = |at: &usize| self.trials[*at].trial.seconds().unwrap_or(f64::INFINITY);
         others.sort_by(|left, right| seconds(left).total_cmp(&seconds(right)));
         others.truncate(FINALISTS);
+        if self.one_shot.is_some() && !others.contains(&ONE_SHOT) {
+            others.push(ONE_SHOT);
+        }
         others.sort_unstable();
         std::iter::once(0).chain(others).collect()
     }

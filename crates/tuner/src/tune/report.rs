@@ -37,8 +37,8 @@ pub struct Tuned {
     pub seconds: f64,
     /// The default schedule's median from the same comparison.
     pub default: f64,
-    /// The first choice of the cost model, in seconds, if it is another than the default schedule and works; from the
-    /// same comparison, if it took part.
+    /// The first choice of the cost model, from the same comparison, if it is another than the default schedule and
+    /// works.
     pub one_shot: Option<f64>,
     /// Candidates that were tried, without these two.
     pub trials: usize,

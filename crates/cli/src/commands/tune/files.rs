@@ -1,6 +1,6 @@
 //! The files that a run leaves, apart from the cache.
 
-use tilewright_tuner::recording::Recording;
+use tilewright_tuner::recording::{Answer, Recording};
 
 use super::page::Page;
 use crate::args::TuneArgs;
@@ -21,8 +21,9 @@ impl Files {
     }
 
     /// Writes them.
-    pub fn write(self, recording: Option<Recording>, page: &Page) -> Result<(), Failure> {
-        if let (Some(file), Some(recording)) = (self.record, recording) {
+    pub fn write(self, answers: Option<Vec<Answer>>, page: &Page) -> Result<(), Failure> {
+        if let (Some(file), Some(answers)) = (self.record, answers) {
+            let recording = Recording { setting: page.setting.clone(), answers };
             file.write(&recording.to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
         }
         match self.report {

@@ -56,11 +56,6 @@ impl<'a> Prepared<'a> {
         options.hints = setting.hints.clone();
         Ok(Prepared { setting, options, answers: Answers::Replayed(answers), recorder: None })
     }
-
-    /// Whether nothing is measured.
-    pub fn is_replay(&self) -> bool {
-        self.recorder.is_none()
-    }
 }
 
 /// What the command line says. Hints and peaks are not known yet.

@@ -21,14 +21,14 @@ pub enum Answers {
     Replayed(Vec<Answer>),
 }
 
-/// Searches; with what was written down, if anything was.
+/// Searches; with all that was said, if that was to be written down.
 pub fn search(
     setting: &Setting,
     options: &Options,
     answers: Answers,
     watcher: &mut dyn Watcher,
     stop: &AtomicBool,
-) -> Result<(Tuned, Option<Recording>), Failure> {
+) -> Result<(Tuned, Option<Vec<Answer>>), Failure> {
     let mut run =
         |measurer: &mut dyn Measurer| tune(&setting.task, options, measurer, watcher, stop).map_err(failure);
     let start = |launch| Supervised::start(launch, setting.task.clone()).map_err(lost);
@@ -37,7 +37,7 @@ pub fn search(
         Answers::Recorded(launch) => {
             let mut recorder = Recorder::new(start(launch)?);
             let tuned = run(&mut recorder)?;
-            Ok((tuned, Some(recorder.recording(setting.clone()))))
+            Ok((tuned, Some(recorder.answers())))
         }
         Answers::Replayed(answers) => Ok((run(&mut Replay::new(&answers))?, None)),
     }

@@ -15,13 +15,13 @@ pub struct Summary<'a> {
     pub tuned: &'a Tuned,
     /// How near to the machine's peaks that is.
     pub roofline: &'a Roofline,
-    /// Whether it was answered from a recording: then its time went nowhere.
-    pub is_replay: bool,
+    /// What the cache has of it. Nothing, if it was answered from a recording: then its time went nowhere either.
+    pub kept: Option<&'a str>,
 }
 
 impl Summary<'_> {
-    /// For people. `kept` says what became of the records.
-    pub fn text(&self, kept: &str) -> String {
+    /// For people.
+    pub fn text(&self) -> String {
         let tuned = self.tuned;
         let mut out = String::new();
         let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
@@ -42,13 +42,13 @@ impl Summary<'_> {
         }
         row("trials", self.trials());
         row("left out", self.left_out());
-        if !self.is_replay {
+        if self.kept.is_some() {
             row("time", self.time());
         }
         if tuned.replaced > 0 {
             row("workers", format!("{} were lost and replaced", tuned.replaced));
         }
-        row("cache", kept.to_owned());
+        row("cache", self.kept.unwrap_or("as it was: this is a replay").to_owned());
         out + "\n" + &tuned.schedule
     }
 
@@ -95,7 +95,7 @@ impl Summary<'_> {
             "share_of_limit": roofline.reached(tuned.seconds),
             "trials": tuned.trials,
             "seconds": tuned.elapsed.as_secs_f64(),
-            "time_spent": (!self.is_replay).then_some(tuned.spent),
+            "time_spent": self.kept.map(|_| tuned.spent),
             "failures": failures,
             "schedule": tuned.schedule,
         });
