@@ -43,7 +43,7 @@ fn the_summary_tells_peaks_and_where_the_time_went() {
 
 #[test]
 fn a_page_is_well_formed_and_stands_alone() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     folder.write(
         "odd.tw",
         "# <script>alert('&')</script>\ndef odd(float(N,M) A) -> (C) { C(n) +=! (A(n,m) < 0.5 && 1 > 0) ? A(n,m) : 0.0 }\n",
@@ -114,7 +114,7 @@ fn essence(out: &str) -> (Vec<Value>, Value) {
 
 #[test]
 fn a_recorded_run_replays_to_the_same_winner() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     // A cache that has something to start from, and more after the run than before.
     folder.fine(&format!("{TUNE} --trials 3"));
     for budget in ["--trials 20 --seed 5", "--time 2s --strategy random"] {
@@ -131,7 +131,7 @@ fn a_recorded_run_replays_to_the_same_winner() {
 
 #[test]
 fn a_recording_of_something_else_is_refused() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     folder.fine(&format!("{TUNE} --trials 3 --record run.tape"));
     let line = format!("{TUNE} --trials 3 --replay");
     let other = |options: &str, parts: &[&str]| folder.fails(&format!("{line} {options}"), 1, parts);
