@@ -36,8 +36,10 @@ pub struct Recording {
 pub struct Setting {
     /// The version of Tilewright, for the reader.
     pub tool_version: String,
-    /// What was tuned.
+    /// What was tuned. Inputs that were given are not in it: their files are gone when the run is over.
     pub task: Task,
+    /// The names of those inputs, with a digest of what was in them: candidates were measured with that.
+    pub inputs: Vec<(String, String)>,
     /// Bytes of the data caches, which the space depends on.
     pub caches: Vec<usize>,
     /// The name of the strategy.
@@ -86,9 +88,11 @@ impl Setting {
         let option = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let shown = |setting: &Setting| {
             let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
+            let inputs = setting.inputs.iter().map(|(name, digest)| format!("{name} ({digest})"));
             [
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
+                ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
                 ("--threads", setting.task.threads.to_string()),
                 ("--vectors", setting.task.vectors.clone()),
                 ("--strategy", setting.strategy.clone()),

@@ -1,15 +1,14 @@
 //! A measurer that asks another one, and writes down what it says.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{Answer, Recording, Setting};
+use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
 use crate::worker::Lost;
 
-/// Writes down every answer. Its clock is that of the run, so that no answer seems to have come after the time that the
-/// run has read off.
+/// Writes down every answer, with the time since the run has started.
 pub struct Recorder<M> {
     measurer: M,
     started: Instant,
@@ -17,14 +16,14 @@ pub struct Recorder<M> {
 }
 
 impl<M: Measurer> Recorder<M> {
-    /// Begins with nothing, now.
-    pub fn new(measurer: M) -> Recorder<M> {
-        Recorder { measurer, started: Instant::now(), answers: Vec::new() }
+    /// Begins with nothing, for a run that has started then.
+    pub fn new(measurer: M, started: Instant) -> Recorder<M> {
+        Recorder { measurer, started, answers: Vec::new() }
     }
 
     /// All that was said.
-    pub fn recording(self, setting: Setting) -> Recording {
-        Recording { setting, answers: self.answers }
+    pub fn answers(self) -> Vec<Answer> {
+        self.answers
     }
 
     fn at(&self) -> f64 {
@@ -58,9 +57,5 @@ impl<M: Measurer> Measurer for Recorder<M> {
 
     fn replaced(&self) -> usize {
         self.measurer.replaced()
-    }
-
-    fn clock(&self) -> Option<Duration> {
-        Some(self.started.elapsed())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Answer, Recording};
+use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
@@ -12,7 +12,7 @@ use crate::worker::Lost;
 /// Answers by the text of schedules. Its clock stands at the last answer that was given; when all were given, the run is
 /// over, as the recorded one was, whether by time, by trials or by a signal.
 pub struct Replay<'r> {
-    recording: &'r Recording,
+    answers: &'r [Answer],
     /// What was not asked for yet.
     open: HashMap<&'r str, (&'r Trial, f64)>,
     at: f64,
@@ -20,13 +20,13 @@ pub struct Replay<'r> {
 }
 
 impl<'r> Replay<'r> {
-    /// At the beginning of a recording.
-    pub fn new(recording: &'r Recording) -> Replay<'r> {
-        let tried = recording.answers.iter().filter_map(|answer| match answer {
+    /// At the beginning of a recording's answers.
+    pub fn new(answers: &'r [Answer]) -> Replay<'r> {
+        let tried = answers.iter().filter_map(|answer| match answer {
             Answer::Tried { schedule, trial, at } => Some((schedule.as_str(), (trial, *at))),
             Answer::Raced { .. } => None,
         });
-        Replay { recording, open: tried.collect(), at: 0.0, replaced: 0 }
+        Replay { answers, open: tried.collect(), at: 0.0, replaced: 0 }
     }
 
     fn answer(&mut self, schedule: &str) -> Result<Trial, Lost> {
@@ -46,7 +46,7 @@ impl Measurer for Replay<'_> {
     }
 
     fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
-        for answer in &self.recording.answers {
+        for answer in self.answers {
             if let Answer::Raced { schedules: raced, samples, replaced, at } = answer
                 && raced == schedules
             {

@@ -6,6 +6,8 @@ use super::{FINALISTS, Run, TuneError};
 use crate::outcome::median;
 use crate::worker::Lost;
 
+/// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
+const ONE_SHOT: usize = 1;
 /// Samples of every finalist.
 const SAMPLES: f64 = 40.0;
 /// With fewer there is nothing to compare.
@@ -56,7 +58,7 @@ impl Run<'_, '_> {
         Ok(finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect())
     }
 
-    /// As many finalists as there is time for; none if there is not even time for one beside the default schedule.
+    /// As many finalists as there is time for; none if there is not even time for the fewest.
     fn comparison(&self) -> Option<Comparison> {
         let most = FINALISTS.min(self.trials.len().saturating_sub(1));
         (1..=most).rev().map(|others| self.finalists(others)).find_map(|finalists| self.affordable(finalists))
@@ -79,13 +81,18 @@ impl Run<'_, '_> {
         })
     }
 
-    /// The default schedule, and so many of the fastest others, in the order in which they were found.
+    /// The default schedule, the cost model's first choice, and so many of the fastest others, in the order in which they
+    /// were found: what is told of the three must come from one comparison.
     fn finalists(&self, most: usize) -> Vec<usize> {
         let mut others: Vec<usize> =
             (1..self.trials.len()).filter(|at| self.trials[*at].trial.seconds().is_some()).collect();
         let seconds = |at: &usize| self.trials[*at].trial.seconds().unwrap_or(f64::INFINITY);
         others.sort_by(|left, right| seconds(left).total_cmp(&seconds(right)));
+        let works = self.one_shot.as_ref().is_some_and(|trial| trial.seconds().is_some());
         others.truncate(most);
+        if works && !others.contains(&ONE_SHOT) {
+            others.push(ONE_SHOT);
+        }
         others.sort_unstable();
         std::iter::once(0).chain(others).collect()
     }
@@ -94,7 +101,14 @@ impl Run<'_, '_> {
     fn as_tried(&self, at: usize) -> Raced {
         Raced::new(at, self.trials[at].trial.samples.clone())
     }
+
+    /// The time of the cost model's first choice, from the last comparison if there was one.
+    pub(super) fn one_shot_seconds(&self, raced: &[Raced]) -> Option<f64> {
+        let tried = self.one_shot.as_ref()?.seconds();
+        raced.iter().find(|raced| raced.trial == ONE_SHOT).map(|raced| raced.median).or(tried)
+    }
 }
+
 /// A finalist's times.
 #[derive(Clone, Debug)]
 pub(super) struct Raced {

@@ -7,8 +7,8 @@
 //! 4. The fastest are measured again, in turn, with the default schedule among them. Who is within the noise of the
 //!    fastest counts as equal, and of equals the one that was found first wins, the default schedule first of all.
 //!
-//! The loop reads the clock only to end in time (`budget.rs`): by number of trials, the same seed and the same
-//! measurements give the same winner.
+//! The loop reads the clock only to end in time: by number of trials, the same seed and the same measurements give the
+//! same winner. A recording tells the clock of its own run, and so replays one that was ended by time as well.
 
 mod budget;
 mod candidates;
