@@ -5,6 +5,9 @@
 mod support;
 
 use std::fs;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use serde_json::Value;
 use support::Folder;
@@ -112,18 +115,44 @@ fn essence(out: &str) -> (Vec<Value>, Value) {
     (lines, done)
 }
 
+/// Does something while every core is busy.
+fn under_load<T>(work: impl FnOnce() -> T) -> T {
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // However the work ends, the others end too.
+        let _done = Done(&done);
+        for _ in 0..2 * thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        work()
+    })
+}
+
 #[test]
 fn a_recorded_run_replays_to_the_same_winner() {
     let folder = Folder::with_peaks();
     // A cache that has something to start from, and more after the run than before.
     folder.fine(&format!("{TUNE} --trials 3"));
-    for budget in ["--trials 20 --seed 5", "--time 2s --strategy random"] {
+    for budget in ["--trials 20 --seed 5", "--time 3s"] {
         let line = format!("{TUNE} --json {budget}");
-        let recorded = folder.fine(&format!("{line} --record run.tape"));
+        let recorded = folder.fine(&format!("{line} --record run.tape --out recorded.sched"));
         let cache = fs::read(folder.path("c.sqlite")).unwrap();
         let replayed = folder.fine(&format!("{line} --replay run.tape --report replay.html"));
         assert_eq!(essence(&recorded), essence(&replayed), "{budget}");
-        assert_eq!(folder.fine(&format!("{line} --replay run.tape")), replayed, "{budget}");
+        let slow = under_load(|| folder.fine(&format!("{line} --replay run.tape --out replayed.sched")));
+        assert_eq!(slow, replayed, "{budget}");
+        let schedule = |name: &str| fs::read(folder.path(name)).unwrap();
+        assert_eq!(schedule("recorded.sched"), schedule("replayed.sched"), "{budget}");
         assert_eq!(fs::read(folder.path("c.sqlite")).unwrap(), cache, "{budget}");
         expect_well_formed(&fs::read_to_string(folder.path("replay.html")).unwrap());
     }
@@ -144,7 +173,7 @@ fn a_recording_of_something_else_is_refused() {
     let lines: Vec<&str> = tape.lines().collect();
     folder.write("none.tape", "{}\n");
     other("none.tape", &["this is no recording"]);
-    folder.write("new.tape", tape.replacen("\"version\":1", "\"version\":7", 1));
+    folder.write("new.tape", tape.replacen("\"version\":2", "\"version\":7", 1));
     other("new.tape", &["version 7"]);
     folder.write("cut.tape", lines[..lines.len() - 1].join("\n"));
     other("cut.tape", &["cut off"]);
@@ -153,8 +182,26 @@ fn a_recording_of_something_else_is_refused() {
     folder.write("early.tape", tape.replacen("\"at\":", "\"at\":-", 1));
     other("early.tape", &["line 2 makes no sense"]);
     // A schedule that was never measured has no answer.
-    folder.write("gap.tape", [&lines[..1], &lines[2..]].concat().join("\n"));
+    folder.write("gap.tape", [&lines[..2], &lines[3..]].concat().join("\n"));
     other("gap.tape", &["the recording has no answer for this schedule"]);
     folder.write("mm.tw", "# Another text.\n".to_owned() + support::PRODUCT);
     other("run.tape", &["another program text"]);
+}
+
+#[test]
+fn a_recording_with_other_inputs_is_refused() {
+    let folder = Folder::with_peaks();
+    folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
+    folder.floats("other.npy", &[3], &[1.0, 2.0, 4.0]);
+    let line = "tune double.tw --threads 1 --cache c.sqlite --trials 1";
+    folder.fine(&format!("{line} --in x=x.npy --record run.tape"));
+    folder.fine(&format!("{line} --in x=x.npy --replay run.tape"));
+    let refused = |inputs: &str, parts: &[&str]| {
+        folder.fails(&format!("{line} {inputs} --replay run.tape"), 1, parts);
+    };
+    refused("--in x=other.npy", &["this recording has --in x (", "this run has x ("]);
+    refused("--sizes N=3", &["this recording has --in x (", "this run has none"]);
+    // Where the worker has read them is nobody's business.
+    let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
+    assert!(!tape.contains(&std::env::temp_dir().display().to_string()), "{tape}");
 }

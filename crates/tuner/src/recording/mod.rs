@@ -1,5 +1,5 @@
-//! A run on file: all that it was told by whoever measured. The same search with the same answers ends with the same
-//! winner, without anything being measured again.
+//! A run on file: all that it was told by whoever measured, and all that the clock decided. The same search with the same
+//! answers ends with the same winner, without anything being measured again, however long it takes.
 //!
 //! | file | is |
 //! |---|---|
@@ -56,10 +56,18 @@ pub struct Setting {
     pub peaks: Option<Peaks>,
 }
 
-/// What a measurer said, and when: in seconds since the start.
+/// What a measurer said, and when: in seconds since the start. They are in the order in which they were given, and a
+/// replay gives them in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
+    /// What the clock or a signal decided: how many, or whether.
+    Decided {
+        /// The number; 1 for yes.
+        number: usize,
+        /// When.
+        at: f64,
+    },
     /// What became of a candidate.
     Tried {
         /// Its schedule.
@@ -75,10 +83,13 @@ pub enum Answer {
         schedules: Vec<String>,
         /// The times of each.
         samples: Vec<Vec<f64>>,
-        /// Workers that were lost on the way.
-        replaced: usize,
         /// When it was over.
         at: f64,
+    },
+    /// The run was over: the last line.
+    Ended {
+        /// Workers that were lost on the way.
+        replaced: usize,
     },
 }
 
