@@ -244,8 +244,11 @@ pub struct BenchArgs {
     The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
     comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
     Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
+    Speeds are told as a part of what this machine can do at most, which is measured before the first search and kept.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
-    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json"
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json\n  \
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.tape\n  \
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape"
 )]
 pub struct TuneArgs {
     /// Source file; FILE:NAME picks a function.
@@ -284,6 +287,17 @@ pub struct TuneArgs {
     /// Write the winner's schedule to this file.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Write a page about the run to this file, such as run.html: every trial, what failed and why, where the time went,
+    /// and the winner with its loops. It opens in any browser, without a network.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write every measurement of the run to this file, for --replay.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Search again with the measurements of a run that was recorded, without measuring anything: with the options of
+    /// that run, the same trials and the same winner.
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
     /// Print one JSON object a line.
     #[arg(long)]
     pub json: bool,

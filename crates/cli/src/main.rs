@@ -11,6 +11,7 @@
 //! | [`interpret`] | running it in the interpreter, and whether others agree with that |
 //! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
+//! | [`roofline`] | how near a program comes to what the machine can do |
 //! | [`memory`] | refusing what does not fit |
 //! | [`whole_file`] | files that appear whole or not at all |
 //! | [`time`] | times and dates, for people |
@@ -26,6 +27,7 @@ mod memory;
 mod npy;
 mod output;
 mod problem;
+mod roofline;
 mod schedule;
 mod source;
 mod target;

@@ -61,7 +61,7 @@ fn refuse(what: &str, needed: u128) -> Result<(), Failure> {
 }
 
 /// Bytes of memory that can be had without swapping, where the system tells: of the machine, or of the container.
-fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -68,7 +68,7 @@ fn a_worker_measures_and_refuses() {
 
 #[test]
 fn results_are_compared_by_name_and_called_functions_can_be_tuned() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     folder.write(
         "two.tw",
         "def centre(float(N,M) A) -> (mean, C) {\n  mean(n) +=! A(n,m)\n  mean(n) = mean(n) / M\n  C(n,m) = A(n,m) - mean(n)\n}\n",
@@ -163,7 +163,7 @@ fn what_cannot_be_started_or_opened_is_said() {
 
 #[test]
 fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     let out = folder.fine(
         "tune mm.tw --sizes M=70,K=64,N=67 --trials 12 --threads 1 --json --cache c.sqlite --out p.sched",
     );

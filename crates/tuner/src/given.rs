@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{DType, Number, Program, Tensor};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rig::RigError;
 use crate::task::Task;
@@ -24,6 +25,13 @@ pub fn write(folder: &Path, program: &Program, inputs: &Inputs) -> io::Result<Ve
         Ok((name.clone(), path))
     };
     scalars.chain(tensors).enumerate().map(file).collect()
+}
+
+/// The names of the inputs of a task, each with a digest of its elements.
+pub fn digests(task: &Task) -> io::Result<Vec<(String, String)>> {
+    let digest =
+        |(name, path): &(String, PathBuf)| Ok((name.clone(), format!("{:016x}", xxh3_64(&fs::read(path)?))));
+    task.inputs.iter().map(digest).collect()
 }
 
 fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {

@@ -23,14 +23,15 @@ pub trait Measurer {
         0
     }
 
-    /// The time since the run began, where another clock than this machine's decides: that of a recorded run.
-    fn clock(&self) -> Option<Duration> {
-        None
+    /// What the clock or a signal decides: how many there is time for, or whether to go on, as 1 or 0. That is an answer
+    /// like the times of candidates: a recording has that of its own run, whatever the clock says now.
+    fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
+        Ok(by_the_clock)
     }
 
-    /// Whether there is nothing more to ask: a recording ends where its run did, whatever ended that.
-    fn is_over(&self) -> bool {
-        false
+    /// The time since the run began, to be told, where it is not this run's own: a recording tells that of its run.
+    fn clock(&self) -> Option<Duration> {
+        None
     }
 }
 

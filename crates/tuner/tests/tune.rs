@@ -12,6 +12,7 @@ use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
 use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::{Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::Lost;
@@ -70,13 +71,37 @@ impl Measurer for Pretended<'_> {
     }
 }
 
+/// A replay on a busy machine: every answer takes a while.
+struct Busy<'r>(Replay<'r>, Duration);
+
+impl Measurer for Busy<'_> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        sleep(self.1);
+        self.0.try_all(schedules, plan)
+    }
+
+    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        sleep(self.1);
+        self.0.race(schedules, samples, time)
+    }
+
+    fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
+        sleep(self.1);
+        self.0.decide(by_the_clock)
+    }
+}
+
 /// What was told of candidates.
-#[derive(Default)]
-struct Heard(Vec<(Kind, usize)>);
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    kinds: Vec<(Kind, usize)>,
+    trials: Vec<(String, Trial)>,
+}
 
 impl Watcher for Heard {
-    fn tried(&mut self, _: &str, _: &Trial, progress: &Progress) {
-        self.0.push((progress.kind, progress.trials));
+    fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
+        self.kinds.push((progress.kind, progress.trials));
+        self.trials.push((schedule.to_owned(), trial.clone()));
     }
 }
 
@@ -152,9 +177,9 @@ fn trials_are_those_of_the_search() {
     let given = Options { hints: vec![hint.clone()], ..options(Some(9), None) };
     let (outcome, heard) = tuned(&given, &mut measurer);
     let outcome = outcome.unwrap();
-    assert_eq!(heard.0[..3], [(Kind::Default, 0), (Kind::OneShot, 0), (Kind::Hint, 1)]);
-    assert!(heard.0[3..].iter().all(|(kind, _)| *kind == Kind::Search));
-    assert_eq!(heard.0.last().unwrap().1, 9);
+    assert_eq!(heard.kinds[..3], [(Kind::Default, 0), (Kind::OneShot, 0), (Kind::Hint, 1)]);
+    assert!(heard.kinds[3..].iter().all(|(kind, _)| *kind == Kind::Search));
+    assert_eq!(heard.kinds.last().unwrap().1, 9);
     assert_eq!((outcome.trials, outcome.outcomes["measured"]), (9, 9));
     assert_eq!(measurer.tried.len(), 11);
     assert_eq!(measurer.tried[2], hint);
@@ -183,5 +208,36 @@ fn a_strategy_that_does_not_suit_is_refused_before_anything_is_measured() {
         let refused = tuned(&unsuitable, &mut measurer).0;
         assert!(matches!(refused, Err(TuneError::Strategy(_))), "{strategy}");
         assert!(measurer.tried.is_empty(), "{strategy}");
+    }
+}
+
+#[test]
+fn a_replay_is_the_same_run_however_long_it_takes() {
+    let limits = [(None, Some(1000), None), (Some(10), None, Some(1)), (Some(10), None, Some(2))];
+    for (after, time, signals) in limits {
+        let stop = Stop::default();
+        let mut measurer = Pretended::new(Duration::from_millis(10), &stop);
+        measurer.interrupted = after.zip(signals);
+        let trials = time.is_none().then_some(1000);
+        let opevo = "opevo".to_owned();
+        let options = Options { strategy: opevo, ..options(trials, time.map(Duration::from_millis)) };
+        let mut recorder = Recorder::new(measurer, options.started);
+        let mut heard = Heard::default();
+        let recorded = tune(&task(), &options, &mut recorder, &mut heard, &stop).unwrap();
+        let answers = recorder.answers();
+        for delay in [0, 8] {
+            let mut again = Heard::default();
+            // Its own time has run out before it begins.
+            let mut replay = Busy(Replay::new(&answers), Duration::from_millis(delay));
+            let replayed = tune(&task(), &options, &mut replay, &mut again, &Stop::default()).unwrap();
+            assert_eq!(again, heard);
+            assert_eq!((replayed.schedule, replayed.seconds), (recorded.schedule.clone(), recorded.seconds));
+            assert_eq!(replayed.finalists, recorded.finalists);
+            assert_eq!((replayed.default, replayed.one_shot), (recorded.default, recorded.one_shot));
+            assert_eq!(
+                (replayed.rejections, replayed.too_slow),
+                (recorded.rejections.clone(), recorded.too_slow)
+            );
+        }
     }
 }

@@ -9,6 +9,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tilewright_target::Cpu;
+use tilewright_tuner::peak::Kept;
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n  C(i,j) +=! A(i,k) * B(k,j)\n}\n";
 pub const DOUBLE: &str = "def double_all(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";
@@ -45,6 +47,14 @@ impl Folder {
             folder.write(&format!("{name}.tw"), text);
         }
         folder.write("several.tw", [PRODUCT, DOUBLE].concat());
+        folder
+    }
+
+    /// A folder for tuning with one thread. Its peaks are known, for measuring them takes a second and much memory.
+    pub fn with_peaks() -> Folder {
+        let folder = Folder::new();
+        let cpu = Cpu { cores: 1, ..Cpu::host() };
+        Kept::at(&folder.path("data/tilewright/peaks.json")).peaks(&cpu, 1 << 20).unwrap();
         folder
     }
 

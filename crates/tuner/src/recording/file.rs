@@ -8,9 +8,11 @@ use crate::outcome::are_times;
 
 /// What the first line says.
 const FORMAT: &str = "tilewright recording";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// No run lasts longer, in seconds.
 const LONGEST: f64 = 1e9;
+/// Nothing that the clock decides is about more.
+const MOST: usize = 1000;
 
 /// Why a file is no recording.
 #[derive(Debug, Error)]
@@ -18,14 +20,14 @@ pub enum RecordingError {
     /// Its first line is something else.
     #[error("this is no recording of `tilewright tune --record`")]
     Other,
-    /// It was written by a newer Tilewright.
+    /// It was written by another Tilewright.
     #[error("this recording has version {0}, and this Tilewright reads version {VERSION}")]
     Version(u32),
     /// A line, counted from 1, makes no sense.
     #[error("line {0} makes no sense: {1}")]
     Line(usize, String),
     /// The last line is missing.
-    #[error("the recording was cut off: its last comparison is missing")]
+    #[error("the recording was cut off: its end is missing")]
     CutOff,
 }
 
@@ -77,12 +79,12 @@ impl Recording {
             if is_plausible(&answer) {
                 Ok(answer)
             } else {
-                Err(wrong("its times are none that were measured".to_owned()))
+                Err(wrong("its numbers cannot have been recorded".to_owned()))
             }
         };
         let answers: Vec<Answer> = lines.enumerate().map(answer).collect::<Result<_, _>>()?;
         match answers.last() {
-            Some(Answer::Raced { .. }) => Ok(Recording { setting, answers }),
+            Some(Answer::Ended { .. }) => Ok(Recording { setting, answers }),
             _ => Err(RecordingError::CutOff),
         }
     }
@@ -91,10 +93,12 @@ impl Recording {
 fn is_plausible(answer: &Answer) -> bool {
     let is_moment = |at: &f64| (0.0..LONGEST).contains(at);
     match answer {
+        Answer::Decided { number, at } => *number <= MOST && is_moment(at),
         Answer::Tried { trial, at, .. } => trial.is_plausible() && is_moment(at),
-        Answer::Raced { schedules, samples, at, .. } => {
+        Answer::Raced { schedules, samples, at } => {
             let times = samples.len() == schedules.len() && samples.iter().all(|own| are_times(own));
             times && is_moment(at)
         }
+        Answer::Ended { .. } => true,
     }
 }

@@ -1,5 +1,5 @@
-//! A run on file: all that it was told by whoever measured. The same search with the same answers ends with the same
-//! winner, without anything being measured again.
+//! A run on file: all that it was told by whoever measured, and all that the clock decided. The same search with the same
+//! answers ends with the same winner, without anything being measured again, however long it takes.
 //!
 //! | file | is |
 //! |---|---|
@@ -36,8 +36,10 @@ pub struct Recording {
 pub struct Setting {
     /// The version of Tilewright, for the reader.
     pub tool_version: String,
-    /// What was tuned.
+    /// What was tuned. Inputs that were given are not in it: their files are gone when the run is over.
     pub task: Task,
+    /// The names of those inputs, with a digest of what was in them: candidates were measured with that.
+    pub inputs: Vec<(String, String)>,
     /// Bytes of the data caches, which the space depends on.
     pub caches: Vec<usize>,
     /// The name of the strategy.
@@ -54,10 +56,18 @@ pub struct Setting {
     pub peaks: Option<Peaks>,
 }
 
-/// What a measurer said, and when: in seconds since the start.
+/// What a measurer said, and when: in seconds since the start. They are in the order in which they were given, and a
+/// replay gives them in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
+    /// What the clock or a signal decided: how many, or whether.
+    Decided {
+        /// The number; 1 for yes.
+        number: usize,
+        /// When.
+        at: f64,
+    },
     /// What became of a candidate.
     Tried {
         /// Its schedule.
@@ -73,10 +83,13 @@ pub enum Answer {
         schedules: Vec<String>,
         /// The times of each.
         samples: Vec<Vec<f64>>,
-        /// Workers that were lost on the way.
-        replaced: usize,
         /// When it was over.
         at: f64,
+    },
+    /// The run was over: the last line.
+    Ended {
+        /// Workers that were lost on the way.
+        replaced: usize,
     },
 }
 
@@ -86,9 +99,11 @@ impl Setting {
         let option = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let shown = |setting: &Setting| {
             let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
+            let inputs = setting.inputs.iter().map(|(name, digest)| format!("{name} ({digest})"));
             [
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
+                ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
                 ("--threads", setting.task.threads.to_string()),
                 ("--vectors", setting.task.vectors.clone()),
                 ("--strategy", setting.strategy.clone()),

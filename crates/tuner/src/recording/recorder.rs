@@ -1,15 +1,14 @@
 //! A measurer that asks another one, and writes down what it says.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{Answer, Recording, Setting};
+use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
 use crate::worker::Lost;
 
-/// Writes down every answer. Its clock is that of the run, so that no answer seems to have come after the time that the
-/// run has read off.
+/// Writes down every answer, with the time since the run has started.
 pub struct Recorder<M> {
     measurer: M,
     started: Instant,
@@ -17,24 +16,31 @@ pub struct Recorder<M> {
 }
 
 impl<M: Measurer> Recorder<M> {
-    /// Begins with nothing, now.
-    pub fn new(measurer: M) -> Recorder<M> {
-        Recorder { measurer, started: Instant::now(), answers: Vec::new() }
+    /// Begins with nothing, for a run that has started then.
+    pub fn new(measurer: M, started: Instant) -> Recorder<M> {
+        Recorder { measurer, started, answers: Vec::new() }
     }
 
     /// All that was said.
-    pub fn recording(self, setting: Setting) -> Recording {
-        Recording { setting, answers: self.answers }
+    pub fn answers(mut self) -> Vec<Answer> {
+        self.answers.push(Answer::Ended { replaced: self.measurer.replaced() });
+        self.answers
     }
 
     fn at(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
+
+    fn decided(&mut self, number: usize) {
+        self.answers.push(Answer::Decided { number, at: self.at() });
+    }
 }
 
 impl<M: Measurer> Measurer for Recorder<M> {
+    /// How many there was time for comes first.
     fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
         let trials = self.measurer.try_all(schedules, plan)?;
+        self.decided(trials.len());
         let at = self.at();
         let answers = schedules.iter().zip(&trials).map(|(schedule, trial)| Answer::Tried {
             schedule: schedule.clone(),
@@ -45,22 +51,28 @@ impl<M: Measurer> Measurer for Recorder<M> {
         Ok(trials)
     }
 
+    /// Whether it came to its end comes first.
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
-        let samples = self.measurer.race(schedules, samples, time)?;
-        self.answers.push(Answer::Raced {
-            schedules: schedules.to_vec(),
-            samples: samples.clone(),
-            replaced: self.measurer.replaced(),
-            at: self.at(),
-        });
-        Ok(samples)
+        let raced = self.measurer.race(schedules, samples, time);
+        match &raced {
+            Ok(samples) => {
+                self.decided(1);
+                let (schedules, samples) = (schedules.to_vec(), samples.clone());
+                self.answers.push(Answer::Raced { schedules, samples, at: self.at() });
+            }
+            Err(Lost::Hurried) => self.decided(0),
+            Err(_) => {}
+        }
+        raced
+    }
+
+    fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
+        let number = self.measurer.decide(by_the_clock)?;
+        self.decided(number);
+        Ok(number)
     }
 
     fn replaced(&self) -> usize {
         self.measurer.replaced()
-    }
-
-    fn clock(&self) -> Option<Duration> {
-        Some(self.started.elapsed())
     }
 }

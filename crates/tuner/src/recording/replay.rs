@@ -1,38 +1,46 @@
 //! A measurer that answers from a recording.
 
-use std::collections::HashMap;
+use std::slice::Iter;
 use std::time::Duration;
 
-use super::{Answer, Recording};
+use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::Trial;
 use crate::worker::Lost;
 
-/// Answers by the text of schedules. Its clock stands at the last answer that was given; when all were given, the run is
-/// over, as the recorded one was, whether by time, by trials or by a signal.
+/// Gives the answers in their order. A run that asks for something else than the recorded one did is refused: it is
+/// another search. Its clock stands at the last answer that was given.
 pub struct Replay<'r> {
-    recording: &'r Recording,
-    /// What was not asked for yet.
-    open: HashMap<&'r str, (&'r Trial, f64)>,
+    /// Those that were not given yet.
+    answers: Iter<'r, Answer>,
     at: f64,
-    replaced: usize,
 }
 
 impl<'r> Replay<'r> {
-    /// At the beginning of a recording.
-    pub fn new(recording: &'r Recording) -> Replay<'r> {
-        let tried = recording.answers.iter().filter_map(|answer| match answer {
-            Answer::Tried { schedule, trial, at } => Some((schedule.as_str(), (trial, *at))),
-            Answer::Raced { .. } => None,
-        });
-        Replay { recording, open: tried.collect(), at: 0.0, replaced: 0 }
+    /// At the beginning of a recording's answers.
+    pub fn new(answers: &'r [Answer]) -> Replay<'r> {
+        Replay { answers: answers.iter(), at: 0.0 }
     }
 
-    fn answer(&mut self, schedule: &str) -> Result<Trial, Lost> {
-        let (trial, at) = self.open.remove(schedule).ok_or_else(|| not_recorded("schedule", schedule))?;
-        self.at = self.at.max(at);
-        Ok(trial.clone())
+    fn decided(&mut self) -> Result<usize, Lost> {
+        let Some(Answer::Decided { number, at }) = self.answers.next() else {
+            return Err(Lost::NotRecorded(
+                "the recording does not say how the search goes on here".to_owned(),
+            ));
+        };
+        self.at = *at;
+        Ok(*number)
+    }
+
+    fn tried(&mut self, schedule: &String) -> Result<Trial, Lost> {
+        match self.answers.next() {
+            Some(Answer::Tried { schedule: recorded, trial, at }) if recorded == schedule => {
+                self.at = *at;
+                Ok(trial.clone())
+            }
+            _ => Err(not_recorded("schedule", schedule)),
+        }
     }
 }
 
@@ -42,30 +50,35 @@ fn not_recorded(what: &str, schedules: &str) -> Lost {
 
 impl Measurer for Replay<'_> {
     fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<Trial>, Lost> {
-        schedules.iter().map(|schedule| self.answer(schedule)).collect()
+        let number = self.decided()?;
+        schedules.iter().take(number).map(|schedule| self.tried(schedule)).collect()
     }
 
     fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
-        for answer in &self.recording.answers {
-            if let Answer::Raced { schedules: raced, samples, replaced, at } = answer
-                && raced == schedules
-            {
-                (self.at, self.replaced) = (*at, *replaced);
-                return Ok(samples.clone());
-            }
+        if self.decided()? == 0 {
+            return Err(Lost::Hurried);
         }
-        Err(not_recorded("last comparison", &schedules.join("\n")))
+        match self.answers.next() {
+            Some(Answer::Raced { schedules: recorded, samples, at }) if recorded == schedules => {
+                self.at = *at;
+                Ok(samples.clone())
+            }
+            _ => Err(not_recorded("last comparison", &schedules.join("\n"))),
+        }
+    }
+
+    fn decide(&mut self, _: usize) -> Result<usize, Lost> {
+        self.decided()
     }
 
     fn replaced(&self) -> usize {
-        self.replaced
+        match self.answers.as_slice().last() {
+            Some(Answer::Ended { replaced }) => *replaced,
+            _ => 0,
+        }
     }
 
     fn clock(&self) -> Option<Duration> {
         Some(Duration::from_secs_f64(self.at))
-    }
-
-    fn is_over(&self) -> bool {
-        self.open.is_empty()
     }
 }

@@ -3,11 +3,16 @@
 //! The budget counts from when the user began to wait. Looking at points before the search gets a part of it, and a part
 //! is kept for the last comparison. Batches are as large as what proposals have taken so far allows, so that slow
 //! candidates are proposed one by one when the end is near.
+//!
+//! The clock has no other say in what a run does, and its say always goes through [`Measurer::decide`]: with the same
+//! answers, a run is the same.
 
 use std::time::{Duration, Instant};
 
 use super::finals::time_of_one;
 use super::{BATCH, FINALISTS, Run};
+use crate::measure::Measurer;
+use crate::worker::Lost;
 
 /// The part of what is left that looking at points without measuring them may take.
 const LOOKING: f64 = 0.25;
@@ -35,16 +40,33 @@ impl Run<'_, '_> {
         self.left_to_search().map(|left| Instant::now() + Duration::from_secs_f64(LOOKING * left))
     }
 
+    /// Whether the search should end.
+    pub(super) fn is_over(&mut self) -> Result<bool, Lost> {
+        let over = self.left_to_search() == Some(0.0) || self.stop.is_asked();
+        Ok(self.trials_left() == 0 || decide(self.measurer, over)?)
+    }
+
+    /// Whether nothing at all should be tried any more.
+    pub(super) fn is_late(&mut self) -> Result<bool, Lost> {
+        let late = self.left() == Some(0.0) || self.stop.is_asked();
+        decide(self.measurer, late)
+    }
+
     /// The longest call, in seconds, that is worth many samples.
     pub(super) fn worth_many_samples(&self) -> f64 {
         self.left().map_or(f64::INFINITY, |left| THOROUGH * left).min(super::THOROUGHLY.promising)
     }
 
     /// As many things of this pace as there is time for, and of a batch at most.
-    pub(super) fn as_many_as_fit(&self, pace: Pace) -> usize {
+    pub(super) fn as_many_as_fit(&mut self, pace: Pace) -> Result<usize, Lost> {
         let fit = self.left_to_search().map_or(BATCH, |left| (left / pace.seconds().max(1e-6)) as usize);
-        fit.clamp(1, BATCH)
+        self.measurer.decide(fit.clamp(1, BATCH))
     }
+}
+
+/// What the clock decides, where that is yes or no.
+pub(super) fn decide(measurer: &mut dyn Measurer, by_the_clock: bool) -> Result<bool, Lost> {
+    Ok(measurer.decide(usize::from(by_the_clock))? != 0)
 }
 
 /// Seconds that one of many things takes, by those so far.

@@ -11,6 +11,7 @@ use tilewright_search::strategy::{self, Start, Told};
 use tilewright_target::Cpu;
 
 use crate::parallel;
+use crate::worker::Lost;
 
 /// Points that the cost model looks at before anything is measured.
 const LOOKED_AT: usize = 512;
@@ -137,12 +138,18 @@ impl<'p> Candidates<'p> {
     }
 
     /// The points that the model likes best: evolution with the model in the place of the machine, until it is `over`.
-    pub fn ranked(&mut self, seed: u64, over: &dyn Fn() -> bool) -> Vec<Point> {
+    pub fn ranked(
+        &mut self,
+        seed: u64,
+        over: &mut dyn FnMut() -> Result<bool, Lost>,
+    ) -> Result<Vec<Point>, Lost> {
         let start = Start { seed, points: vec![self.space.initial()] };
-        let Ok(mut search) = strategy::by_name("opevo", self.space.knobs(), start) else { return Vec::new() };
+        let Ok(mut search) = strategy::by_name("opevo", self.space.knobs(), start) else {
+            return Ok(Vec::new());
+        };
         let mut liked: Vec<(f64, Point)> = Vec::new();
         let mut looked_at = 0;
-        while looked_at < LOOKED_AT && !over() {
+        while looked_at < LOOKED_AT && !over()? {
             let points = search.ask(TOGETHER);
             if points.is_empty() {
                 break;
@@ -159,6 +166,6 @@ impl<'p> Candidates<'p> {
         }
         liked.sort_by(|left, right| left.0.total_cmp(&right.0));
         self.expected = liked.first().map_or(f64::INFINITY, |(cost, _)| *cost);
-        liked.into_iter().take(STARTS).map(|(_, point)| point).collect()
+        Ok(liked.into_iter().take(STARTS).map(|(_, point)| point).collect())
     }
 }

@@ -6,6 +6,8 @@ use super::{FINALISTS, Run, TuneError};
 use crate::outcome::median;
 use crate::worker::Lost;
 
+/// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
+const ONE_SHOT: usize = 1;
 /// Samples of every finalist.
 const SAMPLES: f64 = 40.0;
 /// With fewer there is nothing to compare.
@@ -32,9 +34,9 @@ struct Comparison {
 impl Run<'_, '_> {
     /// Chooses the winner.
     pub(super) fn finish(mut self) -> Result<Tuned, TuneError> {
-        let raced = match self.comparison() {
-            Some(comparison) if !self.stop.is_urgent() => self.race(&comparison)?,
-            _ => Vec::new(),
+        let raced = match self.comparison()? {
+            Some(comparison) => self.race(&comparison)?,
+            None => Vec::new(),
         };
         let known: Vec<Raced> = match raced.is_empty() {
             true => self.finalists(1).into_iter().map(|at| self.as_tried(at)).collect(),
@@ -56,36 +58,47 @@ impl Run<'_, '_> {
         Ok(finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect())
     }
 
-    /// As many finalists as there is time for; none if there is not even time for one beside the default schedule.
-    fn comparison(&self) -> Option<Comparison> {
+    /// As many finalists as there is time for; none if there is not even time for the fewest.
+    fn comparison(&mut self) -> Result<Option<Comparison>, Lost> {
         let most = FINALISTS.min(self.trials.len().saturating_sub(1));
-        (1..=most).rev().map(|others| self.finalists(others)).find_map(|finalists| self.affordable(finalists))
+        let affordable = |others: &usize| self.rounds(&self.finalists(*others)) >= FEWEST_SAMPLES;
+        let others = (1..=most).rev().find(affordable).filter(|_| !self.stop.is_urgent());
+        let others = self.measurer.decide(others.unwrap_or(0))?;
+        Ok((others > 0).then(|| {
+            let finalists = self.finalists(others);
+            let rounds = self.rounds(&finalists).max(FEWEST_SAMPLES);
+            let time = rounds * self.fastest(&finalists);
+            Comparison { finalists, samples: rounds.min(SAMPLES) as usize, time }
+        }))
     }
 
-    /// The comparison of these, if there is time for it.
-    fn affordable(&self, finalists: Vec<usize>) -> Option<Comparison> {
-        let seconds = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds());
-        let fastest = seconds.clone().fold(f64::INFINITY, f64::min);
-        // All take as many samples: in one round, everybody is called once.
-        let round: f64 = seconds.sum();
+    /// How often there is time to call everybody once, apart from building and warming up, and reason to.
+    fn rounds(&self, finalists: &[usize]) -> f64 {
+        let fastest = self.fastest(finalists);
+        let round: f64 = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds()).sum();
         let builds = finalists.len() as f64 * self.candidate.seconds();
         let most = (FINALISTS + 1) as f64 * TIME.1;
         let time = self.left().map_or(most, |left| (left - builds - WARM_UP * round).min(most));
-        let rounds = (time_of_one(fastest) / fastest).min(time / round);
-        (rounds >= FEWEST_SAMPLES).then(|| Comparison {
-            finalists,
-            samples: rounds.min(SAMPLES) as usize,
-            time: rounds * fastest,
-        })
+        (time_of_one(fastest) / fastest).min(time / round)
     }
 
-    /// The default schedule, and so many of the fastest others, in the order in which they were found.
+    fn fastest(&self, finalists: &[usize]) -> f64 {
+        let seconds = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds());
+        seconds.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The default schedule, the cost model's first choice, and so many of the fastest others, in the order in which they
+    /// were found: what is told of the three must come from one comparison.
     fn finalists(&self, most: usize) -> Vec<usize> {
         let mut others: Vec<usize> =
             (1..self.trials.len()).filter(|at| self.trials[*at].trial.seconds().is_some()).collect();
         let seconds = |at: &usize| self.trials[*at].trial.seconds().unwrap_or(f64::INFINITY);
         others.sort_by(|left, right| seconds(left).total_cmp(&seconds(right)));
+        let works = self.one_shot.as_ref().is_some_and(|trial| trial.seconds().is_some());
         others.truncate(most);
+        if works && !others.contains(&ONE_SHOT) {
+            others.push(ONE_SHOT);
+        }
         others.sort_unstable();
         std::iter::once(0).chain(others).collect()
     }
@@ -93,6 +106,12 @@ impl Run<'_, '_> {
     /// A trial with the samples that it has.
     fn as_tried(&self, at: usize) -> Raced {
         Raced::new(at, self.trials[at].trial.samples.clone())
+    }
+
+    /// The time of the cost model's first choice, from the last comparison if there was one.
+    pub(super) fn one_shot_seconds(&self, raced: &[Raced]) -> Option<f64> {
+        let tried = self.one_shot.as_ref()?.seconds();
+        raced.iter().find(|raced| raced.trial == ONE_SHOT).map(|raced| raced.median).or(tried)
     }
 }
 

@@ -8,7 +8,8 @@
 //!    fastest counts as equal, and of equals the one that was found first wins, the default schedule first of all.
 //!
 //! The loop reads the clock only to end in time (`budget.rs`): by number of trials, the same seed and the same
-//! measurements give the same winner.
+//! measurements give the same winner. What the clock decides is an answer of the measurer as well, so a recording also
+//! replays a run that was ended by time or by a signal.
 
 mod budget;
 mod candidates;
@@ -122,9 +123,7 @@ pub fn tune(
         spent: TimeSpent::default(),
     };
     run.measure_default()?;
-    let until = run.end_of_looking();
-    let enough = || is_past(until) || stop.is_asked();
-    let starts = timed(&mut run.spent.ranking, || run.candidates.ranked(options.seed, &enough));
+    let starts = run.rank()?;
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let start = Start { seed: options.seed, points: starts };
@@ -197,6 +196,14 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Points to start from.
+    fn rank(&mut self) -> Result<Vec<Point>, Lost> {
+        let end = self.end_of_looking();
+        let Run { measurer, candidates, stop, .. } = self;
+        let mut over = || budget::decide(*measurer, is_past(end) || stop.is_asked());
+        timed(&mut self.spent.ranking, || candidates.ranked(self.options.seed, &mut over))
+    }
+
     /// The first choice of the cost model, whatever the budget: with no trials at all it is what can be had in one shot.
     fn try_first_choice(&mut self, first: Option<&Point>) -> Result<(), TuneError> {
         let Some(Judged::Worth(schedule)) =
@@ -204,7 +211,7 @@ impl Run<'_, '_> {
         else {
             return Ok(());
         };
-        if self.candidates.knows(&schedule) || self.stop.is_asked() || self.left() == Some(0.0) {
+        if self.candidates.knows(&schedule) || self.is_late()? {
             return Ok(());
         }
         let promising = self.worth_many_samples();
@@ -221,15 +228,15 @@ impl Run<'_, '_> {
     fn try_hints(&mut self) -> Result<(), TuneError> {
         let mut hints: Vec<String> = self.options.hints.clone();
         hints.retain(|hint| !self.candidates.knows(hint) && self.candidates.accepts(hint));
-        hints.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)));
+        hints.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
         self.measure(hints, Kind::Hint)
     }
 
     fn search(&mut self, strategy: &mut dyn Strategy) -> Result<(), TuneError> {
         let mut in_vain = 0;
-        while !self.is_over() && in_vain < MOST_IN_VAIN {
+        while !self.is_over()? && in_vain < MOST_IN_VAIN {
             let begun = Instant::now();
-            let fit = self.as_many_as_fit(self.proposal);
+            let fit = self.as_many_as_fit(self.proposal)?;
             let points = timed(&mut self.spent.proposing, || strategy.ask(fit));
             if points.is_empty() {
                 break;
@@ -255,7 +262,7 @@ impl Run<'_, '_> {
                 fresh.push(schedule.clone());
             }
         }
-        fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)));
+        fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
         self.measure(fresh, Kind::Search)?;
         let cost = |judged: Judged| match judged {
             Judged::Worth(schedule) => self.candidates.cost(&schedule),
@@ -266,7 +273,7 @@ impl Run<'_, '_> {
     }
 
     fn measure(&mut self, schedules: Vec<String>, kind: Kind) -> Result<(), TuneError> {
-        if schedules.is_empty() || self.is_over() {
+        if schedules.is_empty() || self.is_over()? {
             return Ok(());
         }
         let best = self.best_seconds();
@@ -310,17 +317,12 @@ impl Run<'_, '_> {
         self.best.map_or(self.default, |(_, seconds)| seconds)
     }
 
-    /// The time since the start.
+    /// The time since the start, to be told.
     fn elapsed(&self) -> Duration {
         self.measurer.clock().unwrap_or_else(|| self.options.started.elapsed())
     }
 
     fn trials_left(&self) -> usize {
         self.options.trials.map_or(usize::MAX, |trials| trials.saturating_sub(self.counted))
-    }
-
-    fn is_over(&self) -> bool {
-        let late = self.left_to_search() == Some(0.0);
-        late || self.trials_left() == 0 || self.stop.is_asked() || self.measurer.is_over()
     }
 }

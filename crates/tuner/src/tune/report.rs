@@ -8,7 +8,7 @@ use tilewright_search::space::Rejections;
 use super::Run;
 use super::finals::Raced;
 use super::spent::TimeSpent;
-use crate::outcome::{Outcome, Trial};
+use crate::outcome::Outcome;
 
 /// Why a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub struct Tuned {
     pub seconds: f64,
     /// The default schedule's median from the same comparison.
     pub default: f64,
-    /// The first choice of the cost model, in seconds, if it is another than the default schedule and works.
+    /// The first choice of the cost model, from the same comparison if there was one, if it is another than the default
+    /// schedule and works.
     pub one_shot: Option<f64>,
     /// What became of that choice, if it does not work.
     pub one_shot_failure: Option<Outcome>,
@@ -114,7 +115,12 @@ impl Run<'_, '_> {
                 curve.push((tried.number, tried.after, seconds));
             }
         }
-        let one_shot = self.one_shot.as_ref();
+        let one_shot = self.one_shot_seconds(&raced);
+        let one_shot_failure = self
+            .one_shot
+            .as_ref()
+            .filter(|trial| trial.seconds().is_none())
+            .map(|trial| trial.outcome.clone());
         let finalist = |raced: Raced| (self.trials[raced.trial].schedule.clone(), raced.samples);
         Tuned {
             finalists: raced.into_iter().map(finalist).collect(),
@@ -122,10 +128,8 @@ impl Run<'_, '_> {
             is_default: winner.trial == 0,
             seconds: winner.median,
             default,
-            one_shot: one_shot.and_then(Trial::seconds),
-            one_shot_failure: one_shot
-                .filter(|trial| trial.seconds().is_none())
-                .map(|trial| trial.outcome.clone()),
+            one_shot,
+            one_shot_failure,
             trials: self.counted,
             outcomes: self.outcomes,
             rejections: self.candidates.rejections,

@@ -84,6 +84,8 @@ impl Display {
                     "best_us": progress.best * 1e6,
                     "default_us": progress.default * 1e6,
                     "seconds": progress.elapsed.as_secs_f64(),
+                    "compile_ms": trial.effort.compiling * 1e3,
+                    "measure_ms": trial.effort.measuring * 1e3,
                 });
                 // Whoever does not read any more has the best in the end, or has gone.
                 let _ = print(&format!("{object}\n"));

@@ -1,0 +1,32 @@
+//! Every trial of a run, for its report.
+
+use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::tune::Progress;
+
+/// A candidate that was tried.
+pub struct Tried {
+    /// Seconds since the start.
+    pub after: f64,
+    /// What became of it, with the reason.
+    pub outcome: String,
+    /// The seconds of a call, if it was measured.
+    pub seconds: Option<f64>,
+}
+
+/// All of them, the default schedule first.
+#[derive(Default)]
+pub struct History {
+    /// In the order in which they were tried.
+    pub trials: Vec<Tried>,
+}
+
+impl History {
+    /// Adds a trial.
+    pub fn tried(&mut self, trial: &Trial, progress: &Progress) {
+        self.trials.push(Tried {
+            after: progress.elapsed.as_secs_f64(),
+            outcome: trial.outcome.to_string(),
+            seconds: trial.seconds(),
+        });
+    }
+}

@@ -1,0 +1,205 @@
+//! A run as a page to look at: `tune --report FILE.html`.
+//!
+//! The page needs nothing but itself: its style is inside, its drawings are SVG that is written here, and nothing in it
+//! refers to anything elsewhere. All that comes from the user goes through [`html::escape`].
+//!
+//! | file | is |
+//! |---|---|
+//! | `mod.rs` | the sections, in their order |
+//! | `curve.rs`, `bars.rs` | the drawings |
+//! | `scale.rs` | their axes |
+//! | `html.rs` | text as part of a page |
+
+mod bars;
+mod curve;
+mod html;
+mod scale;
+
+use std::fmt::Write;
+
+use tilewright_ir::Program;
+use tilewright_ir::print::nest as nest_text;
+use tilewright_schedule::apply;
+use tilewright_schedule::text::parse;
+use tilewright_target::{Cpu, host_model};
+use tilewright_tuner::cache::TOOL_VERSION;
+use tilewright_tuner::recording::Setting;
+use tilewright_tuner::tune::Tuned;
+
+use super::history::History;
+use crate::failure::Failure;
+use crate::roofline::{Limit, Roofline};
+use crate::time::{date, now, seconds};
+use bars::{Bar, histogram, lying};
+use curve::curve;
+use html::{escape, section, table, verbatim};
+
+/// All that a page tells.
+pub struct Page<'a> {
+    /// What was asked for.
+    pub setting: &'a Setting,
+    /// The program.
+    pub program: &'a Program,
+    /// The machine.
+    pub cpu: &'a Cpu,
+    /// What came out.
+    pub tuned: &'a Tuned,
+    /// Every trial.
+    pub history: &'a History,
+    /// How near to the machine's peaks that is.
+    pub roofline: &'a Roofline,
+    /// Whether nothing was measured, but answered from a recording.
+    pub is_replay: bool,
+}
+
+impl Page<'_> {
+    /// The page.
+    pub fn html(&self) -> Result<String, Failure> {
+        let title = escape(&self.title());
+        let curve = curve(&self.history.trials);
+        let times: Vec<f64> = self.history.trials.iter().filter_map(|tried| tried.seconds).collect();
+        let legend = "<p class=\"faint\">Each point is a candidate that was measured, each cross above one that \
+                      failed; the line is the best so far. The fastest were measured again in the end, taking turns, \
+                      and the numbers above are from there. Point at a mark to read it.</p>\n";
+        let mut sections = vec![
+            section("Search", &format!("{legend}{curve}")),
+            section("What became of candidates", &lying("What became of candidates", &self.outcomes())),
+            section("Times of measured candidates", &histogram(&times)),
+        ];
+        if !self.is_replay {
+            let spent = lying("Where the time went", &self.spent());
+            sections.push(section("Where the time went", &spent));
+        }
+        sections.extend([
+            section("Schedule", &verbatim(&self.tuned.schedule)),
+            section("Loops", &verbatim(&self.loops()?)),
+            section("Program", &verbatim(&self.setting.task.source)),
+            section("How this was made", &table(&self.facts())),
+        ]);
+        Ok(format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
+             <style>\n{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{}{}</body>\n</html>\n",
+            include_str!("style.css"),
+            self.headline(),
+            sections.concat()
+        ))
+    }
+
+    fn title(&self) -> String {
+        let sizes = self.setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
+        let sizes = sizes.collect::<Vec<_>>().join(", ");
+        format!("{} {sizes}", self.setting.task.function).trim_end().to_owned()
+    }
+
+    /// The numbers that matter most, and what limits them.
+    fn headline(&self) -> String {
+        let tuned = self.tuned;
+        let mut out =
+            format!("<p class=\"faint\">tuned on {}</p>\n<div class=\"numbers\">\n", escape(&host_model()));
+        let mut number = |name: &str, time: f64| {
+            let rates = escape(&self.roofline.describe(time));
+            let _ = writeln!(out, "<div>{name}<b>{}</b><span>{rates}</span></div>", seconds(time));
+        };
+        number("tuned", tuned.seconds);
+        if let Some(time) = tuned.one_shot {
+            number("one shot", time);
+        }
+        number("default", tuned.default);
+        let gain = match tuned.is_default {
+            true => "Nothing faster than the default schedule was found.".to_owned(),
+            false => format!("{:.2} times as fast as the default schedule.", tuned.default / tuned.seconds),
+        };
+        let _ = writeln!(out, "</div>\n<p>{gain} {}</p>", escape(&self.limit()));
+        out
+    }
+
+    /// What the roofline says.
+    fn limit(&self) -> String {
+        let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
+            return "What this machine can do at most is not known.".to_owned();
+        };
+        let nearer = match limit {
+            Limit::Arithmetic => format!("arithmetic, {:.1} GFLOP/s", peaks.gflops),
+            Limit::Memory => format!("memory, {:.1} GB/s unless the caches hold the data", peaks.gbs),
+        };
+        format!(
+            "A call does {:.3} GFLOP on {:.3} MB. The nearer limit of this machine is {nearer}: it allows {} a call, \
+             and the tuned schedule reaches {:.0} % of that.",
+            self.roofline.work.operations / 1e9,
+            self.roofline.work.bytes / 1e6,
+            seconds(least),
+            100.0 * least / self.tuned.seconds
+        )
+    }
+
+    /// How candidates ended, and why others were never compiled.
+    fn outcomes(&self) -> Vec<Bar> {
+        let ended = self.tuned.outcomes.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        let rejected = self.tuned.rejections.iter();
+        let rejected = rejected.map(|(reason, count)| (format!("not compiled: {reason}"), *count));
+        let slow = (self.tuned.too_slow > 0)
+            .then(|| ("not compiled: expected to be slow".to_owned(), self.tuned.too_slow));
+        let all = ended.chain(rejected).chain(slow);
+        all.map(|(label, count)| Bar { label, value: count as f64, text: count.to_string() }).collect()
+    }
+
+    fn spent(&self) -> Vec<Bar> {
+        let whole = self.tuned.elapsed.as_secs_f64().max(1e-9);
+        let bar = |(label, time): (&str, f64)| Bar {
+            label: label.to_owned(),
+            value: time,
+            text: format!("{time:.2} s, {:.0} %", 100.0 * time / whole),
+        };
+        self.tuned.spent.parts().into_iter().map(bar).collect()
+    }
+
+    /// What `tilewright show --stage loops` says of the winner.
+    fn loops(&self) -> Result<String, Failure> {
+        let schedule = parse(&self.tuned.schedule).schedule;
+        let nest = apply(self.program, &schedule, self.cpu)
+            .map_err(|refusal| Failure::Bug(format!("the winner is refused: {refusal}")))?;
+        Ok(nest_text(&nest))
+    }
+
+    /// All that it takes to do it again.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let Setting { task, strategy, seed, .. } = self.setting;
+        let elapsed = self.tuned.elapsed.as_secs_f64();
+        let replayed = if self.is_replay { ", replayed from a recording" } else { "" };
+        vec![
+            ("command", command_line(std::env::args())),
+            ("machine", host_model()),
+            ("threads", task.threads.to_string()),
+            ("vectors", task.vectors.clone()),
+            ("trials", format!("{} in {elapsed:.1} s{replayed}", self.tuned.trials)),
+            ("strategy", strategy.clone()),
+            ("seed", seed.to_string()),
+            ("workers lost", self.tuned.replaced.to_string()),
+            ("date", format!("{} UTC", date(now()))),
+            ("version", format!("tilewright {TOOL_VERSION}")),
+        ]
+    }
+}
+
+/// A command line that a shell takes as it was.
+fn command_line(words: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_understands_the_command() {
+        let words = ["tilewright", "tune", "my file.tw", "--sizes", "M=1,N=2", "it's", ""];
+        let wanted = r"tilewright tune 'my file.tw' --sizes M=1,N=2 'it'\''s' ''";
+        assert_eq!(command_line(words.into_iter().map(str::to_owned)), wanted);
+    }
+}

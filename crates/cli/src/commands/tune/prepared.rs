@@ -1,0 +1,111 @@
+//! What a search begins with.
+
+use std::time::{Duration, Instant};
+
+use tilewright_ir::Program;
+use tilewright_target::Cpu;
+use tilewright_tuner::cache::TOOL_VERSION;
+use tilewright_tuner::given;
+use tilewright_tuner::peak::{Kept, Peaks};
+use tilewright_tuner::recording::{Recording, Setting};
+use tilewright_tuner::task::Task;
+use tilewright_tuner::tune::Options;
+use tilewright_tuner::worker::Launch;
+
+use super::record::Recorder;
+use super::search::{Answers, recording};
+use crate::args::TuneArgs;
+use crate::failure::Failure;
+use crate::memory::available;
+
+/// The time that is taken where the user does not say.
+const TIME: Duration = Duration::from_secs(30);
+
+/// A search that can begin.
+pub struct Prepared<'a> {
+    /// All that decides what it does.
+    pub setting: Setting,
+    /// The same for the tuner.
+    pub options: Options,
+    /// Who says what becomes of candidates.
+    pub answers: Answers,
+    /// Who keeps them; nobody, if they come from a recording: they are in the cache already.
+    pub recorder: Option<Recorder<'a>>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Opens what is needed. Peaks are measured here, while nothing else runs, unless they are known.
+    pub fn new(
+        args: &TuneArgs,
+        task: Task,
+        program: &Program,
+        cpu: &'a Cpu,
+        started: Instant,
+    ) -> Result<Prepared<'a>, Failure> {
+        let (mut setting, mut options) = asked_for(args, &task, cpu, started)?;
+        let Some(path) = &args.replay else {
+            let recorder = Recorder::new(args, program, cpu)?;
+            options.hints = recorder.hints();
+            setting.hints = options.hints.clone();
+            setting.peaks = Kept::of_user().peaks(cpu, spare_memory()).ok();
+            let launch = launch()?;
+            let answers = match args.record {
+                Some(_) => Answers::Recorded(launch, task),
+                None => Answers::Measured(launch, task),
+            };
+            return Ok(Prepared { setting, options, answers, recorder: Some(recorder) });
+        };
+        // The cache has changed since, so hints are those of the recording.
+        let Recording { setting, answers } = recording(path, &setting)?;
+        options.hints = setting.hints.clone();
+        Ok(Prepared { setting, options, answers: Answers::Replayed(answers), recorder: None })
+    }
+}
+
+/// What the command line says. Hints and peaks are not known yet.
+fn asked_for(
+    args: &TuneArgs,
+    task: &Task,
+    cpu: &Cpu,
+    started: Instant,
+) -> Result<(Setting, Options), Failure> {
+    let options = Options {
+        strategy: args.strategy.clone(),
+        seed: args.seed,
+        trials: args.trials,
+        started,
+        time: args.time.or(args.trials.is_none().then_some(TIME)),
+        hints: Vec::new(),
+    };
+    let setting = Setting {
+        tool_version: TOOL_VERSION.to_owned(),
+        task: Task { inputs: Vec::new(), ..task.clone() },
+        inputs: given::digests(task)
+            .map_err(|error| Failure::Machine(format!("inputs cannot be read again: {error}")))?,
+        caches: cpu.caches.clone(),
+        strategy: options.strategy.clone(),
+        seed: options.seed,
+        trials: options.trials,
+        time: options.time.map(|time| time.as_secs_f64()),
+        hints: Vec::new(),
+        peaks: None,
+    };
+    Ok((setting, options))
+}
+
+/// The peaks after a run that went beyond those that were known: they are measured again.
+pub fn higher_peaks(cpu: &Cpu) -> Option<Peaks> {
+    Kept::of_user().measure(cpu, spare_memory()).ok()
+}
+
+/// Memory for an array to read: a part of what is free.
+fn spare_memory() -> usize {
+    available().map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX))
+}
+
+/// This program, as a worker.
+fn launch() -> Result<Launch, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
+    Ok(Launch { program, arguments: vec!["worker".to_owned()] })
+}

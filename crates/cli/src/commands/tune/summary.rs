@@ -1,0 +1,109 @@
+//! What came out of a run: a short text for people, an object for programs.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use tilewright_tuner::outcome::Outcome;
+use tilewright_tuner::tune::Tuned;
+
+use crate::output::printable;
+use crate::roofline::Roofline;
+use crate::time::seconds;
+
+/// A run that is over.
+pub struct Summary<'a> {
+    /// What came out.
+    pub tuned: &'a Tuned,
+    /// How near to the machine's peaks that is.
+    pub roofline: &'a Roofline,
+    /// What the cache has of it. Nothing, if it was answered from a recording: then its time went nowhere either.
+    pub kept: Option<&'a str>,
+}
+
+impl Summary<'_> {
+    /// For people.
+    pub fn text(&self) -> String {
+        let tuned = self.tuned;
+        let mut out = String::new();
+        let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
+        row("default", self.speed(tuned.default));
+        if let Some(time) = tuned.one_shot {
+            row("one shot", self.speed(time));
+        }
+        if let Some(outcome) = &tuned.one_shot_failure {
+            row("one shot", printable(&outcome.to_string()));
+        }
+        let gain = tuned.default / tuned.seconds;
+        row(
+            "tuned",
+            match tuned.is_default {
+                true => "nothing faster was found".to_owned(),
+                false => format!("{}: {gain:.2} times as fast", self.speed(tuned.seconds)),
+            },
+        );
+        if let Some(peaks) = self.roofline.peaks {
+            row("peak", format!("{:.1} GFLOP/s, {:.1} GB/s from memory", peaks.gflops, peaks.gbs));
+        }
+        row("trials", self.trials());
+        if let Some(left_out) = self.left_out() {
+            row("left out", left_out);
+        }
+        if self.kept.is_some() {
+            row("time", self.time());
+        }
+        if tuned.replaced > 0 {
+            row("workers", format!("{} were lost and replaced", tuned.replaced));
+        }
+        row("cache", self.kept.unwrap_or("as it was: this is a replay").to_owned());
+        out + "\n" + &tuned.schedule
+    }
+
+    fn speed(&self, time: f64) -> String {
+        format!("{}, {}", seconds(time), self.roofline.describe(time))
+    }
+
+    fn trials(&self) -> String {
+        let outcomes = self.tuned.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}"));
+        let ended = format!("{} in {:.1} s", self.tuned.trials, self.tuned.elapsed.as_secs_f64());
+        std::iter::once(ended).chain(outcomes).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Points that never were compiled, and why.
+    fn left_out(&self) -> Option<String> {
+        let refused = self.tuned.rejections.iter().map(|(reason, count)| format!("{count} {reason}"));
+        let slow = (self.tuned.too_slow > 0).then(|| format!("{} expected to be slow", self.tuned.too_slow));
+        let all: Vec<String> = refused.chain(slow).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// Where the time went.
+    fn time(&self) -> String {
+        let parts = self.tuned.spent.parts();
+        parts.map(|(name, seconds)| format!("{name} {seconds:.1} s")).join(", ")
+    }
+
+    /// For programs: one line.
+    pub fn json(&self) -> String {
+        let Summary { tuned, roofline, .. } = self;
+        let failures: BTreeMap<_, _> =
+            tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
+        let object = json!({
+            "event": "done",
+            "median_us": tuned.seconds * 1e6,
+            "default_us": tuned.default * 1e6,
+            "one_shot_us": tuned.one_shot.map(|seconds| seconds * 1e6),
+            "gflops": roofline.gflops(tuned.seconds),
+            "gbps": roofline.gbs(tuned.seconds),
+            "peak_gflops": roofline.peaks.map(|peaks| peaks.gflops),
+            "peak_gbs": roofline.peaks.map(|peaks| peaks.gbs),
+            "limit": roofline.limit().map(|(limit, _)| limit.name()),
+            "share_of_limit": roofline.reached(tuned.seconds),
+            "trials": tuned.trials,
+            "seconds": tuned.elapsed.as_secs_f64(),
+            "time_spent": self.kept.map(|_| tuned.spent),
+            "failures": failures,
+            "schedule": tuned.schedule,
+        });
+        format!("{object}\n")
+    }
+}
