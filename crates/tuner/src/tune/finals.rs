@@ -47,13 +47,15 @@ impl Run<'_, '_> {
         Ok(self.report(winner, raced, default))
     }
 
-    /// Measures in turn. Whoever is asked to hurry has compared nobody.
+    /// Measures in turn; nobody, if there is no time any more or workers are lost again and again. Then the times count
+    /// that are known.
     fn race(&mut self, comparison: &Comparison) -> Result<Vec<Raced>, TuneError> {
         let Comparison { finalists, samples, time } = comparison;
         let schedules: Vec<String> = finalists.iter().map(|at| self.trials[*at].schedule.clone()).collect();
         let times = match timed(&mut self.spent.finals, || self.measurer.race(&schedules, *samples, *time)) {
-            Err(Lost::Hurried) => return Ok(Vec::new()),
-            times => times?,
+            Err(error @ Lost::NotRecorded(_)) => return Err(error.into()),
+            Err(_) => return Ok(Vec::new()),
+            Ok(times) => times,
         };
         Ok(finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect())
     }

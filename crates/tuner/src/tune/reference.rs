@@ -7,6 +7,7 @@
 use super::{Run, TuneError};
 use crate::bench::Rival;
 use crate::outcome::undisturbed;
+use crate::worker::Lost;
 
 /// So many times as fast as the reference is clearly faster.
 const CLEARLY: f64 = 1.4;
@@ -30,7 +31,12 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let schedules = [old, at].map(|at| self.trials[at].schedule.clone());
-        let times = self.measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * best).min(MOST_TIME))?;
+        let times = match self.measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * best).min(MOST_TIME)) {
+            Err(error @ Lost::NotRecorded(_)) => return Err(error.into()),
+            // It can do without.
+            Err(_) => return Ok(()),
+            Ok(times) => times,
+        };
         let [Some(before), Some(after)] = [0, 1].map(|at| times.get(at).and_then(|own| undisturbed(own)))
         else {
             return Ok(());
