@@ -4,12 +4,11 @@
 //! differ. So a rival is measured with every batch, and candidates that come near it are measured in turn with it: what
 //! counts is a candidate's time at the pace at which the rival's own time was taken.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tilewright_interp::compare;
 use tilewright_ir::{Number, Program, Tensor};
-use tilewright_runtime::timing::{Options, samples};
 use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
 
 use crate::outcome::{Outcome, Trial, undisturbed};
@@ -19,6 +18,12 @@ const MOST_SAMPLES: usize = 1000;
 /// A single call that is shorter says nothing.
 const SHORT: f64 = 50e-6;
 
+/// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
+const CLOCK: f64 = 20e-6;
+/// Samples of one candidate take no longer, apart from a few calls.
+const LONG: f64 = 0.1;
+/// A machine may become so many times slower before a candidate counts as hanging.
+const SLACK: f64 = 4.0;
 /// So many times as many samples must confirm a new best.
 const CONFIRMING: usize = 4;
 
@@ -41,6 +46,13 @@ pub struct Plan {
     pub within: Option<f64>,
 }
 
+impl Plan {
+    /// What a candidate that behaves may take, in seconds: the first calls, a duel, and another to confirm it.
+    pub fn longest(&self) -> f64 {
+        SLACK * (2.0 * self.hopeless + LONG + 4.0 * self.promising)
+    }
+}
+
 /// A schedule whose time is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rival {
@@ -48,6 +60,17 @@ pub struct Rival {
     pub schedule: String,
     /// Its time. The limits of a plan are for a machine that is as fast as it was then.
     pub seconds: f64,
+}
+
+/// How many samples to take in turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// At least so many of each.
+    pub samples: usize,
+    /// For at least so long, in seconds, in the fastest calls of the rounds.
+    pub time: f64,
+    /// And no longer than this, on the whole and for each.
+    pub cap: f64,
 }
 
 /// What of a rig is in use while kernels run.
@@ -82,20 +105,20 @@ impl<'r> Bench<'r> {
     /// Binds and times a rival that usually takes this many seconds.
     pub fn opponent(&mut self, executable: &Executable, usual: f64) -> Result<Opponent<'r>, RunError> {
         let bound = executable.bind(self.pool, &self.constants)?;
-        let options = Options { samples: 3, ..brief(0.0, usual) };
-        let taken = self.in_turn(&options, &[&bound])?;
+        let taken = self.in_turn(Rounds { samples: 3, time: 0.0, cap: 4.0 * usual }, &[&bound])?;
         let now = undisturbed(&taken[0]).unwrap_or(usual);
         Ok(Opponent { bound, usual, now })
     }
 
+    /// Makes of the constants, once, what every call of a kernel needs.
+    pub fn bind(&self, executable: &Executable) -> Result<Bound<'r>, Trial> {
+        let bound = executable.bind(self.pool, &self.constants);
+        bound.map_err(|error| Trial::failed(Outcome::Crashed(error.to_string())))
+    }
+
     /// Runs a kernel, compares what it computes, and measures it.
-    pub fn measure(
-        &mut self,
-        executable: &Executable,
-        plan: &Plan,
-        opponent: Option<&mut Opponent<'r>>,
-    ) -> Trial {
-        match self.measured(executable, plan, opponent) {
+    pub fn measure(&mut self, kernel: &Bound<'r>, plan: &Plan, opponent: Option<&mut Opponent<'r>>) -> Trial {
+        match self.measured(kernel, plan, opponent) {
             Ok(trial) => trial,
             Err(error) => Trial::failed(Outcome::Crashed(error.to_string())),
         }
@@ -103,35 +126,35 @@ impl<'r> Bench<'r> {
 
     fn measured(
         &mut self,
-        executable: &Executable,
+        kernel: &Bound<'r>,
         plan: &Plan,
         opponent: Option<&mut Opponent<'r>>,
     ) -> Result<Trial, RunError> {
         let pace = opponent.as_ref().map_or(1.0, |opponent| opponent.pace());
-        let bound = executable.bind(self.pool, &self.constants)?;
-        let first = self.first_call(&bound)?;
+        let first = self.first_call(kernel)?;
         if let Err(difference) = self.checked() {
             return Ok(Trial::failed(Outcome::WrongResult(difference)));
         }
         if first > pace * plan.hopeless {
             return Ok(Trial::measured(vec![first]).at_pace(pace));
         }
-        let best = self.timed(&bound)?.min(first);
+        let best = self.timed(kernel)?.min(first);
         if best > (pace * plan.promising).max(SHORT) {
             return Ok(Trial::measured(vec![best]).at_pace(pace));
         }
-        let options = Options { samples: plan.samples, ..brief(plan.time, pace * plan.hopeless) };
+        let rounds =
+            Rounds { samples: plan.samples, time: plan.time, cap: LONG + 4.0 * pace * plan.promising };
         let Some(opponent) = opponent else {
-            let taken = self.in_turn(&options, &[&bound])?;
+            let taken = self.in_turn(rounds, &[kernel])?;
             return Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace));
         };
-        let (mut own, mut others) = self.duel(&options, &bound, &opponent.bound)?;
+        let (mut own, mut others) = self.duel(rounds, kernel, &opponent.bound)?;
         let seconds =
             |own: &[f64], others: &[f64]| Some(undisturbed(own)? / undisturbed(others)? * opponent.usual);
         if seconds(&own, &others).is_some_and(|seconds| seconds < plan.best) {
             // A new best must be one: a moment in which only the rival was disturbed is not enough.
-            let options = Options { samples: CONFIRMING * plan.samples, ..options };
-            let (more, more_others) = self.duel(&options, &bound, &opponent.bound)?;
+            let rounds = Rounds { samples: CONFIRMING * plan.samples, ..rounds };
+            let (more, more_others) = self.duel(rounds, kernel, &opponent.bound)?;
             own.extend(more);
             others.extend(more_others);
         }
@@ -141,35 +164,52 @@ impl<'r> Bench<'r> {
 
     fn duel(
         &mut self,
-        options: &Options<'_>,
+        rounds: Rounds,
         candidate: &Bound<'r>,
         opponent: &Bound<'r>,
     ) -> Result<(Vec<f64>, Vec<f64>), RunError> {
-        let mut taken = self.in_turn(options, &[candidate, opponent])?;
+        let mut taken = self.in_turn(rounds, &[candidate, opponent])?;
         let others = taken.pop().unwrap_or_default();
         Ok((taken.pop().unwrap_or_default(), others))
     }
 
     /// Measures several kernels in turn, for their times to be compared.
-    pub fn race(
-        &mut self,
-        executables: &[Executable],
-        options: &Options<'_>,
-    ) -> Result<Vec<Vec<f64>>, RunError> {
+    pub fn race(&mut self, executables: &[Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
         let bound = executables.iter().map(|own| own.bind(self.pool, &self.constants));
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
-        self.in_turn(options, &bound.iter().collect::<Vec<_>>())
+        self.in_turn(rounds, &bound.iter().collect::<Vec<_>>())
     }
 
-    fn in_turn(&mut self, options: &Options<'_>, kernels: &[&Bound<'r>]) -> Result<Vec<Vec<f64>>, RunError> {
-        let bench = std::cell::RefCell::new(self);
-        let mut calls: Vec<_> = kernels.iter().map(|kernel| || bench.borrow_mut().call(kernel)).collect();
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<(), RunError>> = Vec::new();
-        for call in &mut calls {
-            contenders.push(call);
+    /// Samples of kernels that take turns. Every sample comes after a call that is not timed: what counts is a kernel
+    /// that is called again and again, not one that finds in the caches what another has left there.
+    fn in_turn(&mut self, rounds: Rounds, kernels: &[&Bound<'r>]) -> Result<Vec<Vec<f64>>, RunError> {
+        let mut taken: Vec<Vec<f64>> = vec![Vec::new(); kernels.len()];
+        let started = Instant::now();
+        let mut fastest = 0.0;
+        for round in 0..MOST_SAMPLES {
+            let late = started.elapsed().as_secs_f64() > rounds.cap * kernels.len() as f64;
+            if (round > 0 && late) || (round >= rounds.samples && fastest >= rounds.time) {
+                break;
+            }
+            let mut shortest = f64::INFINITY;
+            for (kernel, samples) in kernels.iter().zip(&mut taken) {
+                let sample = self.sample(kernel)?;
+                shortest = sample.min(shortest);
+                samples.push(sample);
+            }
+            fastest += shortest;
         }
-        let taken = samples(options, &mut contenders)?;
-        Ok(taken.into_iter().map(|own| own.into_iter().take(MOST_SAMPLES).collect()).collect())
+        Ok(taken)
+    }
+
+    /// The time of a call, by as many as the clock needs.
+    fn sample(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
+        let calls = (CLOCK / self.timed(kernel)?.max(1e-9)).ceil().clamp(1.0, 1000.0);
+        let started = Instant::now();
+        for _ in 0..calls as usize {
+            self.call(kernel)?;
+        }
+        Ok(started.elapsed().as_secs_f64() / calls)
     }
 
     /// A call on results as they are before any, in seconds.
@@ -202,18 +242,6 @@ impl<'r> Bench<'r> {
             compare(self.program, name, &found, wanted).map_err(|difference| difference.to_string())?;
         }
         Ok(())
-    }
-}
-
-/// Samples without warming up, for this long and not much longer than a hopeless candidate takes.
-fn brief(time: f64, hopeless: f64) -> Options<'static> {
-    Options {
-        warm_up_calls: 0,
-        warm_up_time: Duration::ZERO,
-        samples: 1,
-        time: Duration::from_secs_f64(time),
-        cap: Duration::from_secs_f64(4.0 * time + hopeless.min(60.0)),
-        flush_caches: None,
     }
 }
 

@@ -20,6 +20,8 @@ use crate::task::{Task, TaskError};
 
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
+/// And so many where it only has to agree with the default schedule at smaller sizes.
+const ENOUGH_TO_COMPARE: u64 = 500_000;
 
 /// For a kernel that is only checked.
 const ONCE: Plan =
@@ -195,8 +197,9 @@ fn check_default_when_small(task: &Task, target: &Cpu) -> Result<(), RigError> {
     };
     let schedule = default_schedule(&rig.program, target);
     let executable = rig.built(&schedule)?;
-    let trial = rig.bench().measure(&executable, &ONCE, None);
-    match trial.outcome {
+    let mut bench = rig.bench();
+    let trial = bench.bind(&executable).map(|kernel| bench.measure(&kernel, &ONCE, None));
+    match trial.unwrap_or_else(|failed| failed).outcome {
         Outcome::Measured => Ok(()),
         other => Err(RigError::Wrong(other.to_string())),
     }
@@ -204,8 +207,8 @@ fn check_default_when_small(task: &Task, target: &Cpu) -> Result<(), RigError> {
 
 /// The task at smaller sizes, if it is too large for the interpreter and there are such.
 fn shrunk(task: &Task) -> Option<Task> {
-    let fits = |task: &Task| task.program().is_ok_and(|program| points(&program) <= MOST_INTERPRETED);
-    if fits(task) {
+    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| points(&program) <= most);
+    if fits(task, MOST_INTERPRETED) {
         return None;
     }
     // Data that was given is of the other sizes.
@@ -221,7 +224,7 @@ fn shrunk(task: &Task) -> Option<Task> {
         if small.program().is_err() {
             return None;
         }
-        if fits(&small) {
+        if fits(&small, ENOUGH_TO_COMPARE) {
             return Some(small);
         }
     }

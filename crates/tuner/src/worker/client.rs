@@ -21,8 +21,6 @@ use crate::tune::Stop;
 const OPENING: Duration = Duration::from_secs(300);
 /// Compiling a batch.
 const BUILDING: Duration = Duration::from_secs(60);
-/// A candidate that runs may take so much longer than a hopeless one before it counts as hanging.
-const SLACK: f64 = 4.0;
 const LEAST_DEADLINE: Duration = Duration::from_millis(500);
 /// While it waits, the tuner looks this often whether it should end at once: not often enough to disturb what is measured.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -115,7 +113,7 @@ impl Worker {
         done: &mut dyn FnMut(usize, Trial),
     ) -> Result<(), Lost> {
         self.say(&Request::Try { schedules: schedules.to_vec(), plan: plan.clone() })?;
-        let longest = (SLACK * plan.hopeless + 2.0 * plan.time).min(600.0);
+        let longest = plan.longest().min(600.0);
         let deadline = LEAST_DEADLINE.max(Duration::from_secs_f64(longest));
         let mut running = None;
         let mut wait = BUILDING;

@@ -1,15 +1,14 @@
 //! The worker's side.
 
 use std::io::{self, BufRead, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tilewright_runtime::Executable;
-use tilewright_runtime::timing::Options;
 use tilewright_schedule::Schedule;
 use tilewright_schedule::text::parse;
 
 use super::protocol::{Reply, Request};
-use crate::bench::Plan;
+use crate::bench::{Plan, Rounds};
 use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::Rig;
@@ -73,10 +72,10 @@ impl<W: Write> Server<W> {
                 break;
             }
             let begun = Instant::now();
-            let mut trial = match built {
-                Ok(executable) => {
+            let mut trial = match built.and_then(|executable| bench.bind(&executable)) {
+                Ok(kernel) => {
                     self.say(&Reply::Running(at))?;
-                    bench.measure(&executable, plan, opponent.as_mut())
+                    bench.measure(&kernel, plan, opponent.as_mut())
                 }
                 Err(trial) => trial,
             };
@@ -103,17 +102,10 @@ impl<W: Write> Server<W> {
         };
         let built: Result<Vec<Executable>, Trial> =
             built(rig, schedules).into_iter().map(|(built, _)| built).collect();
-        let options = Options {
-            samples,
-            time: Duration::from_secs_f64(time),
-            warm_up_calls: 2,
-            warm_up_time: Duration::from_millis(5),
-            cap: Duration::from_secs_f64(20.0 * time),
-            flush_caches: None,
-        };
+        let rounds = Rounds { samples, time, cap: 20.0 * time };
         let reply = match built {
             Err(trial) => Reply::Failed(trial.outcome.to_string()),
-            Ok(built) => match rig.bench().race(&built, &options) {
+            Ok(built) => match rig.bench().race(&built, rounds) {
                 Ok(samples) => Reply::Raced(samples),
                 Err(error) => Reply::Failed(error.to_string()),
             },
