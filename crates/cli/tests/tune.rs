@@ -195,9 +195,9 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     assert_eq!(bench("--threads 1 --cache c.sqlite --schedule p.sched"), "file");
     assert_eq!(bench("--threads 1"), "default");
     let run = folder.tilewright("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --cache c.sqlite --check");
-    // Whoever won.
-    let says = |part: &str| run.err.contains(part);
-    assert!(says("tuned, from the cache") || says("default, which won the tuning"), "{}", run.err);
+    // Which of the two it is, the machine decides.
+    let said = ["tuned, from the cache", "default, which won the tuning"];
+    assert!(said.iter().any(|said| run.err.contains(said)), "{}", run.err);
     // What is known is where the next search starts.
     let again =
         folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");

@@ -26,7 +26,7 @@ fn done(out: &str) -> Value {
 #[test]
 fn signals_end_the_search_and_keep_the_best() {
     for signals in [1, 2] {
-        let folder = Folder::new();
+        let folder = Folder::with_peaks();
         let begun = Instant::now();
         let mut command = folder.command(&format!("{TUNE} --time 60s"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -63,7 +63,7 @@ fn what_cannot_be_written_is_said_before_the_search() {
 
 #[test]
 fn the_schedule_takes_the_place_of_an_older_one_as_a_whole() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     folder.write("p.sched", "nonsense\n".repeat(1000));
     std::os::unix::fs::symlink("p.sched", folder.path("link.sched")).unwrap();
     let out = folder.fine(&format!("{TUNE} --trials 1 --out link.sched"));
@@ -109,7 +109,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_does_not_end_the_search() {
-    let folder = Folder::new();
+    let folder = Folder::with_peaks();
     let Some(disk) = SmallDisk::mount(folder.path("disk")) else {
         println!("SKIPPED: no small file system can be mounted here");
         return;

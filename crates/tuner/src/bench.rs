@@ -20,12 +20,14 @@ const SHORT: f64 = 50e-6;
 
 /// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
 const CLOCK: f64 = 20e-6;
+/// A call that takes longer, in seconds, has more to do than to fill the caches.
+const FILLS_CACHES: f64 = 4e-3;
 /// Samples of one candidate take no longer, apart from a few calls.
 const LONG: f64 = 0.1;
 /// A machine may become so many times slower before a candidate counts as hanging.
 const SLACK: f64 = 4.0;
 /// So many times as many samples must confirm a new best.
-const CONFIRMING: usize = 4;
+const CONFIRMING: usize = 3;
 
 /// How much to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,8 +182,8 @@ impl<'r> Bench<'r> {
         self.in_turn(rounds, &bound.iter().collect::<Vec<_>>())
     }
 
-    /// Samples of kernels that take turns. Every sample comes after a call that is not timed: what counts is a kernel
-    /// that is called again and again, not one that finds in the caches what another has left there.
+    /// Samples of kernels that take turns. A sample comes after a call that is not timed: what counts is a kernel that is
+    /// called again and again, not one that finds in the caches what another has left there.
     fn in_turn(&mut self, rounds: Rounds, kernels: &[&Bound<'r>]) -> Result<Vec<Vec<f64>>, RunError> {
         let mut taken: Vec<Vec<f64>> = vec![Vec::new(); kernels.len()];
         let started = Instant::now();
@@ -202,9 +204,13 @@ impl<'r> Bench<'r> {
         Ok(taken)
     }
 
-    /// The time of a call, by as many as the clock needs.
+    /// The time of a call after another, by as many as the clock needs. A call that takes long fills the caches itself.
     fn sample(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
-        let calls = (CLOCK / self.timed(kernel)?.max(1e-9)).ceil().clamp(1.0, 1000.0);
+        let first = self.timed(kernel)?;
+        if first > FILLS_CACHES {
+            return Ok(first);
+        }
+        let calls = (CLOCK / first.max(1e-9)).ceil().clamp(1.0, 1000.0);
         let started = Instant::now();
         for _ in 0..calls as usize {
             self.call(kernel)?;

@@ -88,7 +88,7 @@ impl Folder {
     pub fn tilewright(&self, line: &str) -> Ended {
         let begun = Instant::now();
         let ended = Ended::of(line, self.command(line).output().unwrap());
-        assert!(begun.elapsed() < Duration::from_secs(20), "{line} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(120), "{line} took {:?}", begun.elapsed());
         ended
     }
 
