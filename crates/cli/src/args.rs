@@ -109,6 +109,8 @@ pub enum Stage {
     Program,
     /// The schedules that a search chooses from: every knob with its values, and how many points there are.
     Space,
+    /// What the cost model expects the schedule to take, and why.
+    Cost,
     /// The default schedule, or that of --schedule as it was read.
     Schedule,
     /// The loops after the schedule: what runs in parallel, as vectors, unrolled; buffers and where they live.

@@ -1,5 +1,6 @@
 //! `tilewright show`
 
+mod cost;
 mod space;
 
 use std::fmt::Write;
@@ -23,7 +24,7 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
-        Stage::Space | Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
+        Stage::Space | Stage::Cost | Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
         Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => {
             return Err(not_yet(args.stage));
         }
@@ -75,6 +76,7 @@ fn of_compiler(
     };
     match args.stage {
         Stage::Space => Ok(space::space(&program, &compiler.cpu)),
+        Stage::Cost => Ok(cost::cost(&compiler.loops(&program)?, &compiler.cpu)),
         Stage::Schedule => Ok(compiler.schedule.schedule(&program, &compiler.cpu).to_string()),
         Stage::Llvm => code(llvm_ir),
         Stage::Asm => code(assembly),
