@@ -14,10 +14,18 @@ const TILE_VECTORS: i64 = 24;
 /// Vectors side by side in it.
 const TILE_WIDTH: i64 = 2;
 
-/// Sets the knobs of a statement: a vector, a register tile, and threads.
-pub(super) fn tile(tile: &Tile, stage: &Stage, target: &Cpu, all: &Knobs, point: &mut Point) {
+/// Sets the knobs of a statement: a vector, along the loop at this place of `vector_loops` or the best, a register tile,
+/// and threads.
+pub(super) fn tile(
+    tile: &Tile,
+    stage: &Stage,
+    target: &Cpu,
+    all: &Knobs,
+    along: Option<usize>,
+    point: &mut Point,
+) {
     let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
-    let vector = best_vector(tile, stage);
+    let vector = along.map(|place| (place, tile.vector_loops[place])).or_else(|| best_vector(tile, stage));
     point.set_choice(tile.vector.0, vector.map_or(tile.vector_loops.len(), |(place, _)| place));
     point.set_choice(tile.threads.0, threads(tile, stage, target));
     let along = vector.map(|(_, at)| at);

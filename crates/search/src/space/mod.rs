@@ -34,6 +34,8 @@ use tile::{Levels, Tile};
 const LEAST_SHARE: f64 = 0.005;
 /// And so are all but so many.
 const MOST_TILED: usize = 16;
+/// Points to begin at.
+const MOST_BEGINNINGS: usize = 16;
 
 /// The schedules of a program on a machine.
 #[derive(Clone, Debug)]
@@ -119,10 +121,33 @@ impl<'a> Space<'a> {
 
     /// A point near the schedule that a program gets without search.
     pub fn initial(&self) -> Point {
+        self.initial_with(None)
+    }
+
+    /// Points to begin at: the initial one, and for every statement the same with its vector along each loop. What is
+    /// good for one of them has little in common with what is good for another, so a search hardly gets from one to
+    /// the other step by step.
+    pub fn beginnings(&self) -> Vec<Point> {
+        let mut found = vec![self.initial()];
+        for (at, tile) in self.tiles.iter().enumerate() {
+            let loops = tile.as_ref().map_or(0, |(tile, _)| tile.vector_loops.len());
+            for place in 0..loops {
+                let point = self.initial_with(Some((at, place)));
+                if self.knobs.allows(&point) && !found.contains(&point) {
+                    found.push(point);
+                }
+            }
+        }
+        found.truncate(MOST_BEGINNINGS);
+        found
+    }
+
+    fn initial_with(&self, vector: Option<(usize, usize)>) -> Point {
         let mut point = self.knobs.nth(0).unwrap_or_default();
-        for (stage, tile) in self.stages.iter().zip(&self.tiles) {
+        for (at, (stage, tile)) in self.stages.iter().zip(&self.tiles).enumerate() {
             let Some((tile, packs)) = tile else { continue };
-            initial::tile(tile, stage, self.target, &self.knobs, &mut point);
+            let along = vector.filter(|(statement, _)| *statement == at).map(|(_, place)| place);
+            initial::tile(tile, stage, self.target, &self.knobs, along, &mut point);
             let vector = tile.vector_loop(&point);
             packs.iter().for_each(|pack| pack.initial(stage, vector, &mut point));
         }

@@ -16,7 +16,7 @@ use crate::worker::Lost;
 /// Points that the cost model looks at before anything is measured.
 const LOOKED_AT: usize = 512;
 /// So many at a time, on all cores.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 16;
 /// Of these, so many are where the search starts.
 const STARTS: usize = 24;
 /// A candidate that should take so many times as long as the best known is not tried.
@@ -137,19 +137,43 @@ impl<'p> Candidates<'p> {
         Ok((schedule.to_string(), estimate(&nest, self.target, &self.machine).seconds))
     }
 
-    /// The points that the model likes best: evolution with the model in the place of the machine, until it is `over`.
+    /// The points that the model likes best, from different corners of the space: a greedy search with the model in the
+    /// place of the machine from each of the points to begin at, until it is `over`.
     pub fn ranked(
         &mut self,
         seed: u64,
         over: &mut dyn FnMut() -> Result<bool, Lost>,
     ) -> Result<Vec<Point>, Lost> {
-        let start = Start { seed, points: vec![self.space.initial()] };
-        let Ok(mut search) = strategy::by_name("opevo", self.space.knobs(), start) else {
+        let beginnings = self.space.beginnings();
+        let share = LOOKED_AT / beginnings.len().max(1);
+        let mut corners: Vec<Vec<(f64, Point)>> = Vec::new();
+        for beginning in beginnings {
+            let start = Start { seed, points: vec![beginning] };
+            corners.push(self.corner(start, share, over)?);
+        }
+        corners.retain(|corner| !corner.is_empty());
+        corners.sort_by(|left, right| left[0].0.total_cmp(&right[0].0));
+        self.expected = corners.first().map_or(f64::INFINITY, |corner| corner[0].0);
+        // The best of each corner first, then the second best, and so on.
+        let places = 0..STARTS;
+        let in_turn = places.flat_map(|place| corners.iter().filter_map(move |corner| corner.get(place)));
+        let worth = in_turn.filter(|(expected, _)| *expected <= TOO_SLOW * self.expected);
+        Ok(worth.take(STARTS).map(|(_, point)| point.clone()).collect())
+    }
+
+    /// What the model expects of points around one, the best first.
+    fn corner(
+        &mut self,
+        start: Start,
+        most: usize,
+        over: &mut dyn FnMut() -> Result<bool, Lost>,
+    ) -> Result<Vec<(f64, Point)>, Lost> {
+        let Ok(mut search) = strategy::by_name("gbfs", self.space.knobs(), start) else {
             return Ok(Vec::new());
         };
         let mut liked: Vec<(f64, Point)> = Vec::new();
         let mut looked_at = 0;
-        while looked_at < LOOKED_AT && !over()? {
+        while looked_at < most && !over()? {
             let points = search.ask(TOGETHER);
             if points.is_empty() {
                 break;
@@ -165,7 +189,6 @@ impl<'p> Candidates<'p> {
             search.tell(&told);
         }
         liked.sort_by(|left, right| left.0.total_cmp(&right.0));
-        self.expected = liked.first().map_or(f64::INFINITY, |(cost, _)| *cost);
-        Ok(liked.into_iter().take(STARTS).map(|(_, point)| point).collect())
+        Ok(liked)
     }
 }
