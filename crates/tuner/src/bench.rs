@@ -22,6 +22,8 @@ const SHORT: f64 = 50e-6;
 const CLOCK: f64 = 20e-6;
 /// A call that takes longer, in seconds, has more to do than to fill the caches.
 const FILLS_CACHES: f64 = 4e-3;
+/// How much longer its first call may still take than others.
+const FIRST: f64 = 1.1;
 /// Samples of one candidate take no longer, apart from a few calls.
 const LONG: f64 = 0.1;
 /// A machine may become so many times slower before a candidate counts as hanging.
@@ -36,7 +38,8 @@ pub struct Plan {
     pub rival: Option<Rival>,
     /// The best time so far: what seems to be better is measured again.
     pub best: f64,
-    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one.
+    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one; nor is one
+    /// that takes so long that the caches do not matter, and is not promising.
     pub hopeless: f64,
     /// If a second call takes longer too, there is no third.
     pub promising: f64,
@@ -137,7 +140,9 @@ impl<'r> Bench<'r> {
         if let Err(difference) = self.checked() {
             return Ok(Trial::failed(Outcome::WrongResult(difference)));
         }
-        if first > pace * plan.hopeless {
+        // The first call of a kernel that runs long is as good as any.
+        let enough = if first > FILLS_CACHES { FIRST * plan.promising } else { plan.hopeless };
+        if first > pace * enough {
             return Ok(Trial::measured(vec![first]).at_pace(pace));
         }
         let best = self.timed(kernel)?.min(first);
