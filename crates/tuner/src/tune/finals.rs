@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn slow_moments_of_the_machine_do_not_count() {
         // Half of the rounds take twice as long; in every single one the second is five percent faster.
-        let slow = |round: usize| if round % 2 == 0 { 1.0 } else { 2.0 };
+        let slow = |round: usize| if round.is_multiple_of(2) { 1.0 } else { 2.0 };
         let times = |own: f64| (0..20).map(|round| own * slow(round)).collect::<Vec<_>>();
         assert_eq!(winner(&[raced(0, &times(1.0)), raced(4, &times(0.95))]).trial, 4);
     }
