@@ -158,7 +158,7 @@ fn show_prints_loops_and_code() {
     let space = folder.fine(&format!("show mm.tw --stage space {SIZES}"));
     assert!(space.contains("C.vector") && space.contains(" points; about "), "{space}");
     for stage in ["cuda", "opencl", "hls", "c"] {
-        let has = "ranges, program, space, schedule, loops, llvm, asm";
+        let has = "ranges, program, space, cost, schedule, loops, llvm, asm";
         let parts = [&format!("this build has no stage {stage} yet"), has];
         folder.fails(&format!("show mm.tw --stage {stage}"), 3, &parts);
     }
