@@ -1,6 +1,7 @@
 """How good the best schedule was after each trial of a search: curves, what they have in common, and when they reach a share.
 
-A curve has one value a trial, from trial 0, the default schedule and the cost model's first choice. Times are in µs; shares are
+A curve has one value a trial, from trial 0, the default schedule and the cost model's first choice. Times are those of
+the default schedule in the same run, which candidates are compared with: the machine is not as fast in every run. Shares are
 speeds relative to the best time that any search of the same workload knew, so that 1 is the best and searches can be averaged.
 """
 
@@ -16,7 +17,7 @@ class Search:
     workload: str
     strategy: str
     seed: int
-    best_us: list[float]  # after each trial
+    best: list[float]  # after each trial, in times of the default schedule
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ def best_so_far(events: list[dict]) -> list[float]:
         return []
     known: dict[int, float] = {}
     for event in trials:
-        known[event["trial"]] = min(event["best_us"], known.get(event["trial"], event["best_us"]))
+        best = event["best_us"] / event["default_us"]
+        known[event["trial"]] = min(best, known.get(event["trial"], best))
     curve: list[float] = []
     for trial in range(max(known) + 1):
         now = known.get(trial, float("inf"))
@@ -54,12 +56,12 @@ def best_so_far(events: list[dict]) -> list[float]:
 
 
 def best_known(searches: Sequence[Search]) -> float:
-    return min(search.best_us[-1] for search in searches)
+    return min(search.best[-1] for search in searches)
 
 
 def shares(search: Search, best: float, length: int) -> list[float]:
     """The curve relative to the best; one that ended early stays where it was."""
-    curve = [best / time for time in search.best_us]
+    curve = [best / time for time in search.best]
     return curve + [curve[-1]] * (length - len(curve))
 
 
@@ -72,7 +74,7 @@ def band(curves: Sequence[Sequence[float]]) -> Band:
 def bands(searches: Sequence[Search]) -> dict[str, Band]:
     """A band for each strategy, of all searches of one workload."""
     best = best_known(searches)
-    length = max(len(search.best_us) for search in searches)
+    length = max(len(search.best) for search in searches)
     strategies = dict.fromkeys(search.strategy for search in searches)
     return {
         name: band([shares(search, best, length) for search in searches if search.strategy == name])
@@ -99,7 +101,7 @@ def mean_bands(each: Sequence[dict[str, Band]]) -> dict[str, Band]:
 
 
 def trials_to(search: Search, best: float, share: float) -> int | None:
-    return next((trial for trial, time in enumerate(search.best_us) if best / time >= share), None)
+    return next((trial for trial, time in enumerate(search.best) if best / time >= share), None)
 
 
 def reached(searches: Sequence[Search], best: float, share: float) -> Reached:

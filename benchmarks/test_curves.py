@@ -6,7 +6,7 @@ from curves import Search, band, bands, best_so_far, mean_bands, reached, trials
 
 
 def trial(number: int, best: float | None) -> dict:
-    return {"event": "trial", "trial": number, "best_us": best}
+    return {"event": "trial", "trial": number, "best_us": best, "default_us": 1.0}
 
 
 class Curves(unittest.TestCase):
