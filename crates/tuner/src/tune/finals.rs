@@ -14,6 +14,9 @@ const SAMPLES: f64 = 40.0;
 const FEWEST_SAMPLES: f64 = 5.0;
 /// Calls of every finalist before its samples.
 const WARM_UP: f64 = 2.0;
+/// The default schedule stays unless something is faster by more than this: what is won by less may be lost again in
+/// another process, where data lies elsewhere.
+const DEFAULT_MARGIN: f64 = 0.02;
 /// The time of the samples of the fastest, in seconds: at least, and at most.
 const TIME: (f64, f64) = (0.1, 0.6);
 
@@ -149,7 +152,10 @@ fn winner(raced: &[Raced]) -> Raced {
     let all = || raced.iter().zip(&relative);
     let fastest = all().min_by(|left, right| left.1.median.total_cmp(&right.1.median));
     let (_, best) = fastest.expect("the default schedule is always there");
-    let equal = |(_, own): &(&Raced, &Relative)| own.median <= best.median + own.error.max(best.error);
+    let equal = |(raced, own): &(&Raced, &Relative)| {
+        let margin = if raced.trial == 0 { DEFAULT_MARGIN * own.median } else { 0.0 };
+        own.median <= best.median + own.error.max(best.error) + margin
+    };
     all().find(equal).map(|(raced, _)| raced.clone()).expect("the fastest is as fast as itself")
 }
 
@@ -186,6 +192,13 @@ mod tests {
         assert_eq!(winner(&noisy).trial, 0);
         let clear = [raced(0, &[1.00, 1.01, 1.02]), raced(3, &[0.80, 0.81, 0.82])];
         assert_eq!(winner(&clear).trial, 3);
+    }
+
+    #[test]
+    fn the_default_schedule_stays_unless_something_is_clearly_faster() {
+        let steady = |time: f64| vec![time; 20];
+        assert_eq!(winner(&[raced(0, &steady(1.0)), raced(4, &steady(0.99))]).trial, 0);
+        assert_eq!(winner(&[raced(2, &steady(1.0)), raced(4, &steady(0.99))]).trial, 4);
     }
 
     #[test]
