@@ -8,7 +8,7 @@
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
 //! | [`worker`] | that process, and the handle on it |
 //! | [`rig`] | a program with its data and what it should compute, inside the worker |
-//! | [`bench`] | kernels run on that data: checked, timed, and compared with each other |
+//! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
 //! | [`outcome`] | what became of a candidate |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
