@@ -162,9 +162,9 @@ fn one_signal_ends_the_search_and_two_do_without_the_finals() {
         let outcome = tuned(&options(Some(1000), None), &mut measurer).0.unwrap();
         assert_eq!(measurer.races, races);
         assert!(outcome.trials < 40, "{}", outcome.trials);
-        // The best so far is kept either way.
+        // The best so far is kept either way, or the default schedule if it is as good.
         let best = measurer.tried.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
-        assert_eq!(outcome.seconds, best);
+        assert!(outcome.seconds <= 1.0205 * best, "{} beside {best}", outcome.seconds);
         assert_eq!(outcome.finalists.is_empty(), races == 0);
     }
 }
