@@ -134,16 +134,6 @@ pub fn interleaved<E>(
     interleaved_by(&|| started.elapsed(), options, contenders)
 }
 
-/// The samples of [`interleaved`] themselves, each the time of one call in seconds.
-pub fn samples<E>(
-    options: &Options<'_>,
-    contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
-) -> Result<Vec<Vec<f64>>, E> {
-    let started = Instant::now();
-    let series = taken(&|| started.elapsed(), options, contenders)?;
-    Ok(series.into_iter().map(|series| series.samples).collect())
-}
-
 /// [`interleaved`] by any clock.
 fn interleaved_by<E>(
     clock: &dyn Fn() -> Duration,

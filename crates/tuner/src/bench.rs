@@ -1,7 +1,7 @@
 //! Kernels run on a rig's data: checked, timed, and compared with each other.
 //!
 //! A machine that others use as well, or that changes its clock, is now fast and now slow, by more than candidates
-//! differ. So a rival is measured with every batch, and candidates that come near it are measured in turn with it: what
+//! differ. So a rival is measured with every batch, and candidates near the best are measured in turn with it: what
 //! counts is a candidate's time at the pace at which the rival's own time was taken.
 
 use std::time::Instant;

@@ -140,11 +140,6 @@ impl Rig {
         }
     }
 
-    /// The program.
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-
     /// Compiles a schedule. Can be called from several threads at once.
     pub fn build(&self, schedule: &Schedule) -> Result<Executable, Trial> {
         self.built(schedule).map_err(|refused| {
