@@ -18,6 +18,8 @@ pub(super) struct Machine {
     pub(super) converts_half: bool,
     /// The width in bits that LLVM must not split vectors below, if it has to be told.
     pub(super) vector_bits: Option<u32>,
+    /// How many vector registers there are.
+    pub(super) registers: usize,
 }
 
 impl Machine {
@@ -45,6 +47,7 @@ impl Machine {
             features,
             converts_half: target.vectors > Vectors::Baseline || cfg!(not(target_arch = "x86_64")),
             vector_bits: (target.vectors == Vectors::Avx512).then_some(512),
+            registers: target.vectors.registers(),
         })
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! [`ops`] is what all emitters build instructions with.
 
+mod apart;
 mod arith;
 mod builtin;
 mod convert;

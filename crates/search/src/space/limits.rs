@@ -96,6 +96,7 @@ impl From<&Illegal> for Rejection {
             Illegal::LoopKind(_) => "loop kind",
             Illegal::VectorBuffer { .. } | Illegal::WideInVector { .. } => "buffer in a vector",
             Illegal::Layout { .. } => "layout",
+            Illegal::Prefetch { .. } => "prefetch",
             Illegal::UnknownLoop { .. } | Illegal::GoneLoop { .. } => "loop gone",
             _ => "other",
         })

@@ -3,7 +3,7 @@
 //! [`Space::new`] looks at a program and a machine and makes the knobs, by analysis alone:
 //! - where every temporary is computed (`placement.rs`);
 //! - for every statement with a share in the work, how its loops are cut, ordered and run (`tile.rs`), and what
-//!   becomes of its operands (`pack.rs`).
+//!   becomes of its operands (`pack.rs`, `prefetch.rs`).
 //!
 //! [`Space::decode`] turns a choice of all of them into a schedule. What the knobs do not say (the copies of operands,
 //! statements that hardly matter) is scheduled as it would be without search. Points that cannot be good are refused
@@ -14,6 +14,7 @@ mod limits;
 mod names;
 mod pack;
 mod placement;
+mod prefetch;
 mod stage;
 mod tile;
 
@@ -149,7 +150,7 @@ impl<'a> Space<'a> {
             let along = vector.filter(|(statement, _)| *statement == at).map(|(_, place)| place);
             initial::tile(tile, stage, self.target, &self.knobs, along, &mut point);
             let vector = tile.vector_loop(&point);
-            packs.iter().for_each(|pack| pack.initial(stage, vector, &mut point));
+            packs.iter().for_each(|pack| pack.initial(stage, self.target, vector, &mut point));
         }
         for placement in &self.placements {
             initial::place(placement, self.program, &self.stages, &mut point);
@@ -225,7 +226,7 @@ impl Decoder<'_, '_> {
         let (steps, levels) = tile.steps(stage, target, self.point, alone, names)?;
         self.steps.extend(steps);
         self.late.extend(tile.gather(&levels, stage, names));
-        self.late.extend(packs.iter().filter_map(|pack| pack.step(stage, &levels, self.point, names)));
+        self.late.extend(packs.iter().flat_map(|pack| pack.steps(stage, &levels, self.point, names)));
         self.done.push(stage.name.clone());
         self.done.extend(levels.statement.clone());
         Ok(levels)

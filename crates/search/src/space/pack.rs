@@ -2,7 +2,9 @@
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LayoutDim, Place, PromoteScope, Step};
+use tilewright_target::Cpu;
 
+use super::prefetch::Ahead;
 use super::stage::{Operand, Stage};
 use super::tile::Levels;
 use super::{Builder, KnobId, names::Names};
@@ -14,6 +16,7 @@ pub(crate) struct Pack {
     operand: usize,
     knob: KnobId,
     choices: Vec<Choice>,
+    ahead: Option<Ahead>,
 }
 
 /// What becomes of an operand.
@@ -79,11 +82,24 @@ impl Pack {
         let choices: Vec<Choice> = std::iter::once(Choice::InPlace).chain(copied).collect();
         let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
         let name = format!("{}.{}", stage.name, own.tensor);
-        Pack { operand, knob: builder.add(Knob::categorical(name, names)), choices }
+        let knob = builder.add(Knob::categorical(name, names));
+        Pack { operand, knob, choices, ahead: Ahead::new(stage, operand, builder) }
     }
 
-    /// The promotion that was chosen.
-    pub fn step(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Option<Step> {
+    /// What was chosen: a promotion, and that it is asked for ahead.
+    pub fn steps(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Vec<Step> {
+        let promote = self.promote(stage, levels, point, names);
+        let ahead = self.ahead.as_ref().and_then(|own| own.step(stage, levels, self, point, names));
+        promote.into_iter().chain(ahead).collect()
+    }
+
+    /// The name of the copy, if there is one.
+    pub fn buffer(&self, stage: &Stage, point: &Point, names: &Names) -> Option<String> {
+        let choice = self.choices.get(point.choice(self.knob.0))?;
+        (*choice != Choice::InPlace).then(|| names.buffer(&stage.name, &stage.operands[self.operand].tensor))
+    }
+
+    fn promote(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Option<Step> {
         let Choice::Copied(place, layout) = *self.choices.get(point.choice(self.knob.0))? else {
             return None;
         };
@@ -100,14 +116,14 @@ impl Pack {
         Some(Step::Promote {
             tensor: operand.tensor.clone(),
             at,
-            name: names.buffer(&stage.name, &operand.tensor),
+            name: self.buffer(stage, point, names)?,
             scope: PromoteScope::Packed,
             layout,
         })
     }
 
     /// Sets the knob to what usually pays: constants in tiles, and what no vector can read as it is.
-    pub fn initial(&self, stage: &Stage, vector: Option<usize>, point: &mut Point) {
+    pub fn initial(&self, stage: &Stage, target: &Cpu, vector: Option<usize>, point: &mut Point) {
         let operand = &stage.operands[self.operand];
         let scattered = vector.is_some_and(|at| !matches!(operand.strides[at], Stride::Elements(0 | 1)));
         let wanted =
@@ -120,6 +136,9 @@ impl Pack {
             };
         let choice = wanted.and_then(|wanted| self.choices.iter().position(|own| *own == wanted));
         point.set_choice(self.knob.0, choice.unwrap_or(0));
+        if let Some(ahead) = &self.ahead {
+            ahead.initial(stage, target, point);
+        }
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Levels {
     pub outer: Vec<LoopName>,
     pub block: Vec<LoopName>,
     pub reduced: Vec<LoopName>,
+    /// The place, in the statement, of the loop that the last of these is a part of.
+    pub innermost_reduced: Option<usize>,
     pub tile: Vec<LoopName>,
     pub lane: Option<LoopName>,
     /// The last part of each of the statement's loops: how many iterations of it are in one tile.
@@ -178,6 +180,7 @@ impl Tile {
             let at = self.reduced[*place];
             let inner = of(at).and_then(|own| own.reduced.clone());
             nesting.push(at);
+            levels.innermost_reduced = inner.as_ref().map(|_| at).or(levels.innermost_reduced);
             levels.reduced.extend(inner);
         }
         for own in pieces.iter().filter(|own| stage.loops[own.at].reduced) {
