@@ -5,7 +5,7 @@ use tilewright_schedule::analysis::Stride;
 use tilewright_target::Cpu;
 
 use super::placement::{Choice, Placement};
-use super::stage::Stage;
+use super::stage::{Operand, Stage};
 use super::tile::Tile;
 use crate::knob::{Domain, Knobs, Point, Value};
 
@@ -97,19 +97,23 @@ fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
     places.map(|(place, at)| (place, *at)).max_by_key(|(_, at)| score(*at))
 }
 
-/// The result loop whose iterations share what the vector reads.
+/// The result loop whose iterations share most of what is read: of a tile of so many rows and vectors, an operand that
+/// moves with both is the dearest.
 fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
     if stage.busy(true).is_empty() {
         return None;
     }
     let others = tile.spatial.iter().copied().filter(|at| Some(*at) != vector);
-    let shares = |at: &usize| {
-        let moving = |along: usize| {
-            stage.operands.iter().filter(move |operand| operand.strides[along] != Stride::Elements(0)).count()
-        };
-        std::cmp::Reverse(moving(*at))
+    let moves = |operand: &Operand, at: usize| operand.strides[at] != Stride::Elements(0);
+    let loads = |at: usize| -> i64 {
+        let each = stage.operands.iter().map(|operand| {
+            let rows = if moves(operand, at) { TILE_VECTORS / TILE_WIDTH } else { 1 };
+            let vectors = if vector.is_some_and(|along| moves(operand, along)) { TILE_WIDTH } else { 1 };
+            rows * vectors
+        });
+        each.sum()
     };
-    others.max_by_key(|at| (shares(at), stage.loops[*at].trips))
+    others.max_by_key(|at| (std::cmp::Reverse(loads(*at)), stage.loops[*at].trips))
 }
 
 fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {

@@ -10,6 +10,9 @@ use super::tile::Levels;
 use super::{Builder, KnobId, names::Names};
 use crate::knob::{Knob, Point};
 
+/// Steps of a vector that are worth bringing together.
+const MOST_SKIPPED: i64 = 8;
+
 /// The knob of one operand.
 #[derive(Clone, Debug)]
 pub(crate) struct Pack {
@@ -142,7 +145,8 @@ impl Pack {
     }
 }
 
-/// The dimensions in the order of the loops, with tiles kept together at the end.
+/// The dimensions in the order of the loops, with tiles kept together at the end. Where the vector skips elements, those
+/// that it takes are brought together: of a step of 2, first the even ones and then the odd.
 fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     let depth = |dimension: usize| {
         let loops = operand.dimensions[dimension].iter();
@@ -158,11 +162,17 @@ fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     let mut order: Vec<usize> = (0..operand.dimensions.len()).collect();
     order.sort_by_key(|dimension| depth(*dimension));
     let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
+    let skipped = skipped(operand, levels);
+    order.sort_by_key(|dimension| skipped.is_some_and(|(own, _)| own == *dimension));
     let mut layout: Vec<LayoutDim> = order
         .iter()
-        .map(|dimension| match width(*dimension) {
-            1 => whole(*dimension),
-            width => LayoutDim { divide: Some(width), ..whole(*dimension) },
+        .flat_map(|dimension| match (width(*dimension), skipped) {
+            (_, Some((own, step))) if own == *dimension => vec![
+                LayoutDim { modulo: Some(step), ..whole(own) },
+                LayoutDim { divide: Some(step), ..whole(own) },
+            ],
+            (1, _) => vec![whole(*dimension)],
+            (width, _) => vec![LayoutDim { divide: Some(width), ..whole(*dimension) }],
         })
         .collect();
     let mut tiled: Vec<usize> = order.into_iter().filter(|dimension| width(*dimension) > 1).collect();
@@ -171,4 +181,13 @@ fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
         tiled.into_iter().map(|dimension| LayoutDim { modulo: Some(width(dimension)), ..whole(dimension) }),
     );
     layout
+}
+
+/// The dimension along which the vector takes only every so many-th element.
+fn skipped(operand: &Operand, levels: &Levels) -> Option<(usize, i64)> {
+    let along = levels.along?;
+    let Stride::Elements(step @ 2..=MOST_SKIPPED) = operand.strides[along] else { return None };
+    let last = operand.dimensions.len().checked_sub(1)?;
+    // A dimension of one loop is a tile of its own.
+    (operand.dimensions[last].len() > 1 && operand.dimensions[last].contains(&along)).then_some((last, step))
 }

@@ -63,6 +63,8 @@ pub(crate) struct Levels {
     pub innermost_reduced: Option<usize>,
     pub tile: Vec<LoopName>,
     pub lane: Option<LoopName>,
+    /// The place, in the statement, of the loop that the vector runs along.
+    pub along: Option<usize>,
     /// The last part of each of the statement's loops: how many iterations of it are in one tile.
     pub widths: Vec<i64>,
     /// Places of the statement's loops in the order of the nest, from the outside in.
@@ -194,6 +196,7 @@ impl Tile {
             levels.tile.extend(own.tile.clone());
         }
         levels.lane = pieces.iter().find_map(|own| own.lane.clone());
+        levels.along = self.vector_loop(point);
         for own in pieces {
             levels.widths[own.at] = own.width;
         }
