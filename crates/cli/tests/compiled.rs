@@ -15,6 +15,35 @@ use support::{Ended, Folder};
 
 const SIZES: &str = "--sizes M=20,N=33,K=7";
 
+/// Copies of a large register tile's code must not share so many loads that results leave their registers.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn results_stay_in_registers_when_a_reduction_is_written_out() {
+    let folder = Folder::new();
+    folder.write(
+        "conv.tw",
+        "def conv(float(C, W) I, const float(K, C, S) weight) -> (O) { O(k, x) +=! I(c, x + s) * weight(k, c, s) }",
+    );
+    folder.write(
+        "tile.sched",
+        "split O.k -> ko, k1:2, kv:8
+         split O.x -> xo, xi:6
+         reorder O.ko, O.xo, O.c, O.s, O.xi, O.k1, O.kv
+         promote weight at root -> packed_weight packed (d0/16, d1, d2, d0%16)
+         promote O at O.xo -> tile registers
+         vectorize O.kv
+         unroll O.k1
+         unroll O.xi
+         unroll O.s",
+    );
+    let sizes = "--sizes C=64,W=50,K=32,S=3 --vectors avx2 --threads 1";
+    let asm = folder.fine(&format!("show conv.tw --stage asm {sizes} --schedule tile.sched"));
+    let spills: Vec<&str> =
+        asm.lines().filter(|line| line.contains("ymm") && line.contains("(%rsp)")).collect();
+    assert!(asm.contains("vfmadd"), "{asm}");
+    assert_eq!(spills, [""; 0]);
+}
+
 /// Every example, with the command that its text says to run it by.
 fn commands() -> Vec<(PathBuf, String)> {
     let command = |path: PathBuf| {

@@ -204,6 +204,33 @@ fn compute_at_computes_what_an_iteration_needs() {
     agrees(SOFTMAX, &[("N", 5), ("D", 7)], "compute_at total, O.n\ncompute_at top, O.n\nparallel O.n");
 }
 
+/// The caller gets what is computed on the way, too.
+const NORM: &str = "def norm(float(N, G, D) I) -> (O, mean, var) {
+    mean(n, g) +=! I(n, g, d)
+    var(n, g) +=! I(n, g, d) * I(n, g, d)
+    var(n, g) = var(n, g) - mean(n, g)
+    O(n, g, d) = I(n, g, d) * mean(n, g) + var(n, g)
+}";
+
+#[test]
+fn a_result_that_is_used_several_times_is_computed_where_each_element_is_needed_once() {
+    let sizes = &[("N", 3), ("G", 5), ("D", 7)];
+    agrees(NORM, sizes, "compute_at var, O.g\ncompute_at mean, O.g\nparallel O.n");
+    agrees(NORM, sizes, "compute_at var, O.n\ncompute_at mean, O.n");
+    agrees(NORM, sizes, "split O.g -> go, gi:2\ncompute_at var, O.go\ncompute_at mean, O.go");
+    let twice = refused(NORM, sizes, "compute_at var, O.g\ncompute_at mean, O.d").reason;
+    assert!(twice.to_string().contains("is not inside that loop"), "{twice}");
+    let twice =
+        refused(NORM, sizes, "reorder O.d, O.n, O.g\ncompute_at var, O.g\ncompute_at mean, O.g").reason;
+    assert!(twice.to_string().contains("just once"), "{twice}");
+    const SHIFTED: &str = "def shifted(float(N) I) -> (O, sum) {
+        sum(i) = I(i) + 1
+        O(i) = sum(i) + sum(i + 1) where i in 0:N-1
+    }";
+    let more = refused(SHIFTED, &[("N", 9)], "compute_at sum, O.i").reason;
+    assert!(more.to_string().contains("just once"), "{more}");
+}
+
 #[test]
 fn compute_at_refuses_what_would_change_the_meaning() {
     let itself = refused(BLUR, IMAGE, "compute_at rows, rows.y").reason;

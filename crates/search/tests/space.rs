@@ -64,7 +64,7 @@ fn points_decode_to_schedules_that_compute_what_the_program_does() {
                 let what = format!("{}:{}", path.display(), function.name.text);
                 let (cpu, mut tried) = (cpu(), Vec::new());
                 let space = Space::new(&program, &cpu);
-                tried.push(space.initial());
+                tried.extend(space.beginnings());
                 tried.extend((0..POINTS).filter_map(|_| space.knobs().sample(&mut rng)));
                 for point in &tried {
                     match space.decode(point) {
@@ -80,4 +80,47 @@ fn points_decode_to_schedules_that_compute_what_the_program_does() {
     }
     println!("accepted {accepted}, rejected {rejected:?}");
     assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
+}
+
+/// The schedules that the search for a program begins with, joined.
+fn beginnings(source: &str, sizes: &[(&str, i64)]) -> String {
+    let parsed = parse(source);
+    let bindings = sizes.iter().fold(Bindings::default(), |mut bindings, (name, value)| {
+        bindings.set(*name, *value);
+        bindings
+    });
+    let name = parsed.ast.functions[0].name.text.clone();
+    let program = check(&parsed.ast, &name, &bindings).program.unwrap();
+    let cpu = cpu();
+    let space = Space::new(&program, &cpu);
+    let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
+    schedules.map(|schedule| format!("{schedule}\n")).collect()
+}
+
+#[test]
+fn a_search_begins_with_what_is_needed_computed_before_and_inside() {
+    let norm = "def norm(float(N, D) I) -> (O, mean) {
+        mean(n) +=! I(n, d)
+        O(n, d) = I(n, d) - mean(n)
+    }";
+    let schedules = beginnings(norm, &[("N", 64), ("D", 4096)]);
+    assert!(schedules.contains("compute_at mean, O.n"), "{schedules}");
+    assert!(schedules.contains("rfactor mean.d"), "{schedules}");
+}
+
+#[test]
+fn constants_that_no_near_cache_holds_are_asked_for_ahead() {
+    let product = "def product(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+    let ahead =
+        |size: i64| beginnings(product, &[("M", 64), ("N", size), ("K", size)]).contains("prefetch C_B");
+    assert!(ahead(1024) && !ahead(128));
+}
+
+#[test]
+fn what_a_vector_with_a_step_takes_is_brought_together() {
+    let halves = "def halves(float(H, W) I, float(K, S) weight) -> (O) {
+        O(k, y, x) +=! I(y, 2*x + s) * weight(k, s) where x in 0:64
+    }";
+    let schedules = beginnings(halves, &[("H", 32), ("W", 130), ("K", 32), ("S", 4)]);
+    assert!(schedules.contains("d1%2, d1/2"), "{schedules}");
 }

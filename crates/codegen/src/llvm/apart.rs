@@ -16,9 +16,7 @@ impl Emitter<'_, '_> {
     /// Whether the copies of a loop's body are to be kept apart: they add to the same, large tile.
     pub(super) fn is_kept_apart(&self, inner: &For) -> bool {
         let registers = self.machine.registers as i64;
-        let own = |store: &Store| {
-            !store.target.indices.iter().any(|index| index.mentions(inner.var))
-        };
+        let own = |store: &Store| !store.target.indices.iter().any(|index| index.mentions(inner.var));
         8 * self.results(&inner.body, &own) >= 5 * registers
     }
 

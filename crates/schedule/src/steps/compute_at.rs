@@ -131,8 +131,8 @@ fn plain_variable(index: &IndexExpr) -> Option<VarId> {
     index.offset(-index.constant_part()).as_var()
 }
 
-/// A tensor that the caller gets must be computed whole, and every element once: so every loop around the place
-/// belongs to a variable that subscripts it.
+/// A tensor that the caller gets must be computed whole, and every element once: so one of its uses needs all of it and
+/// each element in one iteration only, and no other needs more.
 fn covers_once(
     draft: &Draft,
     tensor: TensorId,
@@ -140,8 +140,28 @@ fn covers_once(
     reads: &[(StatementId, Access)],
     region: &[Interval],
 ) -> Result<(), String> {
-    let why = "it is a result, and these loops would not compute each element just once".to_string();
-    let [(consumer, read)] = reads else { return Err(why) };
+    let shape = &draft.buffers[tensor.index()].buffer.shape;
+    let decides = |read: &(StatementId, Access)| {
+        let alone = draft.footprint(tensor, std::slice::from_ref(read), Some(place));
+        let mut dimensions = alone.iter().zip(region).zip(shape);
+        dimensions.all(|((own, all), extent)| own == all || all.is_whole(*extent))
+            && uses_once(draft, tensor, place, read, region)
+    };
+    match reads.iter().any(decides) {
+        true => Ok(()),
+        false => Err("it is a result, and these loops would not compute each element just once".to_string()),
+    }
+}
+
+/// Whether a use needs every element in one iteration only: every loop around the place belongs to a variable that
+/// subscripts it.
+fn uses_once(
+    draft: &Draft,
+    tensor: TensorId,
+    place: VarId,
+    (consumer, read): &(StatementId, Access),
+    region: &[Interval],
+) -> bool {
     let around = draft.loops_up_to(place);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
@@ -155,11 +175,11 @@ fn covers_once(
         let vars: Vec<VarId> = index.vars().into_iter().collect();
         let again = vars.iter().any(|var| used.contains(var));
         if again || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
-            return Err(why);
+            return false;
         }
         used.extend(vars);
     }
-    if around.iter().all(|var| used.contains(var)) { Ok(()) } else { Err(why) }
+    around.iter().all(|var| used.contains(var))
 }
 
 /// The outermost nodes that statements are in, which are in order.

@@ -127,8 +127,14 @@ fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {
     tile.spatial.len()
 }
 
-/// Cheap stages are repeated, others are computed with their consumer.
-pub(super) fn place(placement: &Placement, program: &Program, stages: &[Stage], point: &mut Point) {
+/// Cheap stages are repeated, others are computed before their consumer, or in its loops.
+pub(super) fn place(
+    placement: &Placement,
+    program: &Program,
+    stages: &[Stage],
+    near: bool,
+    point: &mut Point,
+) {
     let uses = program.find_tensor(&placement.tensor).map_or(0, |tensor| {
         let statements = program.statements();
         statements.iter().filter(|(statement, _)| super::stage::reads(&statement.value, tensor)).count()
@@ -137,5 +143,10 @@ pub(super) fn place(placement: &Placement, program: &Program, stages: &[Stage], 
         .iter()
         .filter(|stage| stage.name.tensor == placement.tensor)
         .all(|stage| stage.busy(true).is_empty());
-    placement.set(if uses == 1 && pointwise { Choice::Inline } else { Choice::Root }, point);
+    let choice = match () {
+        () if uses == 1 && pointwise && placement.allows(Choice::Inline) => Choice::Inline,
+        () if near => Choice::Once,
+        () => Choice::Root,
+    };
+    placement.set(choice, point);
 }

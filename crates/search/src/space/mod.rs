@@ -122,28 +122,31 @@ impl<'a> Space<'a> {
 
     /// A point near the schedule that a program gets without search.
     pub fn initial(&self) -> Point {
-        self.initial_with(None)
+        self.initial_with(None, false)
     }
 
-    /// Points to begin at: the initial one, and for every statement the same with its vector along each loop. What is
-    /// good for one of them has little in common with what is good for another, so a search hardly gets from one to
-    /// the other step by step.
+    /// Points to begin at: the initial one, the same with what statements need computed just before, and for every
+    /// statement both with its vector along each loop. What is good for one of them has little in common with what is
+    /// good for another, so a search hardly gets from one to the other step by step.
     pub fn beginnings(&self) -> Vec<Point> {
-        let mut found = vec![self.initial()];
-        for (at, tile) in self.tiles.iter().enumerate() {
+        let vectors = self.tiles.iter().enumerate().flat_map(|(at, tile)| {
             let loops = tile.as_ref().map_or(0, |(tile, _)| tile.vector_loops.len());
-            for place in 0..loops {
-                let point = self.initial_with(Some((at, place)));
-                if self.knobs.allows(&point) && !found.contains(&point) {
-                    found.push(point);
-                }
+            (0..loops).map(move |place| Some((at, place)))
+        });
+        let ways = std::iter::once(None).chain(vectors);
+        let points = ways.flat_map(|vector| [false, true].map(|near| self.initial_with(vector, near)));
+        let mut found = Vec::new();
+        for point in points {
+            if found.is_empty() || (self.knobs.allows(&point) && !found.contains(&point)) {
+                found.push(point);
             }
         }
         found.truncate(MOST_BEGINNINGS);
         found
     }
 
-    fn initial_with(&self, vector: Option<(usize, usize)>) -> Point {
+    /// `near`: what a statement needs is computed just before it, where nothing is computed twice.
+    fn initial_with(&self, vector: Option<(usize, usize)>, near: bool) -> Point {
         let mut point = self.knobs.nth(0).unwrap_or_default();
         for (at, (stage, tile)) in self.stages.iter().zip(&self.tiles).enumerate() {
             let Some((tile, packs)) = tile else { continue };
@@ -153,7 +156,7 @@ impl<'a> Space<'a> {
             packs.iter().for_each(|pack| pack.initial(stage, self.target, vector, &mut point));
         }
         for placement in &self.placements {
-            initial::place(placement, self.program, &self.stages, &mut point);
+            initial::place(placement, self.program, &self.stages, near, &mut point);
         }
         point
     }
@@ -202,7 +205,12 @@ impl Decoder<'_, '_> {
                     continue;
                 }
                 let consumer = placement.consumer;
-                places[at] = placement.place(self.point, &levels[consumer], places[consumer].as_ref())?;
+                places[at] = placement.place(
+                    self.point,
+                    &stages[consumer],
+                    &levels[consumer],
+                    places[consumer].as_ref(),
+                )?;
                 if let Some(place) =
                     places[at].as_ref().filter(|_| !moved.contains(&placement.tensor.as_str()))
                 {
@@ -235,6 +243,11 @@ impl Decoder<'_, '_> {
 
 /// The loops of a statement that the default schedule will take care of: only the first can be relied on.
 fn untiled(stage: &Stage) -> Levels {
-    let first = stage.busy(false).first().map(|at| stage.name.at(stage.loops[*at].name.clone()));
-    Levels { outer: first.into_iter().collect(), ..Levels::default() }
+    let first = stage.busy(false).first().copied();
+    let name = first.map(|at| stage.name.at(stage.loops[at].name.clone()));
+    Levels {
+        outer: name.into_iter().collect(),
+        outer_of: first.into_iter().map(|at| vec![at]).collect(),
+        ..Levels::default()
+    }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Levels {
     /// The statement that has these loops.
     pub statement: Option<StatementName>,
     pub outer: Vec<LoopName>,
+    /// For each of these, the places in the statement of the loops that it is a part of.
+    pub outer_of: Vec<Vec<usize>>,
     pub block: Vec<LoopName>,
     pub reduced: Vec<LoopName>,
     /// The place, in the statement, of the loop that the last of these is a part of.
@@ -169,6 +171,7 @@ impl Tile {
             let at = self.spatial[*place];
             let outer = of(at).and_then(|own| own.outer.clone());
             nesting.extend(outer.is_some().then_some(at));
+            levels.outer_of.extend(outer.is_some().then(|| vec![at]));
             levels.outer.extend(outer);
         }
         let both: Vec<usize> = self.spatial.iter().chain(&self.reduced).copied().collect();
@@ -218,6 +221,8 @@ impl Tile {
             return;
         }
         let together: Vec<LoopName> = levels.outer.drain(..count).collect();
+        let places = levels.outer_of.drain(..count).flatten().collect();
+        levels.outer_of.insert(0, places);
         let spread = match together.as_slice() {
             [one] => one.clone(),
             _ => {
