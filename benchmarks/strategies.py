@@ -45,6 +45,7 @@ def arguments() -> argparse.Namespace:
     option("--workloads", default=DEFAULT_WORKLOADS, metavar="NAMES", help="default: %(default)s; cpu.py --list shows more")
     option("--seeds", type=int, default=5, metavar="N", help="seeds 1 to N (default: %(default)s)")
     option("--trials", type=int, default=200, metavar="N", help="candidates of a search (default: %(default)s)")
+    option("--starts", type=int, metavar="N", help="points of the cost model to start from; 0 for a blind start (default: the command's)")
     option("--threads", type=int, metavar="N", help="threads of the kernels (default: as many as there are cores)")
     option("--out", type=Path, required=True, metavar="DIR", help="where the curves and the pictures go")
     option("--from", type=Path, dest="source", metavar="FILE", help="measure nothing: take the curves of this file")
@@ -67,6 +68,7 @@ def search(work: Workload, strategy: str, seed: int, options: argparse.Namespace
         command = [str(options.tilewright.absolute()), "tune", *program_arguments(work), "--strategy", strategy]
         command += ["--seed", str(seed), "--trials", str(options.trials), "--cache", f"{scratch}/cache.sqlite", "--json"]
         command += ["--threads", str(options.threads)] if options.threads else []
+        command += ["--starts", str(options.starts)] if options.starts is not None else []
         limit = 60 + options.trials * SECONDS_A_TRIAL
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit)
     if done.returncode != 0:

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use tilewright_target::Vectors;
+use tilewright_tuner::tune::STARTS;
 
 /// What can be asked for.
 #[derive(Debug, Parser)]
@@ -268,6 +269,9 @@ pub struct TuneArgs {
     /// How to search; `tilewright strategies` lists them.
     #[arg(long, value_name = "NAME", default_value = "opevo")]
     pub strategy: String,
+    /// Points that the cost model gives the search to start from, at most; with 0 it starts blind.
+    #[arg(long, value_name = "N", default_value_t = STARTS)]
+    pub starts: usize,
     /// Candidates to measure, at most.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,

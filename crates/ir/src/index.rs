@@ -250,6 +250,32 @@ impl IndexExpr {
         }
     }
 
+    /// The same with quotients and remainders that belong together put together: `12*(x/12) + x%12` is `x`. Loops that
+    /// were fused have such subscripts, and where the dimensions are neighbours in memory they cancel.
+    pub fn joined(&self) -> IndexExpr {
+        let mut sum = self.clone();
+        while let Some(next) = sum.joined_once() {
+            sum = next;
+        }
+        sum
+    }
+
+    /// One pair put together, if there is one.
+    fn joined_once(&self) -> Option<IndexExpr> {
+        let remainders = self.terms.iter().filter_map(|term| match term.factors.as_slice() {
+            [Atom::Mod(pair)] => Some((pair, term)),
+            _ => None,
+        });
+        remainders.into_iter().find_map(|(pair, remainder)| {
+            let quotient = Term {
+                factors: smallvec![Atom::FloorDiv(Arc::clone(pair))],
+                coefficient: remainder.coefficient.checked_mul(pair.1.as_constant()?)?,
+            };
+            let both = IndexExpr::from_terms(vec![quotient.clone(), remainder.clone()], 0);
+            self.terms.contains(&quotient).then(|| self.sub(&both).add(&pair.0.scale(remainder.coefficient)))
+        })
+    }
+
     /// `self = divisor * whole + rest`, moving what is plainly a multiple of the divisor into `whole`. Variables
     /// may be 0, so only numbers, sizes and scalars, which are positive where they divide, are cancelled.
     fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
@@ -566,6 +592,20 @@ mod tests {
     }
     fn c(value: i64) -> IndexExpr {
         IndexExpr::constant(value)
+    }
+
+    #[test]
+    fn quotients_and_remainders_that_belong_together_cancel() {
+        let (x, by) = (i().scale(16).add(&n()), c(12));
+        let (quotient, remainder) = (x.floor_div(&by), x.modulo(&by));
+        assert_eq!(quotient.scale(12).add(&remainder).joined(), x);
+        // Three dimensions, 5 x 12 x 12, and the same twice as far apart.
+        let (plane, row) = (quotient.floor_div(&by), quotient.modulo(&by));
+        let place = plane.scale(144).add(&row.scale(12)).add(&remainder);
+        assert_eq!(place.scale(2).offset(7).joined(), x.scale(2).offset(7));
+        // These do not belong together.
+        let other = quotient.scale(13).add(&remainder);
+        assert_eq!(other.joined(), other);
     }
 
     #[test]

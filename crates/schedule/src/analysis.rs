@@ -1,8 +1,13 @@
 //! What static analysis tells about expressions, for whoever writes schedules.
 
-use tilewright_ir::{Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, VarId, index::Atom};
+use std::collections::BTreeSet;
 
-use crate::draft::simplify::clamped;
+use tilewright_ir::{
+    Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Statement, VarId, index::Atom,
+};
+
+use crate::draft::comparison::as_condition;
+use crate::draft::simplify::{Ranges, clamped};
 use crate::draft::visit_reads;
 
 /// How an access moves through memory when a loop takes one step.
@@ -16,19 +21,16 @@ pub enum Stride {
 
 /// The distance that an access moves with a variable. `distances`: between neighbours of each dimension.
 pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
-    let mut total = 0;
-    for (index, distance) in indices.iter().zip(distances) {
-        if !index.mentions(var) {
-            continue;
-        }
-        let index = unclamped(index);
-        let linear = index.split_on(&Atom::Var(var)).filter(|(_, rest)| !rest.mentions(var));
-        match linear.and_then(|(coefficient, _)| coefficient.as_constant()) {
-            Some(coefficient) => total += coefficient * distance,
-            None => return Stride::Irregular,
-        }
+    let moving = indices.iter().zip(distances).filter(|(index, _)| index.mentions(var));
+    let place = moving.fold(IndexExpr::constant(0), |place, (index, distance)| {
+        place.add(&unclamped(index).scale(*distance))
+    });
+    let place = place.joined();
+    if !place.mentions(var) {
+        return Stride::Elements(0);
     }
-    Stride::Elements(total)
+    let linear = place.split_on(&Atom::Var(var)).filter(|(_, rest)| !rest.mentions(var));
+    linear.and_then(|(coefficient, _)| coefficient.as_constant()).map_or(Stride::Irregular, Stride::Elements)
 }
 
 /// A subscript as it is away from the borders: without the numbers that it is clamped to.
@@ -44,6 +46,40 @@ pub fn accesses(expr: &Expr) -> Vec<Access> {
     let mut found = Vec::new();
     visit_reads(expr, &mut |access| found.push(access.clone()));
     found
+}
+
+/// The variables of a statement that its value depends on in another way than by what it reads: as numbers, or by
+/// conditions that their ranges do not decide.
+pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId> {
+    let mut ranges = Ranges::default();
+    let mut shifted = Vec::new();
+    for var in &statement.vars {
+        let range = &program.var(*var).range;
+        ranges.add(*var, &range.extent());
+        shifted.push((*var, IndexExpr::var(*var).add(&range.from)));
+    }
+    let from_zero = |index: &IndexExpr| {
+        index.substitute(&mut |atom| match atom {
+            Atom::Var(var) => shifted.iter().find(|(own, _)| own == var).map(|(_, value)| value.clone()),
+            _ => None,
+        })
+    };
+    let mut value = statement.value.clone();
+    value.map_indices(&mut |index| from_zero(index));
+    let mut found = BTreeSet::new();
+    undecided(&value, &ranges, &mut found);
+    found
+}
+
+fn undecided(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {
+    if as_condition(expr, ranges).is_some_and(|condition| ranges.never_negative(&condition)) {
+        return;
+    }
+    match &expr.kind {
+        ExprKind::Index(index) => found.extend(index.vars()),
+        ExprKind::Load(_) => {}
+        _ => expr.operands().iter().for_each(|operand| undecided(operand, ranges, found)),
+    }
 }
 
 /// A rough count of what an expression costs at one point; a function of the C library's counts a lot.

@@ -124,3 +124,19 @@ fn what_a_vector_with_a_step_takes_is_brought_together() {
     let schedules = beginnings(halves, &[("H", 32), ("W", 130), ("K", 32), ("S", 4)]);
     assert!(schedules.contains("d1%2, d1/2"), "{schedules}");
 }
+
+#[test]
+fn loops_that_walk_memory_as_one_are_one() {
+    let layer = "def layer(float(C, H, W) I, float(C) scale) -> (O) { O(c, h, w) = I(c, h, w) * scale(c) }";
+    let schedules = beginnings(layer, &[("C", 64), ("H", 12), ("W", 12)]);
+    assert!(schedules.contains("fuse O.h, O.w -> h_w"), "{schedules}");
+    // Not where a condition looks at one of them.
+    let masked = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < 3 ? I(c, h, w) : 0.0 }";
+    let schedules = beginnings(masked, &[("C", 64), ("H", 12), ("W", 12)]);
+    assert!(!schedules.contains("fuse O.h, O.w"), "{schedules}");
+    assert!(!schedules.contains("fuse O.c, O.h ->"), "{schedules}");
+    // A condition that always holds says nothing.
+    let padded = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < H ? I(c, h, w) : 0.0 }";
+    let schedules = beginnings(padded, &[("C", 64), ("H", 12), ("W", 12)]);
+    assert!(schedules.contains("fuse O.c, O.h, O.w -> "), "{schedules}");
+}

@@ -80,6 +80,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             flat.in_bounds &= self.range(&index).is_some_and(inside);
             flat.plain = flat.plain.add(&index.scale(stride));
         }
+        flat.plain = flat.plain.joined();
         if flat.plain.is_overflow() {
             return Err(CodegenError::Unsupported(format!(
                 "the subscripts of `{}` are too long",

@@ -25,6 +25,7 @@
 //! stores to nearby addresses, jumps that depend on data, what else runs on the machine. Explicit prefetches count
 //! nothing. `setup` counts nothing, since it runs once.
 
+mod flat;
 mod footprint;
 mod frames;
 mod instructions;
@@ -83,6 +84,7 @@ pub struct Parts {
 
 /// The time of a nest on a machine.
 pub fn estimate(nest: &LoopNest, target: &Cpu, machine: &Machine) -> Estimate {
+    let nest = &*flat::flattened(nest);
     let counter = Counter::new(nest, target, machine);
     let traffic = Traffic::new(nest, target, machine);
     let mut walk = Walk {

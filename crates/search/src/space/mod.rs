@@ -9,6 +9,7 @@
 //! statements that hardly matter) is scheduled as it would be without search. Points that cannot be good are refused
 //! before anything is compiled, with a reason that can be counted (`limits.rs`).
 
+mod collapse;
 mod initial;
 mod limits;
 mod names;
@@ -71,16 +72,21 @@ impl Builder {
 impl<'a> Space<'a> {
     /// The space of a program whose sizes are known.
     pub fn new(program: &'a Program, target: &'a Cpu) -> Space<'a> {
-        let stages = stage::stages(program);
+        let mut stages = stage::stages(program);
+        let names = Names::of(program);
         let mut builder = Builder::default();
         let placements = Placement::all(program, &stages, &mut builder);
         let matters = heavy(&stages);
+        let statements = program.statements();
         let tiles: Vec<Option<(Tile, Vec<Pack>)>> = stages
-            .iter()
+            .iter_mut()
             .zip(matters)
-            .map(|(stage, matters)| {
+            .zip(statements)
+            .map(|((stage, matters), (statement, _))| {
                 let busy = !stage.busy(false).is_empty() || !stage.busy(true).is_empty();
                 (matters && busy && !stage.scatters).then(|| {
+                    let moves = placements.iter().any(|own| own.tensor == stage.name.tensor);
+                    collapse::collapse(stage, program, statement, moves, &names);
                     let tile = Tile::new(stage, target, &mut builder);
                     (tile, Pack::all(stage, &mut builder))
                 })
@@ -96,7 +102,7 @@ impl<'a> Space<'a> {
                     && (!always_alone || limits::check_threads(&tile, &stage, &target, point).is_ok())
             });
         }
-        Space { program, target, knobs, stages, placements, tiles, names: Names::of(program) }
+        Space { program, target, knobs, stages, placements, tiles, names }
     }
 
     /// The knobs.
@@ -232,6 +238,7 @@ impl Decoder<'_, '_> {
             limits::check_threads(tile, stage, target, self.point)?;
         }
         let (steps, levels) = tile.steps(stage, target, self.point, alone, names)?;
+        self.steps.extend(collapse::steps(stage));
         self.steps.extend(steps);
         self.late.extend(tile.gather(&levels, stage, names));
         self.late.extend(packs.iter().flat_map(|pack| pack.steps(stage, &levels, self.point, names)));

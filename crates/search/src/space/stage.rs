@@ -31,6 +31,8 @@ pub(crate) struct StageLoop {
     pub name: String,
     pub trips: i64,
     pub reduced: bool,
+    /// The loops of the program that it is made of, outermost first: most often itself.
+    pub parts: Vec<String>,
 }
 
 /// A tensor that a statement reads.
@@ -109,6 +111,7 @@ fn stage_loop(program: &Program, var: VarId) -> StageLoop {
         name: declared.name.clone(),
         trips: declared.range.extent().as_constant().unwrap_or(1).max(0),
         reduced: declared.kind == VarKind::Reduction,
+        parts: vec![declared.name.clone()],
     }
 }
 

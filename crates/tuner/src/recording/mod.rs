@@ -21,6 +21,7 @@ pub use replay::Replay;
 use crate::outcome::Trial;
 use crate::peak::Peaks;
 use crate::task::Task;
+use crate::tune::STARTS;
 
 /// A run: what was asked for, and every answer of the measurer.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,9 @@ pub struct Setting {
     pub strategy: String,
     /// Decides all that is random.
     pub seed: u64,
+    /// The most points that the cost model gives the search to start from.
+    #[serde(default = "starts")]
+    pub starts: usize,
     /// The most candidates.
     pub trials: Option<usize>,
     /// The most seconds.
@@ -93,6 +97,11 @@ pub enum Answer {
     },
 }
 
+/// Of recordings from before that could be chosen.
+fn starts() -> usize {
+    STARTS
+}
+
 impl Setting {
     /// In what another setting differs so that the search would be another one: a name, what is here, what is there.
     pub fn difference(&self, other: &Setting) -> Option<(&'static str, String, String)> {
@@ -108,6 +117,7 @@ impl Setting {
                 ("--vectors", setting.task.vectors.clone()),
                 ("--strategy", setting.strategy.clone()),
                 ("--seed", setting.seed.to_string()),
+                ("--starts", setting.starts.to_string()),
                 ("--trials", option(setting.trials.map(|trials| trials.to_string()))),
                 ("--time", option(setting.time.map(|seconds| format!("{seconds}s")))),
                 ("caches", format!("{:?}", setting.caches)),

@@ -17,8 +17,8 @@ use crate::worker::Lost;
 const LOOKED_AT: usize = 512;
 /// So many at a time, on all cores.
 const TOGETHER: usize = 16;
-/// Of these, so many are where the search starts.
-const STARTS: usize = 24;
+/// Of these, so many are where the search usually starts.
+pub const STARTS: usize = 24;
 /// A candidate that should take so many times as long as the best known is not tried.
 const TOO_SLOW: f64 = 3.0;
 

@@ -27,6 +27,7 @@ use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
 
+pub use candidates::STARTS;
 pub use report::{Kind, Progress, Tuned};
 pub use spent::TimeSpent;
 pub use stop::Stop;
@@ -61,6 +62,8 @@ pub struct Options {
     pub strategy: String,
     /// Decides all that is random.
     pub seed: u64,
+    /// Points that the cost model gives the strategy to start from, at most; usually [`STARTS`].
+    pub starts: usize,
     /// Candidates to measure at most.
     pub trials: Option<usize>,
     /// When whoever waits began to.
@@ -126,7 +129,8 @@ pub fn tune(
     let starts = run.rank()?;
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
-    let start = Start { seed: options.seed, points: starts };
+    let points = starts.into_iter().take(options.starts).collect();
+    let start = Start { seed: options.seed, points };
     let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
     run.search(strategy.as_mut())?;
     run.finish()

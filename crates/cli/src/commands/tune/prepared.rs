@@ -72,6 +72,7 @@ fn asked_for(
     let options = Options {
         strategy: args.strategy.clone(),
         seed: args.seed,
+        starts: args.starts,
         trials: args.trials,
         started,
         time: args.time.or(args.trials.is_none().then_some(TIME)),
@@ -85,6 +86,7 @@ fn asked_for(
         caches: cpu.caches.clone(),
         strategy: options.strategy.clone(),
         seed: options.seed,
+        starts: options.starts,
         trials: options.trials,
         time: options.time.map(|time| time.as_secs_f64()),
         hints: Vec::new(),

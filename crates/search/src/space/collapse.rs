@@ -1,0 +1,73 @@
+//! Neighbouring loops that walk memory as one would become one.
+//!
+//! A layer that treats all pixels of an image alike has two short loops over rows and columns where one long one does as
+//! well: its vectors are full, and its cuts need not stop at the end of a row.
+
+use tilewright_ir::{Program, Statement, VarId};
+use tilewright_schedule::Step;
+use tilewright_schedule::analysis::{Stride, in_conditions};
+
+use super::names::Names;
+use super::stage::Stage;
+
+/// Puts loops of a stage together. `moves`: the stage may be computed for a part of its results at a time, which leaves
+/// only its reduced loops whole.
+pub(super) fn collapse(
+    stage: &mut Stage,
+    program: &Program,
+    statement: &Statement,
+    moves: bool,
+    names: &Names,
+) {
+    let open = in_conditions(program, statement);
+    let vars: Vec<VarId> = statement.vars.clone();
+    for outer in (0..stage.loops.len().saturating_sub(1)).rev() {
+        let apart = [vars[outer], vars[outer + 1]].iter().any(|var| open.contains(var));
+        let whole = !moves || stage.loops[outer].reduced;
+        if whole && !apart && walk_as_one(stage, outer) {
+            join(stage, outer, names);
+        }
+    }
+}
+
+/// Whether a loop and the one inside it go through every tensor as one loop would.
+fn walk_as_one(stage: &Stage, outer: usize) -> bool {
+    let (own, inner) = (&stage.loops[outer], &stage.loops[outer + 1]);
+    let together = |strides: &[Stride]| match (strides[outer], strides[outer + 1]) {
+        (Stride::Elements(far), Stride::Elements(near)) => Some(far) == near.checked_mul(inner.trips),
+        _ => false,
+    };
+    own.reduced == inner.reduced
+        && own.trips > 1
+        && inner.trips > 1
+        && together(&stage.result)
+        && stage.operands.iter().all(|operand| together(&operand.strides))
+}
+
+/// The outer loop takes the place of both.
+fn join(stage: &mut Stage, outer: usize, names: &Names) {
+    let inner = stage.loops.remove(outer + 1);
+    let own = &mut stage.loops[outer];
+    own.trips *= inner.trips;
+    own.name = names.part(&own.name, &inner.name);
+    own.parts.extend(inner.parts);
+    stage.result.remove(outer);
+    for operand in &mut stage.operands {
+        operand.strides.remove(outer);
+        for loops in &mut operand.dimensions {
+            let joined = loops.contains(&outer) || loops.contains(&(outer + 1));
+            loops.retain(|at| *at != outer && *at != outer + 1);
+            loops.iter_mut().filter(|at| **at > outer).for_each(|at| *at -= 1);
+            // A dimension that is a part of a loop cannot be cut as the loop is, so it is never one loop alone.
+            loops.extend(if joined { vec![outer, outer] } else { Vec::new() });
+        }
+    }
+}
+
+/// The steps that put the loops of a stage together.
+pub(super) fn steps(stage: &Stage) -> impl Iterator<Item = Step> + '_ {
+    stage.loops.iter().filter(|own| own.parts.len() > 1).map(|own| Step::Fuse {
+        loops: own.parts.iter().map(|part| stage.name.at(part.clone())).collect(),
+        name: own.name.clone(),
+    })
+}
