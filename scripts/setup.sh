@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks that this machine has what Tilewright needs, and installs what is missing.
 #
-#   scripts/setup.sh [rust] [lint] [python] [fuzz]
+#   scripts/setup.sh [rust] [lint] [python] [opencl] [fuzz]
 #
 # rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
-# Python tests. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
+# Python tests. opencl: PoCL, on which kernels for GPUs run without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -125,6 +125,12 @@ packages() {
   cp "$REQUIREMENTS" .venv/requirements.txt
 }
 
+# Any OpenCL will do; PoCL runs kernels on the processor.
+opencl() {
+  compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null && works ldconfig -p && ldconfig -p | grep -q 'libOpenCL\.so\.1' && return
+  install_packages "OpenCL" ocl-icd-libopencl1 pocl-opencl-icd
+}
+
 fuzz() {
   rust
   works rustup run nightly cargo --version || fail "fuzzing needs nightly Rust: run \`rustup toolchain install nightly\`."
@@ -134,10 +140,10 @@ fuzz() {
 
 main() {
   local part
-  [[ $# -gt 0 ]] || set -- rust lint python
+  [[ $# -gt 0 ]] || set -- rust lint python opencl
   for part in "$@"; do
     case $part in
-      rust | lint | python | fuzz) "$part" ;;
+      rust | lint | python | opencl | fuzz) "$part" ;;
       *) fail "there is no part \`$part\`; the parts are rust, lint, python and fuzz." ;;
     esac
   done

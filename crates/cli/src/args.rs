@@ -46,6 +46,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Search for a fast schedule by trying many of them on this machine.
     Tune(TuneArgs),
+    /// List the devices that programs can run on.
+    Devices(DevicesArgs),
     /// List the ways to search for a schedule.
     Strategies,
     /// Compile and measure what a tuner asks for, over standard input and output.
@@ -53,6 +55,14 @@ pub enum Command {
     Worker,
     /// Look into the cache of what was tuned, move it between machines, and clear it.
     Cache(cache::CacheArgs),
+}
+
+/// `tilewright devices`
+#[derive(Debug, clap::Args)]
+pub struct DevicesArgs {
+    /// Print one JSON object a line.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tilewright check`
@@ -93,7 +103,7 @@ pub struct ShowArgs {
     /// Sizes and integer scalars, such as M=64,N=32; in ranges and program those not given stay symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// What the stages from schedule on are for: cpu, this machine.
+    /// What the stages from schedule on are for: cpu, this machine; cuda or opencl, a GPU.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
@@ -120,11 +130,9 @@ pub enum Stage {
     Llvm,
     /// Assembly.
     Asm,
-    /// CUDA C++.
-    #[value(hide = true)]
+    /// CUDA C++: the kernels for an NVIDIA GPU, whether there is one or not.
     Cuda,
-    /// OpenCL C.
-    #[value(hide = true)]
+    /// OpenCL C: the same for any other device.
     Opencl,
     /// C++ for high-level synthesis.
     #[value(hide = true)]
@@ -184,7 +192,8 @@ pub struct RunArgs {
     /// Write each result as NAME.npy into this folder, which is made if need be.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Where to run: cpu compiles for this machine; interp is the reference interpreter, slow and exact.
+    /// Where to run: cpu compiles for this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists;
+    /// interp is the reference interpreter, slow and exact.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
@@ -213,7 +222,7 @@ pub struct BenchArgs {
     /// What to measure.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Where to run: cpu compiles for this machine.
+    /// Where to run: cpu compiles for this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.

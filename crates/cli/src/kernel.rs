@@ -198,7 +198,8 @@ impl Compiled {
 }
 
 impl Arguments {
-    fn new(signature: &Signature, mut inputs: Inputs) -> Result<Arguments, Failure> {
+    /// What the user has given, and room for results.
+    pub fn new(signature: &Signature, mut inputs: Inputs) -> Result<Arguments, Failure> {
         let scalars = signature.scalars.iter().filter_map(|scalar| inputs.scalars.get(&scalar.name));
         let scalars = scalars.copied().collect();
         let mut buffers = |parameters: &[Parameter]| {
@@ -240,10 +241,12 @@ pub fn codegen_failure(error: CodegenError) -> Failure {
     }
 }
 
-fn build_failure(error: BuildError) -> Failure {
+/// A nest that did not become an executable.
+pub fn build_failure(error: BuildError) -> Failure {
     match error {
         BuildError::Codegen(error) => codegen_failure(error),
         BuildError::NoSuchVectors(_) => Failure::Machine(error.to_string()),
+        BuildError::Gpu(_) => Failure::Machine(error.to_string()),
         BuildError::OpenShape(_) => Failure::Input(error.to_string()),
         BuildError::OtherProgram(_) | BuildError::InvalidNest(_) => Failure::Bug(error.to_string()),
     }
@@ -261,6 +264,7 @@ pub fn run_failure(source: &Source, error: RunError) -> Failure {
         }
         RunError::Memory(OutOfMemory { .. }) => Failure::Input(format!("{error}; give smaller sizes")),
         RunError::Tensor(error) => no_memory(error),
+        RunError::Gpu(error) => Failure::Machine(error.to_string()),
         RunError::Count { .. } | RunError::Mismatch { .. } | RunError::Specialised { .. } => {
             Failure::Bug(error.to_string())
         }

@@ -20,6 +20,7 @@
 mod args;
 mod commands;
 mod failure;
+mod gpu;
 mod inputs;
 mod interpret;
 mod kernel;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Bench(bench) => commands::bench::run(&bench),
         Command::Tune(tune) => commands::tune::run(&tune),
+        Command::Devices(devices) => commands::devices::run(&devices),
         Command::Strategies => commands::tune::strategies(),
         Command::Worker => commands::tune::worker(),
         Command::Cache(cache) => commands::cache::run(&cache.command),

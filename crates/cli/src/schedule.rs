@@ -8,7 +8,7 @@ use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::text::{ParsedSchedule, StepSpans, parse};
 use tilewright_schedule::{Illegal, Refusal, Schedule, apply, blame, default_schedule};
 use tilewright_syntax::Span;
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -83,20 +83,25 @@ impl ScheduleSource {
     }
 
     /// The steps for a program on a machine.
-    pub fn schedule(&self, program: &Program, cpu: &Cpu) -> Schedule {
+    pub fn schedule<'t>(&self, program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
         match self {
-            ScheduleSource::Default { .. } => default_schedule(program, cpu),
+            ScheduleSource::Default { .. } => default_schedule(program, target),
             ScheduleSource::Tuned { schedule, .. } => schedule.clone(),
             ScheduleSource::File { parsed, .. } => parsed.schedule.clone(),
         }
     }
 
     /// The loops that the steps make of a program. A step that cannot be done is shown in its file.
-    pub fn apply(&self, program: &Program, cpu: &Cpu) -> Result<LoopNest, Failure> {
-        let schedule = self.schedule(program, cpu);
-        let refusal = match apply(program, &schedule, cpu) {
+    pub fn apply<'t>(
+        &self,
+        program: &'t Program,
+        target: impl Into<Target<'t>>,
+    ) -> Result<LoopNest, Failure> {
+        let target = target.into();
+        let schedule = self.schedule(program, target);
+        let refusal = match apply(program, &schedule, target) {
             Ok(nest) => return Ok(nest),
-            Err(refusal) => blame(program, &schedule, cpu, refusal),
+            Err(refusal) => blame(program, &schedule, target, refusal),
         };
         match self {
             ScheduleSource::File { file, parsed } if refusal.step.is_some() => {
@@ -138,6 +143,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::CarriedDependence { name, .. }
         | Illegal::TooLong { name, .. }
         | Illegal::RegisterTile { name, .. }
+        | Illegal::ThreadRegisters { name, .. }
         | Illegal::Rfactor { name, .. } => vec![name],
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
         Illegal::RegisterIndex { name, loop_name } | Illegal::VectorBuffer { name, loop_name } => {
@@ -148,7 +154,9 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::ComputeAt { tensor, .. }
         | Illegal::Promote { tensor, .. }
         | Illegal::Prefetch { tensor, .. } => vec![tensor],
+        Illegal::GpuLimit { statement, .. } => vec![statement],
         Illegal::OpenSize(_)
+        | Illegal::Kernel(_)
         | Illegal::Layout { .. }
         | Illegal::TooMuchCode { .. }
         | Illegal::TooLarge { .. }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tilewright_target::GpuApi;
+
 use crate::failure::Failure;
 
 /// Where a program runs.
@@ -11,28 +13,35 @@ pub enum Target {
     Interp,
     /// Machine code on this computer.
     Cpu,
+    /// A GPU, or what is programmed like one, by its number.
+    Gpu(GpuApi, usize),
 }
 
 impl Target {
-    /// The target of a name.
+    /// The target of a name: `cuda:1`, or `cuda` for the first.
     pub fn find(name: &str) -> Result<Target, Failure> {
-        let device = name.split(':').next().unwrap_or_default();
+        let (device, number) = name.split_once(':').unwrap_or((name, "0"));
+        let unknown = || {
+            let known = "interp, cpu, cuda:0, opencl:0; `tilewright devices` lists what is there";
+            Failure::Usage(format!("there is no target {name}; targets are: {known}"))
+        };
+        let gpu = |api| number.parse().map(|number| Target::Gpu(api, number)).map_err(|_| unknown());
         match (name, device) {
             ("interp", _) => Ok(Target::Interp),
             ("cpu", _) => Ok(Target::Cpu),
-            (_, "cuda" | "opencl") => {
-                Err(Failure::Machine(format!("this build has no target {name} yet; it has: interp, cpu")))
-            }
-            _ => Err(Failure::Usage(format!("there is no target {name}; targets are: interp, cpu"))),
+            (_, "cuda") => gpu(GpuApi::Cuda),
+            (_, "opencl") => gpu(GpuApi::OpenCl),
+            _ => Err(unknown()),
         }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Target::Interp => "interp",
-            Target::Cpu => "cpu",
-        })
+        match self {
+            Target::Interp => f.write_str("interp"),
+            Target::Cpu => f.write_str("cpu"),
+            Target::Gpu(api, number) => write!(f, "{}:{number}", api.name()),
+        }
     }
 }

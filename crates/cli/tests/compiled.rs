@@ -181,13 +181,22 @@ fn show_prints_loops_and_code() {
             &["`mm` needs values for K, N (known: M=2): give --sizes K=…,N=…"],
         );
         folder.fails(&format!("{line} --sizes Q=2"), 1, &["no size or integer scalar Q"]);
-        folder.fails(&format!("{line} {SIZES} --target cuda:0"), 3, &["no target cuda:0 yet"]);
         folder.fails(&format!("{line} {SIZES} --target interp"), 2, &["interp"]);
     }
     let space = folder.fine(&format!("show mm.tw --stage space {SIZES}"));
     assert!(space.contains("C.vector") && space.contains(" points; about "), "{space}");
-    for stage in ["cuda", "opencl", "hls", "c"] {
-        let has = "ranges, program, space, cost, schedule, loops, llvm, asm";
+    for stage in ["space", "cost", "llvm", "asm"] {
+        let line = format!("show mm.tw --stage {stage} {SIZES} --target cuda:0");
+        folder.fails(&line, 2, &[&format!("--stage {stage} is for --target cpu")]);
+    }
+    // Text for a GPU needs none.
+    let cuda = folder.fine(&format!("show mm.tw --stage cuda {SIZES}"));
+    assert!(cuda.contains("__global__") && cuda.contains("// mm\n"), "{cuda}");
+    let opencl = folder.fine(&format!("show mm.tw --stage opencl {SIZES}"));
+    assert!(opencl.contains("__kernel"), "{opencl}");
+    assert!(folder.fine(&format!("show mm.tw --stage loops {SIZES} --target cuda")).contains("thread.x"));
+    for stage in ["hls", "c"] {
+        let has = "ranges, program, space, cost, schedule, loops, llvm, asm, cuda, opencl";
         let parts = [&format!("this build has no stage {stage} yet"), has];
         folder.fails(&format!("show mm.tw --stage {stage}"), 3, &parts);
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tilewright_ir::{Origin, TensorId};
 
+pub mod c_family;
 mod llvm;
 
 pub use llvm::{Kernel, assembly, compile, llvm_ir};

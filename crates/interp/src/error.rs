@@ -32,6 +32,9 @@ pub enum RunError {
     /// An element was needed that nothing had defined.
     #[error("{}", .0.describe())]
     Undefined(Box<Undefined>),
+    /// Two threads of a GPU touched one element, and nothing kept them apart.
+    #[error("{}", .0.describe())]
+    Race(Box<Race>),
     /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
@@ -54,6 +57,26 @@ pub struct OutOfBounds {
     pub point: Vec<(String, i64)>,
     /// Where the access was written.
     pub origin: Origin,
+}
+
+/// Two threads that touch one element, of which at least one writes it, without a barrier between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Race {
+    /// The buffer.
+    pub tensor: String,
+    /// The element.
+    pub element: Vec<usize>,
+    /// Who touched it first, and how.
+    pub first: String,
+    /// Who touched it then, and how.
+    pub second: String,
+}
+
+impl Race {
+    fn describe(&self) -> String {
+        let Race { tensor, element, first, second } = self;
+        format!("a race for {tensor}{element:?}: {first} it, and {second} it without a barrier between")
+    }
 }
 
 /// An element that was needed before anything defined it.

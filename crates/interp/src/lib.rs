@@ -23,11 +23,12 @@ mod error;
 mod memory;
 mod nest;
 mod program;
+mod races;
 pub mod seed;
 mod state;
 
 pub use compare::{Difference, compare};
-pub use error::{OutOfBounds, RunError, Undefined};
+pub use error::{OutOfBounds, Race, RunError, Undefined};
 pub use memory::Inputs;
 pub use nest::{Order, run_nest};
 pub use program::{bytes_needed, points, run, run_with_progress};

@@ -1,6 +1,7 @@
 //! Runs loop nests, statement by statement in the order of the text.
 //!
-//! Vector, parallel and unrolled loops run one iteration after the other. A reduction rounds to the compute type of
+//! Vector, parallel and unrolled loops run one iteration after the other, and so do those over the blocks and threads of
+//! a GPU, whose accesses are followed: threads that meet without a barrier between are an error. A reduction rounds to the compute type of
 //! its buffer each time, as compiled code does, and so may differ from the program's, which is rounded once; what a
 //! 16-bit float buffer holds is rounded to its own type.
 //!
@@ -8,13 +9,15 @@
 //! again after their allocation ends: reading what was not written is an error. In `setup` no input is defined but
 //! the constant ones, because the others may change between calls.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Origin, Program, Role, Tensor, arithmetic};
 
 use crate::error::RunError;
 use crate::memory::{Inputs, Memory, matching, results, scalars, supplied};
+use crate::races::Watch;
 use crate::state::{Run, State};
 
 /// In which order the iterations of parallel and vector loops run. A nest whose results depend on it is wrong.
@@ -40,7 +43,9 @@ pub fn run_nest(
     let memory = nest.buffers.iter().map(empty).collect::<Run<Vec<Memory>>>()?;
     arguments_match(nest, &tensors)?;
     let scalars = scalars(&nest.scalars, &inputs)?;
-    let mut machine = Machine { nest, state: State::new(nest, memory, scalars, nest.vars.len()), order };
+    let mut state = State::new(nest, memory, scalars, nest.vars.len());
+    state.watch = Watch::of(nest).map(RefCell::new);
+    let mut machine = Machine { nest, state, order };
     let constant = |role: Role| role == Role::Input { constant: true };
 
     machine.exchange(program, &mut tensors, constant);
@@ -96,20 +101,43 @@ impl Machine<'_> {
             Stmt::Allocate(inner) => self.allocate(inner),
             Stmt::Store(inner) => self.store(inner),
             Stmt::Prefetch(_) => Ok(()),
+            Stmt::Sync(sync) => {
+                if *sync == Sync::Barrier {
+                    self.watched(Watch::barrier);
+                }
+                Ok(())
+            }
         })
     }
 
     fn for_loop(&mut self, inner: &For) -> Run<()> {
         let extent = self.state.index(&inner.extent, Origin::default())?;
-        let any_order = matches!(inner.kind, LoopKind::Parallel | LoopKind::Vector);
+        let any_order = !matches!(inner.kind, LoopKind::Serial | LoopKind::Unrolled);
         let backwards = any_order && self.order == Order::Descending;
+        let spread = matches!(inner.kind, LoopKind::Block(_) | LoopKind::Thread(_));
         self.state.live.push(inner.var);
+        if spread {
+            self.watched(Watch::enter);
+        }
         for at in 0..extent {
-            self.state.vars[inner.var.index()] = if backwards { extent - 1 - at } else { at };
+            let value = if backwards { extent - 1 - at } else { at };
+            self.state.vars[inner.var.index()] = value;
+            if spread {
+                self.watched(|watch| watch.turn(inner.kind, value));
+            }
             self.statements(&inner.body)?;
+        }
+        if spread {
+            self.watched(|watch| watch.leave(inner.kind));
         }
         self.state.live.pop();
         Ok(())
+    }
+
+    fn watched(&mut self, change: impl FnOnce(&mut Watch)) {
+        if let Some(watch) = &mut self.state.watch {
+            change(watch.get_mut());
+        }
     }
 
     fn choice(&mut self, inner: &If) -> Run<()> {
@@ -121,6 +149,7 @@ impl Machine<'_> {
     }
 
     fn allocate(&mut self, inner: &Allocate) -> Run<()> {
+        self.watched(|watch| watch.allocate(inner.buffer));
         self.statements(&inner.body)?;
         self.state.memory[inner.buffer.index()].forget();
         Ok(())
@@ -137,7 +166,6 @@ impl Machine<'_> {
                 arithmetic::reduce(op, total, value, store.value.dtype)
             }
         };
-        self.state.store(target.tensor, place, value);
-        Ok(())
+        self.state.store(target.tensor, place, value)
     }
 }

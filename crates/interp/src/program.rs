@@ -136,8 +136,7 @@ impl<'a> Machine<'a> {
     fn assign(&mut self, statement: &Statement) -> Run<()> {
         self.each_point(statement, &mut |machine, place| {
             let value = machine.state.value(&statement.value)?;
-            machine.state.store(statement.target, place, value);
-            Ok(())
+            machine.state.store(statement.target, place, value)
         })
     }
 
@@ -162,19 +161,19 @@ impl<'a> Machine<'a> {
             };
             if !scatters && !totals.contains_key(&place) {
                 // Reduction variables run innermost, so the element before is done.
-                machine.store_all(statement.target, &mut totals);
+                machine.store_all(statement.target, &mut totals)?;
             }
             totals.insert(place, arithmetic::reduce(op, total, value, wide));
             Ok(())
         })?;
-        self.store_all(statement.target, &mut totals);
-        Ok(())
+        self.store_all(statement.target, &mut totals)
     }
 
-    fn store_all(&mut self, tensor: TensorId, totals: &mut BTreeMap<usize, Number>) {
+    fn store_all(&mut self, tensor: TensorId, totals: &mut BTreeMap<usize, Number>) -> Run<()> {
         while let Some((place, total)) = totals.pop_first() {
-            self.state.store(tensor, place, total);
+            self.state.store(tensor, place, total)?;
         }
+        Ok(())
     }
 
     /// Visits every point of the statement's box in lexicographic order, with the element it names.

@@ -1,12 +1,15 @@
 //! What an expression can see while a program or a loop nest runs, and its value then.
 
+use std::cell::RefCell;
+
 use tilewright_ir::print::Names;
 use tilewright_ir::{
     Access, Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, Origin, TensorId, VarId, arithmetic,
 };
 
-use crate::error::{OutOfBounds, RunError, Undefined};
+use crate::error::{OutOfBounds, Race, RunError, Undefined};
 use crate::memory::Memory;
+use crate::races::{Meeting, Watch};
 
 pub(crate) type Run<T> = Result<T, RunError>;
 
@@ -18,11 +21,13 @@ pub(crate) struct State<'a> {
     pub(crate) vars: Vec<i64>,
     /// Variables that have a value, for messages.
     pub(crate) live: Vec<VarId>,
+    /// Follows the threads of a GPU, where there are any.
+    pub(crate) watch: Option<RefCell<Watch>>,
 }
 
 impl<'a> State<'a> {
     pub(crate) fn new(names: &'a dyn Names, memory: Vec<Memory>, scalars: Vec<Number>, vars: usize) -> Self {
-        State { names, memory, scalars, vars: vec![0; vars], live: Vec::new() }
+        State { names, memory, scalars, vars: vec![0; vars], live: Vec::new(), watch: None }
     }
 
     /// The place of an element in row-major order.
@@ -39,11 +44,29 @@ impl<'a> State<'a> {
         Ok(place)
     }
 
-    pub(crate) fn store(&mut self, tensor: TensorId, place: usize, value: Number) {
+    pub(crate) fn store(&mut self, tensor: TensorId, place: usize, value: Number) -> Run<()> {
+        if let Some(watch) = &self.watch {
+            let met = watch.borrow_mut().write(tensor, place);
+            met.map_err(|meeting| self.race(tensor, place, meeting))?;
+        }
         self.memory[tensor.index()].store(place, value);
+        Ok(())
+    }
+
+    fn race(&self, tensor: TensorId, place: usize, meeting: Meeting) -> RunError {
+        RunError::Race(Box::new(Race {
+            tensor: self.names.tensor(tensor).to_owned(),
+            element: self.memory[tensor.index()].element(place),
+            first: meeting.first,
+            second: meeting.second,
+        }))
     }
 
     pub(crate) fn load(&self, tensor: TensorId, place: usize, origin: Origin) -> Run<Number> {
+        if let Some(watch) = &self.watch {
+            let met = watch.borrow_mut().read(tensor, place);
+            met.map_err(|meeting| self.race(tensor, place, meeting))?;
+        }
         let memory = &self.memory[tensor.index()];
         memory.load(place).ok_or_else(|| {
             RunError::Undefined(Box::new(Undefined {

@@ -6,13 +6,38 @@
 //!
 //! What the statements mean:
 //! - a [`For`] runs its body for its variable at 0, 1, … up to its extent. [`LoopKind`] says how: one after the
-//!   other, spread over threads, all lanes of a vector at once, or written out. The order of the last three
-//!   cannot be told from the results, up to the rounding of a floating-point reduction;
+//!   other, spread over threads, all lanes of a vector at once, or written out, or, on a GPU, spread over blocks of
+//!   threads and over the threads of a block. The order of all but the first cannot be told from the results, up to the
+//!   rounding of a floating-point reduction;
 //! - a [`Store`] replaces its element, or reduces a value into it;
 //! - an [`Stmt::If`] runs `then` where every one of its conditions is at least 0, otherwise `otherwise`;
 //! - a [`Prefetch`] does nothing that can be told from the results;
 //! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
-//!   parallel loop each thread has its own.
+//!   parallel, block or thread loop each iteration has its own;
+//! - an [`Stmt::Sync`] makes the threads of a block wait for each other.
+//!
+//! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost, and what is inside them is
+//! done by all threads of the block together, one statement after the other; a thread loop gives each thread its share of
+//! one of these statements. So a loop over tiles of a reduction is around the thread loops, not inside them:
+//!
+//! ```text
+//! block io in 8
+//!   shared float32 As[64, 16]
+//!   register float32 acc[256, 8]          spread over the threads: each has the 8 of its own `t`
+//!   thread t in 256
+//!     ...  acc[t, i] = 0.0
+//!   for ko in 64
+//!     thread t in 256
+//!       As[...] = A[...]
+//!     barrier
+//!     thread t in 256
+//!       for k in 16
+//!         ...  acc[t, i] += As[...] * ...
+//!     barrier
+//! ```
+//!
+//! Without a barrier between them, two statements of a block must not touch the same element from different threads,
+//! unless both only read it.
 //!
 //! [`crate::verify_nest()`] says what must hold. `setup` fills the buffers of scope [`Scope::Constant`]: it runs
 //! once for given constant inputs, before any number of runs of `body`.
@@ -69,8 +94,11 @@ pub enum Scope {
     /// Memory for the time of an [`Stmt::Allocate`].
     Scratch,
     /// Registers, for the time of an [`Stmt::Allocate`]. Subscripts hold numbers and variables of unrolled loops,
-    /// and the last one may be, or end in, the variable of a vector loop.
+    /// and the last one may be, or end in, the variable of a vector loop. Where room is made outside of thread loops, a
+    /// subscript may be the variable of one: each thread has the elements of its own.
     Register,
+    /// Memory that the threads of a block share, for the time of an [`Stmt::Allocate`] outside of thread loops.
+    Shared,
 }
 
 /// One statement of a loop nest.
@@ -86,6 +114,19 @@ pub enum Stmt {
     Store(Store),
     /// Memory asked for ahead of its use.
     Prefetch(Prefetch),
+    /// The threads of a block wait. Never inside a thread loop.
+    Sync(Sync),
+}
+
+/// What the threads of a block wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// For each other.
+    Barrier,
+    /// For nothing: the stores that are done later, and came since the last of these, are a group.
+    Commit,
+    /// Each thread for its own stores that are done later, but for those of the last so many groups.
+    Wait(u32),
 }
 
 /// A loop from 0 up to, not including, its extent; an extent below 1 runs nothing.
@@ -112,6 +153,35 @@ pub enum LoopKind {
     Vector,
     /// Iterations written out one after the other.
     Unrolled,
+    /// Iterations spread over blocks of threads, along this dimension of the grid.
+    Block(Axis),
+    /// Iterations spread over the threads of a block, along this dimension of it.
+    Thread(Axis),
+}
+
+/// A dimension of a grid of blocks, or of a block of threads. Neighbours along `X` run side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// The first, and fastest.
+    X,
+    /// The second.
+    Y,
+    /// The third.
+    Z,
+}
+
+impl Axis {
+    /// All of them, in order.
+    pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
+
+    /// Its name: `x`, `y` or `z`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::X => "x",
+            Axis::Y => "y",
+            Axis::Z => "z",
+        }
+    }
 }
 
 /// A choice by index conditions.
@@ -143,6 +213,9 @@ pub struct Store {
     pub value: Expr,
     /// Reduce the value into what is there by this operator, instead of replacing it.
     pub reduce: Option<ReduceOp>,
+    /// The thread need not wait until the element is there: that is so after a [`Sync::Wait`] for its group. Only for
+    /// copies from memory to shared memory.
+    pub later: bool,
 }
 
 /// Asks for the cache line of an element, which may lie outside of its buffer: nothing is read then.

@@ -12,18 +12,19 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use thiserror::Error;
-use tilewright_codegen::{Call, CodegenError, Kernel, compile};
-use tilewright_ir::nest::Scope;
+use tilewright_codegen::{Call, Check, CodegenError, Kernel, compile};
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::verify_nest::InvalidNest;
-use tilewright_ir::{LoopNest, Number, Origin, Program, TensorId, verify_nest};
+use tilewright_ir::{LoopNest, Number, Origin, Program, verify_nest};
 use tilewright_target::{Cpu, Vectors};
 
 use crate::buffer::Buffer;
+use crate::gpu::GpuError;
 use crate::memory::{Block, OutOfMemory};
 use crate::packed::Packed;
 use crate::pool::{Launch, Pool, parallel};
 use crate::signature::{Parameter, Signature, check, count};
+use crate::source::{Source, sources};
 use crate::view::{View, ViewMut};
 
 /// Why a loop nest did not become an executable.
@@ -44,6 +45,9 @@ pub enum BuildError {
     /// The code generator refused.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
+    /// The device, or its compiler, refused.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
 }
 
 /// Why a call did not run to its end. Results are undefined then.
@@ -88,6 +92,9 @@ pub enum RunError {
     /// No memory for a contiguous copy of a tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// The device failed, or has no memory for a tensor.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
 }
 
 /// A subscript that depends on data, and was outside of its dimension.
@@ -135,14 +142,6 @@ struct Code {
     checks: Vec<OutOfBounds>,
 }
 
-/// Where an argument of the kernel comes from: a place in one of the lists of the signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Constant(usize),
-    Input(usize),
-    Result(usize),
-}
-
 /// Pointers to the arguments of a call; null where there is none.
 type Pointers = SmallVec<[*mut u8; 8]>;
 
@@ -157,7 +156,7 @@ impl Executable {
         let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
         let sources = sources(&signature, nest)?;
         let kernel = compile(nest, cpu)?;
-        let checks = checks(&kernel, nest);
+        let checks = meanings(kernel.checks(), nest);
         Ok(Executable { code: Arc::new(Code { kernel, signature, sources, checks }) })
     }
 
@@ -315,52 +314,21 @@ impl Code {
         if let Some(failure) = launch.into_failure() {
             return Err(failure.into());
         }
-        self.status(status)
-    }
-
-    /// What a status of the kernel means.
-    fn status(&self, status: i64) -> Result<(), RunError> {
-        match usize::try_from(status - 1) {
-            Err(_) => Ok(()),
-            Ok(check) => Err(self.checks[check].clone().into()),
-        }
+        told(status, &self.checks)
     }
 }
 
-/// Where each argument of the nest comes from. The nest must agree with the program about what it is.
-fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Source>, BuildError> {
-    let place = |parameters: &[Parameter], tensor: TensorId| {
-        parameters.iter().position(|parameter| parameter.tensor == tensor)
-    };
-    let mut sources = Vec::new();
-    for buffer in &nest.buffers {
-        let Scope::Argument(tensor) = buffer.scope else { continue };
-        let (constants, inputs, results) = (&signature.constants, &signature.inputs, &signature.results);
-        let source = place(constants, tensor)
-            .map(Source::Constant)
-            .or_else(|| place(inputs, tensor).map(Source::Input))
-            .or_else(|| place(results, tensor).map(Source::Result))
-            .ok_or_else(|| BuildError::OtherProgram(buffer.name.clone()))?;
-        let parameter = match source {
-            Source::Constant(at) => &constants[at],
-            Source::Input(at) => &inputs[at],
-            Source::Result(at) => &results[at],
-        };
-        let extents = parameter.layout.shape().iter().map(|extent| *extent as i64);
-        if buffer.dtype != parameter.layout.dtype() || !extents.eq(buffer.shape.iter().copied()) {
-            return Err(BuildError::OtherProgram(buffer.name.clone()));
-        }
-        sources.push(source);
+/// What a kernel's status says: nothing, or the check that failed.
+pub(crate) fn told(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> {
+    match usize::try_from(status - 1) {
+        Err(_) => Ok(()),
+        Ok(check) => Err(checks[check].clone().into()),
     }
-    let scalars = signature.scalars.iter().map(|scalar| scalar.dtype);
-    if !scalars.eq(nest.scalars.iter().map(|scalar| scalar.dtype)) {
-        return Err(BuildError::OtherProgram("its scalars".into()));
-    }
-    Ok(sources)
 }
 
-fn checks(kernel: &Kernel, nest: &LoopNest) -> Vec<OutOfBounds> {
-    let meaning = |check: &tilewright_codegen::Check| {
+/// What failed checks of a nest mean.
+pub(crate) fn meanings(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
+    let meaning = |check: &Check| {
         let buffer = nest.buffer(check.buffer);
         OutOfBounds {
             buffer: buffer.name.clone(),
@@ -370,5 +338,5 @@ fn checks(kernel: &Kernel, nest: &LoopNest) -> Vec<OutOfBounds> {
             origin: check.origin,
         }
     };
-    kernel.checks().iter().map(meaning).collect()
+    checks.iter().map(meaning).collect()
 }

@@ -1,4 +1,4 @@
-//! Running compiled kernels on this machine: memory, threads, launching, timing.
+//! Running compiled kernels: memory, threads, devices, launching, timing.
 //!
 //! | module | is |
 //! |---|---|
@@ -9,8 +9,10 @@
 //! | [`mod@copy`] | between layouts: packing and unpacking |
 //! | [`pool`] | the threads, and the parallel loop that generated code calls |
 //! | [`signature`] | what a program takes and gives |
+//! | `source` | which of them an argument of a loop nest is |
 //! | [`kernel`] | from loop nest to a function of tensors |
 //! | [`timing`] | how long a call takes |
+//! | [`gpu`] | all of this on other devices |
 //!
 //! What holds everywhere: running out of memory is an error, never an abort; and an [`Executable`], a [`Bound`] and a
 //! [`Pool`] can be used by several threads at once.
@@ -21,11 +23,13 @@ compile_error!("tensors are little-endian, and this crate hands their bytes to t
 pub mod buffer;
 pub mod copy;
 pub mod element;
+pub mod gpu;
 pub mod kernel;
 pub mod memory;
 mod packed;
 pub mod pool;
 pub mod signature;
+mod source;
 pub mod timing;
 pub mod view;
 

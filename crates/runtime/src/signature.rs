@@ -118,15 +118,25 @@ fn bits(dtype: DType, number: Number) -> u64 {
 
 /// Checks that a tensor has the type and shape of its parameter.
 pub(crate) fn check(parameter: &Parameter, found: &Layout) -> Result<(), RunError> {
-    let wanted = &parameter.layout;
+    check_layout(&parameter.name, &parameter.layout, found)
+}
+
+/// Checks that a tensor has the type and shape that it should have.
+pub(crate) fn check_layout(name: &str, wanted: &Layout, found: &Layout) -> Result<(), RunError> {
     if wanted.dtype() == found.dtype() && wanted.shape() == found.shape() {
         return Ok(());
     }
-    Err(RunError::Mismatch {
-        name: parameter.name.clone(),
-        wanted: wanted.to_string(),
-        found: found.to_string(),
-    })
+    Err(RunError::Mismatch { name: name.to_owned(), wanted: wanted.to_string(), found: found.to_string() })
+}
+
+/// Checks that there are as many tensors as there should be, each with the type and shape of its parameter.
+pub(crate) fn check_all<'a>(
+    what: &'static str,
+    parameters: &[Parameter],
+    found: impl ExactSizeIterator<Item = &'a Layout>,
+) -> Result<(), RunError> {
+    count(what, parameters.len(), found.len())?;
+    parameters.iter().zip(found).try_for_each(|(parameter, layout)| check(parameter, layout))
 }
 
 /// Checks that there are as many as there should be.

@@ -241,7 +241,7 @@ fn shortest_sample(time: Duration) -> f64 {
 }
 
 /// How many calls of this many seconds make a sample.
-fn batch(estimate: f64, shortest: f64) -> usize {
+pub(crate) fn batch(estimate: f64, shortest: f64) -> usize {
     // The estimate of a call that does nothing can be 0; the conversion saturates.
     (shortest / estimate.max(1e-10)).round().max(1.0) as usize
 }

@@ -165,6 +165,15 @@ impl<'a> View<'a> {
     pub fn is_aligned(&self) -> bool {
         self.start.addr().is_multiple_of(self.layout.dtype.bytes())
     }
+
+    /// The elements as bytes, if they follow each other in row-major order, without gaps.
+    pub fn contiguous_bytes(&self) -> Option<&'a [u8]> {
+        if self.layout.is_empty() {
+            return Some(&[]);
+        }
+        // SAFETY: without gaps, the elements are just these bytes, which nobody writes for `'a`.
+        self.is_contiguous().then(|| unsafe { std::slice::from_raw_parts(self.start, self.layout.bytes()) })
+    }
 }
 
 impl<'a> ViewMut<'a> {
@@ -220,6 +229,17 @@ impl<'a> ViewMut<'a> {
     /// Whether every element is where its type may be loaded from.
     pub fn is_aligned(&self) -> bool {
         self.start.addr().is_multiple_of(self.layout.dtype.bytes())
+    }
+
+    /// The elements as bytes, if they follow each other in row-major order, without gaps. Who writes them must leave a
+    /// `bool` 0 or 1.
+    pub(crate) fn contiguous_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        if self.layout.is_empty() {
+            return Some(&mut []);
+        }
+        let bytes = self.layout.bytes();
+        // SAFETY: without gaps, the elements are just these bytes, which nobody else uses while `self` is borrowed.
+        self.is_contiguous().then(|| unsafe { std::slice::from_raw_parts_mut(self.start, bytes) })
     }
 }
 
@@ -306,6 +326,17 @@ mod tests {
         assert_eq!(repeated.layout().strides(), [0, 1]);
         let transposed = ViewMut::from(array.view_mut().reversed_axes());
         assert_eq!(transposed.layout().strides(), [1, 6]);
+    }
+
+    #[test]
+    fn the_bytes_of_a_view_without_gaps() {
+        let mut array = Array2::<u16>::from_shape_fn((2, 2), |(i, j)| (256 * i + j) as u16);
+        assert_eq!(View::from(array.view()).contiguous_bytes(), Some(&[0, 0, 1, 0, 0, 1, 1, 1][..]));
+        assert_eq!(View::from(array.t()).contiguous_bytes(), None);
+        assert_eq!(View::from(array.slice(s![..0, ..])).contiguous_bytes(), Some(&[][..]));
+        ViewMut::from(&mut array).contiguous_bytes_mut().unwrap()[7] = 2;
+        assert_eq!(array[[1, 1]], 0x201);
+        assert_eq!(ViewMut::from(array.slice_mut(s![.., ..1])).contiguous_bytes_mut(), None);
     }
 
     #[test]

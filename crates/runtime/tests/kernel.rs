@@ -47,7 +47,7 @@ fn load(buffer: u32, indices: &[&IndexExpr]) -> Expr {
 }
 
 fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(buffer, indices), value, reduce: None })
+    Stmt::Store(Store { target: access(buffer, indices), value, reduce: None, later: false })
 }
 
 fn each(var: u32, extent: i64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
@@ -264,8 +264,12 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
     let source = "def accumulate(float(N) a) -> (float(N) o) { o(i) += a(i) }";
     let program = program(source, &[("N", 20)]);
     let i = var(0);
-    let update =
-        Stmt::Store(Store { target: access(1, &[&i]), value: load(0, &[&i]), reduce: Some(ReduceOp::Add) });
+    let update = Stmt::Store(Store {
+        target: access(1, &[&i]),
+        value: load(0, &[&i]),
+        reduce: Some(ReduceOp::Add),
+        later: false,
+    });
     let nest = LoopNest {
         name: "accumulate".into(),
         scalars: Vec::new(),
@@ -299,6 +303,7 @@ fn gather() -> (Program, LoopNest) {
         target: access(o, &[&i]),
         value: load(a, &[&gathered]),
         reduce: Some(ReduceOp::Add),
+        later: false,
     });
     let nest = LoopNest {
         name: "gather".into(),

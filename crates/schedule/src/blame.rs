@@ -8,7 +8,7 @@
 //! That costs a lowering a step. It is for people; a search only counts reasons.
 
 use tilewright_ir::Program;
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use crate::draft::Draft;
 use crate::illegal::{Illegal, Refusal};
@@ -17,14 +17,19 @@ use crate::{lower, steps};
 
 /// The refusal that [`apply`](crate::apply) gave, with the step at fault. There is none where the program itself is
 /// refused.
-pub fn blame(program: &Program, schedule: &Schedule, target: &Cpu, refusal: Refusal) -> Refusal {
+pub fn blame<'t>(
+    program: &'t Program,
+    schedule: &Schedule,
+    target: impl Into<Target<'t>>,
+    refusal: Refusal,
+) -> Refusal {
     match refusal.step {
         Some(_) => refusal,
-        None => Refusal { step: culprit(program, schedule, target, &refusal.reason), ..refusal },
+        None => Refusal { step: culprit(program, schedule, target.into(), &refusal.reason), ..refusal },
     }
 }
 
-fn culprit(program: &Program, schedule: &Schedule, target: &Cpu, reason: &Illegal) -> Option<usize> {
+fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &Illegal) -> Option<usize> {
     let mut draft = Draft::new(program, target).ok()?;
     let is_refused = |draft: &Draft| lower::size::check(draft).is_err_and(|other| is_alike(&other, reason));
     let mut was_refused = is_refused(&draft);

@@ -149,6 +149,33 @@ pub enum Illegal {
         /// Registers that there are.
         available: usize,
     },
+    /// The results of one thread of a GPU do not fit its registers.
+    #[error(
+        "`{name}` needs {needed} registers of each thread, and there are {available}: make the tile smaller"
+    )]
+    ThreadRegisters {
+        /// The buffer.
+        name: String,
+        /// Registers that it takes.
+        needed: usize,
+        /// Registers that a thread can have.
+        available: usize,
+    },
+    /// A kernel asks for more of something than a GPU's block, or its grid, has.
+    #[error("the loops around `{statement}` take {needed} {what}, and the GPU has {available}")]
+    GpuLimit {
+        /// A statement of the kernel.
+        statement: String,
+        /// Of what.
+        what: &'static str,
+        /// How many it takes.
+        needed: i64,
+        /// How many there are.
+        available: i64,
+    },
+    /// Loops over blocks and threads that are not as a kernel has them.
+    #[error("{0}")]
+    Kernel(String),
     /// A register cannot be chosen while the code runs.
     #[error(
         "`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: registers cannot be indexed"

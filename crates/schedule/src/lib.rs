@@ -21,20 +21,24 @@ mod steps;
 pub mod text;
 
 use tilewright_ir::{LoopNest, Program};
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 pub use blame::blame;
 pub use default::{complete, default_schedule};
 pub use illegal::{Illegal, Refusal};
 pub use rename::{NewNames, Renamed, rename};
-pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 use draft::Draft;
 
 /// The loops of a program whose sizes are known, after the steps of a schedule.
-pub fn apply(program: &Program, schedule: &Schedule, target: &Cpu) -> Result<LoopNest, Refusal> {
+pub fn apply<'t>(
+    program: &'t Program,
+    schedule: &Schedule,
+    target: impl Into<Target<'t>>,
+) -> Result<LoopNest, Refusal> {
     let whole = |reason| Refusal { step: None, reason };
-    let mut draft = Draft::new(program, target).map_err(whole)?;
+    let mut draft = Draft::new(program, target.into()).map_err(whole)?;
     for (at, step) in schedule.steps.iter().enumerate() {
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }

@@ -6,7 +6,7 @@
 //! both, since nothing but names is different.
 
 use tilewright_ir::{Program, TensorId};
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, StatementId};
 use crate::illegal::{Illegal, Refusal};
@@ -33,13 +33,14 @@ pub struct Renamed {
 
 /// The steps for `from` in the names of `to`, which has the same tensors, variables and statements. Where a step is
 /// refused it is the last of the result, with names that mean nothing left as they are.
-pub fn rename(
+pub fn rename<'t>(
     schedule: &Schedule,
-    from: &Program,
-    to: &Program,
-    target: &Cpu,
+    from: &'t Program,
+    to: &'t Program,
+    target: impl Into<Target<'t>>,
     new_names: NewNames,
 ) -> Renamed {
+    let target = target.into();
     let mut renamed = Renamed { schedule: Schedule::default(), refusal: None };
     let drafts = Draft::new(from, target).and_then(|from| Ok((from, Draft::new(to, target)?)));
     let mut pair = match drafts {
@@ -104,11 +105,12 @@ impl Pair<'_> {
             Step::Unroll(target) => Step::Unroll(self.loop_name(target)),
             Step::Vectorize(target) => Step::Vectorize(self.loop_name(target)),
             Step::Parallel(target) => Step::Parallel(self.loop_name(target)),
+            Step::Bind { target, to } => Step::Bind { target: self.loop_name(target), to: *to },
             Step::Inline { tensor } => Step::Inline { tensor: self.tensor(tensor) },
             Step::ComputeAt { tensor, at } => {
                 Step::ComputeAt { tensor: self.tensor(tensor), at: self.loop_name(at) }
             }
-            Step::Promote { tensor, at, scope, layout, .. } => {
+            Step::Promote { tensor, at, scope, layout, pad, .. } => {
                 let tensor = self.tensor(tensor);
                 let at = match at {
                     Place::Root => Place::Root,
@@ -116,15 +118,19 @@ impl Pair<'_> {
                 };
                 let suffix = match scope {
                     PromoteScope::Packed => "p",
+                    PromoteScope::Shared => "s",
                     PromoteScope::Registers => "r",
                 };
                 let name = self.new_buffer(&tensor, suffix);
-                Step::Promote { tensor, at, name, scope: *scope, layout: layout.clone() }
+                Step::Promote { tensor, at, name, scope: *scope, layout: layout.clone(), pad: *pad }
             }
             Step::Rfactor { target, .. } => {
                 let target = self.loop_name(target);
                 let name = self.new_buffer(&target.statement.tensor, "t");
                 Step::Rfactor { target, name }
+            }
+            Step::Pipeline { target, stages } => {
+                Step::Pipeline { target: self.loop_name(target), stages: *stages }
             }
             Step::Prefetch { tensor, at, ahead, of } => Step::Prefetch {
                 tensor: self.tensor(tensor),

@@ -4,6 +4,8 @@
 //! writes it is `tensor[2]`. A loop begins with the name of its variable in the program. Each step's meaning is
 //! given as before → after; when it is refused is said by [`crate::Illegal`].
 
+use tilewright_ir::nest::Axis;
+
 /// How to compute a program: steps, applied one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Schedule {
@@ -65,6 +67,15 @@ pub enum Step {
     Vectorize(LoopName),
     /// `parallel C.jo`: iterations are spread over threads.
     Parallel(LoopName),
+    /// `bind C.io -> block.y`: iterations are spread over the blocks of a GPU, or over the threads of a block. Loops over
+    /// threads are inside of those over blocks, and a loop of the reduction whose operands are staged in shared memory
+    /// goes between the two.
+    Bind {
+        /// The loop.
+        target: LoopName,
+        /// What its iterations become.
+        to: Unit,
+    },
     /// `inline P`: what P's statement computes takes the place of every use of P, and P is gone.
     Inline {
         /// The tensor.
@@ -95,6 +106,9 @@ pub enum Step {
         scope: PromoteScope,
         /// The buffer's dimensions, outermost first; as the tensor's if empty.
         layout: Vec<LayoutDim>,
+        /// Elements that are left free behind each row of the buffer, so that the rows of shared memory begin in
+        /// different banks: `pad 4`.
+        pad: i64,
     },
     /// `rfactor C.ki -> Cp`: every iteration of the reduction's loop gets a total of its own, in a buffer whose
     /// first dimension is that loop; a new last statement, `C`, adds the totals up over a loop of the same name.
@@ -106,6 +120,14 @@ pub enum Step {
         target: LoopName,
         /// The name of the partial totals.
         name: String,
+    },
+    /// `pipeline C.ko stages 3`: what an iteration of the loop copies to shared memory is copied two iterations ahead,
+    /// while others are computed with.
+    Pipeline {
+        /// The loop.
+        target: LoopName,
+        /// How many iterations have their operands in shared memory at a time.
+        stages: i64,
     },
     /// `prefetch I at e.do ahead 1 of O.n`: in every iteration of `e.do`, the part of I that the same iteration
     /// touches when `O.n` is one further is asked for, so that it is in the cache by then. Without `of`, the loop
@@ -122,6 +144,27 @@ pub enum Step {
     },
 }
 
+/// What the iterations of a loop become on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Blocks of threads, along a dimension of the grid.
+    Block(Axis),
+    /// Threads, along a dimension of their block.
+    Thread(Axis),
+}
+
+impl Unit {
+    /// Every one.
+    pub const ALL: [Unit; 6] = [
+        Unit::Block(Axis::X),
+        Unit::Block(Axis::Y),
+        Unit::Block(Axis::Z),
+        Unit::Thread(Axis::X),
+        Unit::Thread(Axis::Y),
+        Unit::Thread(Axis::Z),
+    ];
+}
+
 /// Where a promotion takes place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
@@ -136,6 +179,8 @@ pub enum Place {
 pub enum PromoteScope {
     /// Memory that is close together.
     Packed,
+    /// Memory that the threads of a GPU's block share.
+    Shared,
     /// Registers.
     Registers,
 }

@@ -8,8 +8,9 @@ use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use tilewright_ir::nest::Axis;
 use tilewright_schedule::text::{LONGEST_TEXT, MOST_STEPS, parse};
-use tilewright_schedule::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+use tilewright_schedule::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 use tilewright_syntax::Code;
 use tilewright_syntax::diagnostic::Style;
 
@@ -69,6 +70,7 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
         name: name.to_owned(),
         scope,
         layout,
+        pad: 0,
     };
     assert_eq!(
         step("promote B at C.ko -> Bp packed (d1/32, d0, d1%32)"),
@@ -88,6 +90,26 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
         step("promote W at root -> Wp packed (d0%64/8)"),
         promote("W", Place::Root, "Wp", PromoteScope::Packed, vec![dim(0, Some(64), Some(8))])
     );
+}
+
+#[test]
+fn a_gpu_has_words_of_its_own() {
+    let unit = |to| Step::Bind { target: in_c("io"), to };
+    assert_eq!(step("bind C.io -> block.y"), unit(Unit::Block(Axis::Y)));
+    assert_eq!(step("bind C.io -> thread . x"), unit(Unit::Thread(Axis::X)));
+    assert_eq!(step("pipeline C.ko stages 3"), Step::Pipeline { target: in_c("ko"), stages: 3 });
+    let padded = step("promote B at C.ko -> Bs shared (d1, d0) pad 4");
+    assert!(matches!(&padded, Step::Promote { scope: PromoteScope::Shared, pad: 4, .. }), "{padded:?}");
+    for (text, message) in [
+        ("bind C.io -> block.w", "there is no `block.w`"),
+        ("bind C.io -> warp.x", "`block.x`"),
+        ("promote B at C.ko -> Bp packed pad 4", "only shared memory has banks"),
+        ("pipeline C.ko 3", "`stages` and a number"),
+    ] {
+        let parsed = parse(text);
+        let told: Vec<String> = parsed.diagnostics.iter().map(|one| format!("{one:?}")).collect();
+        assert!(parsed.has_errors() && told.join(" ").contains(message), "{text}: {told:?}");
+    }
 }
 
 #[test]
@@ -286,11 +308,14 @@ fn split() -> impl Strategy<Value = Step> {
 
 fn promote() -> impl Strategy<Value = Step> {
     let place = prop_oneof![Just(Place::Root), loop_name().prop_map(Place::Loop)];
-    let scope = select(&[PromoteScope::Packed, PromoteScope::Registers]);
+    let padded = (Just(PromoteScope::Shared), prop_oneof![Just(0), number()]);
+    let plain = (select(&[PromoteScope::Packed, PromoteScope::Registers]), Just(0));
+    let scope = prop_oneof![padded, plain];
     let dim = (0usize..70, option::of(number()), option::of(number()))
         .prop_map(|(dimension, modulo, divide)| LayoutDim { dimension, modulo, divide });
-    (tensor(), place, name(), scope, vec(dim, 0..5))
-        .prop_map(|(tensor, at, name, scope, layout)| Step::Promote { tensor, at, name, scope, layout })
+    (tensor(), place, name(), scope, vec(dim, 0..5)).prop_map(|(tensor, at, name, (scope, pad), layout)| {
+        Step::Promote { tensor, at, name, scope, layout, pad }
+    })
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -301,6 +326,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         loop_name().prop_map(Step::Unroll),
         loop_name().prop_map(Step::Vectorize),
         loop_name().prop_map(Step::Parallel),
+        (loop_name(), select(Unit::ALL.to_vec())).prop_map(|(target, to)| Step::Bind { target, to }),
+        (loop_name(), number()).prop_map(|(target, stages)| Step::Pipeline { target, stages }),
         tensor().prop_map(|tensor| Step::Inline { tensor }),
         (tensor(), loop_name()).prop_map(|(tensor, at)| Step::ComputeAt { tensor, at }),
         promote(),
@@ -326,6 +353,14 @@ fn nearly_a_schedule() -> impl Strategy<Value = String> {
         "promote ",
         "rfactor ",
         "prefetch ",
+        "bind ",
+        "block",
+        ".x",
+        "thread",
+        "pipeline ",
+        "stages ",
+        "shared ",
+        "pad ",
         "ahead ",
         "of ",
         "at ",

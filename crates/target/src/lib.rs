@@ -2,6 +2,31 @@
 //!
 //! A [`Cpu`] can be written down, for a machine elsewhere, or read off this one with [`Cpu::host`].
 
+mod gpu;
+
+pub use gpu::{Gpu, GpuApi};
+
+/// The machine that a program is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// A CPU.
+    Cpu(&'a Cpu),
+    /// A GPU, or what is programmed like one.
+    Gpu(&'a Gpu),
+}
+
+impl<'a> From<&'a Cpu> for Target<'a> {
+    fn from(cpu: &'a Cpu) -> Target<'a> {
+        Target::Cpu(cpu)
+    }
+}
+
+impl<'a> From<&'a Gpu> for Target<'a> {
+    fn from(gpu: &'a Gpu) -> Target<'a> {
+        Target::Gpu(gpu)
+    }
+}
+
 /// A CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {

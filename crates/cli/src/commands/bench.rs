@@ -1,5 +1,7 @@
 //! `tilewright bench`
 
+mod gpu;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -41,8 +43,12 @@ struct Report<'a> {
 
 /// Compiles a program and measures how long a call takes.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
-    if Target::find(&args.target)? == Target::Interp {
-        return Err(Failure::Usage("bench measures kernels, and --target interp has none".to_owned()));
+    match Target::find(&args.target)? {
+        Target::Interp => {
+            return Err(Failure::Usage("bench measures kernels, and --target interp has none".to_owned()));
+        }
+        Target::Gpu(api, number) => return gpu::run(args, api, number),
+        Target::Cpu => {}
     }
     let mut compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;

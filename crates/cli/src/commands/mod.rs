@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cache;
 pub mod check;
+pub mod devices;
 pub mod run;
 pub mod show;
 pub mod tune;

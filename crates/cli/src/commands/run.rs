@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use tilewright_ir::{DType, Number, Tensor};
+use tilewright_target::GpuApi;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::gpu::GpuCompiler;
 use crate::interpret::{Results, expect_same, interpret};
 use crate::kernel::{Compiler, passed_over};
 use crate::npy;
@@ -21,6 +23,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (results, schedule) = match Target::find(&args.target)? {
         Target::Interp => (interpreted(args)?, Vec::new()),
         Target::Cpu => compiled(args)?,
+        Target::Gpu(api, number) => on_gpu(args, api, number)?,
     };
     if let Some(folder) = &args.out {
         write_results(folder, &results)?;
@@ -62,6 +65,21 @@ fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
     let chosen = format!("schedule: {}", compiler.schedule.describe());
     let skipped = compiler.skipped.iter().map(|one| format!("skipped: {}", passed_over(one)));
     Ok((results, std::iter::once(chosen).chain(skipped).collect()))
+}
+
+/// The same on a device.
+fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<String>), Failure> {
+    let compiler = GpuCompiler::new(&args.compile, api, number)?;
+    let mut problem = Problem::read(&args.program)?;
+    let inputs = problem.kernel_inputs(args.check)?;
+    let compiled = compiler.compile(&problem.program)?;
+    let kept = args.check.then(|| inputs.clone());
+    let mut arguments = compiled.arguments(inputs)?;
+    let results = compiled.call(&problem.source, &mut arguments)?;
+    if let Some(kept) = kept {
+        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
+    }
+    Ok((results, vec![format!("schedule: {}", compiler.schedule.describe())]))
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {

@@ -6,10 +6,11 @@ mod space;
 use std::fmt::Write;
 
 use clap::ValueEnum;
+use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{CodegenError, assembly, llvm_ir};
 use tilewright_ir::{LoopNest, Program, Role, TensorId, VarId, print as text};
 use tilewright_syntax::{Bindings, Checked, Span, check};
-use tilewright_target::Cpu;
+use tilewright_target::{Cpu, Gpu};
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::kernel::{Compiler, codegen_failure};
 use crate::output::print;
 use crate::problem::concrete_program;
+use crate::schedule::ScheduleSource;
 use crate::source::Source;
 use crate::target::Target;
 
@@ -24,8 +26,10 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
-        Stage::Space | Stage::Cost | Stage::Schedule | Stage::Loops | Stage::Llvm | Stage::Asm => of_compiler,
-        Stage::Cuda | Stage::Opencl | Stage::Hls | Stage::C => {
+        Stage::Space | Stage::Cost | Stage::Llvm | Stage::Asm => of_compiler,
+        Stage::Schedule | Stage::Loops if gpu(args)?.is_none() => of_compiler,
+        Stage::Schedule | Stage::Loops | Stage::Cuda | Stage::Opencl => of_gpu,
+        Stage::Hls | Stage::C => {
             return Err(not_yet(args.stage));
         }
     };
@@ -66,8 +70,15 @@ fn of_compiler(
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    if Target::find(&args.target)? == Target::Interp {
-        return Err(Failure::Usage("--target interp runs a program as it is written".to_owned()));
+    match Target::find(&args.target)? {
+        Target::Cpu => {}
+        Target::Interp => {
+            return Err(Failure::Usage("--target interp runs a program as it is written".to_owned()));
+        }
+        Target::Gpu(..) => {
+            let name = args.stage.to_possible_value().map(|value| value.get_name().to_owned());
+            return Err(Failure::Usage(format!("--stage {} is for --target cpu", name.unwrap_or_default())));
+        }
     }
     let compiler = Compiler::new(&args.compile)?;
     let program = concrete_program(source, function, bindings, "")?;
@@ -82,6 +93,35 @@ fn of_compiler(
         Stage::Asm => code(assembly),
         _ => Ok(text::nest(&compiler.loops(&program)?)),
     }
+}
+
+/// The GPU that a stage is for, if it is for one. Text can be written for a GPU that is not there.
+fn gpu(args: &ShowArgs) -> Result<Option<Gpu>, Failure> {
+    let api = args.target.split(':').next().unwrap_or_default();
+    Ok(match (args.stage, api) {
+        (Stage::Cuda, _) | (_, "cuda") => Some(Gpu::h200()),
+        (Stage::Opencl, _) | (_, "opencl") => Some(Gpu::opencl()),
+        _ => {
+            Target::find(&args.target)?;
+            None
+        }
+    })
+}
+
+/// What the compiler makes of a program for a GPU.
+fn of_gpu(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
+    let gpu = gpu(args)?.ok_or_else(|| Failure::Usage(format!("{} is no GPU", args.target)))?;
+    let program = concrete_program(source, function, bindings, "")?;
+    let schedule = ScheduleSource::read(args.compile.schedule.as_deref())?;
+    if args.stage == Stage::Schedule {
+        return Ok(schedule.schedule(&program, &gpu).to_string());
+    }
+    let nest = schedule.apply(&program, &gpu)?;
+    if args.stage == Stage::Loops {
+        return Ok(text::nest(&nest));
+    }
+    let about = format!("{function}\n\n{}", schedule.schedule(&program, &gpu));
+    Ok(gpu_code(&nest, &gpu, &about).map_err(codegen_failure)?.text)
 }
 
 /// Each tensor's shape, and each statement with its variables' ranges and what determined them.

@@ -44,8 +44,14 @@ use summary::Summary;
 /// Searches for a fast schedule.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    if Target::find(&args.target)? == Target::Interp {
-        return Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned()));
+    match Target::find(&args.target)? {
+        Target::Interp => {
+            return Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned()));
+        }
+        Target::Gpu(..) => {
+            return Err(Failure::Machine(format!("this build cannot tune for {} yet", args.target)));
+        }
+        Target::Cpu => {}
     }
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let cpu = machine(&compile, Cpu::host())?;

@@ -186,7 +186,7 @@ impl<'ctx> Unit<'ctx, '_> {
         let same_kind = |scope: Scope| match scope {
             Scope::Constant => constant,
             Scope::Argument(_) => !constant,
-            Scope::Scratch | Scope::Register => false,
+            Scope::Scratch | Scope::Register | Scope::Shared => false,
         };
         let before = &self.nest.buffers[..buffer.index()];
         let at = before.iter().filter(|other| same_kind(other.scope)).count();

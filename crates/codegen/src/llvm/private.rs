@@ -62,6 +62,7 @@ impl Rooms {
                 self.access(&mut store.target)?;
                 self.expr(&mut store.value)
             }
+            Stmt::Sync(_) => Ok(()),
             Stmt::Prefetch(ahead) => self.access(&mut ahead.element),
         }
     }

@@ -12,6 +12,11 @@ use super::pointers::OpenLoop;
 use super::walk::{is_written_out, vector_lanes};
 use crate::CodegenError;
 
+/// What a CPU has not.
+fn for_a_gpu(what: &str) -> CodegenError {
+    CodegenError::Unsupported(format!("{what}, which only a GPU has"))
+}
+
 /// What is known of a condition before it is computed.
 enum Verdict {
     Always,
@@ -27,6 +32,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             Stmt::Allocate(room) => self.allocate(room),
             Stmt::Store(store) => self.store(store),
             Stmt::Prefetch(ahead) => self.prefetch(ahead),
+            Stmt::Sync(_) => Err(for_a_gpu("a barrier")),
         })
     }
 
@@ -48,6 +54,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             });
         }
         match inner.kind {
+            LoopKind::Block(_) | LoopKind::Thread(_) => Err(for_a_gpu("a loop over blocks or threads")),
             LoopKind::Parallel => self.parallel_loop(inner),
             _ => self.serial_loop(inner),
         }

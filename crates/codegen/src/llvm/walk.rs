@@ -63,6 +63,7 @@ pub(super) fn own_accesses(stmt: &Stmt, visit: &mut dyn FnMut(&Access)) {
             accesses(&store.value, visit);
         }
         Stmt::Prefetch(ahead) => visit(&ahead.element),
+        Stmt::Sync(_) => {}
     }
 }
 
@@ -72,7 +73,7 @@ pub(super) fn bodies(stmt: &Stmt) -> [&[Stmt]; 2] {
         Stmt::For(inner) => [&inner.body, &[]],
         Stmt::If(choice) => [&choice.then, &choice.otherwise],
         Stmt::Allocate(room) => [&room.body, &[]],
-        Stmt::Store(_) | Stmt::Prefetch(_) => [&[], &[]],
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => [&[], &[]],
     }
 }
 

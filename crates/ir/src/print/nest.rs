@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Names, access, expr, index};
 use crate::index::IndexExpr;
-use crate::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use crate::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use crate::program::{ScalarId, SymbolId, TensorId, VarId};
 
 /// A whole loop nest as text: its arguments, the constant buffers, what fills them, and the body.
@@ -191,6 +191,9 @@ impl Writer<'_> {
                     let text = format!("prefetch {}", access(&inner.element, &self.names));
                     self.line(depth, &text);
                 }
+                Stmt::Sync(Sync::Barrier) => self.line(depth, "barrier"),
+                Stmt::Sync(Sync::Commit) => self.line(depth, "commit"),
+                Stmt::Sync(Sync::Wait(groups)) => self.line(depth, &format!("wait {groups}")),
             }
         }
     }
@@ -201,6 +204,8 @@ impl Writer<'_> {
             LoopKind::Parallel => "parallel",
             LoopKind::Vector => "vector",
             LoopKind::Unrolled => "unroll",
+            LoopKind::Block(axis) => ["block.x", "block.y", "block.z"][axis as usize],
+            LoopKind::Thread(axis) => ["thread.x", "thread.y", "thread.z"][axis as usize],
         };
         let extent = index(&inner.extent, &self.names);
         self.names.bind(inner.var, &self.loops);
@@ -223,8 +228,11 @@ impl Writer<'_> {
     }
 
     fn allocate(&mut self, inner: &Allocate, last: bool, depth: usize) {
-        let scope =
-            if self.nest.buffer(inner.buffer).scope == Scope::Register { "register" } else { "scratch" };
+        let scope = match self.nest.buffer(inner.buffer).scope {
+            Scope::Register => "register",
+            Scope::Shared => "shared",
+            Scope::Scratch | Scope::Argument(_) | Scope::Constant => "scratch",
+        };
         let declaration = self.declaration(inner.buffer);
         self.line(depth, &format!("{scope} {declaration}"));
         self.statements(&inner.body, if last { depth } else { depth + 1 });
@@ -243,7 +251,7 @@ fn written(nest: &LoopNest) -> Vec<TensorId> {
                 }
                 Stmt::Allocate(inner) => collect(&inner.body, out),
                 Stmt::Store(inner) => out.push(inner.target.tensor),
-                Stmt::Prefetch(_) => {}
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
             }
         }
     }
@@ -274,7 +282,7 @@ mod tests {
         Expr { dtype: DType::Float32, kind: ExprKind::Load(at(tensor, indices)) }
     }
     fn set(target: Access, value: Expr) -> Stmt {
-        Stmt::Store(Store { target, value, reduce: None })
+        Stmt::Store(Store { target, value, reduce: None, later: false })
     }
     fn each(kind: LoopKind, var: u32, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
         Stmt::For(For { var: VarId(var), extent, kind, body })
@@ -305,6 +313,7 @@ mod tests {
             target: at(3, &[v(1)]),
             value: scaled(load(2, &[v(0), v(1)])),
             reduce: Some(ReduceOp::Add),
+            later: false,
         };
         let zero = Expr::literal(DType::Float32, Number::Float(0.0));
         let clear = set(at(3, &[v(1)]), zero.clone());

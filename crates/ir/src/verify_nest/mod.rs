@@ -11,16 +11,22 @@
 //! - A variable is used only inside its loop, and no loop inside that has the same variable.
 //! - The extent of a vector or unrolled loop is a number; that of a vector loop is at least 1.
 //! - No vector loop is inside another, and no parallel loop is inside a parallel, vector or unrolled one.
-//! - A store inside a parallel loop to a buffer from outside of it has the loop's variable in a subscript, unless
-//!   the loop runs at most once: two threads would write one element otherwise. That is necessary for threads not
-//!   to meet, and not sufficient.
+//! - The extent of a block or thread loop is a number. No other loop but a serial one is around a block loop, and no other
+//!   but a block or serial one around a thread loop, save thread and block loops of other axes. A barrier is inside a
+//!   block loop and not inside a thread loop.
+//! - A store inside a parallel, block or thread loop to a buffer from outside of it has the loop's variable in a
+//!   subscript, unless the loop runs at most once: two threads would write one element otherwise. That is necessary for
+//!   threads not to meet, and not sufficient.
 //!
 //! Buffers:
-//! - A scratch or register buffer is allocated by exactly one [`crate::nest::Stmt::Allocate`] and used only inside
+//! - A scratch, shared or register buffer is allocated by exactly one [`crate::nest::Stmt::Allocate`] and used only inside
 //!   it. Arguments and constants are never allocated.
 //! - Constants are written only in `setup`, and arguments only in `body`.
 //! - The subscripts of a register buffer hold only numbers and variables of unrolled loops; to the last one the
-//!   variable of a vector loop may be added.
+//!   variable of a vector loop may be added. A subscript may be the variable of a thread loop that is not around the
+//!   buffer's room, and then it is one of the same axis wherever the buffer is used.
+//! - Room for shared memory is inside a block loop and not inside a thread loop. Inside a block loop, scratch memory has
+//!   its room inside a thread loop.
 //! - No access leaves its buffer for certain: at some point that the loops and choices around it reach, whatever
 //!   the data. What depends on data, or is on one side of a `?:`, `&&` or `||`, is left to the interpreter. The
 //!   search for such a point, in `bounds.rs`, looks only where ranges end.
@@ -120,6 +126,7 @@ impl<'a> Check<'a> {
             Stmt::Allocate(inner) => self.allocate(inner),
             Stmt::Store(inner) => self.store(inner),
             Stmt::Prefetch(inner) => self.prefetch(&inner.element),
+            Stmt::Sync(_) => self.sync(),
         })
     }
 
@@ -154,7 +161,27 @@ impl<'a> Check<'a> {
             LoopKind::Parallel => {
                 hold(!inside(LoopKind::Parallel), || format!("parallel loop {name} inside a parallel loop"))?;
                 hold(!inside(LoopKind::Vector), || format!("parallel loop {name} inside a vector loop"))?;
-                hold(!inside(LoopKind::Unrolled), || format!("parallel loop {name} inside an unrolled loop"))
+                hold(!inside(LoopKind::Unrolled), || {
+                    format!("parallel loop {name} inside an unrolled loop")
+                })?;
+                hold(!self.on_gpu(), || format!("parallel loop {name} inside a block or thread loop"))
+            }
+            LoopKind::Block(_) | LoopKind::Thread(_) => {
+                hold(extent.is_some(), || {
+                    format!("loop {name} over blocks or threads has no constant extent")
+                })?;
+                let fits = |around: &For| match (around.kind, inner.kind) {
+                    (LoopKind::Serial, _) => true,
+                    (LoopKind::Block(outer), LoopKind::Block(own)) => outer != own,
+                    (LoopKind::Block(_), LoopKind::Thread(_)) => true,
+                    (LoopKind::Thread(outer), LoopKind::Thread(own)) => outer != own,
+                    _ => false,
+                };
+                let clash = self.path.loops().find(|around| !fits(around));
+                hold(clash.is_none(), || {
+                    let around = clash.map_or("", |clash| self.nest.var_name(clash.var));
+                    format!("loop {name} over blocks or threads cannot be inside {around}")
+                })
             }
         }
     }
@@ -181,8 +208,18 @@ impl<'a> Check<'a> {
             self.nest.buffers.get(at).ok_or_else(|| format!("allocated buffer {at} does not exist"))?;
         let name = &buffer.name;
         hold(is_allocated(buffer.scope), || {
-            format!("{name} is allocated, but not a scratch or register buffer")
+            format!("{name} is allocated, but not a scratch, shared or register buffer")
         })?;
+        let (in_block, in_thread) = (self.on_gpu(), self.in_thread());
+        match buffer.scope {
+            Scope::Shared => hold(in_block && !in_thread, || {
+                format!("{name} is shared by the threads of a block, and its room is not just inside one")
+            })?,
+            Scope::Scratch => hold(!in_block || in_thread, || {
+                format!("{name} is scratch memory of a block, which is shared memory")
+            })?,
+            _ => {}
+        }
         hold(self.rooms[at] == Room::None, || format!("{name} is allocated twice"))?;
         self.rooms[at] = Room::Here { loops: self.path.loops().count() };
         self.statements(&inner.body)?;
@@ -208,8 +245,12 @@ impl<'a> Check<'a> {
             Scope::Argument(_) => {
                 hold(self.part == Part::Body, || format!("{} is written in setup", target.name))?;
             }
-            Scope::Scratch | Scope::Register => {}
+            Scope::Scratch | Scope::Register | Scope::Shared => {}
         }
+        let to_shared = target.scope == Scope::Shared && store.reduce.is_none();
+        hold(!store.later || to_shared, || {
+            "a store that is done later, and not to shared memory".to_owned()
+        })?;
         self.apart(&store.target)?;
         bounds::certain_accesses(&store.target, &mut |access| self.in_bounds(access))?;
         bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
@@ -233,7 +274,9 @@ impl<'a> Check<'a> {
             let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
             let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1);
             let mentions = target.indices.iter().any(|index| index.mentions(around.var));
-            hold(around.kind != LoopKind::Parallel || private || alone || mentions, || {
+            let together =
+                matches!(around.kind, LoopKind::Parallel | LoopKind::Block(_) | LoopKind::Thread(_));
+            hold(!together || private || alone || mentions, || {
                 let (name, var) = (self.names().tensor(target.tensor), self.nest.var_name(around.var));
                 format!("every iteration of parallel loop {var} writes the same element of {name}")
             })?;
@@ -270,10 +313,35 @@ impl<'a> Check<'a> {
             Some((coefficient, rest)) if coefficient.as_constant() == Some(1) => rest,
             _ => last,
         };
-        let written_out = others.iter().chain([start]).all(|index| self.is_written_out(index));
+        let own = self.rooms[access.tensor.index()];
+        let known = |index: &IndexExpr| self.is_written_out(index) || self.is_thread_inside(index, own);
+        let written_out = others.iter().chain([start]).all(known);
         hold(written_out, || {
             format!("{} has a subscript that is not known in registers", print::access(access, self.nest))
         })
+    }
+
+    /// Whether a subscript is the variable of a thread loop inside of the buffer's room.
+    fn is_thread_inside(&self, index: &IndexExpr, room: Room) -> bool {
+        let Room::Here { loops } = room else { return false };
+        let inside = self.path.loops().skip(loops);
+        index.as_var().is_some_and(|var| {
+            let mut threads = inside.filter(|around| matches!(around.kind, LoopKind::Thread(_)));
+            threads.any(|around| around.var == var)
+        })
+    }
+
+    fn on_gpu(&self) -> bool {
+        self.path.loops().any(|around| matches!(around.kind, LoopKind::Block(_) | LoopKind::Thread(_)))
+    }
+
+    fn in_thread(&self) -> bool {
+        self.path.loops().any(|around| matches!(around.kind, LoopKind::Thread(_)))
+    }
+
+    fn sync(&self) -> Verdict {
+        let fits = self.on_gpu() && !self.in_thread();
+        hold(fits, || "a barrier that is not between thread loops of a block".to_owned())
     }
 
     /// Whether an expression is a number once unrolled loops are written out.
@@ -291,7 +359,7 @@ impl<'a> Check<'a> {
 
 /// Buffers that have room only inside an `Allocate`.
 fn is_allocated(scope: Scope) -> bool {
-    matches!(scope, Scope::Scratch | Scope::Register)
+    matches!(scope, Scope::Scratch | Scope::Register | Scope::Shared)
 }
 
 impl Tables for Check<'_> {

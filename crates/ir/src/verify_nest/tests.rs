@@ -86,7 +86,7 @@ fn data(index: IndexExpr) -> IndexExpr {
 }
 
 fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None })
+    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false })
 }
 
 fn set(tensor: TensorId, index: IndexExpr) -> Stmt {
@@ -196,7 +196,7 @@ fn room_is_made_once_and_used_inside() {
     refused(&bare(vec![allocate(S, vec![])]), "R is never allocated");
     for id in [A, P] {
         let name = nest(vec![]).buffer(id).name.clone();
-        let wanted = format!("{name} is allocated, but not a scratch or register buffer");
+        let wanted = format!("{name} is allocated, but not a scratch, shared or register buffer");
         refused(&nest(vec![allocate(id, vec![])]), &wanted);
     }
 }
@@ -265,7 +265,8 @@ fn threads_write_different_elements() {
     let own = each(Parallel, I, c(8), vec![allocate(S, vec![set(S, c(0))])]);
     accepted(&bare(vec![allocate(R, vec![]), own]));
     let wanted = "every iteration of parallel loop i writes the same element of S, in S[0] += 1.0";
-    let shared = Store { target: access(S, &[c(0)]), value: one(), reduce: Some(ReduceOp::Add) };
+    let shared =
+        Store { target: access(S, &[c(0)]), value: one(), reduce: Some(ReduceOp::Add), later: false };
     refused(&threads(8, vec![Stmt::Store(shared)]), wanted);
 }
 

@@ -6,7 +6,7 @@ use super::Planner;
 use crate::analysis::{Stride, stride};
 use crate::draft::{LoopRole, StatementId};
 
-impl Planner<'_> {
+impl<M> Planner<'_, M> {
     /// How often a loop runs, at most.
     pub fn trips(&self, var: VarId) -> i64 {
         let around = self.draft.loops_around(var);

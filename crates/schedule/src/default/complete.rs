@@ -1,9 +1,9 @@
 //! The rest of a schedule that says only what matters.
 
 use tilewright_ir::Program;
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
-use super::Planner;
+use super::{Planner, gpu};
 use crate::draft::{Draft, StatementId};
 use crate::illegal::Refusal;
 use crate::lower::size::Measured;
@@ -12,12 +12,13 @@ use crate::steps;
 
 /// The schedule with steps for all statements but those in `done`, chosen as [`super::default_schedule`] does. Refused
 /// only if the schedule itself is.
-pub fn complete(
-    program: &Program,
+pub fn complete<'t>(
+    program: &'t Program,
     schedule: Schedule,
     done: &[StatementName],
-    target: &Cpu,
+    target: impl Into<Target<'t>>,
 ) -> Result<Schedule, Refusal> {
+    let target = target.into();
     let whole = |reason| Refusal { step: None, reason };
     let mut draft = Draft::new(program, target).map_err(whole)?;
     let own = draft.statements.len();
@@ -25,7 +26,11 @@ pub fn complete(
         steps::apply(&mut draft, step).map_err(|reason| Refusal { step: Some(at), reason })?;
     }
     let lowered = Some(Measured::new(&draft).map_err(whole)?);
-    let mut planner = Planner { draft, schedule, lowered };
+    let cpu = match target {
+        Target::Cpu(cpu) => cpu,
+        Target::Gpu(gpu) => return Ok(gpu::finish(Planner { draft, schedule, lowered, machine: gpu }, done)),
+    };
+    let mut planner = Planner { draft, schedule, lowered, machine: cpu };
     for statement in planner.draft.statements_in(&planner.draft.body) {
         if done.contains(&planner.name_of(statement)) {
             continue;

@@ -9,11 +9,14 @@
 //!    [`mod@total`] where only a reduced loop walks memory; [`mod@pack`] copies operands that are used often;
 //! 3. [`mod@threads`]: the outermost loop that has enough iterations runs in parallel.
 //!
+//! For a GPU, [`mod@gpu`] spreads every statement over blocks and threads.
+//!
 //! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
 //! out, down to the loops of the text.
 
 mod analysis;
 mod complete;
+mod gpu;
 mod pack;
 mod placement;
 mod threads;
@@ -21,7 +24,7 @@ mod tile;
 mod total;
 
 use tilewright_ir::Program;
-use tilewright_target::Cpu;
+use tilewright_target::{Cpu, Target};
 
 use crate::draft::{Draft, StatementId};
 use crate::lower::size::Measured;
@@ -31,9 +34,17 @@ use crate::steps;
 pub use complete::complete;
 
 /// A schedule for a program whose sizes are known; an empty one where they are not.
-pub fn default_schedule(program: &Program, target: &Cpu) -> Schedule {
+pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
+    let target = target.into();
     let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
-    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None };
+    match target {
+        Target::Cpu(cpu) => for_cpu(draft, cpu),
+        Target::Gpu(gpu) => gpu::schedule(draft, gpu),
+    }
+}
+
+fn for_cpu<'a>(draft: Draft<'a>, cpu: &'a Cpu) -> Schedule {
+    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None, machine: cpu };
     planner.place_stages();
     for statement in planner.draft.statements_in(&planner.draft.body) {
         planner.guarded(|planner| planner.tile_statement(statement));
@@ -52,15 +63,16 @@ fn needs_lowering(step: &Step) -> bool {
     matches!(step, Step::Unroll(_) | Step::Vectorize(_) | Step::Promote { .. })
 }
 
-/// The steps so far, and the loops that they lead to.
-pub(crate) struct Planner<'a> {
+/// The steps so far, and the loops that they lead to, on a machine.
+pub(crate) struct Planner<'a, M = Cpu> {
+    pub machine: &'a M,
     pub draft: Draft<'a>,
     pub schedule: Schedule,
     /// The last loops that were found to be legal.
     lowered: Option<Measured<'a>>,
 }
 
-impl<'a> Planner<'a> {
+impl<'a, M> Planner<'a, M> {
     /// Takes a step if it is legal.
     pub fn take(&mut self, step: Step) -> bool {
         let mut next = self.draft.clone();

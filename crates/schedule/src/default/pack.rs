@@ -89,6 +89,7 @@ impl Planner<'_> {
             name: staged.tensor.clone(),
             scope: PromoteScope::Packed,
             layout,
+            pad: 0,
         };
         if !self.guarded(|planner| planner.take(step)) {
             return false;
@@ -100,7 +101,7 @@ impl Planner<'_> {
     /// Vectors along the last loop of a copy.
     pub(super) fn vectorize_copy(&mut self, last: &LoopName) -> bool {
         let Ok(var) = self.draft.find_loop(last) else { return false };
-        let lanes = self.draft.target.lanes(4) as i64;
+        let lanes = self.machine.lanes(4) as i64;
         if self.trips(var) <= 3 * lanes {
             return self.take(Step::Vectorize(last.clone()));
         }

@@ -16,25 +16,15 @@ const MOST_REPEATED: f64 = 1.25;
 /// Rows of a strip of an image.
 const STRIP: i64 = 32;
 
-impl Planner<'_> {
-    /// Inlines what is cheap, then brings producers to the loops of their consumers.
-    pub(super) fn place_stages(&mut self) {
+impl<M> Planner<'_, M> {
+    /// Lets cheap pointwise stages be repeated.
+    pub(super) fn inline_stages(&mut self) {
         for at in 0..self.draft.program.tensors.len() {
             let tensor = TensorId(at as u32);
             if self.is_cheap_to_repeat(tensor) {
                 let tensor = self.draft.program.tensor(tensor).name.clone();
                 self.guarded(|planner| planner.take(Step::Inline { tensor }));
             }
-        }
-        // From the last stage back, so that a producer of a producer finds both in place.
-        let mut last = self.draft.body.len();
-        while last > 0 {
-            let after = self.draft.body.len() - last;
-            if let Some(consumer) = self.draft.last_statement(&self.draft.body[last - 1..last]) {
-                self.gather_producers(consumer);
-            }
-            // What has moved into it was before it.
-            last = self.draft.body.len() - after - 1;
         }
     }
 
@@ -47,6 +37,23 @@ impl Planner<'_> {
         let used: f64 = reads.iter().map(|(reader, _)| self.points(*reader)).sum();
         let cost = operations(&self.draft.statement(*producer).value);
         cost <= TRIVIAL || (reads.len() == 1 && used <= own)
+    }
+}
+
+impl Planner<'_> {
+    /// Inlines what is cheap, then brings producers to the loops of their consumers.
+    pub(super) fn place_stages(&mut self) {
+        self.inline_stages();
+        // From the last stage back, so that a producer of a producer finds both in place.
+        let mut last = self.draft.body.len();
+        while last > 0 {
+            let after = self.draft.body.len() - last;
+            if let Some(consumer) = self.draft.last_statement(&self.draft.body[last - 1..last]) {
+                self.gather_producers(consumer);
+            }
+            // What has moved into it was before it.
+            last = self.draft.body.len() - after - 1;
+        }
     }
 
     /// Computes producers at the outermost loop of a consumer, as far as that repeats little.

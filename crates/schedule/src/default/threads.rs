@@ -20,10 +20,10 @@ impl Planner<'_> {
             return true;
         }
         let work: f64 = self.work_inside(path[0]);
-        if work < PARALLEL_POINTS || self.draft.target.cores < 2 {
+        if work < PARALLEL_POINTS || self.machine.cores < 2 {
             return true;
         }
-        let enough = |var: &VarId| self.trips(*var) >= 2 * self.draft.target.cores as i64;
+        let enough = |var: &VarId| self.trips(*var) >= 2 * self.machine.cores as i64;
         let leading = path.iter().copied().take_while(|var| is_serial(var));
         let spatial: Vec<VarId> =
             leading.take_while(|var| self.draft.loop_of(*var).role == LoopRole::Spatial).collect();

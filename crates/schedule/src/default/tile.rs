@@ -38,7 +38,7 @@ impl Planner<'_> {
     pub(super) fn lanes(&self, statement: StatementId) -> i64 {
         let target = self.draft.statement(statement).target.tensor;
         let dtype = self.draft.buffers[target.index()].buffer.dtype.compute_type();
-        self.draft.target.lanes(dtype.bytes()) as i64
+        self.machine.lanes(dtype.bytes()) as i64
     }
 
     /// Vectors of the statement's results that are worth computing together.
@@ -222,7 +222,7 @@ impl Planner<'_> {
 
     /// How many rows the registers hold beside the operands.
     pub(super) fn tile_rows(&self, statement: StatementId, row: VarId, vectors: i64) -> i64 {
-        let registers = self.draft.target.vectors.registers() as i64;
+        let registers = self.machine.vectors.registers() as i64;
         let most = ((registers - vectors - 1) / vectors).clamp(1, self.most_vectors(statement) / vectors);
         let trips = self.trips(row);
         // Rows of equal size, rather than many and then few.

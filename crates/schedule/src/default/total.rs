@@ -91,6 +91,7 @@ impl Planner<'_> {
             name: buffer,
             scope: PromoteScope::Registers,
             layout: Vec::new(),
+            pad: 0,
         };
         self.guarded(|planner| planner.take(step));
         true

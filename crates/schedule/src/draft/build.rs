@@ -7,7 +7,7 @@ use tilewright_ir::{
     Access, IndexExpr, Node as ProgramNode, Program, Role, Statement as ProgramStatement, TensorId, VarId,
     VarKind, index::Atom,
 };
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use super::tree::Links;
 use super::{Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Parent, Statement, StatementId, Table};
@@ -16,7 +16,7 @@ use crate::step::StatementName;
 
 impl<'a> Draft<'a> {
     /// The loops of a program whose sizes are all known.
-    pub fn new(program: &'a Program, target: &'a Cpu) -> Legal<Draft<'a>> {
+    pub fn new(program: &'a Program, target: Target<'a>) -> Legal<Draft<'a>> {
         if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
             return Err(Illegal::OpenSize(open.name.clone()));
         }
@@ -31,6 +31,7 @@ impl<'a> Draft<'a> {
             setup: Vec::new(),
             body: Vec::new(),
             prefetches: Vec::new(),
+            pipelines: Vec::new(),
             links: Links::default(),
             gone: Table::default(),
             tensors: Arc::new(named.collect()),
@@ -112,7 +113,15 @@ impl<'a> Draft<'a> {
         };
         let extent = declared.range.extent().maximum(&IndexExpr::constant(0));
         let name = declared.name.clone();
-        let new = self.add_loop(Loop { name, extent, kind: LoopKind::Serial, role, owner, pristine: true });
+        let new = self.add_loop(Loop {
+            name,
+            extent,
+            kind: LoopKind::Serial,
+            role,
+            owner,
+            pristine: true,
+            guards: Vec::new(),
+        });
         (new, IndexExpr::var(new).add(&declared.range.from))
     }
 

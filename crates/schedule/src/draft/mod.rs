@@ -29,7 +29,7 @@ use tilewright_ir::nest::{Buffer, LoopKind};
 use tilewright_ir::{
     Access, Expr, ExprKind, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
 };
-use tilewright_target::Cpu;
+use tilewright_target::{Target, Vectors};
 
 use crate::illegal::Illegal;
 use crate::step::StatementName;
@@ -50,7 +50,7 @@ pub(crate) struct StatementId(pub usize);
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     pub program: &'a Program,
-    pub target: &'a Cpu,
+    pub target: Target<'a>,
     pub buffers: Table<DraftBuffer>,
     pub loops: Table<Loop>,
     pub statements: Table<Statement>,
@@ -58,6 +58,8 @@ pub(crate) struct Draft<'a> {
     pub setup: Vec<Node>,
     pub body: Vec<Node>,
     pub prefetches: Vec<Prefetch>,
+    /// Loops whose copies run ahead, and by how many iterations and one.
+    pub pipelines: Vec<(VarId, i64)>,
     links: Links,
     /// Loops that steps have replaced, with the step: for messages.
     pub gone: Table<(String, String)>,
@@ -92,6 +94,8 @@ pub(crate) struct Loop {
     pub owner: Option<StatementId>,
     /// Whether it still is what the program says: its variable's whole range, untouched.
     pub pristine: bool,
+    /// Iterations where one of these is negative do nothing.
+    pub guards: Vec<IndexExpr>,
 }
 
 /// What the iterations of a loop have to do with each other.
@@ -203,6 +207,15 @@ pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
 }
 
 impl Draft<'_> {
+    /// The vectors that code is written out for. A GPU's threads have none that count: what is a vector there is one
+    /// access of several elements.
+    pub fn vectors(&self) -> Vectors {
+        match self.target {
+            Target::Cpu(cpu) => cpu.vectors,
+            Target::Gpu(_) => Vectors::Baseline,
+        }
+    }
+
     /// The loop behind a variable.
     pub fn loop_of(&self, var: VarId) -> &Loop {
         &self.loops[var.index()]
@@ -279,8 +292,9 @@ impl Draft<'_> {
         for node in self.contents(nodes) {
             match node {
                 Node::Loop(inner) => {
-                    let extent = self.loop_of(inner).extent.substitute(&mut replace);
-                    self.loops[inner.index()].extent = extent;
+                    let own = &mut self.loops[inner.index()];
+                    own.extent = own.extent.substitute(&mut replace);
+                    own.guards.iter_mut().for_each(|guard| *guard = guard.substitute(&mut replace));
                 }
                 Node::Statement(id) => {
                     self.change(id, |own| own.map_indices(&mut |index| index.substitute(&mut replace)))

@@ -47,6 +47,7 @@ impl Draft<'_> {
         let mut ranges = Ranges::default();
         for var in path {
             ranges.add(*var, &self.loop_of(*var).extent);
+            self.loop_of(*var).guards.iter().for_each(|guard| ranges.add_bound(guard));
         }
         ranges
     }

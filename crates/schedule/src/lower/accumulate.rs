@@ -11,6 +11,8 @@
 use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
+use tilewright_target::{Gpu, Target};
+
 use super::emit::Emitter;
 use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
@@ -132,13 +134,18 @@ impl Emitter<'_> {
             match self.draft.loop_of(*var).kind {
                 LoopKind::Vector => lanes = *extent as usize,
                 LoopKind::Unrolled => registers *= *extent as usize,
-                LoopKind::Serial | LoopKind::Parallel => {
+                // Each thread has its own.
+                LoopKind::Thread(_) => {}
+                LoopKind::Serial | LoopKind::Parallel | LoopKind::Block(_) => {
                     let loop_name = self.draft.loop_text(*var);
                     return Err(Illegal::RegisterIndex { name: buffer.name.clone(), loop_name });
                 }
             }
         }
-        let vectors = self.draft.target.vectors;
+        let vectors = match self.draft.target {
+            Target::Cpu(cpu) => cpu.vectors,
+            Target::Gpu(gpu) => return self.check_thread_registers(buffer, registers * lanes, gpu),
+        };
         let needed = registers * (lanes * buffer.dtype.bytes()).div_ceil(vectors.bytes());
         if needed > vectors.registers() {
             return Err(Illegal::RegisterTile {
@@ -149,6 +156,14 @@ impl Emitter<'_> {
             });
         }
         Ok(())
+    }
+
+    fn check_thread_registers(&self, buffer: &Buffer, elements: usize, gpu: &Gpu) -> Legal<()> {
+        let needed = elements * buffer.dtype.bytes().div_ceil(4);
+        if needed < gpu.thread_registers {
+            return Ok(());
+        }
+        Err(Illegal::ThreadRegisters { name: buffer.name.clone(), needed, available: gpu.thread_registers })
     }
 
     /// Fills the buffer before the statements, and stores it after them.
@@ -184,7 +199,7 @@ impl Emitter<'_> {
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
         self.replicate(loops, &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
-            vec![Stmt::Store(Store { target, value: value.clone(), reduce: None })]
+            vec![Stmt::Store(Store { target, value: value.clone(), reduce: None, later: false })]
         })
     }
 
@@ -198,7 +213,7 @@ impl Emitter<'_> {
                 ..access.clone()
             };
             let value = Expr { dtype, kind: ExprKind::Load(at(from)) }.cast(compute);
-            vec![Stmt::Store(Store { target: at(to), value, reduce: None })]
+            vec![Stmt::Store(Store { target: at(to), value, reduce: None, later: false })]
         })
     }
 }

@@ -52,7 +52,7 @@ impl Lifting<'_> {
                 own.otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
             }
             Stmt::Allocate(own) => own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges)),
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 
@@ -110,7 +110,7 @@ fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
         Stmt::Allocate(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(|stmt| asks(stmt, conditions)),
         Stmt::Store(own) => asks_in(&own.value, conditions),
-        Stmt::Prefetch(_) => false,
+        Stmt::Prefetch(_) | Stmt::Sync(_) => false,
     }
 }
 
@@ -160,7 +160,7 @@ fn collect(
             }
             Stmt::Allocate(own) => collect(&own.body, ranges, inside, visit),
             Stmt::Store(own) => collect_in(&own.value, ranges, inside, visit),
-            Stmt::Prefetch(_) => {}
+            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -245,7 +245,7 @@ fn assume(stmts: &mut [Stmt], holding: &[IndexExpr]) {
                 assume(&mut own.otherwise, holding);
             }
             Stmt::Store(own) => assume_in(&mut own.value, holding),
-            Stmt::Prefetch(_) => {}
+            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }

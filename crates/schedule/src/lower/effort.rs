@@ -130,7 +130,7 @@ impl Count {
         for stmt in stmts {
             match stmt {
                 Stmt::Store(own) => code.add(self.store(own)),
-                Stmt::Prefetch(_) => code.add(1),
+                Stmt::Prefetch(_) | Stmt::Sync(_) => code.add(1),
                 Stmt::Allocate(own) => self.stmts(&own.body, code),
                 Stmt::If(own) => {
                     for side in [&own.then, &own.otherwise] {

@@ -4,11 +4,11 @@
 //! by copies of the loops that its subscripts name. Where the result is gathered in a buffer, see
 //! [`mod@super::accumulate`].
 
-use tilewright_ir::nest::{Allocate, Buffer, For, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::accumulate::Room;
-use crate::draft::{Draft, Legal, Node, Parent, StatementId, access, rename};
+use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, rename};
 use crate::illegal::Illegal;
 
 /// The statements of a draft, as they are before remainders and conditions are looked at.
@@ -39,6 +39,14 @@ pub(super) fn emit_alone(draft: &Draft, statement: StatementId) -> Legal<Vec<Stm
     let mut stmts = emitter.nodes(Parent::Setup)?;
     stmts.extend(emitter.nodes(Parent::Body)?);
     Ok(stmts)
+}
+
+/// Statements that are passed over where a condition is negative.
+fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
+    if guards.is_empty() {
+        return body;
+    }
+    vec![Stmt::If(If { conditions: guards.to_vec(), then: body, otherwise: Vec::new() })]
 }
 
 /// Subscripts in terms of the copies of loops.
@@ -130,6 +138,7 @@ impl<'a> Emitter<'a> {
             let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
             return Err(wide.unwrap_or_else(named));
         }
+        let body = guarded(&own.guards, body);
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
         for room in rooms.into_iter().rev() {
@@ -144,7 +153,7 @@ impl<'a> Emitter<'a> {
             Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
             Stmt::For(own) => self.allocated_in(&own.body),
             Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
-            Stmt::Store(_) | Stmt::Prefetch(_) => None,
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => None,
         })
     }
 
@@ -168,7 +177,7 @@ impl<'a> Emitter<'a> {
         {
             out.extend(self.reset_here(id, op));
         }
-        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce }));
+        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce, later: false }));
         out
     }
 
@@ -200,7 +209,7 @@ impl<'a> Emitter<'a> {
         self.replicate(&loops, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
-            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None })]
+            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false })]
         })
     }
 
@@ -209,7 +218,7 @@ impl<'a> Emitter<'a> {
         let shape = self.buffer(tensor).shape.clone();
         let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
         let target = access(tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
-        let store = Stmt::Store(Store { target, value, reduce: None });
+        let store = Stmt::Store(Store { target, value, reduce: None, later: false });
         let loops = vars.into_iter().zip(shape).rev();
         vec![loops.fold(store, |inner, (var, extent)| {
             let extent = IndexExpr::constant(extent);
@@ -234,6 +243,11 @@ impl<'a> Emitter<'a> {
             let own = self.draft.loop_of(*from);
             let kind = if own.kind == LoopKind::Parallel { LoopKind::Serial } else { own.kind };
             let extent = renamed(&self.draft.copied_extent(*from, loops));
+            // What a reduction passes over has nothing to do with which elements there are.
+            let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
+            let of_elements = own.guards.iter().filter(|guard| !guard.vars().into_iter().any(reduced));
+            let guards: Vec<IndexExpr> = of_elements.map(renamed).collect();
+            body = guarded(&guards, body);
             body = vec![Stmt::For(For { var: *to, extent, kind, body })];
         }
         body

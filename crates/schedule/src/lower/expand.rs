@@ -36,7 +36,7 @@ fn expand_one(stmt: Stmt, left: &mut usize) -> Vec<Stmt> {
             own.body = expanded(own.body, left);
             vec![Stmt::Allocate(own)]
         }
-        Stmt::Store(_) | Stmt::Prefetch(_) => vec![stmt],
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => vec![stmt],
     }
 }
 
@@ -84,7 +84,7 @@ fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
                 || depends_on(&own.otherwise, var)
         }
         Stmt::Store(own) => chooses_by(&own.value, var),
-        Stmt::Prefetch(_) => false,
+        Stmt::Prefetch(_) | Stmt::Sync(_) => false,
     })
 }
 
@@ -108,6 +108,6 @@ fn allocates(stmts: &[Stmt]) -> bool {
         Stmt::Allocate(_) => true,
         Stmt::For(own) => allocates(&own.body),
         Stmt::If(own) => allocates(&own.then) || allocates(&own.otherwise),
-        Stmt::Store(_) | Stmt::Prefetch(_) => false,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
     })
 }

@@ -6,13 +6,19 @@
 //! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
 //! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
-//! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs.
+//! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs;
+//! 6. for a GPU, [`mod@kernels`] makes scratch memory shared and checks limits, [`mod@pipeline`] lets copies run ahead,
+//!    and [`mod@barriers`] puts barriers.
+//!    Conditions stay where they are: a GPU's threads need not jump for them.
 
 mod accumulate;
+mod barriers;
 mod conditions;
 pub(crate) mod effort;
 mod emit;
 mod expand;
+mod kernels;
+mod pipeline;
 mod prefetch;
 pub(crate) mod remainders;
 pub(crate) mod size;
@@ -20,6 +26,7 @@ pub(crate) mod stmts;
 pub(crate) mod tidy;
 
 use tilewright_ir::LoopNest;
+use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal};
 use effort::Effort;
@@ -27,14 +34,24 @@ use effort::Effort;
 /// The loop nest that a draft describes.
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
-    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.target.vectors));
+    let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));
     setup.and(body).check()?;
     tidy::tidy(&mut nest);
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
-    conditions::lift(&mut nest);
-    expand::expand(&mut nest);
-    tidy::tidy(&mut nest);
+    match draft.target {
+        Target::Cpu(_) => {
+            conditions::lift(&mut nest);
+            expand::expand(&mut nest);
+            tidy::tidy(&mut nest);
+        }
+        Target::Gpu(gpu) => {
+            kernels::share(&mut nest);
+            pipeline::pipeline(&mut nest, &draft.pipelines);
+            kernels::check(&nest, gpu)?;
+            barriers::synchronise(&mut nest);
+        }
+    }
     stmts::drop_unused_buffers(&mut nest);
     Ok(nest)
 }

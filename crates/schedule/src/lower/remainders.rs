@@ -4,12 +4,14 @@
 //! - a serial or parallel loop is clipped: it runs `min(f, rest)` times;
 //! - a vector always has all its lanes, and a mask takes away those past the end;
 //! - an unrolled loop is written out whole, with a condition before each iteration;
+//! - a loop over blocks or threads has as many of them as are ever needed, and a condition for those past the end;
 //! - and so that whole tiles pay for none of this, everything inside the loops that decide whether the tile is
 //!   whole is there twice: a version for whole tiles, without masks and conditions, and one for the rest. In the
 //!   latter the number of iterations is most often a number again, since only one tile is not whole.
 //!
 //! Versions are made from the outside in, as long as the code stays within bounds; what is left is done by masks and
-//! conditions.
+//! conditions. On a GPU they are made inside of thread loops only: what the threads of a block do together, with barriers
+//! between, is the same for all blocks.
 
 use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
@@ -26,12 +28,17 @@ pub(super) fn version(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         guard_rigid(stmts, &Ranges::default());
         let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
-        let mut versions = Versions { buffers: &mut nest.buffers, stores: stores(stmts), budget };
+        let mut versions = Versions {
+            buffers: &mut nest.buffers,
+            stores: stores(stmts),
+            budget,
+            together: has_blocks(stmts),
+        };
         *stmts = versions.body(std::mem::take(stmts), &Ranges::default());
     }
 }
 
-/// Gives vector and unrolled loops a fixed number of iterations, with a condition for those past the end.
+/// Gives vector and unrolled loops, and those over blocks and threads, a fixed number of iterations, with a condition for those past the end.
 fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
     for stmt in stmts {
         match stmt {
@@ -46,7 +53,7 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
                 guard_rigid(&mut own.otherwise, ranges);
             }
             Stmt::Allocate(own) => guard_rigid(&mut own.body, ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -54,7 +61,7 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
 fn guard(own: &mut For, ranges: &Ranges) {
     let most = match own.kind {
         LoopKind::Serial | LoopKind::Parallel => return,
-        LoopKind::Unrolled => ranges.most(&own.extent),
+        LoopKind::Unrolled | LoopKind::Block(_) | LoopKind::Thread(_) => ranges.most(&own.extent),
         LoopKind::Vector => ranges.most(&own.extent).map(whole_lanes),
     };
     let Some(most) = most else {
@@ -83,12 +90,23 @@ struct Versions<'a> {
     buffers: &'a mut Vec<Buffer>,
     stores: usize,
     budget: usize,
+    /// In a block, and not in one of its threads.
+    together: bool,
+}
+
+fn has_blocks(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::For(own) => matches!(own.kind, LoopKind::Block(_)) || has_blocks(&own.body),
+        Stmt::If(own) => has_blocks(&own.then) || has_blocks(&own.otherwise),
+        Stmt::Allocate(own) => has_blocks(&own.body),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    })
 }
 
 impl Versions<'_> {
     /// Statements with a version for whole tiles, wherever a tile inside is whole or not by what is known here.
     fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
-        let mut next = partial_tile(&stmts, ranges);
+        let mut next = if self.together { None } else { partial_tile(&stmts, ranges) };
         while let Some(tile) = &next {
             let before = stores(&stmts);
             if self.stores + before > self.budget {
@@ -122,7 +140,10 @@ impl Versions<'_> {
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
                 inside.add(own.var, &own.extent);
+                let together = self.together;
+                self.together &= !matches!(own.kind, LoopKind::Thread(_));
                 own.body = self.body(std::mem::take(&mut own.body), &inside);
+                self.together = together;
             }
             Stmt::If(own) => {
                 let (holding, failing) = ranges.either_way(&own.conditions);
@@ -133,7 +154,7 @@ impl Versions<'_> {
                 own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, settled));
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -170,12 +191,12 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
     (plain && !decided).then(|| Tile { minimum: atom.clone(), whole, rest: rest.clone() })
 }
 
-/// Calls `visit` on the conditions directly inside vector and unrolled loops.
+/// Calls `visit` on the conditions directly inside loops with a fixed number of iterations.
 fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) => {
-                let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
+                let rigid = !matches!(own.kind, LoopKind::Serial | LoopKind::Parallel);
                 if let ([Stmt::If(guard)], true) = (own.body.as_slice(), rigid) {
                     guard.conditions.iter().for_each(&mut *visit);
                 }
@@ -186,7 +207,7 @@ fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
                 visit_guards(&own.otherwise, visit);
             }
             Stmt::Allocate(own) => visit_guards(&own.body, visit),
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }

@@ -46,7 +46,7 @@ impl<'a> Measured<'a> {
 fn effort_of(draft: &Draft, statements: &BTreeSet<StatementId>) -> Legal<Effort> {
     let present =
         statements.iter().copied().filter(|id| id.0 < draft.statements.len() && draft.is_present(*id));
-    let mut efforts = present.map(|id| Ok(Effort::of(&emit::emit_alone(draft, id)?, draft.target.vectors)));
+    let mut efforts = present.map(|id| Ok(Effort::of(&emit::emit_alone(draft, id)?, draft.vectors())));
     efforts.try_fold(Effort::default(), |sum, effort: Legal<Effort>| Ok(sum.and(effort?)))
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn measured_after_every_step_as_if_from_the_beginning() {
         for source in PROGRAMS {
             let (program, cpu) = (program(source), cpu());
-            let mut draft = Draft::new(&program, &cpu).unwrap();
+            let mut draft = Draft::new(&program, (&cpu).into()).unwrap();
             let mut measured = Measured::new(&draft).unwrap();
             for step in &default_schedule(&program, &cpu).steps {
                 steps::apply(&mut draft, step).unwrap();
@@ -120,7 +120,7 @@ mod tests {
         let outputs: Vec<String> = (1..100).map(|at| format!("m{at}")).collect();
         let program = program(&format!("def f(float(N, M) A) -> ({}) {{ {stages} }}", outputs.join(", ")));
         let cpu = cpu();
-        let mut draft = Draft::new(&program, &cpu).unwrap();
+        let mut draft = Draft::new(&program, (&cpu).into()).unwrap();
         let steps = default_schedule(&program, &cpu).steps;
         assert!(steps.len() > 400, "{steps:?}");
         for step in &steps {

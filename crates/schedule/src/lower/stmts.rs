@@ -26,6 +26,7 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
                 own.value.map_indices(map);
             }
             Stmt::Prefetch(own) => own.element.indices.iter_mut().for_each(|index| *index = map(index)),
+            Stmt::Sync(_) => {}
         }
     }
 }
@@ -57,7 +58,7 @@ fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut BTr
                 rename_rooms(&mut own.then, buffers, renamed);
                 rename_rooms(&mut own.otherwise, buffers, renamed);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -81,6 +82,7 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &BTreeMap<Te
             Stmt::Prefetch(own) => {
                 own.element.tensor = new(own.element.tensor).unwrap_or(own.element.tensor);
             }
+            Stmt::Sync(_) => {}
             Stmt::For(own) => rename_accesses(&mut own.body, buffers, renamed),
             Stmt::Allocate(own) => rename_accesses(&mut own.body, buffers, renamed),
             Stmt::If(own) => {
@@ -125,7 +127,7 @@ fn rooms(stmts: &[Stmt], found: &mut BTreeSet<TensorId>) {
                 rooms(&own.then, found);
                 rooms(&own.otherwise, found);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -142,7 +144,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
                 renumber_rooms(&mut own.then, renamed);
                 renumber_rooms(&mut own.otherwise, renamed);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -150,7 +152,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
 /// How many stores there are once unrolled loops are written out: what the size of the code goes by.
 pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     let count = |stmt: &Stmt| match stmt {
-        Stmt::Store(_) | Stmt::Prefetch(_) => 1,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => 1,
         Stmt::For(own) => {
             let times = match (own.kind, own.extent.as_constant()) {
                 (LoopKind::Unrolled, Some(extent)) => extent.max(1) as usize,
@@ -177,7 +179,7 @@ pub(crate) fn choose_around(
         let body = match &mut stmts[first] {
             Stmt::For(own) => &mut own.body,
             Stmt::Allocate(own) => &mut own.body,
-            Stmt::If(_) | Stmt::Store(_) | Stmt::Prefetch(_) => {
+            Stmt::If(_) | Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {
                 unreachable!("these have no part of their own")
             }
         };
@@ -219,6 +221,7 @@ pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -
         }
         Stmt::Store(own) => own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test),
         Stmt::Prefetch(own) => own.element.indices.iter().any(&mut *test),
+        Stmt::Sync(_) => false,
     }
 }
 

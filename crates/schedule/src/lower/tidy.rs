@@ -34,6 +34,7 @@ fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
             own.element.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
             vec![Stmt::Prefetch(own)]
         }
+        Stmt::Sync(_) => vec![stmt],
     }
 }
 
@@ -42,7 +43,9 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     if ranges.most(&own.extent).is_some_and(|most| most < 1) {
         return Vec::new();
     }
-    if own.extent == IndexExpr::constant(1) && own.kind != LoopKind::Parallel {
+    // Parallel and block loops say where code runs, even if only once.
+    let stays = matches!(own.kind, LoopKind::Parallel | LoopKind::Block(_));
+    if own.extent == IndexExpr::constant(1) && !stays {
         let mut body = own.body;
         super::stmts::map_indices(&mut body, &mut |index| {
             index.substitute(&mut |atom| {

@@ -2,6 +2,7 @@
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{IndexExpr, VarId};
+use tilewright_target::Target;
 
 use super::kind::adjective;
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
@@ -21,7 +22,8 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
     }
     draft.expect_free_loop(&names[0], name)?;
 
-    let extents: Vec<IndexExpr> = loops.iter().map(|var| draft.loop_of(*var).extent.clone()).collect();
+    let own: Vec<IndexExpr> = loops.iter().map(|var| draft.loop_of(*var).extent.clone()).collect();
+    let extents = fixed_extents(draft, first, &own);
     let extent = extents.iter().fold(IndexExpr::constant(1), |product, extent| product.mul(extent));
     let role = fused_role(draft, &loops);
     let owner = draft.loop_of(first).owner;
@@ -32,15 +34,22 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         role,
         owner,
         pristine: false,
+        guards: Vec::new(),
     });
     // The innermost loop is the remainder by its extent, the next that of the quotient, and so on.
     let mut rest = IndexExpr::var(new);
+    let mut values = Vec::new();
     let body = draft.body_of(last).to_vec();
     for (var, extent) in loops.iter().zip(&extents).rev() {
         let value = if *var == first { rest.clone() } else { rest.modulo(extent) };
         draft.substitute(&body, *var, &value);
+        values.push(value);
         rest = rest.floor_div(extent);
     }
+    // What a loop does not reach on its own, the new one passes over.
+    let short = own.iter().zip(&extents).zip(values.iter().rev()).filter(|((own, extent), _)| own != extent);
+    let guards = short.map(|((own, _), value)| own.sub(value).offset(-1)).collect();
+    draft.loops[new.index()].guards = guards;
     let (parent, at) = draft.take_out(Node::Loop(first));
     let nest = draft.nest(&[new], body);
     draft.insert(parent, at, nest);
@@ -49,6 +58,17 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         draft.gone.push((gone.to_string(), format!("fuse … -> {name}")));
     }
     Ok(())
+}
+
+/// The extents to fuse. The threads of a GPU are always as many, so there a loop that is short at the end counts as if it
+/// never were.
+fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
+    let ranges = draft.ranges_of(&draft.loops_around(first));
+    let most = |extent: &IndexExpr| match draft.target {
+        Target::Gpu(_) => ranges.most(extent).map(IndexExpr::constant),
+        Target::Cpu(_) => None,
+    };
+    extents.iter().map(|extent| most(extent).unwrap_or_else(|| extent.clone())).collect()
 }
 
 fn fused_role(draft: &Draft, loops: &[VarId]) -> LoopRole {
@@ -74,6 +94,15 @@ fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     })
 }
 
+/// Refuses a loop that passes over some of its iterations.
+fn unguarded(draft: &Draft, var: VarId) -> Legal<()> {
+    if draft.loop_of(var).guards.is_empty() {
+        return Ok(());
+    }
+    let name = draft.loop_text(var);
+    Err(Illegal::LoopKind(format!("`{name}` was fused from loops that do not divide: split and fuse these")))
+}
+
 fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let (outer_text, inner_text) = (draft.loop_text(outer), draft.loop_text(inner));
     for var in [outer, inner] {
@@ -84,6 +113,9 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
                 draft.loop_text(var)
             )));
         }
+    }
+    for var in [outer, inner] {
+        unguarded(draft, var)?;
     }
     super::reorder::directly_nested(draft, outer, inner)?;
     let (role, other) = (draft.loop_of(outer).role, draft.loop_of(inner).role);

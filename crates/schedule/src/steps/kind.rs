@@ -1,11 +1,12 @@
-//! `unroll`, `vectorize` and `parallel`: how the iterations of a loop run.
+//! `unroll`, `vectorize`, `parallel` and `bind`: how the iterations of a loop run.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
+use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, LoopRole};
 use crate::illegal::Illegal;
-use crate::step::LoopName;
+use crate::step::{LoopName, Unit};
 
 /// Lanes of one vector; wider ones take several registers.
 pub(crate) const MOST_LANES: i64 = 64;
@@ -19,6 +20,16 @@ pub(crate) fn adjective(kind: LoopKind) -> &'static str {
         LoopKind::Parallel => "parallel",
         LoopKind::Vector => "vectorised",
         LoopKind::Unrolled => "unrolled",
+        LoopKind::Block(_) => "spread over blocks",
+        LoopKind::Thread(_) => "spread over the threads of a block",
+    }
+}
+
+/// The kind of loop that a `bind` makes.
+pub(super) fn of_unit(unit: Unit) -> LoopKind {
+    match unit {
+        Unit::Block(axis) => LoopKind::Block(axis),
+        Unit::Thread(axis) => LoopKind::Thread(axis),
     }
 }
 
@@ -34,6 +45,7 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
         LoopKind::Unrolled => short_enough(draft, var, target, "unrolling", MOST_UNROLLED)?,
         LoopKind::Vector => vector(draft, var, target)?,
         LoopKind::Parallel => parallel(draft, var, target)?,
+        LoopKind::Block(_) | LoopKind::Thread(_) => bound(draft, var, target, kind)?,
     }
     draft.loops[var.index()].kind = kind;
     nests_legally(draft, var)
@@ -47,6 +59,16 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
         LoopKind::Parallel => outer != LoopKind::Serial,
         LoopKind::Vector => outer == LoopKind::Vector,
         LoopKind::Serial | LoopKind::Unrolled => false,
+        LoopKind::Block(own) => match outer {
+            LoopKind::Serial => false,
+            LoopKind::Block(other) => own == other,
+            _ => true,
+        },
+        LoopKind::Thread(own) => match outer {
+            LoopKind::Serial | LoopKind::Block(_) => false,
+            LoopKind::Thread(other) => own == other,
+            _ => true,
+        },
     };
     let around = draft.loops_around(var);
     let outer =
@@ -83,6 +105,29 @@ fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
 }
 
 fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
+    if let Target::Gpu(_) = draft.target {
+        let why = format!("a GPU has blocks and threads: `bind {target} -> block.x`");
+        return Err(Illegal::LoopKind(why));
+    }
+    iterations_are_apart(draft, var, target)
+}
+
+/// Refuses what the machine has not, and dependences.
+fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
+    let Target::Gpu(gpu) = draft.target else {
+        let why = format!("a CPU has no blocks and threads: `parallel {target}`");
+        return Err(Illegal::LoopKind(why));
+    };
+    let (what, most) = match kind {
+        LoopKind::Block(axis) => ("a dimension of the grid", gpu.grid[axis as usize]),
+        LoopKind::Thread(axis) => ("a dimension of a block", gpu.block_shape[axis as usize]),
+        _ => return Ok(()),
+    };
+    short_enough(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;
+    iterations_are_apart(draft, var, target)
+}
+
+fn iterations_are_apart(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
         LoopRole::Spatial => Ok(()),
         LoopRole::Ordered => Err(ordered(target)),

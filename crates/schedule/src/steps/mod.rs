@@ -5,6 +5,7 @@ mod fuse;
 mod inline;
 pub(crate) mod kind;
 mod padding;
+mod pipeline;
 mod prefetch;
 mod promote;
 mod reorder;
@@ -25,15 +26,17 @@ pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::Unroll(target) => kind::set(draft, target, LoopKind::Unrolled),
         Step::Vectorize(target) => kind::set(draft, target, LoopKind::Vector),
         Step::Parallel(target) => kind::set(draft, target, LoopKind::Parallel),
+        Step::Bind { target, to } => kind::set(draft, target, kind::of_unit(*to)),
         Step::Inline { tensor } => inline::inline(draft, tensor),
         Step::ComputeAt { tensor, at } => compute_at::compute_at(draft, tensor, at),
-        Step::Promote { tensor, at, name, scope, layout } => match at {
+        Step::Promote { tensor, at, name, scope, layout, pad } => match at {
             Place::Loop(at) if draft.writes(at, tensor)? => {
                 promote::result(draft, tensor, at, name, *scope, layout)
             }
-            _ => promote::operand(draft, tensor, at, name, *scope, layout),
+            _ => promote::operand(draft, tensor, at, name, *scope, (layout, *pad)),
         },
         Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
+        Step::Pipeline { target, stages } => pipeline::pipeline(draft, target, *stages),
         Step::Prefetch { tensor, at, ahead, of } => prefetch::prefetch(draft, tensor, at, *ahead, of),
     }
 }

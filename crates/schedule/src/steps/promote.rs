@@ -2,6 +2,7 @@
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
+use tilewright_target::Target;
 
 use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
@@ -62,7 +63,7 @@ pub(super) fn operand(
     at: &Place,
     buffer: &str,
     scope: PromoteScope,
-    layout: &[LayoutDim],
+    (layout, pad): (&[LayoutDim], i64),
 ) -> Legal<()> {
     let tensor = draft.find_tensor(name)?;
     draft.expect_free(buffer)?;
@@ -74,6 +75,9 @@ pub(super) fn operand(
         |why: &str| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why: why.to_string() };
     if scope == PromoteScope::Registers {
         return Err(refuse("only results go into registers; what is read gets there by itself"));
+    }
+    if scope == PromoteScope::Shared {
+        in_shared_memory(draft, place).map_err(refuse)?;
     }
     if draft.buffers[tensor.index()].ragged {
         return Err(refuse("it is a buffer that is not always full: promote what it was made from"));
@@ -94,7 +98,7 @@ pub(super) fn operand(
     let room = Buffer {
         name: buffer.to_string(),
         dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
-        shape: layout.iter().map(|part| part.extent(&region)).collect(),
+        shape: padded_shape(&layout, &region, pad),
         scope: if once { Scope::Constant } else { Scope::Scratch },
     };
     let staged = draft.add_buffer(room, place)?;
@@ -116,6 +120,25 @@ pub(super) fn operand(
         None => draft.insert(Parent::Body, 0, nest),
     }
     Ok(())
+}
+
+/// Refuses shared memory where there is none. That the place is inside of blocks and outside of threads is seen in the
+/// end, when all loops are bound.
+fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
+    match (draft.target, place) {
+        (Target::Cpu(_), _) => Err("a CPU has no shared memory: say `packed`"),
+        (Target::Gpu(_), None) => Err("shared memory is that of a block: promote at a loop inside it"),
+        (Target::Gpu(_), Some(_)) => Ok(()),
+    }
+}
+
+/// The extents of the buffer, with rows that are longer than what they hold.
+fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Vec<i64> {
+    let mut shape: Vec<i64> = layout.iter().map(|part| part.extent(region)).collect();
+    if let Some(last) = shape.last_mut() {
+        *last += pad;
+    }
+    shape
 }
 
 /// The reads that the buffer will serve.
@@ -288,6 +311,7 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
             role: LoopRole::Spatial,
             owner: Some(id),
             pristine: false,
+            guards: Vec::new(),
         });
         ranges.add(var, &extent);
         let done = IndexExpr::var(var).scale(divide);

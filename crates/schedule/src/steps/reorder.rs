@@ -1,6 +1,6 @@
 //! `reorder C.jo, C.ko, C.io`.
 
-use tilewright_ir::VarId;
+use tilewright_ir::{Atom, IndexExpr, VarId};
 
 use crate::draft::{Draft, Legal, LoopRole, Node};
 use crate::illegal::Illegal;
@@ -21,6 +21,7 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
         .iter()
         .map(|var| if wanted.contains(var) { *next.next().expect("as many as are wanted") } else { *var })
         .collect();
+    deal_out(draft, &new);
     check(draft, &chain, &new)?;
 
     let innermost = *chain.last().expect("the chain holds the loops");
@@ -31,6 +32,10 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     // What is made at the start of the innermost body stays there.
     let new_innermost = *new.last().expect("as long as the chain");
     draft.move_rooms(innermost, new_innermost);
+    // What is passed over is known where all loops are.
+    let guards: Vec<IndexExpr> =
+        new.iter().flat_map(|var| std::mem::take(&mut draft.loops[var.index()].guards)).collect();
+    draft.loops[new_innermost.index()].guards = guards;
     draft.touch(&wanted);
     new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))
 }
@@ -76,6 +81,41 @@ fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
     };
     let other = body.iter().find(|node| **node != Node::Loop(inner));
     other.map_or_else(|| "something".to_string(), text)
+}
+
+/// Lets the two parts of a split that does not divide change places: instead of the last tile being short, the first
+/// elements of tiles have one tile more than the last.
+///
+/// `for o in 3, for i in min(4, 10 - 4*o)` → `for i in 4, for o in (10 - i + 3) / 4`
+fn deal_out(draft: &mut Draft, new: &[VarId]) {
+    for (at, inner) in new.iter().enumerate() {
+        for outer in &new[at + 1..] {
+            let Some((tile, rest)) = short_tile(&draft.loop_of(*inner).extent, *outer) else { continue };
+            let mut around = draft.ranges_of(&draft.loops_around(new[0]));
+            let first = around.simplify(&IndexExpr::constant(tile).minimum(&rest));
+            around.add(*inner, &first);
+            let tiles =
+                rest.sub(&IndexExpr::var(*inner)).offset(tile - 1).floor_div(&IndexExpr::constant(tile));
+            draft.loops[inner.index()].extent = first;
+            draft.loops[outer.index()].extent = around.simplify(&tiles);
+        }
+    }
+}
+
+/// The tile of `min(tile, rest - tile*outer)`, and the rest, where neither depends on the outer loop in another way.
+fn short_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
+    let [term] = extent.terms() else { return None };
+    let ([Atom::Min(pair)], 1, 0) = (term.factors.as_slice(), term.coefficient, extent.constant_part())
+    else {
+        return None;
+    };
+    let (tile, left) = match (pair.0.as_constant(), pair.1.as_constant()) {
+        (Some(tile), None) => (tile, &pair.1),
+        (None, Some(tile)) => (tile, &pair.0),
+        _ => return None,
+    };
+    let rest = left.add(&IndexExpr::var(outer).scale(tile));
+    (left.mentions(outer) && !rest.mentions(outer)).then_some((tile, rest))
 }
 
 fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {

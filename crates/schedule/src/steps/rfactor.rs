@@ -104,6 +104,7 @@ fn add_up(
         role: LoopRole::Reduction,
         owner: Some(id),
         pristine: false,
+        guards: Vec::new(),
     });
     let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([lane]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;

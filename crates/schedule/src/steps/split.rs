@@ -1,7 +1,8 @@
 //! `split C.i -> io, ii:12`.
 
-use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{Atom, IndexExpr};
+use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
@@ -13,7 +14,8 @@ pub(crate) const MOST_LOOPS: usize = 64;
 const LARGEST_TILE: i64 = 1 << 40;
 
 /// One loop becomes several. An inner loop has fewer iterations in the last round of the loop around it where the
-/// numbers do not divide.
+/// numbers do not divide; on a GPU, where threads are always as many, it has all of them, and those past the end are
+/// passed over.
 pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let old = draft.loop_of(var).clone();
@@ -25,6 +27,8 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     let mut inside_ranges = ranges;
     let mut value = IndexExpr::constant(0);
     let mut parts = Vec::new();
+    let mut guards = Vec::new();
+    let always_whole = matches!(draft.target, Target::Gpu(_));
     let names = std::iter::once(outer).chain(inner.iter().map(|(name, _)| name.as_str()));
     for (at, name) in names.enumerate() {
         let below: i64 = inner[at..].iter().map(|(_, factor)| factor).product();
@@ -33,6 +37,7 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
             name: name.to_string(),
             extent: extent.clone(),
             pristine: false,
+            guards: Vec::new(),
             ..old.clone()
         });
         inside_ranges.add(new, &extent);
@@ -40,7 +45,14 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
         rest = inside_ranges.simplify(&rest.sub(&done).minimum(&IndexExpr::constant(below)));
         value = value.add(&done);
         parts.push(new);
+        if always_whole && parts.len() == 1 && rest != IndexExpr::constant(below) {
+            // What the parts inside make of this tile, against what there is of it.
+            guards.push((rest.clone(), value.clone()));
+            rest = IndexExpr::constant(below);
+        }
     }
+    let mut guards: Vec<IndexExpr> =
+        guards.into_iter().map(|(rest, before)| rest.sub(&value.sub(&before)).offset(-1)).collect();
 
     let body = draft.body_of(var).to_vec();
     draft.substitute(&body, var, &value);
@@ -48,6 +60,10 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
     let nest = draft.nest(&parts, body);
     draft.insert(parent, at, nest);
     let innermost = *parts.last().expect("there is at least the outer part");
+    let moved =
+        |guard: &IndexExpr| guard.substitute(&mut |atom| (*atom == Atom::Var(var)).then(|| value.clone()));
+    guards.extend(draft.loop_of(var).guards.iter().map(moved));
+    draft.loops[innermost.index()].guards = guards;
     draft.move_attachments(var, innermost);
     draft.gone.push((target.to_string(), format!("split {target}")));
     Ok(())

@@ -11,26 +11,30 @@ pub(super) enum Keyword {
     Unroll,
     Vectorize,
     Parallel,
+    Bind,
     Inline,
     ComputeAt,
     Promote,
     Rfactor,
+    Pipeline,
     Prefetch,
 }
 
 impl Keyword {
     /// Every one, in the order in which people meet them.
-    pub(super) const ALL: [Keyword; 11] = [
+    pub(super) const ALL: [Keyword; 13] = [
         Keyword::Split,
         Keyword::Fuse,
         Keyword::Reorder,
         Keyword::Unroll,
         Keyword::Vectorize,
         Keyword::Parallel,
+        Keyword::Bind,
         Keyword::Inline,
         Keyword::ComputeAt,
         Keyword::Promote,
         Keyword::Rfactor,
+        Keyword::Pipeline,
         Keyword::Prefetch,
     ];
 
@@ -43,10 +47,12 @@ impl Keyword {
             Step::Unroll(_) => Keyword::Unroll,
             Step::Vectorize(_) => Keyword::Vectorize,
             Step::Parallel(_) => Keyword::Parallel,
+            Step::Bind { .. } => Keyword::Bind,
             Step::Inline { .. } => Keyword::Inline,
             Step::ComputeAt { .. } => Keyword::ComputeAt,
             Step::Promote { .. } => Keyword::Promote,
             Step::Rfactor { .. } => Keyword::Rfactor,
+            Step::Pipeline { .. } => Keyword::Pipeline,
             Step::Prefetch { .. } => Keyword::Prefetch,
         }
     }
@@ -65,10 +71,12 @@ impl Keyword {
             Keyword::Unroll => "unroll",
             Keyword::Vectorize => "vectorize",
             Keyword::Parallel => "parallel",
+            Keyword::Bind => "bind",
             Keyword::Inline => "inline",
             Keyword::ComputeAt => "compute_at",
             Keyword::Promote => "promote",
             Keyword::Rfactor => "rfactor",
+            Keyword::Pipeline => "pipeline",
             Keyword::Prefetch => "prefetch",
         }
     }
@@ -82,10 +90,12 @@ impl Keyword {
             Keyword::Unroll => "unroll C.ii",
             Keyword::Vectorize => "vectorize C.j",
             Keyword::Parallel => "parallel C.jo",
+            Keyword::Bind => "bind C.io -> block.y",
             Keyword::Inline => "inline P",
             Keyword::ComputeAt => "compute_at P, C.io",
             Keyword::Promote => "promote B at C.ko -> Bp packed (d1/32, d0, d1%32)",
             Keyword::Rfactor => "rfactor C.ki -> Cp",
+            Keyword::Pipeline => "pipeline C.ko stages 3",
             Keyword::Prefetch => "prefetch B at C.ki ahead 4",
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::keyword::Keyword;
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 /// One step a line.
 impl Display for Schedule {
@@ -26,18 +26,20 @@ impl Display for Step {
             }
             Step::Reorder { loops } => list(f, loops),
             Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => target.fmt(f),
+            Step::Bind { target, to } => write!(f, "{target} -> {to}"),
             Step::Inline { tensor } => f.write_str(tensor),
             Step::ComputeAt { tensor, at } => write!(f, "{tensor}, {at}"),
-            Step::Promote { tensor, at, name, scope, layout } => {
+            Step::Promote { tensor, at, name, scope, layout, pad } => {
                 write!(f, "{tensor} at {at} -> {name} {scope}")?;
-                if layout.is_empty() {
-                    return Ok(());
+                if !layout.is_empty() {
+                    f.write_str(" (")?;
+                    list(f, layout)?;
+                    f.write_str(")")?;
                 }
-                f.write_str(" (")?;
-                list(f, layout)?;
-                f.write_str(")")
+                if *pad == 0 { Ok(()) } else { write!(f, " pad {pad}") }
             }
             Step::Rfactor { target, name } => write!(f, "{target} -> {name}"),
+            Step::Pipeline { target, stages } => write!(f, "{target} stages {stages}"),
             Step::Prefetch { tensor, at, ahead, of } => {
                 write!(f, "{tensor} at {at} ahead {ahead}")?;
                 if of == at { Ok(()) } else { write!(f, " of {of}") }
@@ -80,11 +82,22 @@ impl Display for Place {
     }
 }
 
-/// `packed` or `registers`.
+/// `block.x` or `thread.y`.
+impl Display for Unit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Unit::Block(axis) => write!(f, "block.{}", axis.name()),
+            Unit::Thread(axis) => write!(f, "thread.{}", axis.name()),
+        }
+    }
+}
+
+/// `packed`, `shared` or `registers`.
 impl Display for PromoteScope {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             PromoteScope::Packed => "packed",
+            PromoteScope::Shared => "shared",
             PromoteScope::Registers => "registers",
         })
     }

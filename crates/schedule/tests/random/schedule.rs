@@ -329,7 +329,7 @@ impl Walk<'_> {
         let name = format!("P{}", self.fresh);
         let scope = if self.rng.chance(97) { PromoteScope::Packed } else { PromoteScope::Registers };
         let layout = self.layout(&tensor);
-        Some(Step::Promote { tensor, at, name, scope, layout })
+        Some(Step::Promote { tensor, at, name, scope, layout, pad: 0 })
     }
 
     fn promote_result(&mut self) -> Option<Step> {
@@ -338,7 +338,14 @@ impl Walk<'_> {
         let at = Place::Loop(self.any_loop()?);
         self.fresh += 1;
         let scope = if self.rng.chance(50) { PromoteScope::Packed } else { PromoteScope::Registers };
-        Some(Step::Promote { tensor, at, name: format!("R{}", self.fresh), scope, layout: Vec::new() })
+        Some(Step::Promote {
+            tensor,
+            at,
+            name: format!("R{}", self.fresh),
+            scope,
+            layout: Vec::new(),
+            pad: 0,
+        })
     }
 
     /// A layout that keeps elements apart, or one that does not quite.

@@ -78,6 +78,7 @@ fn visit(stmt: &Stmt, each: &mut dyn FnMut(&Access)) {
             visit_value(&own.value, each);
         }
         Stmt::Prefetch(own) => each(&own.element),
+        Stmt::Sync(_) => {}
     }
 }
 
@@ -103,6 +104,7 @@ fn flatten(stmt: &mut Stmt, flat: &dyn Fn(&Access) -> Option<IndexExpr>) {
             flatten_value(&mut own.value, &put);
         }
         Stmt::Prefetch(own) => put(&mut own.element),
+        Stmt::Sync(_) => {}
     }
 }
 

@@ -105,7 +105,8 @@ impl Frames {
             return None;
         }
         let kind = match inner.kind {
-            LoopKind::Serial => Kind::Serial,
+            // The model is of a CPU, whose nests have no blocks and threads.
+            LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => Kind::Serial,
             LoopKind::Parallel => Kind::Parallel,
             LoopKind::Vector => Kind::Vector,
             LoopKind::Unrolled => Kind::Unrolled,

@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
                     self.stmts(&room.body);
                 }
                 Stmt::Store(store) => self.store(store),
-                Stmt::Prefetch(_) => {}
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
             }
         }
     }

@@ -122,6 +122,7 @@ impl Pack {
             name: self.buffer(stage, point, names)?,
             scope: PromoteScope::Packed,
             layout,
+            pad: 0,
         })
     }
 

@@ -248,6 +248,7 @@ impl Tile {
             name: names.buffer(&stage.name, "tile"),
             scope: PromoteScope::Registers,
             layout: Vec::new(),
+            pad: 0,
         })
     }
 

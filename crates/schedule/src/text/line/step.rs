@@ -6,7 +6,7 @@ use tilewright_syntax::diagnostic::similar;
 use tilewright_syntax::{Code, Diagnostic, Span};
 
 use super::{Cursor, Parse, Reported, shown};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 use crate::text::keyword::Keyword;
 use crate::text::token::Kind;
 
@@ -21,10 +21,12 @@ impl Cursor<'_> {
             Keyword::Unroll => self.one_loop(Step::Unroll),
             Keyword::Vectorize => self.one_loop(Step::Vectorize),
             Keyword::Parallel => self.one_loop(Step::Parallel),
+            Keyword::Bind => self.bind(),
             Keyword::Inline => self.inline(),
             Keyword::ComputeAt => self.compute_at(),
             Keyword::Promote => self.promote(),
             Keyword::Rfactor => self.rfactor(),
+            Keyword::Pipeline => self.pipeline(),
             Keyword::Prefetch => self.prefetch(),
         }
     }
@@ -132,6 +134,39 @@ impl Cursor<'_> {
         Ok(step(target))
     }
 
+    fn bind(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.arrow("`block.x` or `thread.x`")?;
+        let to = self.unit()?;
+        self.end("")?;
+        Ok(Step::Bind { target, to })
+    }
+
+    /// `block.x`, `thread.y`, and so on.
+    fn unit(&mut self) -> Parse<Unit> {
+        let wanted = "`block.x`, `block.y`, `block.z`, `thread.x`, `thread.y` or `thread.z`";
+        let word =
+            |this: &Self| if this.kind() == Kind::Word { this.text().to_owned() } else { String::new() };
+        let (start, first) = (self.span(), word(self));
+        if !matches!(first.as_str(), "block" | "thread") || self.kind_behind() != Kind::Dot {
+            return self.expected(wanted);
+        }
+        self.advance();
+        self.advance();
+        let named = format!("{first}.{}", word(self));
+        match Unit::ALL.into_iter().find(|unit| unit.to_string() == named) {
+            Some(unit) => {
+                self.advance();
+                Ok(unit)
+            }
+            None => {
+                let diagnostic =
+                    self.error(start.to(self.span()), format!("there is no `{}`", shown(&named)));
+                self.report(diagnostic.help(format!("it is one of {wanted}")))
+            }
+        }
+    }
+
     fn inline(&mut self) -> Parse<Step> {
         let tensor = self.tensor()?;
         self.end("")?;
@@ -154,8 +189,20 @@ impl Cursor<'_> {
         let (name, _) = self.new_name("the name of the buffer")?;
         let scope = self.scope()?;
         let layout = if self.kind() == Kind::LeftParen { self.layout()? } else { Vec::new() };
+        let pad = if self.at_word("pad") { self.pad(scope)? } else { 0 };
         self.end(if layout.is_empty() { "a layout in parentheses or " } else { "" })?;
-        Ok(Step::Promote { tensor, at, name, scope, layout })
+        Ok(Step::Promote { tensor, at, name, scope, layout, pad })
+    }
+
+    /// `pad 4`, behind a buffer in shared memory.
+    fn pad(&mut self, scope: PromoteScope) -> Parse<i64> {
+        let start = self.advance();
+        let pad = self.number("a number of elements")?;
+        if scope != PromoteScope::Shared {
+            let diagnostic = self.error(start.to(self.previous()), "only shared memory has banks to pad for");
+            return self.report(diagnostic);
+        }
+        Ok(pad)
     }
 
     /// `root` or a loop. There may be a tensor called `root`, whose loops are `root.i`.
@@ -172,15 +219,15 @@ impl Cursor<'_> {
     }
 
     fn scope(&mut self) -> Parse<PromoteScope> {
-        let scopes = [PromoteScope::Packed, PromoteScope::Registers];
+        let scopes = [PromoteScope::Packed, PromoteScope::Shared, PromoteScope::Registers];
         let text = if self.kind() == Kind::Word { self.text() } else { "" };
         if let Some(scope) = scopes.into_iter().find(|scope| scope.to_string() == text) {
             self.advance();
             return Ok(scope);
         }
-        let diagnostic = self.unexpected("`packed` or `registers`, where the buffer lives");
+        let diagnostic = self.unexpected("`packed`, `shared` or `registers`, where the buffer lives");
         let typed: String = text.chars().take(40).collect();
-        self.report(match similar(&typed, ["packed", "registers"]) {
+        self.report(match similar(&typed, ["packed", "shared", "registers"]) {
             Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
             None => diagnostic,
         })
@@ -264,6 +311,14 @@ impl Cursor<'_> {
         let (name, _) = self.new_name("the name of the partial totals")?;
         self.end("")?;
         Ok(Step::Rfactor { target, name })
+    }
+
+    fn pipeline(&mut self) -> Parse<Step> {
+        let target = self.loop_name(None)?;
+        self.fixed_word("stages", "`stages` and a number")?;
+        let stages = self.number("a number of stages")?;
+        self.end("")?;
+        Ok(Step::Pipeline { target, stages })
     }
 
     fn prefetch(&mut self) -> Parse<Step> {

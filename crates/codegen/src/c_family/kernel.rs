@@ -1,0 +1,365 @@
+//! Which statements are a kernel, and what a kernel is called with.
+//!
+//! On the way from the outside in, the host allocates scratch memory and runs loops; the first loop over blocks or threads
+//! is a kernel, and so is any statement that none of them is around, by one thread alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_ir::index::Atom;
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, ScalarId, TensorId, VarId};
+use tilewright_target::{Gpu, GpuApi};
+
+use super::dialect::{self, memory_type, value_type};
+use super::host::{Argument, Command, GpuCode, Launch};
+use super::names::{Identifiers, identifier};
+use super::prelude;
+use super::stmt::{Emit, Emitter};
+use crate::{Check, CodegenError};
+
+/// Buffers of shared memory begin at multiples of this.
+const SHARED_ALIGNMENT: i64 = 16;
+/// Subscripts are computed in 32 bits where no buffer has more elements than this, which leaves room for sums on the way.
+const NARROW: i64 = 1 << 30;
+
+/// The first architecture that copies to shared memory without going through registers.
+const AMPERE: u32 = 80;
+
+/// What stays the same while a nest is written.
+pub(super) struct Unit<'a> {
+    pub(super) nest: &'a LoopNest,
+    pub(super) api: GpuApi,
+    pub(super) names: Identifiers,
+    /// Whether subscripts need 64 bits.
+    pub(super) wide: bool,
+    /// Whether threads can copy to shared memory without waiting.
+    pub(super) has_later_copies: bool,
+    /// The variables of loops that the host runs.
+    pub(super) host_vars: BTreeSet<VarId>,
+    /// Scratch buffers in the device's memory.
+    host_rooms: BTreeSet<TensorId>,
+    /// For register buffers, the dimensions that are spread over threads.
+    spread: BTreeMap<TensorId, BTreeSet<usize>>,
+    written: BTreeSet<TensorId>,
+}
+
+impl<'a> Unit<'a> {
+    pub(super) fn new(nest: &'a LoopNest, gpu: &Gpu) -> Unit<'a> {
+        let wide = nest.buffers.iter().any(|buffer| buffer.elements() > NARROW);
+        let mut survey = Survey::default_of(nest);
+        survey.stmts(&nest.setup, true);
+        survey.stmts(&nest.body, true);
+        let Survey { host_vars, host_rooms, spread, written, .. } = survey;
+        let has_later_copies = gpu.api == GpuApi::Cuda && gpu.architecture >= AMPERE;
+        let names = Identifiers::of(nest);
+        Unit { nest, api: gpu.api, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
+    }
+
+    /// All kernels.
+    pub(super) fn write(&self, about: &str) -> Emit<GpuCode> {
+        let mut program = Program {
+            unit: self,
+            kernels: String::new(),
+            functions: BTreeSet::new(),
+            checks: Vec::new(),
+            count: 0,
+        };
+        let setup = program.commands(&self.nest.setup)?;
+        let body = program.commands(&self.nest.body)?;
+        let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
+        let doubles = self.nest.buffers.iter().any(|buffer| buffer.dtype == DType::Float64)
+            || program.functions.iter().any(|(base, _)| base == "tw_from_double");
+        let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
+        text.push_str(&prelude::head(self.api, doubles));
+        for (base, dtype) in &program.functions {
+            text.push_str(&prelude::function(self.api, base, *dtype));
+        }
+        text.push_str(&program.kernels);
+        Ok(GpuCode { api: self.api, text, setup, body, scratch: scratch.collect(), checks: program.checks })
+    }
+
+    /// Whether a buffer reaches a kernel from outside.
+    pub(super) fn is_parameter(&self, id: TensorId) -> bool {
+        matches!(self.nest.buffer(id).scope, Scope::Argument(_) | Scope::Constant)
+            || self.host_rooms.contains(&id)
+    }
+
+    /// The dimensions of a register buffer that are spread over threads, of which each thread has one element.
+    pub(super) fn spread_dimensions(&self, id: TensorId) -> BTreeSet<usize> {
+        self.spread.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// The elements of a buffer that a thread has, or all of them if it is not spread.
+    pub(super) fn own_elements(&self, id: TensorId) -> i64 {
+        let spread = self.spread_dimensions(id);
+        let own = self.nest.buffer(id).shape.iter().enumerate().filter(|(at, _)| !spread.contains(at));
+        own.map(|(_, extent)| *extent).product::<i64>().max(1)
+    }
+
+    /// The distance between neighbours of each dimension, where those spread over threads take no room.
+    pub(super) fn own_strides(&self, id: TensorId) -> Vec<i64> {
+        let spread = self.spread_dimensions(id);
+        let shape = &self.nest.buffer(id).shape;
+        let mut strides = vec![1; shape.len()];
+        let mut stride = 1;
+        for at in (0..shape.len()).rev() {
+            strides[at] = stride;
+            if !spread.contains(&at) {
+                stride *= shape[at];
+            }
+        }
+        strides
+    }
+
+    pub(super) fn scalar_name(&self, id: ScalarId) -> String {
+        format!("{}_{}", identifier(&self.nest.scalars[id.index()].name), "value")
+    }
+
+    fn parameter(&self, argument: Argument) -> String {
+        let api = self.api;
+        match argument {
+            Argument::Buffer(id) => {
+                let constant = if self.written.contains(&id) { "" } else { "const " };
+                let t = memory_type(api, self.nest.buffer(id).dtype);
+                let (space, restrict) = (dialect::global(api), dialect::restrict(api));
+                format!("{space}{constant}{t}* {restrict} {}", self.names.buffer(id))
+            }
+            Argument::Scalar(id) => {
+                let t = memory_type(api, self.nest.scalars[id.index()].dtype);
+                format!("const {t} {}", self.scalar_name(id))
+            }
+            Argument::Variable(var) => {
+                format!("const {} {}", value_type(api, DType::Int64), self.names.var(var))
+            }
+            Argument::Status => format!("{}{}* status", dialect::global(api), value_type(api, DType::Int64)),
+        }
+    }
+}
+
+/// The kernels that are written so far.
+struct Program<'a> {
+    unit: &'a Unit<'a>,
+    kernels: String,
+    functions: BTreeSet<(String, DType)>,
+    checks: Vec<Check>,
+    count: usize,
+}
+
+impl Program<'_> {
+    fn commands(&mut self, stmts: &[Stmt]) -> Emit<Vec<Command>> {
+        let mut commands = Vec::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::Allocate(room) => commands.extend(self.commands(&room.body)?),
+                Stmt::For(own) if !is_spread(own) && has_spread(&own.body) => {
+                    let body = self.commands(&own.body)?;
+                    no_data(&own.extent)?;
+                    commands.push(Command::Repeat { var: own.var, extent: own.extent.clone(), body });
+                }
+                Stmt::If(own) if has_spread(&own.then) || has_spread(&own.otherwise) => {
+                    own.conditions.iter().try_for_each(no_data)?;
+                    let (then, otherwise) = (self.commands(&own.then)?, self.commands(&own.otherwise)?);
+                    commands.push(Command::Choose { conditions: own.conditions.clone(), then, otherwise });
+                }
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                stmt => commands.push(Command::Launch(self.kernel(stmt)?)),
+            }
+        }
+        Ok(commands)
+    }
+
+    fn kernel(&mut self, stmt: &Stmt) -> Emit<Launch> {
+        let unit = self.unit;
+        let shape = Shape::of(stmt);
+        let mut shared = BTreeMap::new();
+        let shared_bytes = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
+        let mut emitter = Emitter::new(unit, (shape.grid, shape.block), shared, &mut self.checks);
+        emitter.stmts(std::slice::from_ref(stmt))?;
+        let Emitter { text, arguments, functions, .. } = emitter;
+        self.functions.extend(functions);
+        self.count += 1;
+        let kernel = format!("{}_{}", identifier(&unit.nest.name), self.count);
+        let parameters: Vec<String> = arguments.iter().map(|argument| unit.parameter(*argument)).collect();
+        let head = dialect::kernel_head(unit.api, shape.block);
+        self.kernels.push_str(&format!("\n{head} {kernel}({}) {{\n", parameters.join(", ")));
+        if shared_bytes > 0 {
+            self.kernels.push_str(&match unit.api {
+                GpuApi::Cuda => "  extern __shared__ __align__(16) unsigned char tw_shared[];\n".to_owned(),
+                GpuApi::OpenCl => format!(
+                    "  __local __attribute__((aligned(16))) unsigned char tw_shared[{shared_bytes}];\n"
+                ),
+            });
+        }
+        self.kernels.push_str(&text);
+        self.kernels.push_str("}\n");
+        Ok(Launch {
+            kernel,
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shared_bytes as u32,
+            arguments,
+        })
+    }
+}
+
+fn no_data(index: &IndexExpr) -> Emit<()> {
+    match index.has_data() {
+        true => Err(CodegenError::Unsupported("kernels whose number depends on data".into())),
+        false => Ok(()),
+    }
+}
+
+fn is_spread(own: &For) -> bool {
+    matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_))
+}
+
+fn has_spread(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::For(own) => is_spread(own) || has_spread(&own.body),
+        Stmt::If(own) => has_spread(&own.then) || has_spread(&own.otherwise),
+        Stmt::Allocate(own) => has_spread(&own.body),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    })
+}
+
+/// Blocks and threads of a kernel.
+struct Shape {
+    grid: [u32; 3],
+    block: [u32; 3],
+}
+
+impl Shape {
+    fn of(stmt: &Stmt) -> Shape {
+        let mut shape = Shape { grid: [1; 3], block: [1; 3] };
+        shape.stmts(std::slice::from_ref(stmt));
+        shape
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => {
+                    let extent = own.extent.as_constant().and_then(|extent| u32::try_from(extent).ok());
+                    let place = match own.kind {
+                        LoopKind::Block(axis) => Some(&mut self.grid[axis as usize]),
+                        LoopKind::Thread(axis) => Some(&mut self.block[axis as usize]),
+                        _ => None,
+                    };
+                    if let Some(place) = place {
+                        *place = (*place).max(extent.unwrap_or(1));
+                    }
+                    self.stmts(&own.body);
+                }
+                Stmt::If(own) => {
+                    self.stmts(&own.then);
+                    self.stmts(&own.otherwise);
+                }
+                Stmt::Allocate(own) => self.stmts(&own.body),
+                Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            }
+        }
+    }
+}
+
+/// Gives every shared buffer its place, and says where the memory ends. Buffers of the two sides of a choice share it; all
+/// others have their own, for there need not be a barrier between the last use of one and the first of the next.
+fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeMap<TensorId, i64>) -> i64 {
+    let mut end = start;
+    for stmt in stmts {
+        end = match stmt {
+            Stmt::For(own) => place_shared(&own.body, nest, end, places),
+            Stmt::If(own) => {
+                let then = place_shared(&own.then, nest, end, places);
+                then.max(place_shared(&own.otherwise, nest, end, places))
+            }
+            Stmt::Allocate(own) => {
+                let buffer = nest.buffer(own.buffer);
+                let mut inside = end;
+                if buffer.scope == Scope::Shared {
+                    places.insert(own.buffer, end);
+                    inside += (buffer.bytes() + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
+                }
+                place_shared(&own.body, nest, inside, places)
+            }
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => end,
+        };
+    }
+    end
+}
+
+/// What is found out before anything is written.
+struct Survey<'a> {
+    nest: &'a LoopNest,
+    host_vars: BTreeSet<VarId>,
+    host_rooms: BTreeSet<TensorId>,
+    threads: BTreeSet<VarId>,
+    spread: BTreeMap<TensorId, BTreeSet<usize>>,
+    written: BTreeSet<TensorId>,
+}
+
+impl<'a> Survey<'a> {
+    fn default_of(nest: &'a LoopNest) -> Survey<'a> {
+        Survey {
+            nest,
+            host_vars: BTreeSet::new(),
+            host_rooms: BTreeSet::new(),
+            threads: BTreeSet::new(),
+            spread: BTreeMap::new(),
+            written: BTreeSet::new(),
+        }
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt], on_host: bool) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => {
+                    let host = on_host && !is_spread(own) && has_spread(&own.body);
+                    if host {
+                        self.host_vars.insert(own.var);
+                    }
+                    if matches!(own.kind, LoopKind::Thread(_)) {
+                        self.threads.insert(own.var);
+                    }
+                    self.stmts(&own.body, host);
+                }
+                Stmt::If(own) => {
+                    let host = on_host && (has_spread(&own.then) || has_spread(&own.otherwise));
+                    self.stmts(&own.then, host);
+                    self.stmts(&own.otherwise, host);
+                }
+                Stmt::Allocate(own) => {
+                    if on_host && self.nest.buffer(own.buffer).scope == Scope::Scratch {
+                        self.host_rooms.insert(own.buffer);
+                    }
+                    self.stmts(&own.body, on_host);
+                }
+                Stmt::Store(own) => {
+                    self.written.insert(own.target.tensor);
+                    self.register_access(&own.target);
+                    self.loads(&own.value);
+                }
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            }
+        }
+    }
+
+    fn loads(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Load(access) => self.register_access(access),
+            _ => expr.operands().iter().for_each(|operand| self.loads(operand)),
+        }
+    }
+
+    /// Notes which dimensions of a register buffer belong to threads.
+    fn register_access(&mut self, access: &Access) {
+        if self.nest.buffer(access.tensor).scope != Scope::Register {
+            return;
+        }
+        for (dimension, index) in access.indices.iter().enumerate() {
+            let thread = index.any(&mut |atom| matches!(atom, Atom::Var(var) if self.threads.contains(var)));
+            if thread {
+                self.spread.entry(access.tensor).or_default().insert(dimension);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Loop nests to the C-like languages of devices: CUDA C++ and OpenCL C.
+//!
+//! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and says how the host calls
+//! them. The text is for people too: names are those of the program and its schedule, loops are loops, and what one
+//! language calls differently from the other is in [`dialect`].
+//!
+//! | file | is |
+//! |---|---|
+//! | [`host`] | what the host does: launches, and loops around them |
+//! | [`kernel`] | which statements are a kernel, its shape, its shared memory, its parameters |
+//! | [`stmt`] | loops, choices, stores |
+//! | [`expr`] | values |
+//! | [`index`] | subscripts, and what is known of their ranges |
+//! | [`dialect`] | what CUDA and OpenCL call things |
+//! | [`prelude`] | the few functions that the language's own do not do as Tilewright defines them |
+//! | [`names`] | identifiers |
+
+mod dialect;
+mod expr;
+mod host;
+mod index;
+mod kernel;
+mod names;
+mod prelude;
+mod stmt;
+
+use tilewright_ir::LoopNest;
+use tilewright_target::Gpu;
+
+pub use host::{Argument, Command, GpuCode, Launch};
+
+use crate::CodegenError;
+
+/// The kernels of a verified nest in a device's language. `about` says what they are, for a comment on top: the program
+/// and its schedule.
+pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
+    kernel::Unit::new(nest, gpu).write(about)
+}

@@ -1,0 +1,157 @@
+//! Functions that the languages' own do not do as Tilewright defines them, written only where they are used.
+
+use tilewright_ir::DType;
+use tilewright_target::GpuApi;
+
+use super::dialect::value_type;
+
+/// The name of a function for a type.
+pub(super) fn name(base: &str, dtype: DType) -> String {
+    format!("{base}_{}", dtype.name())
+}
+
+/// What the text begins with.
+pub(super) fn head(api: GpuApi, doubles: bool) -> String {
+    match api {
+        GpuApi::Cuda => "\
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+"
+        .to_owned(),
+        GpuApi::OpenCl if doubles => "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n".to_owned(),
+        GpuApi::OpenCl => String::new(),
+    }
+}
+
+/// The text of a function for a type.
+pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
+    let own = name(base, dtype);
+    let t = value_type(api, dtype);
+    let head = match api {
+        GpuApi::Cuda => "static __device__ __forceinline__",
+        GpuApi::OpenCl => "static inline",
+    };
+    let f = if dtype == DType::Float32 && api == GpuApi::Cuda { "f" } else { "" };
+    match base {
+        // Rounds toward minus infinity, and gives 0 for a division by 0.
+        "tw_floor_div" if dtype.is_unsigned_integer() => {
+            format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a / b; }}\n")
+        }
+        "tw_floor_mod" if dtype.is_unsigned_integer() => {
+            format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a % b; }}\n")
+        }
+        "tw_floor_div" => format!(
+            "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0) return 0;\n  if (b == -1) return ({t})(0 - \
+             ({wrap})a);\n  {t} q = a / b;\n  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;\n}}\n",
+            wrap = super::dialect::wrapping_type(api, dtype)
+        ),
+        "tw_floor_mod" if dtype.is_float() => format!(
+            "{head} {t} {own}({t} a, {t} b) {{\n  {t} r = fmod{f}(a, b);\n  return r != 0 && (r < 0) != (b < 0) ? r + b : \
+             r;\n}}\n"
+        ),
+        "tw_floor_mod" => format!(
+            "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0 || b == -1) return 0;\n  {t} r = a % b;\n  return r != 0 && \
+             (r < 0) != (b < 0) ? r + b : r;\n}}\n"
+        ),
+        // From a float, saturating; NaN is 0.
+        "tw_from_float" | "tw_from_double" => from_float(api, base, dtype, head),
+        "tw_load_half" => load_half(api, dtype, head),
+        "tw_store_half" => store_half(api, dtype, head),
+        "tw_copy_later_4" => copy_later(4),
+        "tw_copy_later_8" => copy_later(8),
+        "tw_copy_later_16" => copy_later(16),
+        // The subscript, or 0 and a note of the check that failed.
+        "tw_checked" => {
+            let long = value_type(api, DType::Int64);
+            let global = super::dialect::global(api);
+            format!(
+                "{head} {t} {own}({t} at, {t} extent, {global}{long}* status, int check) {{\n  if (at >= 0 && at < extent) \
+                 return at;\n  *status = check;\n  return 0;\n}}\n"
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// Copies to shared memory, or fills with zeros, without waiting. Only CUDA has it.
+fn copy_later(bytes: u32) -> String {
+    let own = name(&format!("tw_copy_later_{bytes}"), DType::Bool);
+    // Whole lines of 16 bytes need not go through the first cache.
+    let through = if bytes == 16 { "cg" } else { "ca" };
+    format!(
+        "static __device__ __forceinline__ void {own}(void* to, const void* from, bool given) {{\n  unsigned int place = \
+         (unsigned int)__cvta_generic_to_shared(to);\n  asm volatile(\"cp.async.{through}.shared.global [%0], [%1], {bytes}, \
+         %2;\" :: \"r\"(place), \"l\"(from), \"r\"(given ? {bytes} : 0));\n}}\n"
+    )
+}
+
+fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
+    let own = name(base, dtype);
+    let t = value_type(api, dtype);
+    let source = if base == "tw_from_float" { "float" } else { "double" };
+    if api == GpuApi::OpenCl {
+        let plain = match dtype {
+            DType::UInt8 => "uchar",
+            DType::UInt16 => "ushort",
+            DType::UInt32 => "uint",
+            DType::UInt64 => "ulong",
+            _ => t,
+        };
+        return format!(
+            "{head} {t} {own}({source} x) {{ return isnan(x) ? 0 : convert_{plain}_sat_rtz(x); }}\n"
+        );
+    }
+    let (low, high) = dtype.integer_bounds().unwrap_or((0, 1));
+    let literal = |value: i128| match dtype.bits() {
+        64 if dtype.is_unsigned_integer() => format!("{value}ULL"),
+        64 if value < -(i64::MAX as i128) => "(-9223372036854775807LL - 1)".to_owned(),
+        64 => format!("{value}LL"),
+        32 if dtype.is_unsigned_integer() => format!("{value}u"),
+        32 if value < -(i32::MAX as i128) => "(-2147483647 - 1)".to_owned(),
+        _ => value.to_string(),
+    };
+    let bound = |value: i128| {
+        let exact = value as f64;
+        if source == "float" { format!("{exact:.1}f") } else { format!("{exact:.1}") }
+    };
+    format!(
+        "{head} {t} {own}({source} x) {{\n  if (x != x) return 0;\n  if (x >= {high_bound}) return {high};\n  if (x <= \
+         {low_bound}) return {low};\n  return ({t})x;\n}}\n",
+        high_bound = bound(high),
+        low_bound = bound(low),
+        high = literal(high),
+        low = literal(low),
+    )
+}
+
+/// The bits of a 16-bit float as a float.
+fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
+    let own = name("tw_load_half", dtype);
+    let body = match (api, dtype) {
+        (GpuApi::Cuda, DType::BFloat16) => "return __uint_as_float((unsigned int)bits << 16);",
+        (GpuApi::Cuda, _) => "float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits)); return x;",
+        (GpuApi::OpenCl, DType::BFloat16) => "return as_float((unsigned int)bits << 16);",
+        (GpuApi::OpenCl, _) => "return vload_half(0, (const half*)&bits);",
+    };
+    format!("{head} float {own}(unsigned short bits) {{ {body} }}\n")
+}
+
+/// A float rounded to the bits of a 16-bit float.
+fn store_half(api: GpuApi, dtype: DType, head: &str) -> String {
+    let own = name("tw_store_half", dtype);
+    let as_bits = if api == GpuApi::Cuda { "__float_as_uint(x)" } else { "as_uint(x)" };
+    let body = match (api, dtype) {
+        (_, DType::BFloat16) => format!(
+            "unsigned int u = {as_bits}; return x != x ? (unsigned short)(u >> 16 | 64) : (unsigned short)((u + 0x7fffu + (u \
+             >> 16 & 1u)) >> 16);"
+        ),
+        (GpuApi::Cuda, _) => {
+            "unsigned short bits; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x)); return bits;"
+                .to_owned()
+        }
+        (GpuApi::OpenCl, _) => {
+            "unsigned short bits; vstore_half_rte(x, 0, (half*)&bits); return bits;".to_owned()
+        }
+    };
+    format!("{head} unsigned short {own}(float x) {{ {body} }}\n")
+}

@@ -1,0 +1,279 @@
+//! An executable with its constant inputs: a function of tensors.
+//!
+//! [`GpuBound::run`] takes tensors of the host, and copies them to the device and back. [`GpuBound::launch`] takes tensors
+//! that lie on the device already, copies nothing and waits for nothing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+use tilewright_codegen::c_family::{Argument, Command, Launch};
+use tilewright_ir::{Number, Role, TensorId};
+
+use super::backend::{Address, Word};
+use super::buffer::DeviceBuffer;
+use super::commands::{self, Variables, launches};
+use super::device::Device;
+use super::error::GpuError;
+use super::executable::{Code, GpuExecutable, Place};
+use super::memory::Memory;
+use crate::kernel::{RunError, told};
+use crate::signature::{Parameter, Signature, check_all};
+use crate::source::Source;
+use crate::view::{View, ViewMut};
+
+/// An executable with its constant inputs, to be called from any thread. Calls are done one after the other.
+pub struct GpuBound {
+    pub(super) code: Arc<Code>,
+    /// Constant inputs, what `setup` made of them, and scratch memory, each at the place of its buffer in the nest.
+    owned: Vec<Option<Memory>>,
+    /// Where a failed check leaves its number: 0, or that of a call that nobody has waited for yet.
+    status: Memory,
+    /// What [`GpuBound::run`] copies to, kept from its first call on. Whoever queues a call holds the lock: the launches of
+    /// two calls must not mix, since they share the scratch memory.
+    copies: Mutex<Option<Copies>>,
+}
+
+/// The caller's tensors on the device.
+struct Copies {
+    inputs: Vec<DeviceBuffer>,
+    results: Vec<DeviceBuffer>,
+}
+
+/// What one call is given: where its tensors lie, and the bits of its scalars.
+struct Given {
+    inputs: SmallVec<[Address; 8]>,
+    results: SmallVec<[Address; 8]>,
+    scalars: Vec<u64>,
+}
+
+impl GpuExecutable {
+    /// Gives the constant inputs, in the order of the signature, and makes of them, once, what every call needs.
+    pub fn bind(&self, constants: &[View<'_>]) -> Result<GpuBound, RunError> {
+        let code = Arc::clone(&self.code);
+        check_all("constant inputs", &code.signature.constants, constants.iter().map(View::layout))?;
+        let owned = code.places.iter().map(|place| owned_memory(&code.device, *place, constants));
+        let owned = owned.collect::<Result<Vec<_>, _>>()?;
+        let status = Memory::zeroed(&code.device, size_of::<i64>())?;
+        let mut bound = GpuBound { code, owned, status, copies: Mutex::new(None) };
+        bound.set_up()?;
+        bound.forget_what_only_setup_reads();
+        Ok(bound)
+    }
+}
+
+/// The memory of a buffer that is not given with a call.
+fn owned_memory(device: &Device, place: Place, constants: &[View<'_>]) -> Result<Option<Memory>, RunError> {
+    Ok(match place {
+        Place::Given(Source::Constant(at)) => {
+            Some(DeviceBuffer::from_view(device, &constants[at])?.into_memory())
+        }
+        Place::Owned(bytes) => Some(Memory::zeroed(device, bytes)?),
+        Place::Given(Source::Input(_) | Source::Result(_)) | Place::Inside => None,
+    })
+}
+
+impl GpuBound {
+    /// What the program takes and gives.
+    pub fn signature(&self) -> &Signature {
+        &self.code.signature
+    }
+
+    /// The device that it runs on.
+    pub fn device(&self) -> &Device {
+        &self.code.device
+    }
+
+    /// Calls the program with tensors of the host, and waits for it: inputs, results and scalars are in the order of the
+    /// signature, and scalars are converted to their types. Results that the program updates hold their old values before.
+    ///
+    /// Tells what went wrong in calls before, too, if nobody has waited for them.
+    pub fn run(
+        &self,
+        inputs: &[View<'_>],
+        results: &mut [ViewMut<'_>],
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        let signature = &self.code.signature;
+        let scalars = signature.scalar_bits(scalars)?;
+        check_all("inputs", &signature.inputs, inputs.iter().map(View::layout))?;
+        check_all("results", &signature.results, results.iter().map(|view| view.layout()))?;
+        let mut copies = self.lock();
+        let copies = match &mut *copies {
+            Some(copies) => copies,
+            none => none.insert(Copies::new(&self.code)?),
+        };
+        copies.upload(&signature.results, inputs, results)?;
+        let given = Given::new(copies.inputs.iter(), copies.results.iter(), scalars);
+        self.queue(&self.code.commands.body, &given)?;
+        self.wait()?;
+        copies.download(results)
+    }
+
+    /// Queues a call with tensors that lie on the device, and returns at once. The call starts when all that the device was
+    /// asked for before is done, and copies out of its results wait for it; [`GpuBound::wait`] tells whether a check
+    /// failed.
+    pub fn launch(
+        &self,
+        inputs: &[&DeviceBuffer],
+        results: &mut [&mut DeviceBuffer],
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        let signature = &self.code.signature;
+        let scalars = signature.scalar_bits(scalars)?;
+        check_all("inputs", &signature.inputs, inputs.iter().map(|buffer| buffer.layout()))?;
+        check_all("results", &signature.results, results.iter().map(|buffer| buffer.layout()))?;
+        self.check_device(&signature.inputs, inputs.iter().copied())?;
+        self.check_device(&signature.results, results.iter().map(|buffer| &**buffer))?;
+        let given = Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars);
+        let _alone = self.lock();
+        Ok(self.queue(&self.code.commands.body, &given)?)
+    }
+
+    /// Waits until all calls are done, and tells what went wrong in any since the last wait.
+    pub fn wait(&self) -> Result<(), RunError> {
+        if self.code.checks.is_empty() {
+            return Ok(self.device().wait()?);
+        }
+        let mut status = [0; size_of::<i64>()];
+        self.status.download(&mut status)?;
+        let status = i64::from_le_bytes(status);
+        if status != 0 {
+            self.status.clear()?;
+        }
+        told(status, &self.code.checks)
+    }
+
+    /// Fills the constants.
+    fn set_up(&mut self) -> Result<(), RunError> {
+        // Setup depends on constant inputs alone, so the scalars may be anything.
+        let scalars = vec![0; self.code.signature.scalars.len()];
+        let given = Given { inputs: SmallVec::new(), results: SmallVec::new(), scalars };
+        self.queue(&self.code.commands.setup, &given)?;
+        self.wait()
+    }
+
+    /// Gives back the memory of what no call reads, such as weights of which there is a packed copy.
+    fn forget_what_only_setup_reads(&mut self) {
+        let body = launches(&self.code.commands.body);
+        let arguments = body.iter().flat_map(|launch| &launch.arguments);
+        let mut read = vec![false; self.owned.len()];
+        for argument in arguments {
+            if let Argument::Buffer(tensor) = argument {
+                read[tensor.index()] = true;
+            }
+        }
+        for (memory, read) in self.owned.iter_mut().zip(read) {
+            memory.take_if(|_| !read);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Copies>> {
+        // A thread that panicked has left nothing half done but a call that nobody waits for.
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_device<'a>(
+        &self,
+        parameters: &[Parameter],
+        buffers: impl Iterator<Item = &'a DeviceBuffer>,
+    ) -> Result<(), GpuError> {
+        let elsewhere = |buffer: &DeviceBuffer| buffer.device() != self.device();
+        match parameters.iter().zip(buffers).find(|(_, buffer)| elsewhere(buffer)) {
+            Some((parameter, _)) => Err(GpuError::OtherDevice(parameter.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Queues all that a list of commands comes to.
+    fn queue(&self, commands: &[Command], given: &Given) -> Result<(), GpuError> {
+        commands::run(commands, &mut |launch, variables| self.queue_kernel(launch, variables, given))
+    }
+
+    fn queue_kernel(&self, launch: &Launch, variables: &Variables, given: &Given) -> Result<(), GpuError> {
+        if launch.grid.contains(&0) {
+            return Ok(());
+        }
+        let kernel = self.code.kernels.get(&launch.kernel);
+        let kernel = *kernel.ok_or_else(|| GpuError::NoKernel(launch.kernel.clone()))?;
+        let words = launch.arguments.iter().map(|argument| self.word(argument, variables, given));
+        let words = words.collect::<Result<SmallVec<[Word; 16]>, _>>()?;
+        // SAFETY: when the code was compiled, kernels were found to take these arguments; every buffer was checked to have
+        // the type and shape that the code was generated for.
+        unsafe { self.code.module.launch(kernel, launch, &words) }
+    }
+
+    /// What a kernel gets for an argument.
+    fn word(&self, argument: &Argument, variables: &Variables, given: &Given) -> Result<Word, GpuError> {
+        let unknown = |what: &str| GpuError::Unknown(what.to_owned());
+        Ok(match argument {
+            Argument::Buffer(tensor) => {
+                self.address(*tensor, given).ok_or_else(|| unknown("a buffer"))?.into()
+            }
+            Argument::Scalar(scalar) => Word {
+                bits: given.scalars[scalar.index()],
+                bytes: self.code.signature.scalars[scalar.index()].dtype.bytes(),
+            },
+            Argument::Variable(var) => Word {
+                bits: variables.get(*var).ok_or_else(|| unknown("a variable"))? as u64,
+                bytes: size_of::<i64>(),
+            },
+            Argument::Status => self.status.address().into(),
+        })
+    }
+
+    /// Where a buffer is; `None` for a tensor of the caller while there is no call.
+    fn address(&self, tensor: TensorId, given: &Given) -> Option<Address> {
+        match self.code.places[tensor.index()] {
+            Place::Given(Source::Input(at)) => given.inputs.get(at).copied(),
+            Place::Given(Source::Result(at)) => given.results.get(at).copied(),
+            Place::Given(Source::Constant(_)) | Place::Owned(_) | Place::Inside => {
+                self.owned[tensor.index()].as_ref().map(Memory::address)
+            }
+        }
+    }
+}
+
+impl Given {
+    fn new<'a>(
+        inputs: impl Iterator<Item = &'a DeviceBuffer>,
+        results: impl Iterator<Item = &'a DeviceBuffer>,
+        scalars: Vec<u64>,
+    ) -> Given {
+        let address = |buffer: &DeviceBuffer| buffer.memory().address();
+        Given { inputs: inputs.map(address).collect(), results: results.map(address).collect(), scalars }
+    }
+}
+
+impl Copies {
+    fn new(code: &Code) -> Result<Copies, RunError> {
+        let zeros = |parameter: &Parameter| {
+            DeviceBuffer::zeros(&code.device, parameter.layout.dtype(), parameter.layout.shape())
+        };
+        Ok(Copies {
+            inputs: code.signature.inputs.iter().map(zeros).collect::<Result<_, _>>()?,
+            results: code.signature.results.iter().map(zeros).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Copies the inputs, and the old values of results where they matter.
+    fn upload(
+        &mut self,
+        parameters: &[Parameter],
+        inputs: &[View<'_>],
+        results: &[ViewMut<'_>],
+    ) -> Result<(), RunError> {
+        for (copy, view) in self.inputs.iter_mut().zip(inputs) {
+            copy.upload(view)?;
+        }
+        for ((copy, view), parameter) in self.results.iter_mut().zip(results).zip(parameters) {
+            if parameter.role == Role::InOut {
+                copy.upload(&view.view())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn download(&self, results: &mut [ViewMut<'_>]) -> Result<(), RunError> {
+        self.results.iter().zip(results).try_for_each(|(copy, view)| copy.download(view))
+    }
+}

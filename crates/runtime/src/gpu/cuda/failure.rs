@@ -1,0 +1,47 @@
+//! What the errors of CUDA's driver mean.
+
+use std::ffi::CStr;
+
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+
+use crate::gpu::error::GpuError;
+
+/// Turns an error of the driver into one of ours, which says what was being done.
+pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> GpuError {
+    move |error| GpuError::Driver {
+        doing,
+        name: text(error.error_name()),
+        text: text(error.error_string()),
+        sticky: is_sticky(error.0),
+    }
+}
+
+fn text(told: Result<&CStr, DriverError>) -> String {
+    told.map_or_else(
+        |_| "an error that the driver does not know".to_owned(),
+        |text| text.to_string_lossy().into(),
+    )
+}
+
+/// Whether the driver's manual says that after this error the process must be ended and started again.
+fn is_sticky(error: CUresult) -> bool {
+    matches!(
+        error,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_CONTAINED
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
+    )
+}

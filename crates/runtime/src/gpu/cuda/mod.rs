@@ -1,0 +1,162 @@
+//! The driver of NVIDIA's GPUs.
+//!
+//! | module | is |
+//! |---|---|
+//! | `properties` | what a GPU has |
+//! | `nvrtc` | the compiler |
+//! | `module` | compiled code on a GPU |
+//! | `staging` | copies by way of memory that the GPU reads and writes itself |
+//! | `failure` | what the driver's errors mean |
+//!
+//! `libcuda` is loaded when it is first needed. The crate `cudarc` panics where a library or a function of one is
+//! missing, so [`load`] comes before anything else of it.
+
+mod failure;
+mod module;
+mod nvrtc;
+mod properties;
+mod staging;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
+use tilewright_target::GpuApi;
+
+use self::failure::failed;
+use self::module::CudaModule;
+use self::staging::Staging;
+use super::backend::{Address, Backend, KernelUse, Module, Stopwatch};
+use super::error::GpuError;
+
+pub use nvrtc::{Cubin, compile_cuda};
+pub(super) use properties::gpus;
+
+/// The oldest driver with all functions that are called here, as it tells its version.
+const OLDEST_DRIVER: i32 = 12_080;
+
+/// Loads the driver and makes it ready, once.
+fn load() -> Result<(), GpuError> {
+    static LOADED: OnceLock<Result<(), GpuError>> = OnceLock::new();
+    LOADED.get_or_init(load_now).clone()
+}
+
+fn load_now() -> Result<(), GpuError> {
+    // SAFETY: this only looks for the library; that of the driver does nothing when it is loaded.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(GpuError::NoDriver(GpuApi::Cuda));
+    }
+    let mut found = 0;
+    // SAFETY: the pointer is to an integer of ours.
+    unsafe { sys::cuDriverGetVersion(&raw mut found) }.result().map_err(failed("asking for the version"))?;
+    if found < OLDEST_DRIVER {
+        return Err(GpuError::OldDriver { found, wanted: OLDEST_DRIVER });
+    }
+    match result::init() {
+        // A driver without a device is like one that finds none.
+        Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(()),
+        other => other.map_err(failed("starting the driver")),
+    }
+}
+
+/// A GPU that is open, with one stream of work.
+#[derive(Debug)]
+pub(super) struct Cuda {
+    architecture: u32,
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    staging: Mutex<Staging>,
+}
+
+impl Cuda {
+    pub(super) fn open(ordinal: usize, architecture: u32) -> Result<Cuda, GpuError> {
+        load()?;
+        let context = CudaContext::new(ordinal).map_err(failed("opening the device"))?;
+        let stream = context.new_stream().map_err(failed("opening the device"))?;
+        let staging = Mutex::new(Staging::new(&context)?);
+        Ok(Cuda { architecture, context, stream, staging })
+    }
+
+    /// Makes the calling thread speak to this device.
+    fn enter(&self, doing: &'static str) -> Result<(), GpuError> {
+        self.context.bind_to_thread().map_err(failed(doing))
+    }
+}
+
+impl Backend for Cuda {
+    fn allocate(&self, bytes: usize) -> Result<Address, GpuError> {
+        const DOING: &str = "allocating memory";
+        self.enter(DOING)?;
+        // SAFETY: who asked must not read before writing.
+        match unsafe { result::malloc_sync(bytes) } {
+            Ok(pointer) => Ok(Address(pointer)),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(GpuError::OutOfMemory { bytes }),
+            Err(error) => Err(failed(DOING)(error)),
+        }
+    }
+
+    unsafe fn free(&self, address: Address) {
+        // There is nobody to tell of a failure; if it matters, the next call fails too.
+        let _ = self.stream.synchronize();
+        // SAFETY: the caller's promise, and nothing that is queued uses it any more.
+        let _ = unsafe { result::free_sync(address.0) };
+    }
+
+    unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError> {
+        const DOING: &str = "clearing memory";
+        self.enter(DOING)?;
+        // SAFETY: the caller's promise.
+        unsafe { result::memset_d8_async(address.0, 0, bytes, self.stream.cu_stream()) }
+            .map_err(failed(DOING))
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: Address) -> Result<(), GpuError> {
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise.
+        unsafe { staging.upload(&self.stream, from, to.0) }.map_err(failed("copying to the device"))
+    }
+
+    unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise.
+        unsafe { staging.download(&self.stream, from.0, to) }.map_err(failed("copying from the device"))
+    }
+
+    fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
+        let cubin = compile_cuda(text, self.architecture)?;
+        Ok(Box::new(CudaModule::load(&self.stream, cubin, kernels)?))
+    }
+
+    fn stopwatch(&self) -> Result<Box<dyn Stopwatch>, GpuError> {
+        let event = || {
+            let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+            self.context.new_event(Some(flags)).map_err(failed("making an event"))
+        };
+        let stream = Arc::clone(&self.stream);
+        Ok(Box::new(CudaStopwatch { stream, started: event()?, stopped: event()? }))
+    }
+
+    fn wait(&self) -> Result<(), GpuError> {
+        self.stream.synchronize().map_err(failed("waiting for the device"))
+    }
+}
+
+struct CudaStopwatch {
+    stream: Arc<CudaStream>,
+    started: CudaEvent,
+    stopped: CudaEvent,
+}
+
+impl Stopwatch for CudaStopwatch {
+    fn start(&mut self) -> Result<(), GpuError> {
+        self.started.record(&self.stream).map_err(failed("recording an event"))
+    }
+
+    fn stop(&mut self) -> Result<(), GpuError> {
+        self.stopped.record(&self.stream).map_err(failed("recording an event"))
+    }
+
+    fn seconds(&mut self) -> Result<f64, GpuError> {
+        let milliseconds = self.started.elapsed_ms(&self.stopped);
+        Ok(f64::from(milliseconds.map_err(failed("waiting for the device"))?) / 1e3)
+    }
+}

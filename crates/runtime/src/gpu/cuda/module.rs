@@ -1,0 +1,122 @@
+//! Compiled code on an NVIDIA GPU.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult, cuFuncGetParamInfo};
+use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
+use cudarc::nvrtc::Ptx;
+use smallvec::SmallVec;
+use tilewright_codegen::c_family::Launch;
+
+use super::failure::failed;
+use super::nvrtc::Cubin;
+use crate::gpu::backend::{KernelResources, KernelUse, Module, Word};
+use crate::gpu::error::GpuError;
+
+/// Kernels that are loaded, and the stream that they are launched on.
+pub(super) struct CudaModule {
+    stream: Arc<CudaStream>,
+    functions: Vec<CudaFunction>,
+    resources: Vec<KernelResources>,
+}
+
+impl CudaModule {
+    pub(super) fn load(
+        stream: &Arc<CudaStream>,
+        cubin: Cubin,
+        kernels: &[KernelUse],
+    ) -> Result<CudaModule, GpuError> {
+        let context = stream.context();
+        let loaded =
+            context.load_module(Ptx::from_binary(cubin.bytes)).map_err(failed("loading compiled code"))?;
+        let mut module =
+            CudaModule { stream: Arc::clone(stream), functions: Vec::new(), resources: Vec::new() };
+        for kernel in kernels {
+            let function = find(&loaded, &kernel.name)?;
+            check_parameters(&function, kernel)?;
+            allow_shared(&function, kernel.shared_bytes).map_err(failed("asking for shared memory"))?;
+            module.resources.push(resources(&function, kernel).map_err(failed("describing a kernel"))?);
+            module.functions.push(function);
+        }
+        Ok(module)
+    }
+}
+
+fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunction, GpuError> {
+    let missing = || GpuError::NoKernel(name.to_owned());
+    // `load_function` panics on such a name.
+    if name.contains('\0') {
+        return Err(missing());
+    }
+    module.load_function(name).map_err(|error| match error {
+        DriverError(CUresult::CUDA_ERROR_NOT_FOUND) => missing(),
+        other => failed("finding a kernel")(other),
+    })
+}
+
+/// A launch reads as many arguments as the kernel has parameters, without knowing how many there are: so they are counted
+/// here.
+fn check_parameters(function: &CudaFunction, kernel: &KernelUse) -> Result<(), GpuError> {
+    let mut found = Vec::new();
+    loop {
+        let (mut offset, mut bytes) = (0, 0);
+        // SAFETY: the function is of a loaded module, and the pointers are to integers of ours.
+        let told = unsafe {
+            cuFuncGetParamInfo(function.cu_function(), found.len(), &raw mut offset, &raw mut bytes)
+        };
+        match told {
+            CUresult::CUDA_SUCCESS => found.push(bytes),
+            // There is no parameter of this number.
+            CUresult::CUDA_ERROR_INVALID_VALUE => break,
+            error => return Err(failed("describing a kernel")(DriverError(error))),
+        }
+    }
+    if found == kernel.arguments { Ok(()) } else { Err(GpuError::OtherParameters(kernel.name.clone())) }
+}
+
+/// More than 48 KB of shared memory are given only to kernels that ask for them beforehand.
+fn allow_shared(function: &CudaFunction, bytes: u32) -> Result<(), DriverError> {
+    const GIVEN_TO_ALL: u32 = 48 << 10;
+    if bytes <= GIVEN_TO_ALL {
+        return Ok(());
+    }
+    function.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+}
+
+fn resources(function: &CudaFunction, kernel: &KernelUse) -> Result<KernelResources, DriverError> {
+    Ok(KernelResources {
+        kernel: kernel.name.clone(),
+        registers: Some(function.num_regs()? as usize),
+        local_bytes: function.local_size_bytes()? as usize,
+        shared_bytes: function.shared_size_bytes()? as usize,
+        threads: function.max_threads_per_block()? as usize,
+    })
+}
+
+impl Module for CudaModule {
+    fn resources(&self) -> &[KernelResources] {
+        &self.resources
+    }
+
+    unsafe fn launch(&self, kernel: usize, launch: &Launch, arguments: &[Word]) -> Result<(), GpuError> {
+        const DOING: &str = "launching a kernel";
+        self.stream.context().bind_to_thread().map_err(failed(DOING))?;
+        let mut bits: SmallVec<[u64; 16]> = arguments.iter().map(|word| word.bits).collect();
+        // A parameter takes the low bytes of its word, since both machines are little-endian.
+        let mut pointers: SmallVec<[*mut c_void; 16]> =
+            bits.iter_mut().map(|bits| (&raw mut *bits).cast()).collect();
+        // SAFETY: the caller's promise; as many arguments as the kernel has parameters, which `load` has checked.
+        unsafe {
+            result::launch_kernel(
+                self.functions[kernel].cu_function(),
+                launch.grid.into(),
+                launch.block.into(),
+                launch.shared_bytes,
+                self.stream.cu_stream(),
+                &mut pointers,
+            )
+        }
+        .map_err(failed(DOING))
+    }
+}

@@ -1,0 +1,111 @@
+//! NVIDIA's compiler for CUDA C++, as a library. It needs no GPU.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cudarc::nvrtc::result::{self, NvrtcError};
+use cudarc::nvrtc::sys;
+
+use crate::gpu::error::GpuError;
+
+/// Machine code for one kind of NVIDIA GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cubin {
+    /// The code, as the driver loads it.
+    pub bytes: Vec<u8>,
+    /// What the compiler said: warnings, and what registers and memory each kernel takes.
+    pub log: String,
+}
+
+/// Compiles CUDA C++ for GPUs of a version, such as 90 for 9.0. Fast but inexact arithmetic stays off.
+pub fn compile_cuda(text: &str, architecture: u32) -> Result<Cubin, GpuError> {
+    if !is_present() {
+        return Err(GpuError::NoCompiler);
+    }
+    let no_zero = |_| GpuError::Compile { log: "the text has a byte that is 0".to_owned() };
+    let source = CString::new(text).map_err(no_zero)?;
+    let program = Program::new(&source).map_err(|error| refused(error, ""))?;
+    let compiled = program.compile(&options(text, architecture));
+    let log = program.log();
+    let bytes = compiled.and_then(|()| program.cubin()).map_err(|error| refused(error, &log))?;
+    Ok(Cubin { bytes, log })
+}
+
+fn refused(error: NvrtcError, log: &str) -> GpuError {
+    GpuError::Compile { log: format!("{:?}\n{log}", error.0) }
+}
+
+/// Whether the library can be loaded.
+fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: this only looks for the library, which does nothing when it is loaded.
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+fn options(text: &str, architecture: u32) -> Vec<String> {
+    let mut options = vec![
+        format!("--gpu-architecture=sm_{architecture}"),
+        "--std=c++17".to_owned(),
+        "--device-as-default-execution-space".to_owned(),
+        // Registers and spills of each kernel, in the log.
+        "--ptxas-options=-v".to_owned(),
+    ];
+    if text.contains("#include") {
+        options.extend(headers().map(|folder| format!("--include-path={}", folder.display())));
+    }
+    options
+}
+
+/// Where headers such as `cuda_fp16.h` may be: in the toolkit, or beside the library, as Python's packages put them.
+fn headers() -> Option<PathBuf> {
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let libraries = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let beside: Vec<PathBuf> = std::env::split_paths(&libraries)
+        .filter_map(|folder| folder.parent().map(Path::to_path_buf))
+        .collect();
+    let usual = PathBuf::from("/usr/local/cuda");
+    let mut folders = toolkits.chain(beside).chain([usual]).map(|folder| folder.join("include"));
+    folders.find(|folder| folder.join("cuda_fp16.h").is_file())
+}
+
+/// A program of the compiler, which may refer to its source while it lives.
+struct Program<'s> {
+    program: sys::nvrtcProgram,
+    _source: &'s CStr,
+}
+
+impl<'s> Program<'s> {
+    fn new(source: &'s CStr) -> Result<Program<'s>, NvrtcError> {
+        Ok(Program { program: result::create_program(source, None)?, _source: source })
+    }
+
+    fn compile(&self, options: &[String]) -> Result<(), NvrtcError> {
+        // SAFETY: the program lives.
+        unsafe { result::compile_program(self.program, options) }
+    }
+
+    fn log(&self) -> String {
+        // SAFETY: the program lives.
+        let log = unsafe { result::get_program_log(self.program) }.unwrap_or_default();
+        let bytes: Vec<u8> = log.into_iter().map(|byte| byte as u8).take_while(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>, NvrtcError> {
+        let mut size = 0;
+        // SAFETY: the program lives, and the pointer is to an integer of ours.
+        unsafe { sys::nvrtcGetCUBINSize(self.program, &raw mut size) }.result()?;
+        let mut bytes = vec![0u8; size];
+        // SAFETY: there is room for as many bytes as it has.
+        unsafe { sys::nvrtcGetCUBIN(self.program, bytes.as_mut_ptr().cast()) }.result()?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was made in `new`, and nobody uses it any more. That it cannot be given back harms nobody.
+        let _ = unsafe { result::destroy_program(self.program) };
+    }
+}

@@ -1,0 +1,132 @@
+//! Which devices there are, and opening one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tilewright_target::{Gpu, GpuApi};
+
+use super::backend::Backend;
+use super::error::GpuError;
+use super::{cuda, opencl};
+
+/// A device of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its name on the command line: `cuda:0`, `opencl:1`.
+    pub name: String,
+    /// Its number among those that are programmed like it.
+    pub ordinal: usize,
+    /// What it has.
+    pub gpu: Gpu,
+}
+
+/// All devices of this machine, those of CUDA first. A machine without a driver has none.
+pub fn devices() -> Vec<DeviceInfo> {
+    [GpuApi::Cuda, GpuApi::OpenCl].into_iter().flat_map(|api| list(api).unwrap_or_default()).collect()
+}
+
+/// The devices of one kind.
+fn list(api: GpuApi) -> Result<Vec<DeviceInfo>, GpuError> {
+    let gpus = match api {
+        GpuApi::Cuda => cuda::gpus()?,
+        GpuApi::OpenCl => opencl::gpus()?,
+    };
+    let info = |(ordinal, gpu)| DeviceInfo { name: name(api, ordinal), ordinal, gpu };
+    Ok(gpus.into_iter().enumerate().map(info).collect())
+}
+
+fn name(api: GpuApi, ordinal: usize) -> String {
+    format!("{}:{ordinal}", api.name())
+}
+
+/// A device that is open for work. Clones are the same opening; another one has its own queue, and its own memory.
+#[derive(Clone)]
+pub struct Device {
+    info: Arc<DeviceInfo>,
+    backend: Arc<dyn Backend>,
+}
+
+impl Device {
+    /// Opens a device by its kind and number.
+    pub fn open(api: GpuApi, ordinal: usize) -> Result<Device, GpuError> {
+        let mut devices = list(api)?;
+        if ordinal >= devices.len() {
+            return Err(GpuError::NoDevice { api, ordinal, devices: devices.len() });
+        }
+        let info = devices.swap_remove(ordinal);
+        let backend: Arc<dyn Backend> = match api {
+            GpuApi::Cuda => Arc::new(cuda::Cuda::open(ordinal, info.gpu.architecture)?),
+            GpuApi::OpenCl => Arc::new(opencl::OpenCl::open(ordinal)?),
+        };
+        Ok(Device { info: Arc::new(info), backend })
+    }
+
+    /// Its name on the command line.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// What it has.
+    pub fn gpu(&self) -> &Gpu {
+        &self.info.gpu
+    }
+
+    /// Waits until it has done all that it was asked for. A failure of something that was only queued is told here.
+    pub fn wait(&self) -> Result<(), GpuError> {
+        self.backend.wait()
+    }
+
+    pub(super) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+}
+
+/// The same opening of a device.
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.backend, &other.backend)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.info.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_numbered_and_described() {
+        let devices = devices();
+        for (at, device) in devices.iter().enumerate() {
+            let same = |other: &&DeviceInfo| other.gpu.api == device.gpu.api;
+            assert_eq!(device.ordinal, devices[..at].iter().filter(same).count());
+            assert_eq!(device.name, name(device.gpu.api, device.ordinal));
+            let gpu = &device.gpu;
+            assert!(
+                gpu.processors > 0 && gpu.block_threads > 0 && gpu.memory > 0 && gpu.cache > 0,
+                "{gpu:?}"
+            );
+            assert!(gpu.warp > 0 && gpu.block_shared > 0 && gpu.lanes > 0 && gpu.clock_mhz > 0, "{gpu:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_an_error() {
+        for api in [GpuApi::Cuda, GpuApi::OpenCl] {
+            let error = Device::open(api, 1000).unwrap_err();
+            match list(api) {
+                Ok(devices) => {
+                    let devices = devices.len();
+                    assert_eq!(error, GpuError::NoDevice { api, ordinal: 1000, devices });
+                }
+                Err(missing) => assert_eq!(error, missing),
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Generated code, compiled for a device.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tilewright_codegen::c_family::{Argument, GpuCode, Launch};
+use tilewright_ir::nest::{Buffer, Scope};
+use tilewright_ir::tensor::byte_size;
+use tilewright_ir::{LoopNest, Program};
+
+use super::backend::{KernelResources, KernelUse, Module};
+use super::commands::launches;
+use super::device::Device;
+use super::error::GpuError;
+use super::limits::{check_launch, check_threads};
+use crate::kernel::{BuildError, OutOfBounds, meanings};
+use crate::signature::Signature;
+use crate::source::{Source, sources};
+
+/// Machine code of a device for one program. Clones share it. [`GpuExecutable::bind`] makes a function of it.
+#[derive(Clone)]
+pub struct GpuExecutable {
+    pub(super) code: Arc<Code>,
+}
+
+/// What every call of a program shares.
+pub(super) struct Code {
+    pub(super) device: Device,
+    pub(super) commands: GpuCode,
+    pub(super) module: Box<dyn Module>,
+    /// The place of each kernel in the module.
+    pub(super) kernels: HashMap<String, usize>,
+    pub(super) signature: Signature,
+    /// Where each buffer of the nest is.
+    pub(super) places: Vec<Place>,
+    /// What each check of the kernels means.
+    pub(super) checks: Vec<OutOfBounds>,
+}
+
+/// Where a buffer of a nest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A tensor that the caller gives.
+    Given(Source),
+    /// Memory of this many bytes, which is the program's own for as long as it is bound.
+    Owned(usize),
+    /// Inside of a kernel.
+    Inside,
+}
+
+impl GpuExecutable {
+    /// Compiles code that was generated from a loop nest of a program.
+    pub fn new(
+        program: &Program,
+        nest: &LoopNest,
+        code: GpuCode,
+        device: &Device,
+    ) -> Result<GpuExecutable, BuildError> {
+        if code.api != device.gpu().api {
+            return Err(GpuError::OtherApi { api: code.api, device: device.name().to_owned() }.into());
+        }
+        let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
+        let places = places(&signature, nest, &code)?;
+        let checks = checks(&code, nest)?;
+        let uses = uses(&code, nest, &places)?;
+        for launch in all_launches(&code) {
+            check_launch(launch, device.gpu())?;
+        }
+        let module = device.backend().compile(&code.text, &uses)?;
+        let kernels: HashMap<String, usize> =
+            uses.into_iter().enumerate().map(|(at, kernel)| (kernel.name, at)).collect();
+        for launch in all_launches(&code) {
+            check_threads(launch, &module.resources()[kernels[&launch.kernel]])?;
+        }
+        let device = device.clone();
+        let code = Code { device, commands: code, module, kernels, signature, places, checks };
+        Ok(GpuExecutable { code: Arc::new(code) })
+    }
+
+    /// What the program takes and gives.
+    pub fn signature(&self) -> &Signature {
+        &self.code.signature
+    }
+
+    /// The device that it was compiled for.
+    pub fn device(&self) -> &Device {
+        &self.code.device
+    }
+
+    /// The code that it was compiled from.
+    pub fn source(&self) -> &GpuCode {
+        &self.code.commands
+    }
+
+    /// What each kernel takes of the device, in the order in which they are first launched.
+    pub fn resources(&self) -> &[KernelResources] {
+        self.code.module.resources()
+    }
+}
+
+fn all_launches(code: &GpuCode) -> impl Iterator<Item = &Launch> {
+    launches(&code.setup).into_iter().chain(launches(&code.body))
+}
+
+/// Where each buffer of the nest is.
+fn places(signature: &Signature, nest: &LoopNest, code: &GpuCode) -> Result<Vec<Place>, BuildError> {
+    let mut sources = sources(signature, nest)?.into_iter();
+    let place = |buffer: &Buffer| match buffer.scope {
+        Scope::Argument(_) => Some(Place::Given(sources.next().expect("every argument has a source"))),
+        Scope::Constant => bytes(buffer).map(Place::Owned),
+        Scope::Scratch | Scope::Register | Scope::Shared => Some(Place::Inside),
+    };
+    let places: Option<Vec<Place>> = nest.buffers.iter().map(place).collect();
+    let mut places = places.ok_or(GpuError::OutOfMemory { bytes: usize::MAX })?;
+    for (tensor, bytes) in &code.scratch {
+        let place = places.get_mut(tensor.index()).filter(|place| **place == Place::Inside);
+        *place.ok_or_else(|| unknown("a scratch buffer"))? = Place::Owned(*bytes);
+    }
+    Ok(places)
+}
+
+fn bytes(buffer: &Buffer) -> Option<usize> {
+    let shape: Option<Vec<usize>> = buffer.shape.iter().map(|extent| usize::try_from(*extent).ok()).collect();
+    byte_size(buffer.dtype, &shape?)
+}
+
+fn checks(code: &GpuCode, nest: &LoopNest) -> Result<Vec<OutOfBounds>, BuildError> {
+    if code.checks.iter().any(|check| check.buffer.index() >= nest.buffers.len()) {
+        return Err(unknown("the buffer of a check"));
+    }
+    Ok(meanings(&code.checks, nest))
+}
+
+/// Every kernel that is launched, once, with what all its launches ask for.
+fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelUse>, BuildError> {
+    let mut uses: Vec<KernelUse> = Vec::new();
+    let mut found: HashMap<&str, usize> = HashMap::new();
+    for launch in all_launches(code) {
+        let arguments = launch.arguments.iter().map(|argument| argument_bytes(argument, nest, places));
+        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let at = *found.entry(&launch.kernel).or_insert_with(|| {
+            uses.push(KernelUse {
+                name: launch.kernel.clone(),
+                shared_bytes: 0,
+                arguments: arguments.clone(),
+            });
+            uses.len() - 1
+        });
+        if uses[at].arguments != arguments {
+            return Err(GpuError::OtherParameters(launch.kernel.clone()).into());
+        }
+        uses[at].shared_bytes = uses[at].shared_bytes.max(launch.shared_bytes);
+    }
+    Ok(uses)
+}
+
+/// How many bytes an argument takes. What it stands for must be in the tables.
+fn argument_bytes(argument: &Argument, nest: &LoopNest, places: &[Place]) -> Result<usize, BuildError> {
+    match argument {
+        Argument::Scalar(scalar) => {
+            let scalar = nest.scalars.get(scalar.index()).ok_or_else(|| unknown("a scalar"))?;
+            Ok(scalar.dtype.bytes())
+        }
+        Argument::Buffer(tensor) => match places.get(tensor.index()) {
+            None | Some(Place::Inside) => Err(unknown("a buffer")),
+            Some(Place::Given(_) | Place::Owned(_)) => Ok(size_of::<u64>()),
+        },
+        Argument::Variable(_) | Argument::Status => Ok(size_of::<u64>()),
+    }
+}
+
+fn unknown(what: &str) -> BuildError {
+    GpuError::Unknown(what.to_owned()).into()
+}

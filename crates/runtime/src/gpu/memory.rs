@@ -1,0 +1,80 @@
+//! Bytes of a device.
+
+use super::backend::Address;
+use super::device::Device;
+use super::error::GpuError;
+
+/// An owned block of a device's memory.
+#[derive(Debug)]
+pub(super) struct Memory {
+    device: Device,
+    address: Address,
+    bytes: usize,
+}
+
+impl Memory {
+    /// A block with undefined content.
+    pub(super) fn new(device: &Device, bytes: usize) -> Result<Memory, GpuError> {
+        // Some drivers promise more than there is, and fail at the first use.
+        if bytes as u64 > device.gpu().memory {
+            return Err(GpuError::OutOfMemory { bytes });
+        }
+        let address = device.backend().allocate(bytes.max(1))?;
+        Ok(Memory { device: device.clone(), address, bytes })
+    }
+
+    /// A block of zeros.
+    pub(super) fn zeroed(device: &Device, bytes: usize) -> Result<Memory, GpuError> {
+        let memory = Memory::new(device, bytes)?;
+        memory.clear()?;
+        Ok(memory)
+    }
+
+    /// The device it lies on.
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Where it is.
+    pub(super) fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Fills it with zeros.
+    pub(super) fn clear(&self) -> Result<(), GpuError> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the block has this many bytes.
+        unsafe { self.device.backend().clear(self.address, self.bytes) }
+    }
+
+    /// Fills it.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many bytes as it has.
+    pub(super) fn upload(&self, from: &[u8]) -> Result<(), GpuError> {
+        assert_eq!(from.len(), self.bytes, "a block is copied as a whole");
+        // SAFETY: the block has as many bytes.
+        unsafe { self.device.backend().upload(from, self.address) }
+    }
+
+    /// Copies all of it.
+    ///
+    /// # Panics
+    ///
+    /// If there is not room for as many bytes as it has.
+    pub(super) fn download(&self, to: &mut [u8]) -> Result<(), GpuError> {
+        assert_eq!(to.len(), self.bytes, "a block is copied as a whole");
+        // SAFETY: the block has as many bytes.
+        unsafe { self.device.backend().download(self.address, to) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the address is from `allocate`, and this was its only owner.
+        unsafe { self.device.backend().free(self.address) };
+    }
+}

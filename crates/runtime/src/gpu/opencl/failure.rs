@@ -1,0 +1,45 @@
+//! What the error codes of OpenCL mean.
+
+use opencl3::error_codes::{
+    CL_CONTEXT_TERMINATED_KHR, CL_DEVICE_NOT_AVAILABLE, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+    CL_INVALID_BUFFER_SIZE, CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+    CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,
+};
+use opencl3::types::cl_int;
+
+use crate::gpu::error::GpuError;
+
+/// Turns an error code into an error that says what was being done.
+pub(super) fn failed(doing: &'static str) -> impl Fn(cl_int) -> GpuError {
+    move |code| GpuError::Driver {
+        doing,
+        name: error_text(code).to_owned(),
+        text: String::new(),
+        sticky: is_sticky(code),
+    }
+}
+
+/// OpenCL does not say which errors a device recovers from. These are what drivers answer after a kernel left its memory,
+/// or ran for too long; that a new process is started in vain now and then does no harm.
+fn is_sticky(code: cl_int) -> bool {
+    matches!(
+        code,
+        CL_OUT_OF_RESOURCES
+            | CL_DEVICE_NOT_AVAILABLE
+            | CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+            | CL_INVALID_COMMAND_QUEUE
+            | CL_INVALID_CONTEXT
+            | CL_CONTEXT_TERMINATED_KHR
+    )
+}
+
+/// Whether a buffer could not be made because it is too large.
+pub(super) fn is_out_of_memory(code: cl_int) -> bool {
+    matches!(
+        code,
+        CL_INVALID_BUFFER_SIZE
+            | CL_MEM_OBJECT_ALLOCATION_FAILURE
+            | CL_OUT_OF_HOST_MEMORY
+            | CL_OUT_OF_RESOURCES
+    )
+}

@@ -1,0 +1,172 @@
+//! The drivers of OpenCL devices.
+//!
+//! | module | is |
+//! |---|---|
+//! | `properties` | what a device has |
+//! | `module` | compiled code on a device |
+//! | `failure` | what errors mean |
+//!
+//! `libOpenCL` is loaded when it is first needed. Copies take the caller's memory as it is: whether it goes by way of
+//! pinned memory is left to the driver, which for a CPU copies it just once.
+
+mod failure;
+mod module;
+mod properties;
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+use opencl3::command_queue::{
+    CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_fill_buffer, enqueue_marker_with_wait_list,
+    enqueue_read_buffer, enqueue_write_buffer,
+};
+use opencl3::context::Context;
+use opencl3::device::Device;
+use opencl3::event::{Event, release_event};
+use opencl3::memory::{CL_MEM_READ_WRITE, create_buffer, release_mem_object};
+use opencl3::types::{CL_TRUE, cl_event, cl_int, cl_mem};
+
+use self::failure::{failed, is_out_of_memory};
+use self::module::OpenClModule;
+use super::backend::{Address, Backend, KernelUse, Module, Stopwatch};
+use super::error::GpuError;
+
+pub(super) use properties::gpus;
+
+/// A device that is open, with one queue of work.
+#[derive(Debug)]
+pub(super) struct OpenCl {
+    device: Device,
+    context: Context,
+    queue: Arc<CommandQueue>,
+}
+
+impl OpenCl {
+    pub(super) fn open(ordinal: usize) -> Result<OpenCl, GpuError> {
+        const DOING: &str = "opening the device";
+        let device = properties::device(ordinal)?;
+        let context = Context::from_device(&device).map_err(|error| failed(DOING)(error.0))?;
+        // Version 2 of OpenCL has another function for this, which not all devices have.
+        let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
+            .map_err(|error| failed(DOING)(error.0))?;
+        Ok(OpenCl { device, context, queue: Arc::new(queue) })
+    }
+}
+
+impl Address {
+    fn buffer(self) -> cl_mem {
+        self.0 as cl_mem
+    }
+}
+
+impl Backend for OpenCl {
+    fn allocate(&self, bytes: usize) -> Result<Address, GpuError> {
+        // SAFETY: without a pointer of the host, any size may be asked for.
+        let made = unsafe { create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) };
+        match made {
+            Ok(buffer) => Ok(Address(buffer as u64)),
+            Err(code) if is_out_of_memory(code) => Err(GpuError::OutOfMemory { bytes }),
+            Err(code) => Err(failed("allocating memory")(code)),
+        }
+    }
+
+    unsafe fn free(&self, address: Address) {
+        // SAFETY: the caller's promise; OpenCL itself waits for what is queued. There is nobody to tell of a failure.
+        let _ = unsafe { release_mem_object(address.buffer()) };
+    }
+
+    unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError> {
+        let zero = [0u8];
+        // SAFETY: the caller's promise; the pattern is copied when the call returns.
+        let queued = unsafe {
+            enqueue_fill_buffer(
+                self.queue.get(),
+                address.buffer(),
+                zero.as_ptr().cast(),
+                zero.len(),
+                0,
+                bytes,
+                0,
+                ptr::null(),
+            )
+        };
+        let_go(queued).map_err(failed("clearing memory"))
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: Address) -> Result<(), GpuError> {
+        let start = from.as_ptr().cast::<c_void>().cast_mut();
+        // SAFETY: the caller's promise; the call returns when the bytes have been read.
+        let queued = unsafe {
+            enqueue_write_buffer(self.queue.get(), to.buffer(), CL_TRUE, 0, from.len(), start, 0, ptr::null())
+        };
+        let_go(queued).map_err(failed("copying to the device"))
+    }
+
+    unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {
+        let start = to.as_mut_ptr().cast();
+        // SAFETY: the caller's promise; the call returns when the bytes have been written.
+        let queued = unsafe {
+            enqueue_read_buffer(self.queue.get(), from.buffer(), CL_TRUE, 0, to.len(), start, 0, ptr::null())
+        };
+        let_go(queued).map_err(failed("copying from the device"))
+    }
+
+    fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
+        let module = OpenClModule::build(&self.device, &self.context, &self.queue, text, kernels)?;
+        Ok(Box::new(module))
+    }
+
+    fn stopwatch(&self) -> Result<Box<dyn Stopwatch>, GpuError> {
+        let queue = Arc::clone(&self.queue);
+        Ok(Box::new(OpenClStopwatch { queue, started: None, stopped: None }))
+    }
+
+    fn wait(&self) -> Result<(), GpuError> {
+        self.queue.finish().map_err(|error| failed("waiting for the device")(error.0))
+    }
+}
+
+/// Every command comes with an event. Where nobody waits for it, it is given back.
+fn let_go(queued: Result<cl_event, cl_int>) -> Result<(), cl_int> {
+    // SAFETY: the event is new, and ours.
+    unsafe { release_event(queued?) }
+}
+
+struct OpenClStopwatch {
+    queue: Arc<CommandQueue>,
+    started: Option<Event>,
+    stopped: Option<Event>,
+}
+
+impl OpenClStopwatch {
+    /// An event that is reached when all that is queued is done.
+    fn mark(&self) -> Result<Option<Event>, GpuError> {
+        // SAFETY: an empty list of events.
+        let event = unsafe { enqueue_marker_with_wait_list(self.queue.get(), 0, ptr::null()) };
+        Ok(Some(Event::new(event.map_err(failed("recording an event"))?)))
+    }
+}
+
+impl Stopwatch for OpenClStopwatch {
+    fn start(&mut self) -> Result<(), GpuError> {
+        self.started = self.mark()?;
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), GpuError> {
+        self.stopped = self.mark()?;
+        Ok(())
+    }
+
+    fn seconds(&mut self) -> Result<f64, GpuError> {
+        let reached = |event: &Option<Event>| {
+            let event = event.as_ref().expect("the watch was started and stopped");
+            event.wait().and_then(|()| event.profiling_command_end())
+        };
+        let stopped = reached(&self.stopped);
+        let times = reached(&self.started).and_then(|started| Ok((started, stopped?)));
+        let (started, stopped) = times.map_err(|error| failed("waiting for the device")(error.0))?;
+        Ok(stopped.saturating_sub(started) as f64 / 1e9)
+    }
+}

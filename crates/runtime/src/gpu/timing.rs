@@ -1,0 +1,135 @@
+//! How long a call takes on a device, by the device's own clock.
+//!
+//! The clock starts and stops between kernels of the device's queue, so what the host does meanwhile does not count, as
+//! long as it is ahead: each sample is queued behind what empties the cache, or is a batch of calls.
+
+use std::time::{Duration, Instant};
+
+use tilewright_ir::Number;
+
+use super::backend::Stopwatch;
+use super::bound::GpuBound;
+use super::buffer::DeviceBuffer;
+use super::memory::Memory;
+use crate::kernel::RunError;
+use crate::timing::{Timing, batch};
+
+/// A sample that does not begin with an empty cache takes at least about this long, in seconds: some hundred times the
+/// resolution of a device's clock, and longer than the host takes to queue a kernel.
+const SHORTEST_SAMPLE: f64 = 100e-6;
+
+/// Calls of a sample, at most: a clock that says nothing happened must not lead to endless batches.
+const LARGEST_BATCH: usize = 1000;
+
+/// Warming up ends after this part of the cap at the latest.
+const WARM_UP_SHARE: u32 = 4;
+
+/// When to stop, and in what state of the cache to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Calls before the first sample, at least; the first of all pays for what is done once.
+    pub warm_up_calls: usize,
+    /// Time before the first sample, at least: a device that was idle takes a while to reach its clock frequency.
+    pub warm_up_time: Duration,
+    /// Samples to take.
+    pub samples: usize,
+    /// No more time than this, whatever else is asked for. One sample is always taken.
+    pub cap: Duration,
+    /// Empty the cache that all multiprocessors share before every sample, and time every call by itself.
+    pub flush: bool,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling {
+            warm_up_calls: 3,
+            warm_up_time: Duration::from_millis(20),
+            samples: 30,
+            cap: Duration::from_secs(3),
+            flush: true,
+        }
+    }
+}
+
+impl GpuBound {
+    /// Measures how long a call with tensors of the device takes.
+    pub fn time(
+        &self,
+        inputs: &[&DeviceBuffer],
+        results: &mut [&mut DeviceBuffer],
+        scalars: &[Number],
+        sampling: &Sampling,
+    ) -> Result<Timing, RunError> {
+        let mut series = Series::new(self, sampling)?;
+        series.measure(&mut || self.launch(inputs, results, scalars))
+    }
+}
+
+/// The samples of one call.
+struct Series<'a> {
+    bound: &'a GpuBound,
+    sampling: &'a Sampling,
+    watch: Box<dyn Stopwatch>,
+    /// What is written to empty the cache.
+    cache: Option<Memory>,
+    started: Instant,
+}
+
+impl<'a> Series<'a> {
+    fn new(bound: &'a GpuBound, sampling: &'a Sampling) -> Result<Series<'a>, RunError> {
+        let device = bound.device();
+        // Twice the cache, so that nothing of the call is left, whatever the cache decides to keep.
+        let twice = device.gpu().cache.saturating_mul(2);
+        let cache = if sampling.flush { Some(Memory::new(device, twice)?) } else { None };
+        let watch = device.backend().stopwatch()?;
+        Ok(Series { bound, sampling, watch, cache, started: Instant::now() })
+    }
+
+    fn measure(&mut self, call: &mut dyn FnMut() -> Result<(), RunError>) -> Result<Timing, RunError> {
+        let estimate = self.warm_up(call)?;
+        let calls = batch(estimate, SHORTEST_SAMPLE).min(LARGEST_BATCH);
+        let batch = if self.sampling.flush { 1 } else { calls };
+        let mut samples = Vec::with_capacity(self.sampling.samples);
+        while samples.is_empty() || (samples.len() < self.sampling.samples && !self.is_over(1)) {
+            samples.push(self.sample(batch, call)?);
+        }
+        self.bound.wait()?;
+        Ok(Timing::of(samples, batch))
+    }
+
+    /// Repeats the call until the device has settled, and gives about how long it takes.
+    fn warm_up(&mut self, call: &mut dyn FnMut() -> Result<(), RunError>) -> Result<f64, RunError> {
+        let mut calls = 0;
+        loop {
+            let seconds = self.sample(1, call)?;
+            calls += 1;
+            let enough = calls >= self.sampling.warm_up_calls.max(1)
+                && self.started.elapsed() >= self.sampling.warm_up_time;
+            if enough || self.is_over(WARM_UP_SHARE) {
+                return Ok(seconds);
+            }
+        }
+    }
+
+    /// The time of one call, in seconds, from a batch of them.
+    fn sample(
+        &mut self,
+        batch: usize,
+        call: &mut dyn FnMut() -> Result<(), RunError>,
+    ) -> Result<f64, RunError> {
+        if let Some(cache) = &self.cache {
+            cache.clear()?;
+        }
+        self.watch.start()?;
+        for _ in 0..batch {
+            call()?;
+        }
+        self.watch.stop()?;
+        Ok(self.watch.seconds()? / batch as f64)
+    }
+
+    /// Whether this part of the time is over.
+    fn is_over(&self, share: u32) -> bool {
+        self.started.elapsed() >= self.sampling.cap / share
+    }
+}

@@ -1,0 +1,47 @@
+//! Which of the caller's tensors an argument of a loop nest is.
+
+use tilewright_ir::nest::Scope;
+use tilewright_ir::{LoopNest, TensorId};
+
+use crate::kernel::BuildError;
+use crate::signature::{Parameter, Signature};
+
+/// Where an argument of the kernel comes from: a place in one of the lists of the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Constant(usize),
+    Input(usize),
+    Result(usize),
+}
+
+/// Where each argument of the nest comes from. The nest must agree with the program about what it is.
+pub(crate) fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Source>, BuildError> {
+    let place = |parameters: &[Parameter], tensor: TensorId| {
+        parameters.iter().position(|parameter| parameter.tensor == tensor)
+    };
+    let mut sources = Vec::new();
+    for buffer in &nest.buffers {
+        let Scope::Argument(tensor) = buffer.scope else { continue };
+        let (constants, inputs, results) = (&signature.constants, &signature.inputs, &signature.results);
+        let source = place(constants, tensor)
+            .map(Source::Constant)
+            .or_else(|| place(inputs, tensor).map(Source::Input))
+            .or_else(|| place(results, tensor).map(Source::Result))
+            .ok_or_else(|| BuildError::OtherProgram(buffer.name.clone()))?;
+        let parameter = match source {
+            Source::Constant(at) => &constants[at],
+            Source::Input(at) => &inputs[at],
+            Source::Result(at) => &results[at],
+        };
+        let extents = parameter.layout.shape().iter().map(|extent| *extent as i64);
+        if buffer.dtype != parameter.layout.dtype() || !extents.eq(buffer.shape.iter().copied()) {
+            return Err(BuildError::OtherProgram(buffer.name.clone()));
+        }
+        sources.push(source);
+    }
+    let scalars = signature.scalars.iter().map(|scalar| scalar.dtype);
+    if !scalars.eq(nest.scalars.iter().map(|scalar| scalar.dtype)) {
+        return Err(BuildError::OtherProgram("its scalars".into()));
+    }
+    Ok(sources)
+}

@@ -1,0 +1,116 @@
+//! What the code generator makes of a loop nest runs as it is launched here.
+
+use std::sync::Arc;
+
+use ndarray::Array1;
+use tilewright_codegen::c_family::gpu_code;
+use tilewright_ir::nest::{Axis, For, If, LoopKind, LoopNest, Stmt, Store};
+use tilewright_ir::{
+    Access, Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, Origin, Program, ScalarId,
+    TensorId, VarId, verify_nest,
+};
+use tilewright_runtime::gpu::{Device, GpuBound, GpuExecutable, compile_cuda};
+use tilewright_runtime::{RunError, View, ViewMut};
+use tilewright_target::Gpu;
+
+use crate::case::{nest, on_every_device, program, skip};
+
+fn access(buffer: u32, index: &IndexExpr) -> Access {
+    Access { tensor: TensorId(buffer), indices: vec![index.clone()], origin: Origin::default() }
+}
+
+fn load(dtype: DType, buffer: u32, index: &IndexExpr) -> Expr {
+    Expr { dtype, kind: ExprKind::Load(access(buffer, index)) }
+}
+
+/// One store for every element of a vector, by blocks of 64 threads.
+fn spread(extent: i64, store: impl Fn(&IndexExpr) -> Store) -> Vec<Stmt> {
+    let at = IndexExpr::var(VarId(0)).scale(64).add(&IndexExpr::var(VarId(1)));
+    let inside = Stmt::If(If {
+        conditions: vec![IndexExpr::constant(extent - 1).sub(&at)],
+        then: vec![Stmt::Store(store(&at))],
+        otherwise: Vec::new(),
+    });
+    let spread_over = |var, extent, kind, body| {
+        Stmt::For(For { var: VarId(var), extent: IndexExpr::constant(extent), kind, body: vec![body] })
+    };
+    let threads = spread_over(1, 64, LoopKind::Thread(Axis::X), inside);
+    vec![spread_over(0, (extent + 63) / 64, LoopKind::Block(Axis::X), threads)]
+}
+
+/// `c(i) = a(i) * s + b(i)`
+fn scaled() -> (Program, LoopNest) {
+    let source = "def scaled(float(N) a, float(N) b, float s) -> (c) { c(i) = a(i) * s + b(i) }";
+    let program = program(source, &[("N", 1000)]);
+    let mut nest = nest(&program, &["a", "b", "c"], &[]);
+    nest.body = spread(1000, |at| {
+        let s = Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(0)) };
+        let product = Expr::binary(BinaryOp::Mul, load(DType::Float32, 0, at), s);
+        let value = Expr::binary(BinaryOp::Add, product, load(DType::Float32, 1, at));
+        Store { target: access(2, at), value, reduce: None, later: false }
+    });
+    verify_nest(&nest).unwrap();
+    (program, nest)
+}
+
+/// `o(i) = a(index(i))`, which leaves `a` where the index does.
+fn gather() -> (Program, LoopNest) {
+    let source = "def gather(float(N) a, int32(K) index) -> (o) { o(i) = a(index(i)) }";
+    let program = program(source, &[("N", 10), ("K", 6)]);
+    let mut nest = nest(&program, &["a", "index", "o"], &[]);
+    nest.body = spread(6, |at| {
+        let data = Data { value: load(DType::Int32, 1, at), declared: None };
+        let gathered = IndexExpr::atom(Atom::Data(Arc::new(data)));
+        Store { target: access(2, at), value: load(DType::Float32, 0, &gathered), reduce: None, later: false }
+    });
+    verify_nest(&nest).unwrap();
+    (program, nest)
+}
+
+fn bound(device: &Device, (program, nest): &(Program, LoopNest)) -> GpuBound {
+    let code = gpu_code(nest, device.gpu(), "a test").unwrap();
+    let text = code.text.clone();
+    let built = GpuExecutable::new(program, nest, code, device);
+    built.unwrap_or_else(|error| panic!("{error}\n{text}")).bind(&[]).unwrap()
+}
+
+#[test]
+fn generated_code_computes_the_program() {
+    on_every_device(|device| {
+        let bound = bound(device, &scaled());
+        let vector = |seed: usize| Array1::from_iter((0..1000).map(|at| ((at * seed) % 13) as f32));
+        let (a, b, mut c) = (vector(3), vector(5), Array1::<f32>::zeros(1000));
+        let inputs = [a.view().into(), b.view().into()];
+        bound.run(&inputs, &mut [c.view_mut().into()], &[Number::Float(0.5)]).unwrap();
+        assert_eq!(c, &a * 0.5 + &b);
+    });
+}
+
+#[test]
+fn generated_code_checks_its_subscripts() {
+    on_every_device(|device| {
+        let bound = bound(device, &gather());
+        let a = Array1::from_iter((0..10).map(|at| at as f32));
+        let run = |index: [i32; 6]| {
+            let mut o = [-1.0f32; 6];
+            let index = View::from_slice(&index, &[6]).unwrap();
+            let mut results = [ViewMut::from_slice(&mut o, &[6]).unwrap()];
+            bound.run(&[a.view().into(), index], &mut results, &[]).map(|()| o)
+        };
+        assert_eq!(run([9, 0, 1, 2, 2, 3]).unwrap(), [9.0, 0.0, 1.0, 2.0, 2.0, 3.0]);
+        let error = run([0, 1, 2, 10, 4, 5]).unwrap_err();
+        assert!(matches!(&error, RunError::OutOfBounds(out) if out.buffer == "a"), "{error}");
+    });
+}
+
+#[test]
+fn generated_cuda_compiles_without_a_gpu() {
+    for (_, nest) in [scaled(), gather()] {
+        let code = gpu_code(&nest, &Gpu::h200(), "a test").unwrap();
+        match compile_cuda(&code.text, Gpu::h200().architecture) {
+            Err(tilewright_runtime::gpu::GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
+            Err(error) => panic!("{error}\n{}", code.text),
+            Ok(cubin) => assert!(cubin.bytes.starts_with(b"\x7fELF")),
+        }
+    }
+}

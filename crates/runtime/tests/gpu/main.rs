@@ -1,0 +1,15 @@
+//! Generated code on devices: every test runs on every device of this machine, and says so where there is none.
+//!
+//! Most code is written by hand here, in words that `dialect.rs` gives a meaning in both languages, so that what is tested
+//! is the launching and not a schedule or a code generator; `generated.rs` tries the two together.
+//!
+//! TILEWRIGHT_REQUIRE=opencl, or cuda, or nvrtc, or several with commas, makes it a failure that one is missing.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod case;
+mod compiling;
+mod dialect;
+mod generated;
+mod running;
+mod timing;

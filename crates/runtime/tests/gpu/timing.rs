@@ -1,0 +1,37 @@
+//! Times by the device's clock. Only that there are some is tested: how long they are depends on the machine.
+
+use std::time::Duration;
+
+use tilewright_ir::DType;
+use tilewright_runtime::gpu::{DeviceBuffer, Sampling};
+
+use crate::case::{LENGTH, adding, on_every_device};
+
+#[test]
+fn samples_are_taken_with_and_without_an_empty_cache() {
+    on_every_device(|device| {
+        let add = adding(device).bind(&[]).unwrap();
+        let zeros = || DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
+        let (a, b, mut c) = (zeros(), zeros(), zeros());
+        for flush in [false, true] {
+            let sampling =
+                Sampling { samples: 7, warm_up_time: Duration::ZERO, flush, ..Sampling::default() };
+            let timing = add.time(&[&a, &b], &mut [&mut c], &[], &sampling).unwrap();
+            assert_eq!(timing.samples, 7, "{timing:?}");
+            assert!(timing.median > 0.0 && timing.median < 1.0, "{timing:?}");
+            assert!(if flush { timing.batch == 1 } else { timing.batch >= 1 }, "{timing:?}");
+        }
+    });
+}
+
+#[test]
+fn the_cap_ends_it_after_one_sample() {
+    on_every_device(|device| {
+        let add = adding(device).bind(&[]).unwrap();
+        let zeros = || DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
+        let (a, b, mut c) = (zeros(), zeros(), zeros());
+        let sampling = Sampling { samples: 1_000_000, cap: Duration::ZERO, ..Sampling::default() };
+        let timing = add.time(&[&a, &b], &mut [&mut c], &[], &sampling).unwrap();
+        assert_eq!(timing.samples, 1);
+    });
+}

@@ -1,0 +1,257 @@
+//! The schedule of a GPU without search: every statement is a kernel.
+//!
+//! A reduction whose operands are used often gets tiles: a block computes [`TILE`] by [`TILE`] results, a thread
+//! [`OWN`] by [`OWN`] of them in registers, and operands come through shared memory, [`DEPTH`] steps of the reduction at a
+//! time. All else is spread evenly over threads, neighbours in memory side by side.
+
+use tilewright_ir::VarId;
+use tilewright_ir::nest::{Axis, LoopKind};
+use tilewright_target::Gpu;
+
+use super::{Planner, one_word};
+use crate::draft::{Draft, LoopRole, StatementId};
+use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
+
+/// Threads of a block.
+const THREADS: i64 = 256;
+/// Results of a block along each of two loops, and of a thread.
+const TILE: i64 = 64;
+const OWN: i64 = 4;
+/// Steps of the reduction for which operands are in shared memory at a time.
+const DEPTH: i64 = 16;
+/// Tiles pay for reductions that are longer than this.
+const WORTH_TILES: f64 = 8.0;
+
+/// A schedule for a draft without steps.
+pub(super) fn schedule(draft: Draft<'_>, gpu: &Gpu) -> Schedule {
+    let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None, machine: gpu };
+    planner.inline_stages();
+    finish(planner, &[])
+}
+
+/// Spreads all statements but those in `done`, and what copies they need, over blocks and threads.
+pub(super) fn finish(mut planner: Planner<'_, Gpu>, done: &[StatementName]) -> Schedule {
+    for statement in planner.draft.statements_in(&planner.draft.body) {
+        if !done.contains(&planner.name_of(statement)) {
+            planner.spread_statement(statement);
+        }
+    }
+    for statement in planner.draft.statements_in(&planner.draft.setup) {
+        planner.guarded(|planner| planner.spread_evenly(statement));
+    }
+    planner.schedule
+}
+
+impl Planner<'_, Gpu> {
+    fn spread_statement(&mut self, statement: StatementId) {
+        let path = self.draft.path(statement);
+        let kinds: Vec<LoopKind> = path.iter().map(|var| self.draft.loop_of(*var).kind).collect();
+        if kinds.iter().any(|kind| matches!(kind, LoopKind::Thread(_))) {
+            return;
+        }
+        if kinds.iter().any(|kind| matches!(kind, LoopKind::Block(_))) {
+            self.guarded(|planner| planner.spread_in_block(statement));
+            return;
+        }
+        let tiled = self.guarded(|planner| planner.spread_tiles(statement));
+        if !tiled {
+            self.guarded(|planner| planner.spread_evenly(statement));
+        }
+    }
+
+    /// All spatial loops become one, whose iterations are the threads of all blocks.
+    fn spread_evenly(&mut self, statement: StatementId) -> bool {
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };
+        let threads = THREADS.min(self.machine.block_threads as i64);
+        let (block, thread) = (self.new_name("block"), self.new_name("thread"));
+        let own = self.name_of(statement);
+        let split = Step::Split { target: all, outer: block.clone(), inner: vec![(thread.clone(), threads)] };
+        let spread = self.take(split)
+            && self.bind(own.at(block), Unit::Block(Axis::X))
+            && self.bind(own.at(thread.clone()), Unit::Thread(Axis::X));
+        if spread && !self.loops_with(statement, LoopRole::Reduction).is_empty() {
+            self.guarded(|planner| planner.gather(&own, own.at(thread)));
+        }
+        spread
+    }
+
+    /// What runs inside a block already, such as the copy of an operand, is spread over its threads.
+    fn spread_in_block(&mut self, statement: StatementId) -> bool {
+        let own = self.name_of(statement);
+        let loops = self.loops_with(statement, LoopRole::Spatial);
+        let Some(all) = self.fused(statement, &loops, "t") else { return loops.is_empty() };
+        let threads = self.threads_beside(statement);
+        let (outer, thread) = (self.new_name("turn"), self.new_name("thread"));
+        let split = Step::Split { target: all, outer: outer.clone(), inner: vec![(thread.clone(), threads)] };
+        self.take(split)
+            && self.take(Step::Reorder { loops: vec![own.at(thread.clone()), own.at(outer)] })
+            && self.bind(own.at(thread), Unit::Thread(Axis::X))
+    }
+
+    /// The threads of the block that a statement runs in.
+    fn threads_beside(&self, statement: StatementId) -> i64 {
+        let path = self.draft.path(statement);
+        let block = path.iter().find(|var| matches!(self.draft.loop_of(**var).kind, LoopKind::Block(_)));
+        let inside = block.map(|block| self.draft.loops_in(self.draft.body_of(*block))).unwrap_or_default();
+        let threads = inside.iter().filter(|var| self.draft.loop_of(**var).kind == LoopKind::Thread(Axis::X));
+        threads.map(|var| self.trips(*var)).max().unwrap_or(THREADS)
+    }
+
+    /// Tiles of a reduction, with operands in shared memory.
+    fn spread_tiles(&mut self, statement: StatementId) -> bool {
+        let Some(tiled) = self.tiled_loops(statement) else { return false };
+        let own = self.name_of(statement);
+        let at = |name: &str| own.at(name);
+        let part = |planner: &Self, of: VarId, what: &str| {
+            format!("{}_{what}", one_word(&planner.draft.loop_of(of).name))
+        };
+        let [row, column, depth] = [tiled.row, tiled.column, tiled.depth];
+        let names =
+            |planner: &Self, of: VarId| ["block", "thread", "own"].map(|what| part(planner, of, what));
+        let ([row_block, row_thread, row_own], [column_block, column_thread, column_own]) =
+            (names(self, row), names(self, column));
+        let (depth_outer, depth_inner) = (part(self, depth, "outer"), part(self, depth, "inner"));
+        let cut = |target: LoopName, outer: &String, inner: &[(&String, i64)]| Step::Split {
+            target,
+            outer: outer.clone(),
+            inner: inner.iter().map(|(name, count)| ((*name).clone(), *count)).collect(),
+        };
+        let side = TILE / OWN;
+        let cuts = [
+            cut(self.loop_name(row), &row_block, &[(&row_thread, side), (&row_own, OWN)]),
+            cut(self.loop_name(column), &column_block, &[(&column_thread, side), (&column_own, OWN)]),
+            cut(self.loop_name(depth), &depth_outer, &[(&depth_inner, DEPTH)]),
+        ];
+        let others: Vec<LoopName> = tiled.others.iter().map(|var| self.loop_name(*var)).collect();
+        let reduced: Vec<LoopName> = tiled.reduced.iter().map(|var| self.loop_name(*var)).collect();
+        if !cuts.into_iter().all(|step| self.take(step)) {
+            return false;
+        }
+        let blocks: Vec<LoopName> = others.into_iter().chain([at(&row_block), at(&column_block)]).collect();
+        let staged: Vec<LoopName> = reduced.into_iter().chain([at(&depth_outer)]).collect();
+        let threads = [at(&row_thread), at(&column_thread)];
+        let innermost = [at(&depth_inner), at(&row_own), at(&column_own)];
+        let order =
+            blocks.iter().chain(&staged).chain(&threads).chain(&innermost).cloned().collect::<Vec<_>>();
+        let Some(stage_at) = staged.last().cloned() else { return false };
+        let (block, thread) = (self.new_name("block"), self.new_name("thread"));
+        let fused = self.take(Step::Reorder { loops: order })
+            && self.take(Step::Fuse { loops: blocks, name: block.clone() })
+            && self.take(Step::Fuse { loops: threads.to_vec(), name: thread.clone() });
+        let bound = fused
+            && self.bind(at(&block), Unit::Block(Axis::X))
+            && self.bind(at(&thread), Unit::Thread(Axis::X))
+            && self.take(Step::Unroll(at(&row_own)))
+            && self.take(Step::Unroll(at(&column_own)))
+            && self.gather(&own, at(&block));
+        if bound {
+            self.stage_operands(statement, &stage_at);
+        }
+        bound
+    }
+
+    /// Operands that several threads read go through shared memory.
+    fn stage_operands(&mut self, statement: StatementId, at: &LoopName) {
+        let target = self.draft.statement(statement).target.tensor;
+        let mut tensors: Vec<_> =
+            self.draft.statement(statement).reads().iter().map(|read| read.tensor).collect();
+        tensors.sort();
+        tensors.dedup();
+        for tensor in tensors.into_iter().filter(|tensor| *tensor != target) {
+            let tensor = self.draft.buffers[tensor.index()].buffer.name.clone();
+            let name = self.new_name(&format!("{}_shared", one_word(&tensor)));
+            self.guarded(|planner| {
+                let promote = Step::Promote {
+                    tensor,
+                    at: Place::Loop(at.clone()),
+                    name: name.clone(),
+                    scope: PromoteScope::Shared,
+                    layout: Vec::new(),
+                    pad: 0,
+                };
+                let copied = planner.take(promote);
+                let copy = planner.draft.find_statement(&StatementName::first(name));
+                copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))
+            });
+        }
+    }
+
+    /// The loops of a reduction that is worth tiles.
+    fn tiled_loops(&self, statement: StatementId) -> Option<Tiled> {
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let mut reduced = self.loops_with(statement, LoopRole::Reduction);
+        let path = self.draft.path(statement);
+        let ordered = path.iter().any(|var| self.draft.loop_of(*var).role == LoopRole::Ordered);
+        let length: f64 = reduced.iter().map(|var| self.trips(*var) as f64).product();
+        let scatters = self.draft.statement(statement).target.indices.iter().any(|index| index.has_data());
+        if ordered || scatters || length < WORTH_TILES {
+            return None;
+        }
+        let long = |var: &&VarId| self.trips(**var) >= TILE / OWN;
+        let column = *spatial.iter().rev().find(long)?;
+        let rows = spatial.iter().filter(|var| **var != column);
+        let row = *rows.filter(long).max_by_key(|var| self.trips(**var))?;
+        let at = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]))?;
+        let depth = reduced.remove(at);
+        let others = spatial.into_iter().filter(|var| *var != column && *var != row).collect();
+        Some(Tiled { row, column, depth, others, reduced })
+    }
+
+    /// The results of a statement stay in registers.
+    fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
+        let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
+        self.take(Step::Promote {
+            tensor: own.tensor.clone(),
+            at: Place::Loop(at),
+            name,
+            scope: PromoteScope::Registers,
+            layout: Vec::new(),
+            pad: 0,
+        })
+    }
+
+    fn bind(&mut self, target: LoopName, to: Unit) -> bool {
+        self.take(Step::Bind { target, to })
+    }
+
+    /// Makes one loop of several; the reduced ones go inside first.
+    fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
+        let [first, rest @ ..] = loops else { return None };
+        let own = self.name_of(statement);
+        if rest.is_empty() {
+            return Some(self.loop_name(*first));
+        }
+        let names: Vec<LoopName> = loops.iter().map(|var| self.loop_name(*var)).collect();
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
+        if !reduced.is_empty() {
+            let order = names.iter().cloned().chain(reduced.iter().map(|var| self.loop_name(*var)));
+            let order = Step::Reorder { loops: order.collect() };
+            if !self.take(order) {
+                return None;
+            }
+        }
+        let name = self.new_name(name);
+        self.take(Step::Fuse { loops: names, name: name.clone() }).then(|| own.at(name))
+    }
+
+    /// A name that nothing has yet.
+    fn new_name(&self, like: &str) -> String {
+        let taken = |name: &String| {
+            self.draft.loops.iter().any(|own| own.name == *name) || self.draft.expect_free(name).is_err()
+        };
+        let numbered = (2..).map(|number| format!("{like}{number}"));
+        let mut names = std::iter::once(like.to_string()).chain(numbered);
+        names.find(|name| !taken(name)).expect("there are more names than loops")
+    }
+}
+
+/// What becomes of the loops of a reduction.
+struct Tiled {
+    row: VarId,
+    column: VarId,
+    /// The reduced loop that is cut.
+    depth: VarId,
+    others: Vec<VarId>,
+    reduced: Vec<VarId>,
+}

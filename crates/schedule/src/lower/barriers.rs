@@ -1,0 +1,311 @@
+//! Barriers between the statements of a GPU's block, and only where they are needed.
+//!
+//! The walk goes through the statements of a block in the order in which its threads do them, and remembers what was
+//! touched since the last barrier. A statement that touches an element of the same buffer from other threads, where one of
+//! the two writes, needs a barrier before it. The body of a loop is gone through twice, the second time with what its own
+//! end leaves: that is what the next iteration meets.
+//!
+//! That two accesses meet in the same thread only is seen where they are the same expression of the thread and of loops of
+//! the same length: no two threads write one element, so these sets of elements are apart.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Sync};
+use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
+
+use crate::draft::visit_reads;
+
+/// Puts barriers into all kernels.
+pub(super) fn synchronise(nest: &mut LoopNest) {
+    let shareable: Vec<bool> = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        each_kernel(stmts, &mut |kernel| {
+            let mut walk = Walk { shareable: &shareable };
+            kernel.body = walk.body(std::mem::take(&mut kernel.body), &mut Touched::default());
+        });
+    }
+}
+
+/// Calls `visit` on the outermost block loops.
+fn each_kernel(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut For)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) if matches!(own.kind, LoopKind::Block(_)) => visit(own),
+            Stmt::For(own) => each_kernel(&mut own.body, visit),
+            Stmt::If(own) => {
+                each_kernel(&mut own.then, visit);
+                each_kernel(&mut own.otherwise, visit);
+            }
+            Stmt::Allocate(own) => each_kernel(&mut own.body, visit),
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+}
+
+/// One access of the threads of a block, in terms that do not depend on where it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Touch {
+    tensor: TensorId,
+    writes: bool,
+    /// The subscripts, with the variables of thread loops and of loops inside them put in by what they are; `None` where
+    /// they depend on data, or on nothing that tells threads apart.
+    place: Option<Vec<IndexExpr>>,
+    /// The loops that are in the subscripts: what they are, and how often they run.
+    loops: Vec<(Part, i64)>,
+    /// The subscripts as they are.
+    indices: Vec<IndexExpr>,
+    /// The loops of whose earlier iterations it is.
+    earlier: Vec<VarId>,
+    /// The place in a pipeline: what its first subscript is the remainder of, and by what.
+    stage: Option<(IndexExpr, i64)>,
+}
+
+/// A loop of a statement, by what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Thread(Axis),
+    /// Inside a thread loop, this deep.
+    Inside(usize),
+}
+
+impl Touch {
+    /// Whether different threads may touch one element, so that their order counts.
+    fn meets(&self, other: &Touch) -> bool {
+        let same_threads = self.place.is_some() && self.place == other.place && self.loops == other.loops;
+        let same_stage = match (&self.stage, &other.stage) {
+            (Some((own, by)), Some((other, stages))) if by == stages => {
+                own.sub(other).as_constant().is_none_or(|distance| distance % by == 0)
+            }
+            _ => true,
+        };
+        // A dimension that is the loop's own differs between its iterations.
+        let own_row = |var: &VarId| {
+            let rows = self.indices.iter().zip(&other.indices);
+            rows.into_iter().any(|(one, other)| one == other && one.as_var() == Some(*var))
+        };
+        let numbers = self.indices.iter().zip(&other.indices);
+        let differ = numbers.into_iter().any(|(one, other)| match (one.as_constant(), other.as_constant()) {
+            (Some(one), Some(other)) => one != other,
+            _ => false,
+        });
+        let other_row = differ || self.earlier.iter().any(own_row);
+        let together = same_stage && !same_threads && !other_row;
+        self.tensor == other.tensor && (self.writes || other.writes) && together
+    }
+}
+
+/// What was touched since the last barrier.
+#[derive(Clone, Debug, Default)]
+struct Touched(Vec<Touch>);
+
+impl Touched {
+    /// Whether something touches what was touched, from another thread.
+    fn meet(&self, touches: &[Touch]) -> bool {
+        touches.iter().any(|touch| self.0.iter().any(|before| before.meets(touch)))
+    }
+
+    fn add(&mut self, touches: &[Touch]) {
+        for touch in touches {
+            if !self.0.contains(touch) {
+                self.0.push(touch.clone());
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    shareable: &'a [bool],
+}
+
+impl Walk<'_> {
+    fn body(&mut self, stmts: Vec<Stmt>, touched: &mut Touched) -> Vec<Stmt> {
+        let mut out = Vec::with_capacity(stmts.len());
+        for stmt in stmts {
+            match stmt {
+                Stmt::Sync(Sync::Barrier) => {
+                    touched.0.clear();
+                    out.push(stmt);
+                }
+                // Another dimension of the grid: every block begins anew.
+                Stmt::For(mut own) if matches!(own.kind, LoopKind::Block(_)) => {
+                    own.body = self.body(own.body, &mut Touched::default());
+                    out.push(Stmt::For(own));
+                }
+                Stmt::For(own) if has_threads(&own.body) && !matches!(own.kind, LoopKind::Thread(_)) => {
+                    // One barrier before the loop is better than one in every iteration.
+                    let first = own.body.iter().take_while(|stmt| **stmt != Stmt::Sync(Sync::Barrier));
+                    let inside: Vec<Touch> = first.flat_map(|stmt| self.touches(stmt)).collect();
+                    if touched.meet(&inside) {
+                        touched.0.clear();
+                        out.push(Stmt::Sync(Sync::Barrier));
+                    }
+                    out.push(Stmt::For(self.uniform_loop(own, touched)));
+                }
+                Stmt::If(mut own) if has_threads(&own.then) || has_threads(&own.otherwise) => {
+                    let mut other = touched.clone();
+                    own.then = self.body(own.then, touched);
+                    own.otherwise = self.body(own.otherwise, &mut other);
+                    touched.add(&other.0);
+                    out.push(Stmt::If(own));
+                }
+                Stmt::Allocate(mut own) => {
+                    own.body = self.body(own.body, touched);
+                    out.push(Stmt::Allocate(own));
+                }
+                leaf => {
+                    let touches = self.touches(&leaf);
+                    if touched.meet(&touches) {
+                        touched.0.clear();
+                        out.push(Stmt::Sync(Sync::Barrier));
+                    }
+                    touched.add(&touches);
+                    out.push(leaf);
+                }
+            }
+        }
+        out
+    }
+
+    /// A loop that all threads go through together.
+    fn uniform_loop(&mut self, mut own: For, touched: &mut Touched) -> For {
+        let before = touched.clone();
+        own.body = self.body(own.body, touched);
+        // Again, as an iteration after another meets it; what it leaves is the same then.
+        touched.0.iter_mut().for_each(|touch| touch.earlier.push(own.var));
+        touched.add(&before.0);
+        own.body = self.body(own.body, touched);
+        touched.add(&before.0);
+        own
+    }
+
+    /// What a statement touches, all of it.
+    fn touches(&self, leaf: &Stmt) -> Vec<Touch> {
+        let mut collector = Collector { walk: self, loops: Vec::new(), found: Vec::new() };
+        collector.stmt(leaf);
+        collector.found
+    }
+}
+
+struct Collector<'a> {
+    walk: &'a Walk<'a>,
+    /// The loops around, from the first thread loop on.
+    loops: Vec<(VarId, Part, i64)>,
+    found: Vec<Touch>,
+}
+
+impl Collector<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(own) => {
+                let part = match own.kind {
+                    LoopKind::Thread(axis) => Part::Thread(axis),
+                    _ => Part::Inside(self.loops.len()),
+                };
+                let extent = own.extent.as_constant().unwrap_or(-1);
+                self.index_reads(&own.extent);
+                self.loops.push((own.var, part, extent));
+                own.body.iter().for_each(|stmt| self.stmt(stmt));
+                self.loops.pop();
+            }
+            Stmt::If(own) => {
+                own.conditions.iter().for_each(|condition| self.index_reads(condition));
+                own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
+            }
+            Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
+            Stmt::Store(own) => {
+                let mut reads = Vec::new();
+                visit_reads(&own.value, &mut |access| reads.push(access.clone()));
+                own.target.indices.iter().for_each(|index| self.index_reads(index));
+                reads.iter().for_each(|access| self.touch(access, false));
+                self.touch(&own.target, true);
+            }
+            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+
+    fn index_reads(&mut self, index: &IndexExpr) {
+        let value = tilewright_ir::Expr {
+            dtype: tilewright_ir::DType::Int64,
+            kind: tilewright_ir::ExprKind::Index(Box::new(index.clone())),
+        };
+        let mut reads = Vec::new();
+        visit_reads(&value, &mut |access| reads.push(access.clone()));
+        reads.iter().for_each(|access| self.touch(access, false));
+    }
+
+    fn touch(&mut self, access: &Access, writes: bool) {
+        if !self.walk.shareable[access.tensor.index()] {
+            return;
+        }
+        let used: Vec<&(VarId, Part, i64)> = self
+            .loops
+            .iter()
+            .filter(|(var, ..)| access.indices.iter().any(|index| index.mentions(*var)))
+            .collect();
+        let threads: BTreeSet<Axis> = self.loops.iter().filter_map(|(_, part, _)| axis(*part)).collect();
+        let told_apart: BTreeSet<Axis> = used.iter().filter_map(|(_, part, _)| axis(*part)).collect();
+        let known = threads == told_apart && !access.indices.iter().any(IndexExpr::has_data);
+        // Loops take numbers by their order in the subscripts' path, so that the same expression is the same everywhere.
+        let numbered = |var: VarId| used.iter().position(|(own, ..)| *own == var);
+        let place = known.then(|| {
+            let put = |index: &IndexExpr| {
+                index.substitute(&mut |atom| match atom {
+                    Atom::Var(var) => numbered(*var).map(|at| IndexExpr::var(VarId(STANDS_FOR + at as u32))),
+                    _ => None,
+                })
+            };
+            access.indices.iter().map(put).collect()
+        });
+        let mut inside = 0;
+        let loops = used.iter().map(|(_, part, extent)| match part {
+            Part::Thread(_) => (*part, *extent),
+            Part::Inside(_) => {
+                inside += 1;
+                (Part::Inside(inside), *extent)
+            }
+        });
+        let stage = access.indices.first().and_then(remainder);
+        let touch = Touch {
+            tensor: access.tensor,
+            writes,
+            place,
+            loops: loops.collect(),
+            indices: access.indices.clone(),
+            earlier: Vec::new(),
+            stage,
+        };
+        if !self.found.contains(&touch) {
+            self.found.push(touch);
+        }
+    }
+}
+
+/// What an expression is the remainder of, and by what number, if it is just that. A number is one of itself.
+fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
+    match index.terms() {
+        [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
+            [Atom::Mod(pair)] => Some((pair.0.clone(), pair.1.as_constant()?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Variables from here on stand for loops by their order. No nest has so many.
+const STANDS_FOR: u32 = 1 << 30;
+
+fn axis(part: Part) -> Option<Axis> {
+    match part {
+        Part::Thread(axis) => Some(axis),
+        Part::Inside(_) => None,
+    }
+}
+
+fn has_threads(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::For(own) => matches!(own.kind, LoopKind::Thread(_)) || has_threads(&own.body),
+        Stmt::If(own) => has_threads(&own.then) || has_threads(&own.otherwise),
+        Stmt::Allocate(own) => has_threads(&own.body),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    })
+}

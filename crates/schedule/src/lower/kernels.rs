@@ -1,0 +1,150 @@
+//! What a GPU adds: shared memory, barriers, and limits.
+//!
+//! Inside a block and outside of its thread loops, scratch memory is shared memory ([`share`]). The threads of a block do
+//! one statement after the other without waiting for each other, so barriers are put where one statement touches what
+//! another has touched before, from other threads ([`mod@super::barriers`]). What a kernel may ask for is limited
+//! ([`check`]).
+
+use tilewright_ir::LoopNest;
+use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
+use tilewright_target::Gpu;
+
+use crate::draft::Legal;
+use crate::illegal::Illegal;
+
+/// Makes scratch memory of blocks shared.
+pub(super) fn share(nest: &mut LoopNest) {
+    let LoopNest { setup, body, buffers, .. } = nest;
+    share_in(setup, Place::Host, buffers);
+    share_in(body, Place::Host, buffers);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Host,
+    Block,
+    Thread,
+}
+
+impl Place {
+    fn inside(self, kind: LoopKind) -> Place {
+        match (kind, self) {
+            (LoopKind::Thread(_), _) | (_, Place::Thread) => Place::Thread,
+            (LoopKind::Block(_), _) | (_, Place::Block) => Place::Block,
+            _ => Place::Host,
+        }
+    }
+}
+
+fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => share_in(&own.body, place.inside(own.kind), buffers),
+            Stmt::If(own) => {
+                share_in(&own.then, place, buffers);
+                share_in(&own.otherwise, place, buffers);
+            }
+            Stmt::Allocate(own) => {
+                let buffer = &mut buffers[own.buffer.index()];
+                if place == Place::Block && buffer.scope == Scope::Scratch {
+                    buffer.scope = Scope::Shared;
+                }
+                share_in(&own.body, place, buffers);
+            }
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+}
+
+/// Refuses kernels that ask for more than there is.
+pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
+    nest.setup.iter().chain(&nest.body).try_for_each(|stmt| check_kernels(stmt, nest, gpu))
+}
+
+/// Looks for the kernels inside: the outermost loops over blocks or threads.
+fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
+    let mut inside: Box<dyn Iterator<Item = &Stmt>> = match stmt {
+        Stmt::For(own) if matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)) => {
+            return Shape::of(stmt, nest).check(nest, gpu, stmt);
+        }
+        Stmt::For(own) => Box::new(own.body.iter()),
+        Stmt::If(own) => Box::new(own.then.iter().chain(&own.otherwise)),
+        Stmt::Allocate(own) => Box::new(own.body.iter()),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => return Ok(()),
+    };
+    inside.try_for_each(|stmt| check_kernels(stmt, nest, gpu))
+}
+
+/// What a kernel asks for.
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    threads: [i64; 3],
+    shared_bytes: i64,
+}
+
+impl Shape {
+    fn of(stmt: &Stmt, nest: &LoopNest) -> Shape {
+        let mut shape = match stmt {
+            Stmt::For(own) => Shape::all(&own.body, nest),
+            Stmt::If(own) => Shape::all(&own.then, nest).either(Shape::all(&own.otherwise, nest)),
+            Stmt::Allocate(own) => {
+                let inner = Shape::all(&own.body, nest);
+                let buffer = nest.buffer(own.buffer);
+                let bytes = if buffer.scope == Scope::Shared { buffer.bytes() } else { 0 };
+                Shape { shared_bytes: inner.shared_bytes + bytes, ..inner }
+            }
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => Shape::default(),
+        };
+        if let Stmt::For(own) = stmt
+            && let LoopKind::Thread(axis) = own.kind
+        {
+            let extent = own.extent.as_constant().unwrap_or(1);
+            shape.threads[axis as usize] = shape.threads[axis as usize].max(extent);
+        }
+        shape
+    }
+
+    /// One after the other: each buffer has memory of its own.
+    fn all(stmts: &[Stmt], nest: &LoopNest) -> Shape {
+        stmts.iter().map(|stmt| Shape::of(stmt, nest)).fold(Shape::default(), |one, other| Shape {
+            shared_bytes: one.shared_bytes + other.shared_bytes,
+            ..one.either(other)
+        })
+    }
+
+    /// One or the other.
+    fn either(self, other: Shape) -> Shape {
+        let threads = [0, 1, 2].map(|at| self.threads[at].max(other.threads[at]));
+        Shape { threads, shared_bytes: self.shared_bytes.max(other.shared_bytes) }
+    }
+
+    fn check(self, nest: &LoopNest, gpu: &Gpu, stmt: &Stmt) -> Legal<()> {
+        let threads: i64 = self.threads.iter().map(|extent| (*extent).max(1)).product();
+        let limits = [
+            ("threads of a block", threads, gpu.block_threads),
+            ("bytes of shared memory", self.shared_bytes, gpu.block_shared),
+        ];
+        for (what, needed, available) in limits {
+            let available = i64::try_from(available).unwrap_or(i64::MAX);
+            if needed > available {
+                let statement = written_first(stmt, nest);
+                return Err(Illegal::GpuLimit { statement, what, needed, available });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tensor that the kernel writes, to name it by.
+fn written_first(stmt: &Stmt, nest: &LoopNest) -> String {
+    fn find(stmts: &[Stmt], nest: &LoopNest) -> Option<String> {
+        stmts.iter().rev().find_map(|stmt| match stmt {
+            Stmt::For(own) => find(&own.body, nest),
+            Stmt::If(own) => find(&own.then, nest).or_else(|| find(&own.otherwise, nest)),
+            Stmt::Allocate(own) => find(&own.body, nest),
+            Stmt::Store(own) => Some(nest.buffer(own.target.tensor).name.clone()),
+            Stmt::Prefetch(_) | Stmt::Sync(_) => None,
+        })
+    }
+    find(std::slice::from_ref(stmt), nest).unwrap_or_else(|| nest.name.clone())
+}

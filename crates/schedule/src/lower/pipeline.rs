@@ -1,0 +1,225 @@
+//! `pipeline C.ko stages 3`: operands are on their way into shared memory while others are computed with.
+//!
+//! A loop that copies operands and then computes with them becomes one that computes with what was copied some iterations
+//! ago. Each buffer gets as many places as there are stages, which iterations take in turn:
+//!
+//! ```text
+//! for ko in 64                          copy 0, commit, copy 1, commit
+//!   As = A[.. ko ..]                    for ko in 64
+//!   compute with As               →       wait 1, barrier
+//!                                         compute with As[ko % 3]
+//!                                         if ko + 2 < 64: As[(ko + 2) % 3] = A[.. ko + 2 ..]
+//!                                         commit
+//! ```
+//!
+//! One barrier an iteration is enough: it is behind the wait for what is computed with now, and behind the last use of the
+//! place that is copied to next.
+
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, TensorId, VarId};
+
+use super::stmts::map_indices;
+use crate::draft::rewrite::replace_loads;
+
+/// Makes pipelines of the loops that are to be ones: a loop, and its stages.
+pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(VarId, i64)]) {
+    let LoopNest { body, buffers, .. } = nest;
+    for (var, stages) in loops {
+        pipeline_in(body, *var, *stages, buffers);
+    }
+}
+
+fn pipeline_in(stmts: &mut Vec<Stmt>, var: VarId, stages: i64, buffers: &mut [Buffer]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) if own.var == var => {
+                if let Some(staged) = staged(own, stages, buffers) {
+                    *stmt = staged;
+                }
+            }
+            Stmt::For(own) => pipeline_in(&mut own.body, var, stages, buffers),
+            Stmt::If(own) => {
+                pipeline_in(&mut own.then, var, stages, buffers);
+                pipeline_in(&mut own.otherwise, var, stages, buffers);
+            }
+            Stmt::Allocate(own) => pipeline_in(&mut own.body, var, stages, buffers),
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+}
+
+/// The pipeline of a loop; none if it copies nothing to shared memory first.
+fn staged(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
+    let mut rooms = Vec::new();
+    let mut body = own.body.as_slice();
+    while let [Stmt::Allocate(room)] = body {
+        rooms.push(room.buffer);
+        body = &room.body;
+    }
+    rooms.retain(|room| buffers[room.index()].scope == Scope::Shared);
+    let copies = body.iter().take_while(|stmt| is_copy(stmt, &rooms)).count();
+    if copies == 0 || own.kind != LoopKind::Serial {
+        return None;
+    }
+    for room in &rooms {
+        buffers[room.index()].shape.insert(0, stages);
+    }
+    let (copies, rest) = body.split_at(copies);
+    let stage = Stage { var: own.var, stages, rooms: &rooms, buffers };
+    let ahead = stages - 1;
+    let mut out = Vec::new();
+    for first in 0..ahead {
+        let fits = own.extent.offset(-first - 1);
+        out.extend(when(fits, stage.copy(copies, &IndexExpr::constant(first))));
+        out.push(Stmt::Sync(Sync::Commit));
+    }
+    let mut inside = vec![Stmt::Sync(Sync::Wait(ahead as u32 - 1)), Stmt::Sync(Sync::Barrier)];
+    inside.extend(stage.compute(rest));
+    let next = IndexExpr::var(own.var).offset(ahead);
+    inside.extend(when(own.extent.sub(&next).offset(-1), stage.copy(copies, &next)));
+    inside.push(Stmt::Sync(Sync::Commit));
+    out.push(Stmt::For(For { body: inside, ..own.clone() }));
+    for buffer in allocated(&own.body).into_iter().rev() {
+        out = vec![Stmt::Allocate(Allocate { buffer, body: out })];
+    }
+    Some(match out.pop() {
+        Some(only) if out.is_empty() => only,
+        last => Stmt::If(If {
+            conditions: Vec::new(),
+            then: out.into_iter().chain(last).collect(),
+            otherwise: Vec::new(),
+        }),
+    })
+}
+
+/// The buffers that have their room around everything.
+fn allocated(mut body: &[Stmt]) -> Vec<TensorId> {
+    let mut found = Vec::new();
+    while let [Stmt::Allocate(room)] = body {
+        found.push(room.buffer);
+        body = &room.body;
+    }
+    found
+}
+
+fn when(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
+    match condition.as_constant() {
+        Some(0..) => then,
+        Some(_) => Vec::new(),
+        None => vec![Stmt::If(If { conditions: vec![condition], then, otherwise: Vec::new() })],
+    }
+}
+
+/// Whether all that a statement writes is in these buffers, and nothing that it reads.
+fn is_copy(stmt: &Stmt, rooms: &[TensorId]) -> bool {
+    match stmt {
+        Stmt::For(own) => own.body.iter().all(|stmt| is_copy(stmt, rooms)),
+        Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, rooms)),
+        Stmt::Store(own) => {
+            let mut reads = false;
+            crate::draft::visit_reads(&own.value, &mut |access| reads |= rooms.contains(&access.tensor));
+            rooms.contains(&own.target.tensor) && !reads
+        }
+        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    }
+}
+
+struct Stage<'a> {
+    var: VarId,
+    stages: i64,
+    rooms: &'a [TensorId],
+    buffers: &'a [Buffer],
+}
+
+impl Stage<'_> {
+    /// The copies of an iteration, into its place.
+    fn copy(&self, copies: &[Stmt], iteration: &IndexExpr) -> Vec<Stmt> {
+        let mut copies = copies.to_vec();
+        map_indices(&mut copies, &mut |index| {
+            index.substitute(&mut |atom| (*atom == Atom::Var(self.var)).then(|| iteration.clone()))
+        });
+        self.redirect(&mut copies, &self.place(iteration));
+        mark_later(&mut copies, self.buffers);
+        copies
+    }
+
+    /// What is computed in an iteration, with its place.
+    fn compute(&self, stmts: &[Stmt]) -> Vec<Stmt> {
+        let mut stmts = stmts.to_vec();
+        self.redirect(&mut stmts, &self.place(&IndexExpr::var(self.var)));
+        stmts
+    }
+
+    fn place(&self, iteration: &IndexExpr) -> IndexExpr {
+        iteration.modulo(&IndexExpr::constant(self.stages))
+    }
+
+    fn redirect(&self, stmts: &mut [Stmt], place: &IndexExpr) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => self.redirect(&mut own.body, place),
+                Stmt::If(own) => {
+                    self.redirect(&mut own.then, place);
+                    self.redirect(&mut own.otherwise, place);
+                }
+                Stmt::Allocate(own) => self.redirect(&mut own.body, place),
+                Stmt::Store(own) => self.redirect_store(own, place),
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            }
+        }
+    }
+
+    fn redirect_store(&self, store: &mut Store, place: &IndexExpr) {
+        if self.rooms.contains(&store.target.tensor) {
+            store.target.indices.insert(0, place.clone());
+        }
+        replace_loads(&mut store.value, &mut |access: &Access| {
+            self.rooms.contains(&access.tensor).then(|| {
+                let mut access = access.clone();
+                access.indices.insert(0, place.clone());
+                Expr { dtype: self.buffers[access.tensor.index()].dtype, kind: ExprKind::Load(access) }
+            })
+        });
+    }
+}
+
+/// Copies from memory need not be waited for: of an element, or of 0 where there is none.
+fn mark_later(stmts: &mut [Stmt], buffers: &[Buffer]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => mark_later(&mut own.body, buffers),
+            Stmt::If(own) => {
+                mark_later(&mut own.then, buffers);
+                mark_later(&mut own.otherwise, buffers);
+            }
+            Stmt::Store(own) => own.later = can_be_later(own, buffers),
+            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+}
+
+fn can_be_later(store: &Store, buffers: &[Buffer]) -> bool {
+    let dtype = buffers[store.target.tensor.index()].dtype;
+    let from_memory = |value: &Expr| match &value.kind {
+        ExprKind::Load(access) => {
+            let source = &buffers[access.tensor.index()];
+            source.dtype == dtype
+                && matches!(source.scope, Scope::Argument(_) | Scope::Constant | Scope::Scratch)
+        }
+        _ => false,
+    };
+    let is_zero = |value: &Expr| match value.kind {
+        ExprKind::Literal(Number::Float(zero)) => zero.to_bits() == 0,
+        ExprKind::Literal(Number::Int(zero)) => zero == 0,
+        _ => false,
+    };
+    let copies = match &store.value.kind {
+        ExprKind::Select(parts) => from_memory(&parts[1]) && is_zero(&parts[2]),
+        _ => from_memory(&store.value),
+    };
+    let sized = matches!(
+        dtype,
+        DType::Float32 | DType::Int32 | DType::UInt32 | DType::Float64 | DType::Int64 | DType::UInt64
+    );
+    store.reduce.is_none() && sized && copies
+}

@@ -1,0 +1,33 @@
+//! `pipeline C.ko stages 3`.
+
+use tilewright_ir::nest::LoopKind;
+use tilewright_target::Target;
+
+use crate::draft::{Draft, Legal, LoopRole};
+use crate::illegal::Illegal;
+use crate::step::LoopName;
+
+/// More stages than this only take shared memory.
+const MOST_STAGES: i64 = 8;
+
+/// Notes down that the copies of a loop run ahead. Lowering does it, once all loops are known.
+pub(super) fn pipeline(draft: &mut Draft, target: &LoopName, stages: i64) -> Legal<()> {
+    let refuse = |why: &str| Err(Illegal::Kernel(format!("`{target}` cannot be a pipeline: {why}")));
+    let var = draft.find_loop(target)?;
+    if let Target::Cpu(_) = draft.target {
+        return refuse("a CPU has no shared memory; `prefetch` asks for memory ahead");
+    }
+    if !(2..=MOST_STAGES).contains(&stages) {
+        return refuse(&format!("it has {stages} stages, and 2 to {MOST_STAGES} make sense"));
+    }
+    let own = draft.loop_of(var);
+    if own.kind != LoopKind::Serial || own.role == LoopRole::Ordered {
+        return refuse("its iterations do not run one after the other, or must");
+    }
+    if draft.pipelines.iter().any(|(other, _)| *other == var) {
+        return refuse("it is one already");
+    }
+    draft.touch(&draft.loops_up_to(var));
+    draft.pipelines.push((var, stages));
+    Ok(())
+}

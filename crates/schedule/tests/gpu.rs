@@ -1,0 +1,167 @@
+//! Schedules for GPUs: loops over blocks and threads, shared memory, barriers and limits. Every nest is run with its
+//! threads followed, so a barrier that is missing is an error.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../../../tests/examples.rs"]
+mod examples;
+mod support;
+
+use examples::examples;
+use support::{cpu, expect_agreement, program, schedule};
+use tilewright_interp::{Order, RunError, run_nest};
+use tilewright_ir::nest::{Stmt, Sync};
+use tilewright_ir::{LoopNest, Program, print};
+use tilewright_schedule::{Illegal, apply, default_schedule};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::Gpu;
+
+const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+const SIZES: &[(&str, i64)] = &[("M", 21), ("N", 37), ("K", 11)];
+
+/// Tiles with operands in shared memory, results in registers.
+const TILES: &str = "
+    split C.i -> ib, it:4, ii:2
+    split C.j -> jb, jt:8, ji:2
+    split C.k -> ko, ki:4
+    reorder C.ib, C.jb, C.ko, C.it, C.jt, C.ki, C.ii, C.ji
+    bind C.ib -> block.y
+    bind C.jb -> block.x
+    fuse C.it, C.jt -> t
+    bind C.t -> thread.x
+    unroll C.ii
+    unroll C.ji
+    promote C at C.jb -> tile registers
+    promote A at C.ko -> As shared (d1, d0) pad 1
+    promote B at C.ko -> Bs shared
+    fuse As.l0, As.l1 -> l
+    split As.l -> lo, lt:32
+    reorder As.lt, As.lo
+    bind As.lt -> thread.x
+    bind Bs.l1 -> thread.x";
+
+#[track_caller]
+fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
+    let (program, gpu) = (program(source, sizes), Gpu::h200());
+    let nest = apply(&program, &schedule(steps), &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    expect_agreement(&program, &nest, 1);
+    nest
+}
+
+#[track_caller]
+fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Illegal {
+    match apply(&program(source, sizes), &schedule(steps), &Gpu::h200()) {
+        Err(refusal) => refusal.reason,
+        Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
+    }
+}
+
+fn without_barriers(stmts: &mut Vec<Stmt>) {
+    stmts.retain(|stmt| *stmt != Stmt::Sync(Sync::Barrier));
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => without_barriers(&mut own.body),
+            Stmt::If(own) => {
+                without_barriers(&mut own.then);
+                without_barriers(&mut own.otherwise);
+            }
+            Stmt::Allocate(own) => without_barriers(&mut own.body),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn threads_share_tiles_of_operands() {
+    let loops = print::nest(&agrees(GEMM, SIZES, TILES));
+    for part in
+        ["block.y ib in 3", "block.x jb in 3", "thread.x t in 32", "shared float32 As[4, 9]", "barrier"]
+    {
+        assert!(loops.contains(part), "no {part}:\n{loops}");
+    }
+    agrees(GEMM, &[("M", 16), ("N", 32), ("K", 8)], TILES);
+}
+
+#[test]
+fn every_barrier_is_needed_and_none_is_missing() {
+    let mut nest = agrees(GEMM, &[("M", 16), ("N", 32), ("K", 8)], TILES);
+    let barriers = print::nest(&nest).matches("barrier").count();
+    // After the copies, and before the next ones.
+    assert_eq!(barriers, 2, "{}", print::nest(&nest));
+    without_barriers(&mut nest.body);
+    let program = program(GEMM, &[("M", 16), ("N", 32), ("K", 8)]);
+    let error = run_nest(&nest, &program, support::inputs(&program, 1), Order::Ascending).unwrap_err();
+    assert!(matches!(error, RunError::Race(_)), "{error}");
+}
+
+#[test]
+fn statements_of_one_thread_need_no_barrier() {
+    let source = "def twice(float(N) I) -> (O) { T(i) = I(i) + 1
+        O(i) = T(i) * 2 }";
+    let steps = "split O.i -> ib, it:8\nbind O.ib -> block.x\nbind O.it -> thread.x\ncompute_at T, O.ib\nbind T.i -> thread.x";
+    let loops = print::nest(&agrees(source, &[("N", 32)], steps));
+    assert!(!loops.contains("barrier"), "{loops}");
+}
+
+#[test]
+fn limits_of_the_gpu_are_told() {
+    let threads = "split C.i -> io, ii:16\nsplit C.j -> jo, ji:128\nreorder C.io, C.jo, C.ii, C.ji, C.k\nbind C.io -> block.x\n\
+        bind C.ii -> thread.y\nbind C.ji -> thread.x";
+    let large = &[("M", 64), ("N", 256), ("K", 300)];
+    let reason = refused(GEMM, large, threads);
+    assert!(matches!(reason, Illegal::GpuLimit { needed: 2048, available: 1024, .. }), "{reason}");
+    let reason = refused(GEMM, &[("M", 2000), ("N", 4), ("K", 4)], "bind C.i -> thread.x");
+    assert!(matches!(reason, Illegal::TooLong { .. }), "{reason}");
+    let shared = "bind C.i -> block.x\npromote B at C.i -> Bs shared";
+    let reason = refused(GEMM, large, shared);
+    assert!(matches!(reason, Illegal::GpuLimit { what: "bytes of shared memory", .. }), "{reason}");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let on_cpu =
+        |steps: &str| apply(&program(GEMM, SIZES), &schedule(steps), &cpu()).unwrap_err().reason.to_string();
+    assert!(on_cpu("bind C.i -> block.x").contains("`parallel C.i`"));
+    assert!(on_cpu("promote A at C.i -> As shared").contains("packed"));
+    assert!(refused(GEMM, SIZES, "parallel C.i").to_string().contains("`bind C.i -> block.x`"));
+    let reduced = refused(GEMM, SIZES, "bind C.k -> thread.x");
+    assert!(matches!(reduced, Illegal::CarriedDependence { .. }), "{reduced}");
+    let inside = refused(GEMM, SIZES, "bind C.i -> thread.x\nbind C.j -> block.x");
+    assert!(matches!(inside, Illegal::LoopKind(_)), "{inside}");
+}
+
+/// The program with every size that is still open set by `choose`.
+fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
+    let parsed = parse(source);
+    let open = check(&parsed.ast, name, &Bindings::default()).program?;
+    let mut bindings = Bindings::default();
+    for (at, symbol) in open.symbols.iter().enumerate() {
+        bindings.set(&symbol.name, choose(at));
+    }
+    check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
+}
+
+#[test]
+fn every_example_runs_as_its_default_schedule_for_a_gpu_says() {
+    let rounds: [&dyn Fn(usize) -> i64; 3] =
+        [&|_| 1, &|at| 4 + at as i64, &|at| [17, 18, 16, 4, 3, 2, 2][at % 7]];
+    let mut ran = 0;
+    for path in examples() {
+        let source = std::fs::read_to_string(&path).unwrap();
+        for function in &parse(&source).ast.functions {
+            for choose in rounds {
+                let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
+                if tilewright_interp::points(&program) > 200_000 {
+                    continue;
+                }
+                let gpu = Gpu::h200();
+                let schedule = default_schedule(&program, &gpu);
+                let nest = apply(&program, &schedule, &gpu)
+                    .unwrap_or_else(|refusal| panic!("{}: {refusal}\n{schedule}", path.display()));
+                expect_agreement(&program, &nest, 3);
+                ran += 1;
+            }
+        }
+    }
+    assert!(ran > 100, "only {ran} ran");
+}
