@@ -2,18 +2,18 @@
 //!
 //! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and says how the host calls
 //! them. The text is for people too: names are those of the program and its schedule, loops are loops, and what one
-//! language calls differently from the other is in [`dialect`].
+//! language calls differently from the other is in `dialect`.
 //!
 //! | file | is |
 //! |---|---|
-//! | [`host`] | what the host does: launches, and loops around them |
-//! | [`kernel`] | which statements are a kernel, its shape, its shared memory, its parameters |
-//! | [`stmt`] | loops, choices, stores |
-//! | [`expr`] | values |
-//! | [`index`] | subscripts, and what is known of their ranges |
-//! | [`dialect`] | what CUDA and OpenCL call things |
-//! | [`prelude`] | the few functions that the language's own do not do as Tilewright defines them |
-//! | [`names`] | identifiers |
+//! | `host` | what the host does: launches, and loops around them |
+//! | `kernel` | which statements are a kernel, its shape, its shared memory, its parameters |
+//! | `stmt` | loops, choices, stores |
+//! | `expr` | values |
+//! | `index` | subscripts, and what is known of their ranges |
+//! | `dialect` | what CUDA and OpenCL call things |
+//! | `prelude` | the few functions that the language's own do not do as Tilewright defines them |
+//! | `names` | identifiers |
 
 mod dialect;
 mod expr;
