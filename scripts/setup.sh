@@ -125,10 +125,10 @@ packages() {
   cp "$REQUIREMENTS" .venv/requirements.txt
 }
 
-# Any OpenCL will do; PoCL runs kernels on the processor.
+# Any OpenCL will do; PoCL runs kernels on the processor. Tests that need it say so where there is none.
 opencl() {
-  compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null && works ldconfig -p && ldconfig -p | grep -q 'libOpenCL\.so\.1' && return
-  install_packages "OpenCL" ocl-icd-libopencl1 pocl-opencl-icd
+  compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null && compgen -G '/usr/lib*/*/libOpenCL.so.1' >/dev/null && return
+  (install_packages "OpenCL" ocl-icd-libopencl1 pocl-opencl-icd) || say "going on without OpenCL: tests that need it are skipped"
 }
 
 fuzz() {
