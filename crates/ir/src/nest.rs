@@ -14,7 +14,7 @@
 //! - a [`Prefetch`] does nothing that can be told from the results;
 //! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
 //!   parallel, block or thread loop each iteration has its own;
-//! - an [`Stmt::Sync`] makes the threads of a block wait for each other.
+//! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for what they store.
 //!
 //! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost, and what is inside them is
 //! done by all threads of the block together, one statement after the other; a thread loop gives each thread its share of
