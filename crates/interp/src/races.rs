@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use tilewright_ir::TensorId;
-use tilewright_ir::nest::{LoopKind, LoopNest, Scope, Stmt};
+use tilewright_ir::nest::{For, LoopKind, LoopNest, Scope, any_loop};
 
 /// Where a kernel is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// For a nest, if it has threads of a GPU.
     pub(crate) fn of(nest: &LoopNest) -> Option<Watch> {
-        let has_threads = has_threads(&nest.setup) || has_threads(&nest.body);
+        let has_threads = [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, &For::is_spread));
         let shared = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
         has_threads.then(|| Watch {
             at: At::default(),
@@ -145,15 +145,4 @@ impl Watch {
 fn meeting(before: &str, first: At, now: &str, second: At) -> Meeting {
     let text = |what: &str, at: At| format!("thread {:?} of block {:?} {what}", at.thread, at.block);
     Meeting { first: text(before, first), second: text(now, second) }
-}
-
-fn has_threads(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => {
-            matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)) || has_threads(&own.body)
-        }
-        Stmt::If(own) => has_threads(&own.then) || has_threads(&own.otherwise),
-        Stmt::Allocate(own) => has_threads(&own.body),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-    })
 }

@@ -227,6 +227,23 @@ pub struct Prefetch {
     pub write: bool,
 }
 
+impl For {
+    /// Whether its iterations are spread over the blocks of a GPU, or over the threads of one.
+    pub fn is_spread(&self) -> bool {
+        matches!(self.kind, LoopKind::Block(_) | LoopKind::Thread(_))
+    }
+}
+
+/// Whether some loop in the statements, at any depth, satisfies the predicate.
+pub fn any_loop(stmts: &[Stmt], test: &dyn Fn(&For) -> bool) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::For(own) => test(own) || any_loop(&own.body, test),
+        Stmt::If(own) => any_loop(&own.then, test) || any_loop(&own.otherwise, test),
+        Stmt::Allocate(own) => any_loop(&own.body, test),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    })
+}
+
 impl LoopNest {
     /// The buffer behind an id.
     pub fn buffer(&self, id: TensorId) -> &Buffer {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, any_loop};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, ScalarId, TensorId, VarId};
 use tilewright_target::{Gpu, GpuApi};
 
@@ -151,7 +151,7 @@ impl Program<'_> {
         for stmt in stmts {
             match stmt {
                 Stmt::Allocate(room) => commands.extend(self.commands(&room.body)?),
-                Stmt::For(own) if !is_spread(own) && has_spread(&own.body) => {
+                Stmt::For(own) if !own.is_spread() && has_spread(&own.body) => {
                     let body = self.commands(&own.body)?;
                     no_data(&own.extent)?;
                     commands.push(Command::Repeat { var: own.var, extent: own.extent.clone(), body });
@@ -209,17 +209,8 @@ fn no_data(index: &IndexExpr) -> Emit<()> {
     }
 }
 
-fn is_spread(own: &For) -> bool {
-    matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_))
-}
-
 fn has_spread(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => is_spread(own) || has_spread(&own.body),
-        Stmt::If(own) => has_spread(&own.then) || has_spread(&own.otherwise),
-        Stmt::Allocate(own) => has_spread(&own.body),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-    })
+    any_loop(stmts, &For::is_spread)
 }
 
 /// Blocks and threads of a kernel.
@@ -313,7 +304,7 @@ impl<'a> Survey<'a> {
         for stmt in stmts {
             match stmt {
                 Stmt::For(own) => {
-                    let host = on_host && !is_spread(own) && has_spread(&own.body);
+                    let host = on_host && !own.is_spread() && has_spread(&own.body);
                     if host {
                         self.host_vars.insert(own.var);
                     }

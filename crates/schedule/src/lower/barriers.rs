@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Sync};
+use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Sync, any_loop};
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
 
 use crate::draft::visit_reads;
@@ -302,10 +302,5 @@ fn axis(part: Part) -> Option<Axis> {
 }
 
 fn has_threads(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => matches!(own.kind, LoopKind::Thread(_)) || has_threads(&own.body),
-        Stmt::If(own) => has_threads(&own.then) || has_threads(&own.otherwise),
-        Stmt::Allocate(own) => has_threads(&own.body),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-    })
+    any_loop(stmts, &|own| matches!(own.kind, LoopKind::Thread(_)))
 }

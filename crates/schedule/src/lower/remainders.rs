@@ -13,7 +13,7 @@
 //! conditions. On a GPU they are made inside of thread loops only: what the threads of a block do together, with barriers
 //! between, is the same for all blocks.
 
-use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
+use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt, any_loop};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 
 use super::stmts::{any_index, choose_around, duplicate, map_indices, stores};
@@ -95,12 +95,7 @@ struct Versions<'a> {
 }
 
 fn has_blocks(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => matches!(own.kind, LoopKind::Block(_)) || has_blocks(&own.body),
-        Stmt::If(own) => has_blocks(&own.then) || has_blocks(&own.otherwise),
-        Stmt::Allocate(own) => has_blocks(&own.body),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-    })
+    any_loop(stmts, &|own| matches!(own.kind, LoopKind::Block(_)))
 }
 
 impl Versions<'_> {
