@@ -95,6 +95,22 @@ fn every_barrier_is_needed_and_none_is_missing() {
 }
 
 #[test]
+fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
+    // The conditions on threads past the end are at the innermost loop, which stores have no copy of.
+    let steps = "split C.i -> ib, it:4
+        split C.j -> jb, jt:16
+        split C.k -> ko, ki:4
+        reorder C.ib, C.jb, C.ko, C.it, C.jt, C.ki
+        fuse C.ib, C.jb -> b
+        fuse C.it, C.jt -> t
+        bind C.b -> block.x
+        bind C.t -> thread.x
+        unroll C.ki
+        promote C at C.b -> own registers";
+    agrees(GEMM, SIZES, steps);
+}
+
+#[test]
 fn statements_of_one_thread_need_no_barrier() {
     let source = "def twice(float(N) I) -> (O) { T(i) = I(i) + 1
         O(i) = T(i) * 2 }";

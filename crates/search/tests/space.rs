@@ -15,7 +15,7 @@ use tilewright_ir::{Program, print, verify_nest};
 use tilewright_schedule::{Schedule, apply};
 use tilewright_search::space::Space;
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, Gpu, Target, Vectors};
 
 fn cpu() -> Cpu {
     Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] }
@@ -33,9 +33,9 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<P
 
 /// Runs the loops of a schedule, and compares with the program.
 #[track_caller]
-fn expect_agreement(program: &Program, schedule: &Schedule, what: &str) {
+fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, what: &str) {
     let nest =
-        apply(program, schedule, &cpu()).unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
+        apply(program, schedule, target).unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
     verify_nest(&nest).unwrap_or_else(|invalid| panic!("{what}: {invalid}\n{}", print::nest(&nest)));
     let inputs = seed::inputs(program, 5).unwrap();
     let Ok(wanted) = run(program, inputs.clone()) else { return };
@@ -47,8 +47,9 @@ fn expect_agreement(program: &Program, schedule: &Schedule, what: &str) {
     }
 }
 
-#[test]
-fn points_decode_to_schedules_that_compute_what_the_program_does() {
+/// Decodes the points that a search begins with, and some others, for every example at several sizes; how many were
+/// accepted, and why others were not.
+fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, usize>) {
     const POINTS: usize = 6;
     let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
     let mut rng = Pcg64Mcg::seed_from_u64(11);
@@ -58,19 +59,18 @@ fn points_decode_to_schedules_that_compute_what_the_program_does() {
         for function in &parse(&source).ast.functions {
             for choose in rounds {
                 let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
-                if points(&program) > 100_000 {
+                if points(&program) > most_points {
                     continue;
                 }
                 let what = format!("{}:{}", path.display(), function.name.text);
-                let (cpu, mut tried) = (cpu(), Vec::new());
-                let space = Space::new(&program, &cpu);
-                tried.extend(space.beginnings());
+                let space = Space::new(&program, target);
+                let mut tried = space.beginnings();
                 tried.extend((0..POINTS).filter_map(|_| space.knobs().sample(&mut rng)));
                 for point in &tried {
                     match space.decode(point) {
                         Ok(schedule) => {
                             accepted += 1;
-                            expect_agreement(&program, &schedule, &what);
+                            expect_agreement(&program, &schedule, target, &what);
                         }
                         Err(rejection) => *rejected.entry(rejection.to_string()).or_insert(0) += 1,
                     }
@@ -78,6 +78,21 @@ fn points_decode_to_schedules_that_compute_what_the_program_does() {
             }
         }
     }
+    (accepted, rejected)
+}
+
+#[test]
+fn points_decode_to_schedules_that_compute_what_the_program_does() {
+    let (accepted, rejected) = decode_all(Target::Cpu(&cpu()), 100_000);
+    println!("accepted {accepted}, rejected {rejected:?}");
+    assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
+}
+
+#[test]
+fn points_for_a_gpu_compute_what_the_program_does() {
+    // Few multiprocessors and narrow warps: the sizes are small.
+    let gpu = Gpu { processors: 4, warp: 4, ..Gpu::h200() };
+    let (accepted, rejected) = decode_all(Target::Gpu(&gpu), 20_000);
     println!("accepted {accepted}, rejected {rejected:?}");
     assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
 }

@@ -173,7 +173,7 @@ impl Emitter<'_> {
         let mut body = self.fill_in(&room, &buffer);
         body.extend(inner);
         let target = self.draft.statement(room.statement).target.clone();
-        body.extend(self.move_elements(&room.loops, &buffer, &target));
+        body.extend(self.move_elements(&room, &buffer, &target));
         vec![Stmt::Allocate(Allocate { buffer: room.buffer, body })]
     }
 
@@ -182,32 +182,32 @@ impl Emitter<'_> {
         let Some((op, reset)) = statement.reduction() else { return Vec::new() };
         let target = statement.target.clone();
         if !reset {
-            return self.move_elements(&room.loops, &target, buffer);
+            return self.move_elements(room, &target, buffer);
         }
-        let neutral = self.set_neutral(&room.loops, op, buffer);
+        let neutral = self.set_neutral(room, op, buffer);
         if room.reduced_outside.is_empty() {
             return neutral;
         }
         // All of them in their first iteration.
         let conditions = room.reduced_outside.iter().map(|var| IndexExpr::var(*var).scale(-1)).collect();
-        let otherwise = self.move_elements(&room.loops, &target, buffer);
+        let otherwise = self.move_elements(room, &target, buffer);
         vec![Stmt::If(If { conditions, then: neutral, otherwise })]
     }
 
-    fn set_neutral(&mut self, loops: &[VarId], op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
+    fn set_neutral(&mut self, room: &Room, op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(buffer.tensor).dtype;
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        self.replicate(loops, &mut |renamed| {
+        self.replicate(room.statement, &room.loops, &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
             vec![Stmt::Store(Store { target, value: value.clone(), reduce: None, later: false })]
         })
     }
 
     /// Copies elements from one access to the other over copies of the loops.
-    fn move_elements(&mut self, loops: &[VarId], from: &Access, to: &Access) -> Vec<Stmt> {
+    fn move_elements(&mut self, room: &Room, from: &Access, to: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(from.tensor).dtype;
         let compute = self.buffer(to.tensor).dtype.compute_type();
-        self.replicate(loops, &mut |renamed| {
+        self.replicate(room.statement, &room.loops, &mut |renamed| {
             let at = |access: &Access| Access {
                 indices: access.indices.iter().map(renamed).collect(),
                 ..access.clone()

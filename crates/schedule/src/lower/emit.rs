@@ -206,7 +206,7 @@ impl<'a> Emitter<'a> {
             Some(place) => self.draft.named_loops(id, place),
             None => Vec::new(),
         };
-        self.replicate(&loops, &mut |renamed| {
+        self.replicate(id, &loops, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
             vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false })]
@@ -231,23 +231,30 @@ impl<'a> Emitter<'a> {
         VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
-    /// Copies of loops, outermost first, around what `make` gives; it gets the subscripts' translation.
-    pub fn replicate(&mut self, loops: &[VarId], make: &mut dyn FnMut(&Renaming) -> Vec<Stmt>) -> Vec<Stmt> {
+    /// Copies of loops of a statement, outermost first, around what `make` gives; it gets the subscripts' translation.
+    pub fn replicate(
+        &mut self,
+        id: StatementId,
+        loops: &[VarId],
+        make: &mut dyn FnMut(&Renaming) -> Vec<Stmt>,
+    ) -> Vec<Stmt> {
         let copies: Vec<(VarId, VarId)> =
             loops.iter().map(|var| (*var, self.new_var(&self.draft.loop_of(*var).name.clone()))).collect();
         let renamed = |index: &IndexExpr| {
             copies.iter().fold(index.clone(), |index, (from, to)| rename(&index, *from, *to))
         };
-        let mut body = make(&renamed);
+        // What a reduction passes over has nothing to do with which elements there are; what is passed over of those is
+        // told by whichever loop is innermost.
+        let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
+        let path = self.draft.path(id);
+        let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
+        let of_elements = all.filter(|guard| !guard.vars().into_iter().any(reduced));
+        let guards: Vec<IndexExpr> = of_elements.map(renamed).collect();
+        let mut body = guarded(&guards, make(&renamed));
         for (from, to) in copies.iter().rev() {
             let own = self.draft.loop_of(*from);
             let kind = if own.kind == LoopKind::Parallel { LoopKind::Serial } else { own.kind };
             let extent = renamed(&self.draft.copied_extent(*from, loops));
-            // What a reduction passes over has nothing to do with which elements there are.
-            let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
-            let of_elements = own.guards.iter().filter(|guard| !guard.vars().into_iter().any(reduced));
-            let guards: Vec<IndexExpr> = of_elements.map(renamed).collect();
-            body = guarded(&guards, body);
             body = vec![Stmt::For(For { var: *to, extent, kind, body })];
         }
         body

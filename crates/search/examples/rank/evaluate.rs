@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tilewright::{Cpu, LoopNest, parse_schedule};
 use tilewright_schedule::apply;
-use tilewright_search::cost::{Estimate, Machine, estimate};
+use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
 
 use crate::measure::STEPS;
 use crate::operators::Operator;

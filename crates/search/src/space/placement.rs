@@ -1,12 +1,9 @@
 //! Where every tensor is computed that others are computed from: temporaries, and results that are used again.
 
 use tilewright_ir::{Program, Role, TensorId};
-use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LoopName, Step};
 
-use super::limits::Rejection;
 use super::stage::{Stage, reads};
-use super::tile::Levels;
 use super::{Builder, KnobId};
 use crate::knob::{Knob, Point};
 
@@ -53,15 +50,22 @@ impl Choice {
 
 impl Placement {
     /// Adds a knob for every tensor that can be somewhere else than at the root.
-    pub fn all(program: &Program, stages: &[Stage], builder: &mut Builder) -> Vec<Placement> {
+    /// `inside`: the places in a consumer's loops that there are.
+    pub fn all(
+        program: &Program,
+        stages: &[Stage],
+        inside: &[Choice],
+        builder: &mut Builder,
+    ) -> Vec<Placement> {
         let tensors = (0..program.tensors.len()).map(|at| TensorId(at as u32));
-        tensors.filter_map(|tensor| Placement::new(program, stages, tensor, builder)).collect()
+        tensors.filter_map(|tensor| Placement::new(program, stages, tensor, inside, builder)).collect()
     }
 
     fn new(
         program: &Program,
         stages: &[Stage],
         tensor: TensorId,
+        inside: &[Choice],
         builder: &mut Builder,
     ) -> Option<Placement> {
         let declared = program.tensor(tensor);
@@ -81,7 +85,7 @@ impl Placement {
         let pointwise = temporary && writers.len() == 1 && writers[0].busy(true).is_empty();
         choices.extend(pointwise.then_some(Choice::Inline));
         if !stages[consumer].ordered {
-            choices.extend([Choice::WithConsumer, Choice::Once, Choice::AtOuter, Choice::AtBlock]);
+            choices.extend(inside);
         }
         let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
         let knob = builder.add(Knob::categorical(declared.name.clone(), names));
@@ -102,32 +106,6 @@ impl Placement {
     /// Whether this is a choice.
     pub fn allows(&self, choice: Choice) -> bool {
         self.choices.contains(&choice)
-    }
-
-    /// The loop at which it is computed; none for the root. `levels` and `place` are those of the consumer, `stage`.
-    pub fn place(
-        &self,
-        point: &Point,
-        stage: &Stage,
-        levels: &Levels,
-        place: Option<&LoopName>,
-    ) -> Result<Option<LoopName>, Rejection> {
-        let found = match self.choice(point) {
-            Choice::Root | Choice::Inline => return Ok(None),
-            Choice::WithConsumer => return Ok(place.cloned()),
-            Choice::Once => self.innermost_of_its_own(stage, levels),
-            Choice::AtOuter => levels.outer.last(),
-            Choice::AtBlock => levels.around_reduction(),
-        };
-        found.cloned().map(Some).ok_or(Rejection::NoPlace)
-    }
-
-    /// The innermost loop up to which all of the consumer's subscript it.
-    fn innermost_of_its_own<'l>(&self, stage: &Stage, levels: &'l Levels) -> Option<&'l LoopName> {
-        let operand = stage.operands.iter().find(|operand| operand.tensor == self.tensor)?;
-        let moves = |places: &[usize]| places.iter().all(|at| operand.strides[*at] != Stride::Elements(0));
-        let outer = levels.outer.iter().zip(&levels.outer_of);
-        outer.take_while(|(_, places)| moves(places)).last().map(|(own, _)| own)
     }
 
     /// The step that computes it there.

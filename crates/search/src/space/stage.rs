@@ -58,6 +58,23 @@ impl Stage {
     }
 }
 
+/// Statements with less than this share of all operations are left to the default schedule.
+const LEAST_SHARE: f64 = 0.005;
+/// And so are all but so many.
+const MOST_TILED: usize = 16;
+
+/// Which statements have a share in the work.
+pub(super) fn heavy(stages: &[Stage]) -> Vec<bool> {
+    let total: f64 = stages.iter().map(|stage| stage.work).sum();
+    let mut order: Vec<usize> = (0..stages.len()).collect();
+    order.sort_by(|left, right| stages[*right].work.total_cmp(&stages[*left].work));
+    let mut matters = vec![false; stages.len()];
+    for at in order.into_iter().take(MOST_TILED) {
+        matters[at] = stages[at].work >= LEAST_SHARE * total;
+    }
+    matters
+}
+
 /// The statements of a program whose sizes are known, in order.
 pub(crate) fn stages(program: &Program) -> Vec<Stage> {
     let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, text};
-use tilewright_search::cost::{Machine, estimate};
+use tilewright_search::cost::Model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, Told};
@@ -39,7 +39,7 @@ pub(super) struct Candidates<'p> {
     program: &'p Program,
     target: &'p Cpu,
     space: &'p Space<'p>,
-    machine: Machine,
+    model: Model<'p>,
     /// Seconds of everything that was tried; none for what failed.
     known: HashMap<String, Option<f64>>,
     /// Why points were refused before anything was compiled.
@@ -56,7 +56,7 @@ impl<'p> Candidates<'p> {
             program,
             target,
             space,
-            machine: Machine::typical(target),
+            model: Model::of(target),
             known: HashMap::new(),
             rejections: Rejections::new(),
             too_slow: 0,
@@ -134,7 +134,7 @@ impl<'p> Candidates<'p> {
         let schedule = self.space.decode(point)?;
         let nest = apply(self.program, &schedule, self.target)
             .map_err(|refusal| Rejection::from(&refusal.reason))?;
-        Ok((schedule.to_string(), estimate(&nest, self.target, &self.machine).seconds))
+        Ok((schedule.to_string(), self.model.seconds(&nest)))
     }
 
     /// The points that the model likes best, from different corners of the space: a greedy search with the model in the

@@ -1,7 +1,7 @@
 //! What the model expects a schedule to take, and why.
 
 use tilewright_ir::LoopNest;
-use tilewright_search::cost::{Estimate, Machine, estimate};
+use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
 use tilewright_target::Cpu;
 
 use crate::time::seconds;

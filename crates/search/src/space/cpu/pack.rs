@@ -5,10 +5,11 @@ use tilewright_schedule::{LayoutDim, Place, PromoteScope, Step};
 use tilewright_target::Cpu;
 
 use super::prefetch::Ahead;
-use super::stage::{Operand, Stage};
 use super::tile::Levels;
-use super::{Builder, KnobId, names::Names};
 use crate::knob::{Knob, Point};
+use crate::space::names::Names;
+use crate::space::stage::{Operand, Stage};
+use crate::space::{Builder, KnobId};
 
 /// Steps of a vector that are worth bringing together.
 const MOST_SKIPPED: i64 = 8;

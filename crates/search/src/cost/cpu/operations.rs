@@ -8,12 +8,12 @@ pub(super) fn is_free(expr: &Expr) -> bool {
 }
 
 /// What one operation takes: instructions, and times that the dividing unit is busy.
-pub(super) struct Cost {
+pub(in crate::cost) struct Cost {
     pub instructions: f64,
     pub divisions: f64,
 }
 
-pub(super) fn operation_cost(expr: &Expr) -> Cost {
+pub(in crate::cost) fn operation_cost(expr: &Expr) -> Cost {
     let plain = |instructions| Cost { instructions, divisions: 0.0 };
     match &expr.kind {
         ExprKind::Binary(BinaryOp::Div | BinaryOp::Mod, operands) if expr.dtype.is_integer() => {

@@ -17,10 +17,11 @@ use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step};
 use tilewright_target::Cpu;
 
-use super::limits::Rejection;
-use super::stage::{Stage, StageLoop};
-use super::{Builder, KnobId, names::Names};
 use crate::knob::{Divisors, Knob, Point};
+use crate::space::names::Names;
+use crate::space::rejection::Rejection;
+use crate::space::stage::{Stage, StageLoop};
+use crate::space::{Builder, KnobId};
 
 /// Lanes of a vector loop, as `vectorize` takes them.
 const MOST_LANES: i64 = 64;

@@ -510,7 +510,7 @@ fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
 }
 
 /// Every access of an expression, those in subscripts included.
-pub(super) fn loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
+pub(in crate::cost) fn loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
     if let ExprKind::Load(access) = &expr.kind {
         visit(access);
         for factor in access.indices.iter().flat_map(|index| index.terms()).flat_map(|term| &term.factors) {

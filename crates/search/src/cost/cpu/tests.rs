@@ -1,4 +1,4 @@
-#[path = "../../../../tests/examples.rs"]
+#[path = "../../../../../tests/examples.rs"]
 mod examples;
 
 use examples::examples;

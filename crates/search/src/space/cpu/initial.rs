@@ -4,10 +4,10 @@ use tilewright_ir::Program;
 use tilewright_schedule::analysis::Stride;
 use tilewright_target::Cpu;
 
-use super::placement::{Choice, Placement};
-use super::stage::{Operand, Stage};
 use super::tile::Tile;
 use crate::knob::{Domain, Knobs, Point, Value};
+use crate::space::placement::{Choice, Placement};
+use crate::space::stage::{Operand, Stage, reads};
 
 /// Vectors of a register tile.
 const TILE_VECTORS: i64 = 24;
@@ -137,7 +137,7 @@ pub(super) fn place(
 ) {
     let uses = program.find_tensor(&placement.tensor).map_or(0, |tensor| {
         let statements = program.statements();
-        statements.iter().filter(|(statement, _)| super::stage::reads(&statement.value, tensor)).count()
+        statements.iter().filter(|(statement, _)| reads(&statement.value, tensor)).count()
     });
     let pointwise = stages
         .iter()

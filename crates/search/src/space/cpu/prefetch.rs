@@ -9,10 +9,11 @@ use tilewright_schedule::analysis::Stride;
 use tilewright_target::Cpu;
 
 use super::pack::Pack;
-use super::stage::Stage;
 use super::tile::Levels;
-use super::{Builder, KnobId, names::Names};
 use crate::knob::{Knob, Point};
+use crate::space::names::Names;
+use crate::space::stage::Stage;
+use crate::space::{Builder, KnobId};
 
 /// How far ahead, in iterations; the first is not at all.
 const AHEAD: [i64; 5] = [0, 4, 8, 16, 32];

@@ -1,0 +1,112 @@
+//! What the lanes of a warp touch with one access.
+//!
+//! The places are worked out lane by lane: subscripts hold quotients and remainders of the thread's number, and what they
+//! come to is easier to see than to derive.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::index::Atom;
+use tilewright_ir::{Access, LoopNest, VarId};
+
+/// Bytes that memory gives at a time.
+const SECTOR: i64 = 32;
+/// Banks of shared memory, and the bytes that each gives in a turn.
+const BANKS: i64 = 32;
+const BANK_BYTES: i64 = 4;
+/// Bytes of the widest access.
+const WIDEST: i64 = 16;
+
+/// An access by a warp.
+pub(super) struct Pattern {
+    /// The byte that each lane touches first, of as many lanes as there are.
+    places: Vec<i64>,
+    /// Bytes of an element, and elements that one access takes.
+    bytes: i64,
+    width: i64,
+}
+
+/// What one access costs.
+pub(super) struct Touched {
+    /// Elements that it takes.
+    pub width: f64,
+    /// Turns of the banks of shared memory.
+    pub turns: f64,
+    /// Sectors of global memory.
+    pub sectors: f64,
+}
+
+impl Pattern {
+    /// The access of threads along these loops, the fastest first. `side_by_side`: written-out loops.
+    pub fn of(
+        nest: &LoopNest,
+        access: &Access,
+        threads: &[(VarId, i64)],
+        side_by_side: &[(VarId, i64)],
+    ) -> Pattern {
+        let buffer = nest.buffer(access.tensor);
+        let bytes = buffer.dtype.bytes() as i64;
+        let strides = buffer.strides();
+        let place = |values: &dyn Fn(VarId) -> i64, lane: i64| -> i64 {
+            let mut leaf = |atom: &Atom| match atom {
+                Atom::Var(var) => Some(values(*var)),
+                // Data is anywhere.
+                Atom::Data(_) => Some(lane.wrapping_mul(7919) % 10_007),
+                _ => Some(1),
+            };
+            let parts = access.indices.iter().zip(&strides);
+            parts.map(|(index, stride)| index.eval(&mut leaf).unwrap_or(0).saturating_mul(*stride)).sum()
+        };
+        let lanes: i64 = threads.iter().map(|(_, count)| *count).product::<i64>().clamp(1, 32);
+        let at_lane = |lane: i64| {
+            let mut rest = lane;
+            let mut values = Vec::with_capacity(threads.len());
+            for (var, count) in threads {
+                values.push((*var, rest % count.max(&1)));
+                rest /= count.max(&1);
+            }
+            values
+        };
+        let places = (0..lanes).map(|lane| {
+            let values = at_lane(lane);
+            let value = |var: VarId| values.iter().find(|(own, _)| *own == var).map_or(0, |(_, at)| *at);
+            place(&value, lane) * bytes
+        });
+        let step = |own: VarId| place(&|var| i64::from(var == own), 0) - place(&|_| 0, 0);
+        let along = side_by_side.iter().filter(|(var, _)| step(*var) == 1).map(|(_, trips)| *trips).max();
+        let fits = |width: &i64| along.is_some_and(|trips| trips % width == 0) && width * bytes <= WIDEST;
+        let row_fits = |width: &i64| strides.iter().rev().nth(1).is_none_or(|row| row % width == 0);
+        let width = [4, 2].into_iter().find(|width| fits(width) && row_fits(width)).unwrap_or(1);
+        Pattern { places: places.collect(), bytes, width }
+    }
+
+    /// What the access costs a warp.
+    pub fn touched(&self, warp: i64) -> Touched {
+        let size = self.bytes * self.width;
+        Touched { width: self.width as f64, turns: self.turns(warp, size), sectors: self.sectors(size) }
+    }
+
+    fn sectors(&self, size: i64) -> f64 {
+        let all = self.places.iter().flat_map(|place| {
+            let (first, last) = (place.div_euclid(SECTOR), (place + size - 1).div_euclid(SECTOR));
+            first..=last
+        });
+        all.collect::<BTreeSet<i64>>().len() as f64
+    }
+
+    /// Each bank gives one word at a time, to all that want it; wide accesses are made by parts of a warp.
+    fn turns(&self, warp: i64, size: i64) -> f64 {
+        let words = (size + BANK_BYTES - 1) / BANK_BYTES;
+        let together = (warp / words).max(1) as usize;
+        let mut turns = 0;
+        for part in self.places.chunks(together) {
+            let words: BTreeSet<i64> = part
+                .iter()
+                .flat_map(|place| (0..words).map(move |word| place.div_euclid(BANK_BYTES) + word))
+                .collect();
+            let mut banks = [0u32; BANKS as usize];
+            words.iter().for_each(|word| banks[word.rem_euclid(BANKS) as usize] += 1);
+            turns += banks.iter().max().copied().unwrap_or(1).max(1);
+        }
+        f64::from(turns)
+    }
+}

@@ -1,0 +1,74 @@
+use tilewright_ir::Program;
+use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::Gpu;
+
+use super::*;
+
+const GEMM: &str = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+const COPY: &str = "def copy(float(N, M) A) -> (B) { B(i, j) = A(i, j) }";
+
+fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
+    let parsed = parse(source);
+    let bindings: Bindings = sizes.iter().copied().collect();
+    let name = parsed.ast.functions[0].name.text.clone();
+    check(&parsed.ast, &name, &bindings).program.expect("the program is correct")
+}
+
+fn expected(source: &str, sizes: &[(&str, i64)], steps: &str) -> Estimate {
+    let (program, gpu) = (program(source, sizes), Gpu::h200());
+    let schedule = match steps {
+        "" => default_schedule(&program, &gpu),
+        steps => text::parse(steps).schedule,
+    };
+    let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    estimate(&nest, &gpu)
+}
+
+#[test]
+fn neighbouring_threads_should_touch_neighbouring_memory() {
+    let sizes = [("N", 4096), ("M", 4096)];
+    let along = |last: &str, first: &str| {
+        let steps = format!(
+            "split B.{last} -> o, t:256\nreorder B.{first}, B.o, B.t\nbind B.{first} -> block.y\nbind B.o -> block.x\nbind B.t -> thread.x"
+        );
+        expected(COPY, &sizes, &steps)
+    };
+    let (rows, columns) = (along("j", "i"), along("i", "j"));
+    assert!(rows.seconds * 1.5 < columns.seconds, "{rows:?} {columns:?}");
+    assert!((rows.kernels[0].sectors * 7.0) < columns.kernels[0].sectors);
+}
+
+#[test]
+fn tiles_in_shared_memory_beat_one_result_a_thread() {
+    let sizes = [("M", 1024), ("N", 1024), ("K", 1024)];
+    let plain = "split C.j -> jo, jt:256\nreorder C.i, C.jo, C.jt, C.k\nbind C.i -> block.y\nbind C.jo -> block.x\n\
+        bind C.jt -> thread.x\npromote C at C.jt -> own registers";
+    let (tiles, plain) = (expected(GEMM, &sizes, ""), expected(GEMM, &sizes, plain));
+    assert!(tiles.seconds * 2.0 < plain.seconds, "{tiles:?} {plain:?}");
+}
+
+#[test]
+fn few_blocks_leave_multiprocessors_idle() {
+    let sizes = [("N", 4096), ("M", 256)];
+    let per_block = |rows: i64| {
+        let steps = format!(
+            "split B.i -> o, r:{rows}\nreorder B.o, B.j, B.r\nbind B.o -> block.x\nbind B.j -> thread.x"
+        );
+        expected(COPY, &sizes, &steps).seconds
+    };
+    assert!(per_block(2) * 4.0 < per_block(1024), "{} {}", per_block(2), per_block(1024));
+}
+
+#[test]
+fn rows_that_begin_in_one_bank_take_turns() {
+    let turned = |pad: &str| {
+        let steps = format!(
+            "split B.i -> ib, it:32\nsplit B.j -> jb, jt:32\nreorder B.ib, B.jb, B.jt, B.it\nbind B.ib -> block.y\n\
+             bind B.jb -> block.x\nbind B.jt -> thread.y\nbind B.it -> thread.x\n\
+             promote A at B.jb -> As shared{pad}\nbind As.l0 -> thread.y\nbind As.l1 -> thread.x"
+        );
+        expected(COPY, &[("N", 1024), ("M", 1024)], &steps).kernels[0].shared
+    };
+    assert!(turned("") > 8.0 * turned(" pad 1"), "{} {}", turned(""), turned(" pad 1"));
+}

@@ -1,0 +1,106 @@
+//! The time of a kernel, from what a block does.
+
+use tilewright_target::Gpu;
+
+use super::Parts;
+use super::walk::Block;
+
+/// Registers of a thread beside its results: operands, addresses, counters.
+const OTHER_REGISTERS: f64 = 32.0;
+/// Blocks of a multiprocessor at most.
+const MOST_BLOCKS: f64 = 32.0;
+/// Bytes of shared memory that the system takes of each block.
+const OWN_SHARED: f64 = 1024.0;
+/// Warps whose instructions a multiprocessor begins in a cycle.
+const SCHEDULERS: f64 = 4.0;
+/// Cycles until memory answers, and until all threads of a block are there.
+const MEMORY: f64 = 700.0;
+const BARRIER: f64 = 40.0;
+/// Cycles from an instruction to one that needs its result.
+const DEPENDENT: f64 = 4.0;
+/// Bytes a cycle that a multiprocessor gets of the cache that all share.
+const CACHE_BYTES: f64 = 48.0;
+const SECTOR: f64 = 32.0;
+/// Seconds to start a kernel.
+const LAUNCH: f64 = 2.0e-6;
+/// The share of the bandwidth of memory that kernels get.
+const REACHED: f64 = 0.8;
+/// A thread that needs more registers than it may have keeps the others in memory: what is done with them takes so
+/// many times as long.
+const SPILLED: f64 = 8.0;
+
+/// What of the time of a kernel goes where.
+pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
+    let hertz = f64::from(gpu.clock_mhz).max(1.0) * 1e6;
+    let (resident, spilled) = resident(block, gpu);
+    let processors = gpu.processors.max(1) as f64;
+    let busy = |blocks: f64| Busy::new(block, gpu, blocks, spilled);
+    // Whole waves, and what is left for the last.
+    let waves = (block.blocks / (processors * resident)).floor();
+    let left = block.blocks - waves * processors * resident;
+    let in_last = (left / processors).ceil();
+    let full = busy(resident);
+    let last = if in_last > 0.0 { busy(in_last) } else { Busy::default() };
+    let sum = |part: &dyn Fn(&Busy) -> f64| (waves * part(&full) + part(&last)) / hertz * block.launches;
+    let memory = block.bytes / (gpu.bandwidth_mb as f64 * 1e6 * REACHED) * block.launches;
+    let cycles = sum(&Busy::longest);
+    Parts {
+        seconds: cycles.max(memory) + LAUNCH * block.launches,
+        blocks: block.blocks,
+        threads: block.threads,
+        resident,
+        compute: sum(&|busy| busy.compute),
+        issue: sum(&|busy| busy.issue),
+        shared: sum(&|busy| busy.shared),
+        sectors: sum(&|busy| busy.sectors),
+        memory,
+        latency: sum(&|busy| busy.latency),
+    }
+}
+
+/// Blocks that run on a multiprocessor at a time, and the share of a thread's registers that it has no room for.
+fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
+    // Room is made for all threads of a block together.
+    let wanted = block.registers / block.threads.max(1.0) + OTHER_REGISTERS;
+    let most = gpu.thread_registers as f64;
+    let registers = wanted.min(most).max(1.0);
+    let by_threads = gpu.processor_threads as f64 / block.threads.max(1.0);
+    let by_registers = gpu.processor_registers as f64 / (registers * block.threads.max(1.0));
+    let by_shared = gpu.processor_shared as f64 / (block.shared_bytes + OWN_SHARED);
+    let resident = by_threads.min(by_registers).min(by_shared).min(MOST_BLOCKS).floor().max(1.0);
+    (resident, ((wanted - most) / wanted).max(0.0))
+}
+
+/// The cycles of a multiprocessor that works on some blocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    compute: f64,
+    issue: f64,
+    shared: f64,
+    sectors: f64,
+    latency: f64,
+}
+
+impl Busy {
+    fn new(block: &Block, gpu: &Gpu, blocks: f64, spilled: f64) -> Busy {
+        let lanes = (gpu.lanes.max(1) as f64 / gpu.warp.max(1) as f64).max(1.0);
+        let slower = 1.0 + SPILLED * spilled;
+        // What was asked for long before is there, as far as there was enough to do meanwhile.
+        let unforeseen = (block.waits - block.foreseen).max(0.0) / 2.0;
+        let waiting = unforeseen * MEMORY + block.waits * BARRIER + 2.0 * MEMORY;
+        Busy {
+            compute: blocks * block.arithmetic * slower / lanes,
+            issue: blocks * block.instructions * slower / SCHEDULERS,
+            shared: blocks * block.turns,
+            sectors: blocks * block.sectors * SECTOR / CACHE_BYTES,
+            latency: waiting + block.chain * slower * DEPENDENT / 2.0,
+        }
+    }
+
+    /// The parts overlap, but not wholly.
+    fn longest(&self) -> f64 {
+        let all = [self.compute, self.issue, self.shared, self.sectors, self.latency];
+        let most = all.iter().copied().fold(0.0, f64::max);
+        most + 0.1 * (all.iter().sum::<f64>() - most)
+    }
+}

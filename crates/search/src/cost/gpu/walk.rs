@@ -1,0 +1,273 @@
+//! What a block of a kernel does, added up over its loops.
+
+use std::collections::HashMap;
+
+use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Store, Sync, any_loop};
+use tilewright_ir::{Access, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_target::Gpu;
+
+use super::lanes::{Pattern, Touched};
+use crate::cost::cpu::operation_cost;
+
+/// The side of a choice that is not the usual one runs this often.
+const SELDOM: f64 = 0.05;
+/// Instructions to count and jump, for an iteration of a loop that is not written out.
+const PER_ITERATION: f64 = 4.0;
+/// Instructions for the address of an access that is not written out.
+const PER_ADDRESS: f64 = 1.0;
+
+/// What a block does, in instructions of warps and the like.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Block {
+    /// Blocks of the grid.
+    pub blocks: f64,
+    pub threads: f64,
+    /// Bytes of shared memory.
+    pub shared_bytes: f64,
+    /// Registers of a thread for buffers and operands.
+    pub registers: f64,
+    /// Arithmetic instructions, all instructions, and those of divisions and functions.
+    pub arithmetic: f64,
+    pub instructions: f64,
+    /// Turns of the banks.
+    pub turns: f64,
+    /// Sectors of global memory.
+    pub sectors: f64,
+    /// Times that a block waits until memory or all its threads are there.
+    pub waits: f64,
+    /// Of these, times that what it waits for was asked for long before.
+    pub foreseen: f64,
+    /// Instructions of one thread, one after the other.
+    pub chain: f64,
+    /// Bytes of the tensors that the kernel touches.
+    pub bytes: f64,
+    /// How often the whole kernel is started.
+    pub launches: f64,
+}
+
+/// A loop around a statement.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    var: VarId,
+    kind: LoopKind,
+    trips: f64,
+}
+
+/// Goes through the statements of one kernel.
+pub(super) struct Walk<'a> {
+    nest: &'a LoopNest,
+    gpu: &'a Gpu,
+    loops: Vec<Around>,
+    /// How often the innermost choice runs.
+    share: f64,
+    ahead: bool,
+    block: Block,
+    tensors: HashMap<TensorId, f64>,
+}
+
+impl<'a> Walk<'a> {
+    /// What the kernels of a nest do.
+    pub fn kernels(nest: &'a LoopNest, gpu: &'a Gpu) -> Vec<Block> {
+        let mut found = Vec::new();
+        collect(nest, gpu, &nest.body, 1.0, &mut found);
+        found
+    }
+
+    fn new(nest: &'a LoopNest, gpu: &'a Gpu, launches: f64) -> Walk<'a> {
+        let block = Block { blocks: 1.0, threads: 1.0, launches, ..Block::default() };
+        Walk { nest, gpu, loops: Vec::new(), share: 1.0, ahead: false, block, tensors: HashMap::new() }
+    }
+
+    fn finish(mut self) -> Block {
+        self.block.bytes = self.tensors.values().sum();
+        self.block
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => self.run_loop(own),
+                Stmt::If(own) => {
+                    let before = self.share;
+                    self.stmts(&own.then);
+                    if !own.otherwise.is_empty() {
+                        self.share = before * SELDOM;
+                        self.stmts(&own.otherwise);
+                    }
+                    self.share = before;
+                }
+                Stmt::Allocate(own) => {
+                    self.allocate(own.buffer);
+                    self.stmts(&own.body);
+                }
+                Stmt::Store(own) => self.store(own),
+                Stmt::Sync(Sync::Barrier) => self.wait(),
+                Stmt::Sync(Sync::Wait(_)) => self.ahead = true,
+                Stmt::Sync(Sync::Commit) | Stmt::Prefetch(_) => {}
+            }
+        }
+    }
+
+    fn run_loop(&mut self, own: &For) {
+        let trips = own.extent.as_constant().unwrap_or(1).max(0) as f64;
+        match own.kind {
+            LoopKind::Block(_) => self.block.blocks *= trips,
+            LoopKind::Thread(_) => {
+                let around = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
+                let threads = trips * around.map(|own| own.trips).product::<f64>();
+                self.block.threads = self.block.threads.max(threads);
+            }
+            LoopKind::Serial | LoopKind::Parallel => {
+                let instructions = PER_ITERATION * trips * self.runs() * self.warps();
+                self.block.instructions += instructions;
+            }
+            LoopKind::Vector | LoopKind::Unrolled => {}
+        }
+        self.loops.push(Around { var: own.var, kind: own.kind, trips });
+        self.stmts(&own.body);
+        self.loops.pop();
+    }
+
+    /// How often one thread of a block runs what is here.
+    fn runs(&self) -> f64 {
+        let spread = |own: &&Around| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_));
+        self.share * self.loops.iter().filter(spread).map(|own| own.trips).product::<f64>()
+    }
+
+    /// Warps of a block that run what is here.
+    fn warps(&self) -> f64 {
+        let threads = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
+        let threads: f64 = threads.map(|own| own.trips).product();
+        (threads / self.gpu.warp.max(1) as f64).ceil()
+    }
+
+    fn allocate(&mut self, buffer: TensorId) {
+        let own = self.nest.buffer(buffer);
+        match own.scope {
+            Scope::Shared => self.block.shared_bytes += own.bytes() as f64,
+            Scope::Register => self.block.registers += own.bytes() as f64 / 4.0,
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self) {
+        let runs = self.runs();
+        self.block.waits += runs;
+        if std::mem::take(&mut self.ahead) {
+            self.block.foreseen += runs;
+        }
+    }
+
+    fn store(&mut self, store: &Store) {
+        let warps = self.warps();
+        let runs = self.runs();
+        let operations = arithmetic(&store.value) + f64::from(u8::from(store.reduce.is_some()));
+        // A product that is added is one instruction.
+        let fused = store.reduce.is_some() && matches!(&store.value.kind, ExprKind::Binary(BinaryOp::Mul, _));
+        let operations = if fused { operations - 1.0 } else { operations };
+        self.block.arithmetic += operations * runs * warps;
+        self.block.instructions += operations * runs * warps;
+        self.block.chain += operations * runs;
+        let mut loads = Vec::new();
+        crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
+        for access in loads {
+            self.access(access, warps, true);
+        }
+        self.access(&store.target, warps, false);
+    }
+
+    /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
+    /// have in common is loaded once.
+    fn access(&mut self, access: &Access, warps: f64, load: bool) {
+        let buffer = self.nest.buffer(access.tensor);
+        if buffer.scope == Scope::Register {
+            return;
+        }
+        let mentioned = |var: VarId| access.indices.iter().any(|index| index.mentions(var));
+        let innermost = self.loops.iter().rposition(|own| mentioned(own.var)).unwrap_or(0);
+        let mut runs = self.share;
+        for (at, own) in self.loops.iter().enumerate() {
+            let written_out = matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector);
+            let counts = match own.kind {
+                LoopKind::Block(_) | LoopKind::Thread(_) => false,
+                _ if written_out => mentioned(own.var),
+                _ => at <= innermost || !load,
+            };
+            runs *= if counts { own.trips } else { 1.0 };
+        }
+        let pattern = Pattern::of(self.nest, access, &self.lanes(), &self.side_by_side(access));
+        let Touched { width, turns, sectors } = pattern.touched(self.gpu.warp.max(1) as i64);
+        let instructions = runs / width;
+        self.block.instructions += instructions * warps * (1.0 + PER_ADDRESS / width);
+        self.block.chain += instructions;
+        match buffer.scope {
+            Scope::Shared => self.block.turns += instructions * warps * turns,
+            _ => {
+                self.block.sectors += instructions * warps * sectors;
+                let bytes = buffer.bytes() as f64;
+                self.tensors.insert(access.tensor, bytes);
+            }
+        }
+    }
+
+    /// The thread loops around, first dimension first.
+    fn lanes(&self) -> Vec<(VarId, i64)> {
+        let axis = |own: &Around| match own.kind {
+            LoopKind::Thread(axis) => Some((axis, own.var, own.trips as i64)),
+            _ => None,
+        };
+        let mut found: Vec<(Axis, VarId, i64)> = self.loops.iter().filter_map(axis).collect();
+        found.sort_by_key(|(axis, ..)| *axis);
+        found.into_iter().map(|(_, var, trips)| (var, trips)).collect()
+    }
+
+    /// Written-out loops, whose iterations may be one wide access.
+    fn side_by_side(&self, access: &Access) -> Vec<(VarId, i64)> {
+        let written_out = |own: &&Around| {
+            matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)
+                && access.indices.last().is_some_and(|index: &IndexExpr| index.mentions(own.var))
+        };
+        let vector_only = !matches!(self.nest.buffer(access.tensor).scope, Scope::Shared);
+        let found = self.loops.iter().filter(written_out);
+        let found = found.filter(|own| !vector_only || own.kind == LoopKind::Vector);
+        found.map(|own| (own.var, own.trips as i64)).collect()
+    }
+}
+
+/// Kernels: statements at root level, and inside the host's loops and choices.
+fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mut Vec<Block>) {
+    for stmt in stmts {
+        let is_spread = any_loop(std::slice::from_ref(stmt), &|own| own.is_spread());
+        match stmt {
+            Stmt::For(own) if is_spread && !own.is_spread() => {
+                let trips = own.extent.as_constant().unwrap_or(1).max(0) as f64;
+                collect(nest, gpu, &own.body, launches * trips, found);
+            }
+            Stmt::If(own) if is_spread => {
+                collect(nest, gpu, &own.then, launches, found);
+                collect(nest, gpu, &own.otherwise, launches * SELDOM, found);
+            }
+            Stmt::Allocate(own) if nest.buffer(own.buffer).scope == Scope::Scratch => {
+                collect(nest, gpu, &own.body, launches, found);
+            }
+            Stmt::Sync(_) | Stmt::Prefetch(_) => {}
+            _ => {
+                let mut walk = Walk::new(nest, gpu, launches);
+                walk.stmts(std::slice::from_ref(stmt));
+                found.push(walk.finish());
+            }
+        }
+    }
+}
+
+/// Instructions of an expression. Dividing and functions take several.
+fn arithmetic(expr: &Expr) -> f64 {
+    let own = match &expr.kind {
+        ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => 0.0,
+        _ => {
+            let cost = operation_cost(expr);
+            cost.instructions + 8.0 * cost.divisions
+        }
+    };
+    own + expr.operands().iter().map(arithmetic).sum::<f64>()
+}

@@ -1,0 +1,183 @@
+//! First points: tiles of usual shapes.
+
+use tilewright_schedule::analysis::Stride;
+use tilewright_target::Gpu;
+
+use super::operand::{Choice, Layout, Pad};
+use super::tile::Tile;
+use crate::knob::{Domain, Knobs, Point, Value};
+use crate::space::placement::{self, Placement};
+use crate::space::stage::Stage;
+
+/// What a block and a thread do, along the loop that walks the result (columns) and along another (rows).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Results of a thread along both: groups that are apart, and neighbours in a group.
+    rows: (i64, i64),
+    columns: (i64, i64),
+    /// Threads along both.
+    threads: (i64, i64),
+    /// Steps of the reduction for which operands are in shared memory.
+    depth: i64,
+    /// Iterations whose operands are there at a time.
+    stages: i64,
+    /// Blocks that a reduction is shared out to.
+    shares: i64,
+}
+
+const fn shape(
+    rows: (i64, i64),
+    columns: (i64, i64),
+    threads: (i64, i64),
+    depth: i64,
+    stages: i64,
+    shares: i64,
+) -> Shape {
+    Shape { rows, columns, threads, depth, stages, shares }
+}
+
+/// From large tiles, for large results, to small ones.
+pub(super) const SHAPES: [Shape; 9] = [
+    shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
+    shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
+    shape((1, 8), (1, 4), (8, 16), 16, 3, 1),
+    shape((1, 4), (1, 4), (8, 16), 16, 3, 1),
+    shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
+    shape((1, 4), (1, 4), (8, 8), 16, 3, 8),
+    shape((1, 4), (1, 1), (4, 32), 16, 2, 1),
+    shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
+    shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
+];
+
+/// Sets the knobs of a statement to a shape, as far as its loops allow.
+pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
+    let column = column(tile, stage);
+    let row = tile
+        .spatial
+        .iter()
+        .copied()
+        .filter(|at| Some(*at) != column)
+        .max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
+    let mut threads = shape.threads;
+    threads.1 = threads.1.min(gpu.block_threads as i64);
+    for (at, knob) in tile.spatial.iter().zip(&tile.cuts) {
+        let trips = stage.loops[*at].trips;
+        let ((apart, inner), thread) = match () {
+            () if Some(*at) == column => (shape.columns, threads.1),
+            () if Some(*at) == row => (shape.rows, threads.0),
+            () => ((1, 1), 1),
+        };
+        let (apart, inner) = if tile.reduced.is_empty() { (1, 1) } else { (apart, inner) };
+        if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner]) {
+            point.0[knob.0] = value;
+        }
+    }
+    set_reduced(tile, stage, all, shape, point);
+    set_operands(tile, stage, column, point);
+    point.set_choice(tile.unrolled.0, 3);
+    let stages = match &all[tile.stages.0].domain {
+        Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
+        _ => 0,
+    };
+    point.set_choice(tile.stages.0, stages);
+    // Threads along columns are neighbours.
+    let mut order: Vec<usize> = (0..tile.spatial.len()).collect();
+    order.sort_by_key(|place| Some(tile.spatial[*place]) == column);
+    point.0[tile.order_threads.0] = Value::Order(order);
+}
+
+fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &mut Point) {
+    let mut depth = shape.depth;
+    let knobs = tile.reduced.iter().zip(&tile.cuts[tile.spatial.len()..]);
+    // Windows are taken whole, and what is left of the depth is that of the longest loop.
+    let mut order: Vec<(&usize, &crate::space::KnobId)> = knobs.collect();
+    order.sort_by_key(|(at, _)| Some(**at) == tile.shared_out);
+    for (at, knob) in order {
+        let trips = stage.loops[*at].trips;
+        let inner = depth.min(trips).max(1);
+        let value = match Some(*at) == tile.shared_out {
+            true => with_share(&all[knob.0].domain, trips, shape.shares, inner),
+            false => near(&all[knob.0].domain, trips, &[inner]),
+        };
+        if let Some(value) = value {
+            if let Value::Factors(factors) = &value {
+                depth /= factors.last().copied().unwrap_or(1).max(1);
+            }
+            point.0[knob.0] = value;
+        }
+    }
+}
+
+/// The parts of a loop with these behind the first, or smaller ones where they are none.
+fn near(domain: &Domain, trips: i64, inner: &[i64]) -> Option<Value> {
+    let mut inner = inner.to_vec();
+    loop {
+        let product: i64 = inner.iter().product();
+        let first = (trips + product - 1) / product;
+        let value = Value::Factors(std::iter::once(first).chain(inner.iter().copied()).collect());
+        if domain.contains(&value) {
+            return Some(value);
+        }
+        // The largest gives way first: groups, then threads.
+        let largest = (0..inner.len()).max_by_key(|at| inner[*at])?;
+        if inner[largest] == 1 {
+            return None;
+        }
+        inner[largest] -= 1;
+    }
+}
+
+/// The parts of a reduced loop that is shared out to about so many blocks.
+fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Value> {
+    for share in (1..=shares).rev() {
+        for inner in (1..=inner).rev() {
+            let value = Value::Factors(vec![share, trips / (share * inner).max(1), inner]);
+            if domain.contains(&value) {
+                return Some(value);
+            }
+        }
+    }
+    None
+}
+
+/// The loop along which results are side by side.
+fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
+    let walks = |at: &&usize| stage.result[**at] == Stride::Elements(1);
+    tile.spatial.iter().find(walks).or(tile.spatial.last()).copied()
+}
+
+/// How many operands do not move with a loop, so that a tile along it shares them.
+fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
+    let moves = |strides: &[Stride], at: usize| strides[at] != Stride::Elements(0);
+    let with_column = |strides: &[Stride]| column.is_some_and(|column| moves(strides, column));
+    let shared = stage.operands.iter().filter(|own| !moves(&own.strides, at) && with_column(&own.strides));
+    shared.count()
+}
+
+/// Operands go through shared memory, those that are turned with room behind rows.
+fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut Point) {
+    for way in &tile.ways {
+        let operand = &stage.operands[way.operand];
+        let walks = column.is_some_and(|at| operand.strides[at] == Stride::Elements(1));
+        let wanted = match () {
+            () if tile.reduced.is_empty() => vec![Choice::InPlace],
+            () if walks => vec![Choice::Shared(Layout::Plain, Pad::No)],
+            () => vec![
+                Choice::Packed,
+                Choice::Shared(Layout::ResultLast, Pad::Yes),
+                Choice::Shared(Layout::Plain, Pad::No),
+            ],
+        };
+        way.set(&wanted, point);
+    }
+}
+
+/// Pointwise temporaries are computed where they are used; others before, or in the blocks that use them.
+pub(super) fn place(placement: &Placement, near: bool, point: &mut Point) {
+    let choice = match () {
+        () if placement.allows(placement::Choice::Inline) => placement::Choice::Inline,
+        () if near => placement::Choice::AtOuter,
+        () => placement::Choice::Root,
+    };
+    placement.set(choice, point);
+}

@@ -1,0 +1,60 @@
+//! Tiles that no GPU likes, told before anything is compiled (the Halide autoscheduler's section 4.6).
+
+use tilewright_target::Gpu;
+
+use super::tile::Tile;
+use crate::knob::Point;
+use crate::space::rejection::Rejection;
+use crate::space::stage::Stage;
+
+/// Copies of the innermost code that are written out.
+const MOST_COPIES: i64 = 2048;
+/// Registers of a thread that its results may take.
+const MOST_RESULTS: i64 = 160;
+/// Results of a thread without a reduction.
+const MOST_POINTWISE: i64 = 16;
+/// Of the lanes of warps, one in so many may be idle.
+const IDLE_LANES: i64 = 4;
+/// Threads that a thread's work should be shared out to before multiprocessors are left idle.
+const LEAST_THREADS: i64 = 32;
+
+/// Refuses tiles that leave a GPU idle, or do not fit it.
+pub(super) fn check(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
+    check_threads(tile, stage, gpu, point)?;
+    let words = (stage.dtype.compute_type().bytes() as i64 + 3) / 4;
+    let (results, is_reduction) = (tile.results(point), !tile.reduced.is_empty());
+    let most =
+        if is_reduction { MOST_RESULTS.min(gpu.thread_registers as i64 * 2 / 3) } else { MOST_POINTWISE };
+    if results * words > most {
+        return Err(Rejection::Registers);
+    }
+    if results * tile.most_unrolled(point) > MOST_COPIES {
+        return Err(Rejection::CodeSize);
+    }
+    let elements: i64 = tile.ways.iter().map(|way| way.shared_elements(tile, stage, point)).sum();
+    let bytes = elements * stage.dtype.bytes() as i64 * tile.stage_count(point);
+    if bytes > gpu.block_shared as i64 {
+        return Err(Rejection::SharedMemory);
+    }
+    Ok(())
+}
+
+/// Refuses blocks that are too large, or have idle lanes, and grids that leave multiprocessors idle.
+fn check_threads(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
+    let (threads, blocks) = (tile.threads(point), tile.blocks(point));
+    let warp = gpu.warp.max(1) as i64;
+    if threads > gpu.block_threads as i64 {
+        return Err(Rejection::BlockThreads);
+    }
+    let possible: i64 = tile.spatial.iter().map(|at| stage.loops[*at].trips).product();
+    let lanes = (threads + warp - 1) / warp * warp;
+    if possible >= warp && (lanes - threads) * IDLE_LANES > lanes {
+        return Err(Rejection::BlockThreads);
+    }
+    // Results could be spread over so many blocks; half of them is enough to be worth a look.
+    let enough = (possible / LEAST_THREADS).clamp(1, gpu.processors as i64);
+    if blocks * 2 < enough {
+        return Err(Rejection::Blocks);
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Schedules for a GPU: for every statement with a share in the work, how its loops are spread over blocks and threads and
+//! what a thread does of them (`tile.rs`), and which way its operands take (`operand.rs`).
+//!
+//! A statement is a kernel of its own, or is computed inside the blocks of the one that uses it, by all of their threads.
+
+mod initial;
+mod limits;
+mod operand;
+mod tile;
+
+use tilewright_ir::Program;
+use tilewright_schedule::{LoopName, Schedule, StatementName, Step, complete};
+use tilewright_target::Gpu;
+
+use super::names::Names;
+use super::placement::{Choice, Placement};
+use super::rejection::Rejection;
+use super::stage::{self, Stage, heavy};
+use super::{Builder, collapse};
+use crate::knob::{Knobs, Point};
+use operand::Way;
+use tile::{Kernel, Tile};
+
+/// The places that there are in the loops of a consumer.
+const INSIDE: [Choice; 2] = [Choice::WithConsumer, Choice::AtOuter];
+
+/// What the knobs of a program on a GPU stand for.
+#[derive(Clone, Debug)]
+pub(super) struct Plan<'a> {
+    program: &'a Program,
+    gpu: &'a Gpu,
+    stages: Vec<Stage>,
+    placements: Vec<Placement>,
+    /// The knobs of each statement; none for those that hardly matter.
+    tiles: Vec<Option<Tile>>,
+    names: Names,
+}
+
+impl<'a> Plan<'a> {
+    /// The knobs of a program whose sizes are known.
+    pub fn new(program: &'a Program, gpu: &'a Gpu) -> (Knobs, Plan<'a>) {
+        let mut stages = stage::stages(program);
+        let names = Names::of(program);
+        let mut builder = Builder::default();
+        let placements = Placement::all(program, &stages, &INSIDE, &mut builder);
+        let matters = heavy(&stages);
+        let statements = program.statements();
+        let mut tiles = Vec::new();
+        for ((stage, matters), (statement, _)) in stages.iter_mut().zip(matters).zip(statements) {
+            let tiled = matters && !stage.busy(false).is_empty() && !stage.scatters && !stage.ordered;
+            tiles.push(tiled.then(|| {
+                collapse::collapse(stage, program, statement, false, &names);
+                Tile::new(stage, gpu, &mut builder)
+            }));
+        }
+        let mut knobs = Knobs::new(builder.knobs);
+        for (stage, tile) in stages.iter().zip(&tiles) {
+            let Some(tile) = tile else { continue };
+            let (own, tile, stage, gpu) = (tile.own_knobs(), tile.clone(), stage.clone(), gpu.clone());
+            knobs.rule(own, move |point| limits::check(&tile, &stage, &gpu, point).is_ok());
+        }
+        (knobs, Plan { program, gpu, stages, placements, tiles, names })
+    }
+
+    /// The schedule that a point stands for, if it is worth compiling.
+    pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
+        let mut decoder = Decoder { plan: self, point, steps: Vec::new(), done: Vec::new() };
+        decoder.inline();
+        decoder.arrange()?;
+        let Decoder { steps, done, .. } = decoder;
+        complete(self.program, Schedule { steps }, &done, self.gpu)
+            .map_err(|refusal| Rejection::from(&refusal.reason))
+    }
+
+    /// Points to begin at: tiles of several sizes, with what a statement needs computed before it and inside its blocks.
+    pub fn beginnings(&self, knobs: &Knobs) -> Vec<Point> {
+        let mut found: Vec<Point> = Vec::new();
+        for near in [false, true] {
+            for shape in initial::SHAPES {
+                let mut point = knobs.nth(0).unwrap_or_default();
+                for (stage, tile) in self.stages.iter().zip(&self.tiles) {
+                    let Some(tile) = tile else { continue };
+                    initial::tile(tile, stage, self.gpu, knobs, &shape, &mut point);
+                }
+                for placement in &self.placements {
+                    initial::place(placement, near, &mut point);
+                }
+                if found.is_empty() || (knobs.allows(&point) && !found.contains(&point)) {
+                    found.push(point);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Turns a point into steps.
+struct Decoder<'s, 'a> {
+    plan: &'s Plan<'a>,
+    point: &'s Point,
+    steps: Vec<Step>,
+    /// Statements that need nothing more.
+    done: Vec<StatementName>,
+}
+
+impl Decoder<'_, '_> {
+    fn inline(&mut self) {
+        let inlined = self.plan.placements.iter().filter(|own| own.choice(self.point) == Choice::Inline);
+        self.steps.extend(inlined.map(|own| Step::Inline { tensor: own.tensor.clone() }));
+    }
+
+    /// From the last statement back: what a statement needs is placed in blocks that are there already. All that is inside
+    /// others' blocks is spread over their threads by `complete`.
+    fn arrange(&mut self) -> Result<(), Rejection> {
+        let Plan { stages, placements, .. } = self.plan;
+        let mut blocks: Vec<Option<LoopName>> = vec![None; stages.len()];
+        let mut moved: Vec<&str> = Vec::new();
+        for at in (0..stages.len()).rev() {
+            let placement = placements.iter().find(|own| own.tensor == stages[at].name.tensor);
+            let choice = placement.map_or(Choice::Root, |own| own.choice(self.point));
+            match (placement, choice) {
+                (_, Choice::Inline) => {}
+                (Some(placement), Choice::WithConsumer | Choice::AtOuter) => {
+                    let block = blocks[placement.consumer].clone().ok_or(Rejection::NoPlace)?;
+                    if !moved.contains(&placement.tensor.as_str()) {
+                        self.steps.push(placement.step(&block));
+                        moved.push(&placement.tensor);
+                    }
+                    blocks[at] = Some(block);
+                }
+                _ => blocks[at] = self.kernel(at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of a kernel; the innermost loop over its blocks.
+    fn kernel(&mut self, at: usize) -> Result<Option<LoopName>, Rejection> {
+        let Plan { stages, tiles, gpu, names, .. } = self.plan;
+        let (stage, Some(tile)) = (&stages[at], &tiles[at]) else { return Ok(None) };
+        limits::check(tile, stage, gpu, self.point)?;
+        self.steps.extend(collapse::steps(stage));
+        let kernel: Kernel = tile.steps(stage, self.point, names, &mut self.steps);
+        let copies = operand::steps(tile, stage, &kernel, self.point, names, &mut self.steps);
+        self.steps.extend(tile.pipeline(&kernel, self.point, !copies.is_empty()));
+        self.done.push(kernel.statement.clone());
+        self.done.extend(copies);
+        Ok(Some(kernel.block))
+    }
+}

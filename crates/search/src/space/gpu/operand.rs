@@ -1,0 +1,242 @@
+//! The way of an operand to the threads: read where it is, or through shared memory, which all threads of a block fill
+//! together.
+
+use tilewright_ir::nest::Axis;
+use tilewright_schedule::analysis::Stride;
+use tilewright_schedule::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step, Unit};
+
+use super::tile::{Kernel, Tile};
+use crate::knob::{Knob, Point};
+use crate::space::names::Names;
+use crate::space::stage::{Operand, Stage};
+use crate::space::{Builder, KnobId};
+
+/// Elements that are left free behind a row of shared memory: as many as one access takes, so that all rows begin where
+/// such an access may.
+const PAD: i64 = 4;
+/// Elements that a thread copies at once.
+const WIDE: i64 = 4;
+
+/// The knob of one operand.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) operand: usize,
+    pub(super) knob: KnobId,
+    choices: Vec<Choice>,
+}
+
+/// What becomes of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Read where it is.
+    InPlace,
+    /// Through shared memory, its dimensions as they are, or those that threads differ in last; with room behind rows or
+    /// without.
+    Shared(Layout, Pad),
+    /// A constant is brought into the order of use once, before any call, and goes through shared memory then.
+    Packed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// As the tensor is.
+    Plain,
+    /// Dimensions of the result last.
+    ResultLast,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pad {
+    No,
+    Yes,
+}
+
+impl Choice {
+    fn name(self) -> &'static str {
+        match self {
+            Choice::InPlace => "in-place",
+            Choice::Shared(Layout::Plain, Pad::No) => "shared",
+            Choice::Shared(Layout::Plain, Pad::Yes) => "shared-padded",
+            Choice::Shared(Layout::ResultLast, Pad::No) => "turned",
+            Choice::Shared(Layout::ResultLast, Pad::Yes) => "turned-padded",
+            Choice::Packed => "packed",
+        }
+    }
+}
+
+impl Way {
+    /// Adds a knob for every operand that several threads use.
+    pub fn all(stage: &Stage, builder: &mut Builder) -> Vec<Way> {
+        let points: f64 = stage.loops.iter().map(|own| own.trips as f64).product();
+        let reused = |operand: &Operand| points >= 2.0 * operand.elements && !operand.dimensions.is_empty();
+        let candidates = (0..stage.operands.len()).filter(|at| reused(&stage.operands[*at]));
+        candidates.map(|operand| Way::new(stage, operand, builder)).collect()
+    }
+
+    fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Way {
+        let own = &stage.operands[operand];
+        let mut choices = vec![Choice::InPlace];
+        let pads = [Pad::No, Pad::Yes];
+        choices.extend(pads.map(|pad| Choice::Shared(Layout::Plain, pad)));
+        if !result_last(own, stage).is_empty() {
+            choices.extend(pads.map(|pad| Choice::Shared(Layout::ResultLast, pad)));
+            choices.extend(own.constant.then_some(Choice::Packed));
+        }
+        let name = format!("{}.{}", stage.name, own.tensor);
+        let knob = builder.add(Knob::categorical(name, choices.iter().map(|choice| choice.name())));
+        Way { operand, knob, choices }
+    }
+
+    /// What was chosen.
+    pub fn choice(&self, point: &Point) -> Choice {
+        self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(Choice::InPlace)
+    }
+
+    /// Sets the knob to the first of these that is a choice.
+    pub fn set(&self, wanted: &[Choice], point: &mut Point) {
+        let at = wanted.iter().find_map(|choice| self.choices.iter().position(|own| own == choice));
+        point.set_choice(self.knob.0, at.unwrap_or(0));
+    }
+
+    /// The elements that are in shared memory at a time.
+    pub fn shared_elements(&self, tile: &Tile, stage: &Stage, point: &Point) -> i64 {
+        if self.choice(point) == Choice::InPlace {
+            return 0;
+        }
+        let widths = stage.operands[self.operand].dimensions.iter().map(|loops| {
+            let mut once: Vec<usize> = loops.clone();
+            once.dedup();
+            1 + once.iter().map(|at| tile.width(stage, point, *at) - 1).sum::<i64>()
+        });
+        widths.product()
+    }
+}
+
+/// Adds the steps that bring operands to shared memory; the statements that copy.
+pub(super) fn steps(
+    tile: &Tile,
+    stage: &Stage,
+    kernel: &Kernel,
+    point: &Point,
+    names: &Names,
+    steps: &mut Vec<Step>,
+) -> Vec<StatementName> {
+    let mut copies = Vec::new();
+    for way in &tile.ways {
+        let operand = &stage.operands[way.operand];
+        let turned = result_last(operand, stage);
+        let mut copy = Copy { operand, tile, stage, kernel, point, names, steps };
+        match way.choice(point) {
+            Choice::InPlace => continue,
+            Choice::Shared(layout, pad) => {
+                let layout = if layout == Layout::Plain { Vec::new() } else { turned };
+                copies.push(copy.share(operand.tensor.clone(), layout, pad));
+            }
+            Choice::Packed => {
+                let packed = copy.packed(turned);
+                copies.push(copy.share(packed, Vec::new(), Pad::No));
+            }
+        }
+    }
+    copies
+}
+
+/// The dimensions with those that the result has as well last; empty if they are already.
+fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
+    let of_result =
+        |dimension: &usize| operand.dimensions[*dimension].iter().any(|at| !stage.loops[*at].reduced);
+    let mut order: Vec<usize> = (0..operand.dimensions.len()).collect();
+    order.sort_by_key(of_result);
+    let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
+    match order.is_sorted() {
+        true => Vec::new(),
+        false => order.into_iter().map(whole).collect(),
+    }
+}
+
+/// Writes the steps of one copy.
+struct Copy<'a> {
+    operand: &'a Operand,
+    tile: &'a Tile,
+    stage: &'a Stage,
+    kernel: &'a Kernel,
+    point: &'a Point,
+    names: &'a Names,
+    steps: &'a mut Vec<Step>,
+}
+
+impl Copy<'_> {
+    fn packed(&mut self, layout: Vec<LayoutDim>) -> String {
+        let name = self.names.buffer(&self.stage.name, &format!("{}p", self.operand.tensor));
+        self.steps.push(Step::Promote {
+            tensor: self.operand.tensor.clone(),
+            at: Place::Root,
+            name: name.clone(),
+            scope: PromoteScope::Packed,
+            layout,
+            pad: 0,
+        });
+        name
+    }
+
+    /// The copy, with its threads along the tensor's own last dimension.
+    fn share(&mut self, tensor: String, layout: Vec<LayoutDim>, pad: Pad) -> StatementName {
+        let name = self.names.buffer(&self.stage.name, &format!("{}s", self.operand.tensor));
+        let own = StatementName::first(name.clone());
+        let dimensions: Vec<usize> = match layout.is_empty() {
+            true => (0..self.operand.dimensions.len()).collect(),
+            false => layout.iter().map(|own| own.dimension).collect(),
+        };
+        let is_plain = layout.is_empty();
+        self.steps.push(Step::Promote {
+            tensor,
+            at: Place::Loop(self.kernel.stage_at.clone()),
+            name,
+            scope: PromoteScope::Shared,
+            layout,
+            pad: if pad == Pad::Yes { PAD } else { 0 },
+        });
+        // The loops of the copy, in the order of the tensor's dimensions.
+        let place = |dimension: usize| dimensions.iter().position(|own| *own == dimension).unwrap_or(0);
+        let loops: Vec<LoopName> =
+            (0..dimensions.len()).map(|dimension| own.at(format!("l{}", place(dimension)))).collect();
+        if !is_plain {
+            self.steps.push(Step::Reorder { loops: loops.clone() });
+        }
+        let all = self.names.part(&own.tensor, "all");
+        let target = match loops.as_slice() {
+            [one] => one.clone(),
+            _ => {
+                self.steps.push(Step::Fuse { loops, name: all.clone() });
+                own.at(all)
+            }
+        };
+        self.spread(&own, target, is_plain);
+        own
+    }
+
+    /// Every thread copies elements as far apart as there are threads, or several side by side.
+    fn spread(&mut self, own: &StatementName, target: LoopName, is_plain: bool) {
+        let part = |part: &str| self.names.part(&own.tensor, part);
+        let (turn, thread, side) = (part("o"), part("t"), part("v"));
+        let mut inner = vec![(thread.clone(), self.kernel.threads)];
+        let wide = is_plain && self.rows_are_whole();
+        inner.extend(wide.then(|| (side.clone(), WIDE)));
+        self.steps.push(Step::Split { target, outer: turn.clone(), inner });
+        let side = wide.then(|| own.at(side));
+        let order = [own.at(thread.clone()), own.at(turn)].into_iter().chain(side.clone());
+        self.steps.push(Step::Reorder { loops: order.collect() });
+        self.steps.push(Step::Bind { target: own.at(thread), to: Unit::Thread(Axis::X) });
+        self.steps.extend(side.map(Step::Vectorize));
+    }
+
+    /// Whether every row of the copy is made of whole groups of elements, in the tensor too.
+    fn rows_are_whole(&self) -> bool {
+        let Some(last) = self.operand.dimensions.last() else { return false };
+        let [at] = last.as_slice() else { return false };
+        let whole = |count: i64| count % WIDE == 0;
+        self.operand.strides[*at] == Stride::Elements(1)
+            && whole(self.tile.width(self.stage, self.point, *at))
+            && whole(self.stage.loops[*at].trips)
+    }
+}

@@ -1,0 +1,374 @@
+//! The loops of one statement on a GPU: knobs for how they are cut, spread and run, and the steps that a choice of them
+//! means.
+//!
+//! Every loop of the result is cut into four parts and every reduced loop into two, nested like this:
+//!
+//! ```text
+//! blocks    first parts of result loops                      spread over multiprocessors, as one loop
+//! staged    first parts of reduced loops                     operands are brought to shared memory for each iteration
+//! threads   third parts of result loops                      spread over the threads of a block, as one loop
+//! reduced   second parts of reduced loops                    the last of them written out
+//! tile      second and fourth parts of result loops          written out, results in registers
+//! ```
+//!
+//! A thread's results are neighbours (fourth parts), or as far apart as there are threads (second parts), so that
+//! neighbouring threads touch neighbouring memory. A part of one iteration is no loop. The longest reduced loop has a part
+//! more, which is spread over blocks too: each has totals of its own, which a second kernel adds up.
+
+use tilewright_ir::nest::Axis;
+use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
+use tilewright_target::Gpu;
+
+use super::Way;
+use crate::knob::{Divisors, Knob, Point};
+use crate::space::names::Names;
+use crate::space::stage::{Stage, StageLoop};
+use crate::space::{Builder, KnobId};
+
+/// How much more may be computed than asked for, in percent, for numbers that do not divide: much for short loops, which
+/// have few divisors, little for long ones.
+const WASTE_SHORT: u32 = 15;
+const WASTE_LONG: u32 = 5;
+const SHORT: i64 = 64;
+/// Divisors up to this are counted, and so many are enough.
+const MOST_DIVISORS: i64 = 64;
+const ENOUGH: usize = 6;
+/// Copies of a thread's code for one result that steps of the reduction are written out to, at most.
+const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
+/// Iterations whose operands are in shared memory at a time.
+const STAGES: [i64; 4] = [1, 2, 3, 4];
+/// Devices before this have no copies that threads need not wait for.
+const COPIES_AHEAD: u32 = 80;
+
+/// The knobs of one statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Tile {
+    /// Result loops and reduced loops that run more than once, by their place in the statement.
+    pub(super) spatial: Vec<usize>,
+    pub(super) reduced: Vec<usize>,
+    /// The reduced loop, if any, that can be shared out to blocks.
+    pub(super) shared_out: Option<usize>,
+    /// How each loop is cut, in the order of `spatial` and then `reduced`.
+    pub(super) cuts: Vec<KnobId>,
+    order_blocks: KnobId,
+    pub(super) order_threads: KnobId,
+    pub(super) unrolled: KnobId,
+    pub(super) stages: KnobId,
+    pub(super) ways: Vec<Way>,
+}
+
+/// The parts of a result loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub block: i64,
+    pub apart: i64,
+    pub thread: i64,
+    pub inner: i64,
+}
+
+/// The parts of a reduced loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub share: i64,
+    pub outer: i64,
+    pub inner: i64,
+}
+
+/// The loops of a kernel after its steps.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    /// The statement that has these loops.
+    pub statement: StatementName,
+    pub block: LoopName,
+    /// Where operands are staged: in an iteration of this loop.
+    pub stage_at: LoopName,
+    /// Whether that is a loop of the reduction.
+    pub staged: bool,
+    pub threads: i64,
+}
+
+impl Tile {
+    /// Adds the knobs of a statement.
+    pub fn new(stage: &Stage, gpu: &Gpu, builder: &mut Builder) -> Tile {
+        let (spatial, reduced) = (stage.busy(false), stage.busy(true));
+        let name = |what: &str| format!("{}.{what}", stage.name);
+        let longest = reduced.iter().copied().max_by_key(|at| stage.loops[*at].trips);
+        let shared_out = longest.filter(|at| stage.loops[*at].trips >= SHORT);
+        let parts = |at: usize| match (stage.loops[at].reduced, Some(at) == shared_out) {
+            (false, _) => 4,
+            (true, true) => 3,
+            (true, false) => 2,
+        };
+        let cuts = spatial.iter().chain(&reduced).map(|at| (parts(*at), &stage.loops[*at]));
+        let cuts = cuts
+            .map(|(parts, own)| {
+                builder.add(Knob::factorisation(name(&own.name), own.trips, parts, divisors(own)))
+            })
+            .collect();
+        let most_stages = if gpu.architecture >= COPIES_AHEAD { STAGES.len() } else { 1 };
+        Tile {
+            cuts,
+            order_blocks: builder.add(Knob::permutation(name("blocks"), spatial.len())),
+            order_threads: builder.add(Knob::permutation(name("threads"), spatial.len())),
+            unrolled: builder.add(Knob::ordinal(name("unroll"), UNROLLED)),
+            stages: builder.add(Knob::ordinal(name("stages"), STAGES.into_iter().take(most_stages))),
+            ways: Way::all(stage, builder),
+            shared_out,
+            spatial,
+            reduced,
+        }
+    }
+
+    /// The knobs that limits are about.
+    pub fn own_knobs(&self) -> std::ops::Range<usize> {
+        let first = self.cuts.first().unwrap_or(&self.order_blocks).0;
+        let last = self.ways.last().map_or(self.stages, |way| way.knob);
+        first..last.0 + 1
+    }
+
+    fn factors<'p>(&self, point: &'p Point, at: usize) -> &'p [i64] {
+        let knob = self.spatial.iter().chain(&self.reduced).position(|own| *own == at);
+        knob.map_or(&[], |knob| point.factors(self.cuts[knob].0))
+    }
+
+    /// The parts of a result loop.
+    pub fn parts(&self, point: &Point, at: usize) -> Parts {
+        match self.factors(point, at) {
+            [block, apart, thread, inner] => {
+                Parts { block: *block, apart: *apart, thread: *thread, inner: *inner }
+            }
+            _ => Parts { block: 1, apart: 1, thread: 1, inner: 1 },
+        }
+    }
+
+    /// The parts of a reduced loop.
+    pub fn steps_of(&self, point: &Point, at: usize) -> Steps {
+        match self.factors(point, at) {
+            [share, outer, inner] => Steps { share: *share, outer: *outer, inner: *inner },
+            [outer, inner] => Steps { share: 1, outer: *outer, inner: *inner },
+            _ => Steps { share: 1, outer: 1, inner: 1 },
+        }
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self, point: &Point) -> i64 {
+        self.spatial.iter().map(|at| self.parts(point, *at).thread).product()
+    }
+
+    /// Blocks.
+    pub fn blocks(&self, point: &Point) -> i64 {
+        let shares = self.reduced.iter().map(|at| self.steps_of(point, *at).share);
+        self.spatial.iter().map(|at| self.parts(point, *at).block).chain(shares).product()
+    }
+
+    /// Results of a thread.
+    pub fn results(&self, point: &Point) -> i64 {
+        let own = self.spatial.iter().map(|at| self.parts(point, *at));
+        own.map(|parts| parts.apart * parts.inner).product()
+    }
+
+    /// Iterations of a loop whose operands are staged together.
+    pub fn width(&self, stage: &Stage, point: &Point, at: usize) -> i64 {
+        match stage.loops[at].reduced {
+            true => self.steps_of(point, at).inner,
+            false => {
+                let parts = self.parts(point, at);
+                parts.apart * parts.thread * parts.inner
+            }
+        }
+    }
+
+    /// Steps of the reduction that are written out at most.
+    pub fn most_unrolled(&self, point: &Point) -> i64 {
+        UNROLLED[point.choice(self.unrolled.0)]
+    }
+
+    /// Iterations whose operands are in shared memory at a time.
+    pub fn stage_count(&self, point: &Point) -> i64 {
+        STAGES[point.choice(self.stages.0)]
+    }
+
+    /// Adds the steps that cut, order and spread the loops.
+    pub fn steps(&self, stage: &Stage, point: &Point, names: &Names, steps: &mut Vec<Step>) -> Kernel {
+        let mut cutter = Cutter { tile: self, stage, names, point, own: stage.name.clone(), steps };
+        cutter.share_out();
+        cutter.cut()
+    }
+
+    /// What an iteration of the staged loop needs is brought while others are computed with.
+    pub fn pipeline(&self, kernel: &Kernel, point: &Point, copies: bool) -> Option<Step> {
+        let stages = self.stage_count(point);
+        (copies && kernel.staged && stages > 1)
+            .then(|| Step::Pipeline { target: kernel.stage_at.clone(), stages })
+    }
+}
+
+/// How a loop may be cut.
+fn divisors(own: &StageLoop) -> Divisors {
+    let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
+    match own.trips {
+        _ if own.reduced && count >= 3 => Divisors::Exact,
+        trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
+        _ if count >= ENOUGH => Divisors::Exact,
+        _ => Divisors::Near { most_waste_percent: WASTE_LONG },
+    }
+}
+
+/// Writes the steps of a kernel.
+struct Cutter<'a> {
+    tile: &'a Tile,
+    stage: &'a Stage,
+    names: &'a Names,
+    point: &'a Point,
+    /// The statement whose loops are cut.
+    own: StatementName,
+    steps: &'a mut Vec<Step>,
+}
+
+/// The parts of all loops, by level.
+#[derive(Default)]
+struct Levels {
+    blocks: Vec<LoopName>,
+    staged: Vec<LoopName>,
+    threads: Vec<LoopName>,
+    reduced: Vec<(LoopName, i64)>,
+    apart: Vec<LoopName>,
+    inner: Vec<LoopName>,
+}
+
+impl Cutter<'_> {
+    fn name_of(&self, at: usize, part: &str) -> String {
+        self.names.part(&self.stage.loops[at].name, part)
+    }
+
+    /// Shares a reduced loop out to blocks.
+    fn share_out(&mut self) {
+        let Some(at) = self.tile.shared_out else { return };
+        let parts = self.tile.steps_of(self.point, at);
+        if parts.share == 1 {
+            return;
+        }
+        let (share, rest) = (self.name_of(at, "p"), self.name_of(at, "r"));
+        let target = self.own.at(self.stage.loops[at].name.clone());
+        let inner = vec![(rest, parts.outer * parts.inner)];
+        self.steps.push(Step::Split { target, outer: share.clone(), inner });
+        let spatial = self.tile.spatial.iter().map(|at| self.own.at(self.stage.loops[*at].name.clone()));
+        let order: Vec<LoopName> = std::iter::once(self.own.at(share.clone())).chain(spatial).collect();
+        self.steps.push(Step::Reorder { loops: order });
+        let name = self.names.buffer(&self.stage.name, "parts");
+        self.steps.push(Step::Rfactor { target: self.own.at(share), name: name.clone() });
+        self.own = StatementName::first(name);
+    }
+
+    fn cut(mut self) -> Kernel {
+        let mut levels = Levels::default();
+        for at in self.tile.reduced.clone() {
+            self.cut_reduced(at, &mut levels);
+        }
+        self.cut_spatial(&mut levels);
+        let Levels { blocks, staged, threads, reduced, apart, inner } = levels;
+        let names = reduced.iter().map(|(own, _)| own);
+        let all = blocks.iter().chain(&staged).chain(&threads).chain(names).chain(&apart).chain(&inner);
+        let order: Vec<LoopName> = all.cloned().collect();
+        if order.len() > 1 {
+            self.steps.push(Step::Reorder { loops: order });
+        }
+        let block = self.fused(&blocks, "block");
+        let thread = self.fused(&threads, "thread");
+        self.steps.push(Step::Bind { target: block.clone(), to: Unit::Block(Axis::X) });
+        self.steps.push(Step::Bind { target: thread, to: Unit::Thread(Axis::X) });
+        let written_out = self.written_out(&reduced);
+        let unrolled = written_out.into_iter().chain(apart).chain(inner);
+        self.steps.extend(unrolled.map(Step::Unroll));
+        if !self.tile.reduced.is_empty() {
+            self.gather(&block);
+        }
+        Kernel {
+            stage_at: staged.last().unwrap_or(&block).clone(),
+            staged: !staged.is_empty(),
+            threads: self.tile.threads(self.point),
+            statement: self.own,
+            block,
+        }
+    }
+
+    fn cut_reduced(&mut self, at: usize, levels: &mut Levels) {
+        let Steps { share, outer, inner } = self.tile.steps_of(self.point, at);
+        let name = match share {
+            1 => self.stage.loops[at].name.clone(),
+            _ => self.name_of(at, "r"),
+        };
+        if share > 1 && levels.blocks.is_empty() {
+            let share = self.own.at(self.name_of(at, "p"));
+            levels.blocks.push(share);
+        }
+        match (outer, inner) {
+            (1, _) => levels.reduced.push((self.own.at(name), inner)),
+            (_, 1) => levels.staged.push(self.own.at(name)),
+            _ => {
+                let (first, second) = (self.name_of(at, "o"), self.name_of(at, "k"));
+                levels.staged.push(self.own.at(first.clone()));
+                levels.reduced.push((self.own.at(second.clone()), inner));
+                let target = self.own.at(name);
+                self.steps.push(Step::Split { target, outer: first, inner: vec![(second, inner)] });
+            }
+        }
+    }
+
+    fn cut_spatial(&mut self, levels: &mut Levels) {
+        let (tile, point) = (self.tile, self.point);
+        for at in &tile.spatial {
+            let Parts { apart, thread, inner, .. } = tile.parts(point, *at);
+            let wanted = [("w", apart), ("t", thread), ("i", inner)];
+            let inner: Vec<(String, i64)> = wanted
+                .into_iter()
+                .filter(|(part, count)| *count > 1 || *part == "t")
+                .map(|(part, count)| (self.name_of(*at, part), count))
+                .collect();
+            let target = self.own.at(self.stage.loops[*at].name.clone());
+            self.steps.push(Step::Split { target, outer: self.name_of(*at, "b"), inner });
+        }
+        let part = |place: &usize, part: &str| self.own.at(self.name_of(tile.spatial[*place], part));
+        levels.blocks.extend(point.order(tile.order_blocks.0).iter().map(|place| part(place, "b")));
+        levels.threads.extend(point.order(tile.order_threads.0).iter().map(|place| part(place, "t")));
+        for place in 0..tile.spatial.len() {
+            let parts = tile.parts(point, tile.spatial[place]);
+            levels.apart.extend((parts.apart > 1).then(|| part(&place, "w")));
+            levels.inner.extend((parts.inner > 1).then(|| part(&place, "i")));
+        }
+    }
+
+    /// One loop of several.
+    fn fused(&mut self, loops: &[LoopName], what: &str) -> LoopName {
+        if let [one] = loops {
+            return one.clone();
+        }
+        let name = self.names.part(&self.stage.name.tensor, what);
+        let fused = self.own.at(name.clone());
+        self.steps.push(Step::Fuse { loops: loops.to_vec(), name });
+        fused
+    }
+
+    /// The last of the reduced loops, as far as not too much code is written out.
+    fn written_out(&self, reduced: &[(LoopName, i64)]) -> Vec<LoopName> {
+        let most = self.tile.most_unrolled(self.point);
+        let mut copies = 1;
+        let inside = reduced.iter().rev().take_while(|(_, count)| {
+            copies *= count;
+            copies <= most
+        });
+        inside.map(|(own, _)| own.clone()).collect()
+    }
+
+    /// Results stay in registers while the reduction runs.
+    fn gather(&mut self, block: &LoopName) {
+        self.steps.push(Step::Promote {
+            tensor: self.own.tensor.clone(),
+            at: Place::Loop(block.clone()),
+            name: self.names.buffer(&self.stage.name, "tile"),
+            scope: PromoteScope::Registers,
+            layout: Vec::new(),
+            pad: 0,
+        });
+    }
+}
