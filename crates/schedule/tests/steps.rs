@@ -109,7 +109,7 @@ fn numbers_and_loops_have_limits() {
 #[test]
 fn totals_stay_with_the_statement_that_adds_them_up() {
     let reason = gemm_refused("rfactor C.k -> p\ncompute_at p, C.k");
-    assert!(matches!(reason, Illegal::ComputeAt { .. }), "{reason}");
+    assert!(matches!(reason.reason, Illegal::ComputeAt { .. }), "{reason}");
 }
 
 #[test]
@@ -214,6 +214,15 @@ const NORM: &str = "def norm(float(N, G, D) I) -> (O, mean, var) {
     var(n, g) = var(n, g) - mean(n, g)
     O(n, g, d) = I(n, g, d) * mean(n, g) + var(n, g)
 }";
+
+#[test]
+fn a_result_is_not_computed_at_a_loop_that_is_only_in_part_about_it() {
+    let source = "def f(float(N) I) -> (T, O) { T(i) = I(i) + 1
+        O(i, j) = T(i) where j in 0:4 }";
+    let steps = "fuse O.i, O.j -> t\ncompute_at T, O.t";
+    let reason = refused(source, &[("N", 8)], steps);
+    assert!(matches!(reason.reason, Illegal::ComputeAt { .. }), "{reason}");
+}
 
 #[test]
 fn a_result_that_is_used_several_times_is_computed_where_each_element_is_needed_once() {

@@ -165,6 +165,7 @@ fn uses_once(
     let around = draft.loops_up_to(place);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
+    let mut decided: Vec<&IndexExpr> = Vec::new();
     for ((index, extent), interval) in read.indices.iter().zip(shape).zip(region) {
         if interval.is_whole(*extent) {
             continue;
@@ -178,8 +179,12 @@ fn uses_once(
             return false;
         }
         used.extend(vars);
+        decided.push(index);
     }
-    around.iter().all(|var| used.contains(var))
+    // A loop that was fused belongs to several variables, all of which must subscript it.
+    let is_around = |value: &IndexExpr| around.iter().any(|var| value.mentions(*var));
+    let other = |(value, _): &(IndexExpr, IndexExpr)| is_around(value) && !decided.contains(&value);
+    around.iter().all(|var| used.contains(var)) && !draft.statement(*consumer).vars.iter().any(other)
 }
 
 /// The outermost nodes that statements are in, which are in order.

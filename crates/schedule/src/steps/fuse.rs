@@ -1,7 +1,7 @@
 //! `fuse C.io, C.jo -> t`.
 
 use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{IndexExpr, VarId};
+use tilewright_ir::{Atom, IndexExpr, VarId};
 use tilewright_target::Target;
 
 use super::kind::adjective;
@@ -46,10 +46,18 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         values.push(value);
         rest = rest.floor_div(extent);
     }
-    // What a loop does not reach on its own, the new one passes over.
-    let short = own.iter().zip(&extents).zip(values.iter().rev()).filter(|((own, extent), _)| own != extent);
-    let guards = short.map(|((own, _), value)| own.sub(value).offset(-1)).collect();
-    draft.loops[new.index()].guards = guards;
+    values.reverse();
+    // What a loop does not reach on its own, or passes over, the new one passes over.
+    let short = own.iter().zip(&extents).zip(&values).filter(|((own, extent), _)| own != extent);
+    let short = short.map(|((own, _), value)| own.sub(value).offset(-1));
+    let in_terms_of_new = |guard: &IndexExpr| {
+        guard.substitute(&mut |atom| match atom {
+            Atom::Var(var) => loops.iter().position(|own| own == var).map(|at| values[at].clone()),
+            _ => None,
+        })
+    };
+    let kept = loops.iter().flat_map(|var| &draft.loop_of(*var).guards).map(in_terms_of_new);
+    draft.loops[new.index()].guards = short.chain(kept).collect();
     let (parent, at) = draft.take_out(Node::Loop(first));
     let nest = draft.nest(&[new], body);
     draft.insert(parent, at, nest);
@@ -94,15 +102,6 @@ fn check_extent(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     })
 }
 
-/// Refuses a loop that passes over some of its iterations.
-fn unguarded(draft: &Draft, var: VarId) -> Legal<()> {
-    if draft.loop_of(var).guards.is_empty() {
-        return Ok(());
-    }
-    let name = draft.loop_text(var);
-    Err(Illegal::LoopKind(format!("`{name}` was fused from loops that do not divide: split and fuse these")))
-}
-
 fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let (outer_text, inner_text) = (draft.loop_text(outer), draft.loop_text(inner));
     for var in [outer, inner] {
@@ -113,9 +112,6 @@ fn check_pair(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
                 draft.loop_text(var)
             )));
         }
-    }
-    for var in [outer, inner] {
-        unguarded(draft, var)?;
     }
     super::reorder::directly_nested(draft, outer, inner)?;
     let (role, other) = (draft.loop_of(outer).role, draft.loop_of(inner).role);

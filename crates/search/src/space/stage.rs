@@ -43,11 +43,20 @@ pub(crate) struct Operand {
     pub strides: Vec<Stride>,
     /// For every dimension, the statement's loops in its subscript.
     pub dimensions: Vec<Vec<usize>>,
+    /// The extent of every dimension.
+    pub shape: Vec<i64>,
     pub elements: f64,
     /// The caller promises not to change it.
     pub constant: bool,
     /// A statement of the program writes it.
     pub computed: bool,
+}
+
+impl Operand {
+    /// Elements from one place of a dimension to the next.
+    pub fn inner_elements(&self, dimension: usize) -> i64 {
+        self.shape[dimension + 1..].iter().product()
+    }
 }
 
 impl Stage {
@@ -146,16 +155,14 @@ fn operand(program: &Program, vars: &[VarId], access: &Access) -> Operand {
     let mentioned = |index: &tilewright_ir::IndexExpr| {
         (0..vars.len()).filter(|at| index.mentions(vars[*at])).collect::<Vec<usize>>()
     };
+    let shape = program.shape(access.tensor).unwrap_or_default();
+    let shape: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
     Operand {
         tensor: declared.name.clone(),
         strides: strides(program, vars, access),
         dimensions: access.indices.iter().map(mentioned).collect(),
-        elements: program
-            .shape(access.tensor)
-            .unwrap_or_default()
-            .iter()
-            .map(|extent| *extent as f64)
-            .product(),
+        elements: shape.iter().map(|extent| *extent as f64).product(),
+        shape,
         constant: declared.role == Role::Input { constant: true },
         computed: is_written(program, access.tensor),
     }

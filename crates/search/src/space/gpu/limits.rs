@@ -15,6 +15,10 @@ const MOST_RESULTS: i64 = 160;
 const MOST_POINTWISE: i64 = 16;
 /// Of the lanes of warps, one in so many may be idle.
 const IDLE_LANES: i64 = 4;
+/// Blocks that a reduction is shared out to; more write more totals than they save time.
+const MOST_SHARES: i64 = 32;
+/// Blocks for every multiprocessor that leave nothing to gain by sharing a reduction out.
+const ENOUGH_BLOCKS: i64 = 4;
 /// Threads that a thread's work should be shared out to before multiprocessors are left idle.
 const LEAST_THREADS: i64 = 32;
 
@@ -51,9 +55,14 @@ fn check_threads(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result
     if possible >= warp && (lanes - threads) * IDLE_LANES > lanes {
         return Err(Rejection::BlockThreads);
     }
-    // Results could be spread over so many blocks; half of them is enough to be worth a look.
+    let shares = tile.shares(point);
+    let unshared = blocks / shares.max(1);
+    if shares > MOST_SHARES || (shares > 1 && unshared > ENOUGH_BLOCKS * gpu.processors as i64) {
+        return Err(Rejection::Blocks);
+    }
+    // Results could be spread over so many blocks; a quarter of them is enough to be worth a look.
     let enough = (possible / LEAST_THREADS).clamp(1, gpu.processors as i64);
-    if blocks * 2 < enough {
+    if blocks * 4 < enough {
         return Err(Rejection::Blocks);
     }
     Ok(())

@@ -141,7 +141,12 @@ impl Decoder<'_, '_> {
         limits::check(tile, stage, gpu, self.point)?;
         self.steps.extend(collapse::steps(stage));
         let kernel: Kernel = tile.steps(stage, self.point, names, &mut self.steps);
-        let copies = operand::steps(tile, stage, &kernel, self.point, names, &mut self.steps);
+        // What is computed in the blocks themselves is there already.
+        let in_memory = |tensor: &str| {
+            let placement = self.plan.placements.iter().find(|own| own.tensor == tensor);
+            placement.is_none_or(|own| own.choice(self.point) == Choice::Root)
+        };
+        let copies = operand::steps(tile, stage, &kernel, self.point, names, &in_memory, &mut self.steps);
         self.steps.extend(tile.pipeline(&kernel, self.point, !copies.is_empty()));
         self.done.push(kernel.statement.clone());
         self.done.extend(copies);

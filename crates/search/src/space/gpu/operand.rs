@@ -112,20 +112,25 @@ impl Way {
     }
 }
 
-/// Adds the steps that bring operands to shared memory; the statements that copy.
+/// Adds the steps that bring operands to shared memory, of those that are in memory; the statements that copy.
 pub(super) fn steps(
     tile: &Tile,
     stage: &Stage,
     kernel: &Kernel,
     point: &Point,
     names: &Names,
+    in_memory: &dyn Fn(&str) -> bool,
     steps: &mut Vec<Step>,
 ) -> Vec<StatementName> {
     let mut copies = Vec::new();
     for way in &tile.ways {
         let operand = &stage.operands[way.operand];
+        if !in_memory(&operand.tensor) {
+            continue;
+        }
         let turned = result_last(operand, stage);
-        let mut copy = Copy { operand, tile, stage, kernel, point, names, steps };
+        let order = (0..operand.dimensions.len()).collect();
+        let mut copy = Copy { operand, order, tile, stage, kernel, point, names, steps };
         match way.choice(point) {
             Choice::InPlace => continue,
             Choice::Shared(layout, pad) => {
@@ -133,7 +138,9 @@ pub(super) fn steps(
                 copies.push(copy.share(operand.tensor.clone(), layout, pad));
             }
             Choice::Packed => {
+                let order = turned.iter().map(|own| own.dimension).collect();
                 let packed = copy.packed(turned);
+                copy.order = order;
                 copies.push(copy.share(packed, Vec::new(), Pad::No));
             }
         }
@@ -157,6 +164,8 @@ fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
 /// Writes the steps of one copy.
 struct Copy<'a> {
     operand: &'a Operand,
+    /// The operand's dimensions as they are in memory.
+    order: Vec<usize>,
     tile: &'a Tile,
     stage: &'a Stage,
     kernel: &'a Kernel,
@@ -232,10 +241,12 @@ impl Copy<'_> {
 
     /// Whether every row of the copy is made of whole groups of elements, in the tensor too.
     fn rows_are_whole(&self) -> bool {
-        let Some(last) = self.operand.dimensions.last() else { return false };
-        let [at] = last.as_slice() else { return false };
+        let Some(last) = self.order.last() else { return false };
+        let [at] = self.operand.dimensions[*last].as_slice() else { return false };
         let whole = |count: i64| count % WIDE == 0;
-        self.operand.strides[*at] == Stride::Elements(1)
+        // A dimension that one loop walks alone, not in jumps.
+        let inner: i64 = self.operand.inner_elements(*last);
+        self.operand.strides[*at] == Stride::Elements(inner)
             && whole(self.tile.width(self.stage, self.point, *at))
             && whole(self.stage.loops[*at].trips)
     }

@@ -16,6 +16,7 @@
 //! more, which is spread over blocks too: each has totals of its own, which a second kernel adds up.
 
 use tilewright_ir::nest::Axis;
+use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 use tilewright_target::Gpu;
 
@@ -37,6 +38,8 @@ const ENOUGH: usize = 6;
 const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
 /// Iterations whose operands are in shared memory at a time.
 const STAGES: [i64; 4] = [1, 2, 3, 4];
+/// Results that a thread stores at once.
+const WIDE: [i64; 2] = [2, 4];
 /// Devices before this have no copies that threads need not wait for.
 const COPIES_AHEAD: u32 = 80;
 
@@ -155,10 +158,14 @@ impl Tile {
         self.spatial.iter().map(|at| self.parts(point, *at).thread).product()
     }
 
+    /// Blocks that the reduction is shared out to.
+    pub fn shares(&self, point: &Point) -> i64 {
+        self.reduced.iter().map(|at| self.steps_of(point, *at).share).product()
+    }
+
     /// Blocks.
     pub fn blocks(&self, point: &Point) -> i64 {
-        let shares = self.reduced.iter().map(|at| self.steps_of(point, *at).share);
-        self.spatial.iter().map(|at| self.parts(point, *at).block).chain(shares).product()
+        self.spatial.iter().map(|at| self.parts(point, *at).block).product::<i64>() * self.shares(point)
     }
 
     /// Results of a thread.
@@ -278,8 +285,10 @@ impl Cutter<'_> {
         self.steps.push(Step::Bind { target: block.clone(), to: Unit::Block(Axis::X) });
         self.steps.push(Step::Bind { target: thread, to: Unit::Thread(Axis::X) });
         let written_out = self.written_out(&reduced);
+        let side = self.side_by_side(&inner);
         let unrolled = written_out.into_iter().chain(apart).chain(inner);
-        self.steps.extend(unrolled.map(Step::Unroll));
+        self.steps.extend(unrolled.filter(|own| Some(own) != side.as_ref()).map(Step::Unroll));
+        self.steps.extend(side.map(Step::Vectorize));
         if !self.tile.reduced.is_empty() {
             self.gather(&block);
         }
@@ -331,11 +340,24 @@ impl Cutter<'_> {
         let part = |place: &usize, part: &str| self.own.at(self.name_of(tile.spatial[*place], part));
         levels.blocks.extend(point.order(tile.order_blocks.0).iter().map(|place| part(place, "b")));
         levels.threads.extend(point.order(tile.order_threads.0).iter().map(|place| part(place, "t")));
-        for place in 0..tile.spatial.len() {
+        // Results that are side by side come last.
+        let mut places: Vec<usize> = (0..tile.spatial.len()).collect();
+        places.sort_by_key(|place| self.stage.result[tile.spatial[*place]] == Stride::Elements(1));
+        for place in places {
             let parts = tile.parts(point, tile.spatial[place]);
             levels.apart.extend((parts.apart > 1).then(|| part(&place, "w")));
             levels.inner.extend((parts.inner > 1).then(|| part(&place, "i")));
         }
+    }
+
+    /// The last loop of a thread's results, if they are side by side: they are stored together.
+    fn side_by_side(&self, inner: &[LoopName]) -> Option<LoopName> {
+        let last = inner.last()?;
+        let mut of_last =
+            self.tile.spatial.iter().rev().filter(|at| self.own.at(self.name_of(**at, "i")) == *last);
+        let at = *of_last.next()?;
+        let wide = WIDE.contains(&self.tile.parts(self.point, at).inner);
+        (wide && self.stage.result[at] == Stride::Elements(1)).then(|| last.clone())
     }
 
     /// One loop of several.
