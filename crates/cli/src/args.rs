@@ -256,9 +256,11 @@ pub struct BenchArgs {
     The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
     comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
     Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
-    Speeds are told as a part of what this machine can do at most, which is measured before the first search and kept.\n\n\
+    Speeds are told as a part of what this machine can do at most, which is measured before the first search and kept; a device is \
+    taken at its word. On a device, calls are timed by its own clock, with an empty cache, as `bench` does.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json\n  \
+    tilewright tune gemm.tw --sizes M=4096,N=4096,K=4096 --target cuda:0 --time 2m\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.tape\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape"
 )]
@@ -272,7 +274,7 @@ pub struct TuneArgs {
     /// An input, as `run` takes it: A=a.npy, a=2.5 or inputs.npz. What is not given comes from the seed.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Where to run: cpu, this machine.
+    /// Where to run: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to search; `tilewright strategies` lists them.

@@ -8,10 +8,14 @@ use tilewright_ir::{Program, Tensor};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuError, GpuExecutable, Sampling};
 use tilewright_runtime::{Buffer, Timing};
 use tilewright_target::GpuApi;
+use tilewright_tuner::cache::Skipped;
 
 use crate::args::CompileArgs;
+use crate::args::cache::CacheFile;
 use crate::failure::Failure;
 use crate::kernel::{Arguments, build_failure, codegen_failure, no_memory, run_failure, views, views_mut};
+use crate::lookup::{Found, look_up};
+use crate::machine::refuse_options_of_cpu;
 use crate::schedule::ScheduleSource;
 use crate::source::Source;
 
@@ -21,6 +25,10 @@ pub struct GpuCompiler {
     pub schedule: ScheduleSource,
     /// The device.
     pub device: Device,
+    /// Records that are better than the schedule, and cannot be used.
+    pub skipped: Vec<Skipped>,
+    /// Whether the schedule was asked for, so that the cache has no say.
+    asked_for: bool,
 }
 
 /// A program, compiled for a device.
@@ -33,15 +41,19 @@ pub struct GpuCompiled {
 impl GpuCompiler {
     /// Opens the device, and reads what the command line says.
     pub fn new(args: &CompileArgs, api: GpuApi, number: usize) -> Result<GpuCompiler, Failure> {
-        for (option, given) in [("--threads", args.threads.is_some()), ("--vectors", args.vectors.is_some())]
-        {
-            if given {
-                return Err(Failure::Usage(format!("{option} is for --target cpu")));
-            }
-        }
+        refuse_options_of_cpu(args)?;
         let schedule = ScheduleSource::read(args.schedule.as_deref())?;
         let device = Device::open(api, number).map_err(gpu_failure)?;
-        Ok(GpuCompiler { schedule, device })
+        Ok(GpuCompiler { schedule, device, skipped: Vec::new(), asked_for: args.schedule.is_some() })
+    }
+
+    /// Takes what tuning has found for a program, where no schedule was asked for.
+    pub fn look_up(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
+        if !self.asked_for {
+            let gpu = self.device.gpu();
+            Found { schedule: self.schedule, skipped: self.skipped } = look_up(file, program, gpu)?;
+        }
+        Ok(())
     }
 
     /// The kernels of a program.

@@ -10,22 +10,18 @@ use tilewright_runtime::signature::Parameter;
 use tilewright_runtime::{
     Bound, Buffer, BuildError, Executable, OutOfMemory, Pool, RunError, Signature, View, ViewMut,
 };
-use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_target::Cpu;
-use tilewright_tuner::cache::{
-    Cache, CacheError, Canonical, Choice, Skipped, TargetFingerprint, TuningRecord,
-};
+use tilewright_tuner::cache::Skipped;
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;
-use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
+use crate::lookup::{Found, look_up};
+use crate::machine::part_of_host;
 use crate::memory::refuse_more_than_free;
-use crate::output::{complain, printable};
 use crate::schedule::ScheduleSource;
 use crate::source::Source;
-use crate::time::seconds;
 
 /// How to compile: a schedule, and the machine that it is for.
 pub struct Compiler {
@@ -65,51 +61,16 @@ pub struct Arguments {
 impl Compiler {
     /// Reads what the command line says.
     pub fn new(args: &CompileArgs) -> Result<Compiler, Failure> {
-        let cpu = machine(args, Cpu::host())?;
+        let cpu = part_of_host(args, Cpu::host())?;
         let schedule = ScheduleSource::read(args.schedule.as_deref())?;
         Ok(Compiler { schedule, cpu, skipped: Vec::new(), asked_for: args.schedule.is_some() })
     }
 
-    /// Takes what tuning has found for a program, where no schedule was asked for. A cache that was not asked for and
-    /// cannot be read is told of, and done without.
+    /// Takes what tuning has found for a program, where no schedule was asked for.
     pub fn look_up(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
-        if self.asked_for {
-            return Ok(());
+        if !self.asked_for {
+            Found { schedule: self.schedule, skipped: self.skipped } = look_up(file, program, &self.cpu)?;
         }
-        match self.take_tuned(file, program) {
-            Err(failure) if file.cache.is_none() => {
-                complain(&format!("warning: {failure}; the default schedule is used"));
-                Ok(())
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Takes the best schedule that is known of a program on this machine, if there is one that can be used.
-    fn take_tuned(&mut self, file: &CacheFile, program: &Program) -> Result<(), Failure> {
-        let path = file.path()?;
-        let cache = match Cache::open_existing(&path) {
-            Err(CacheError::Missing(_)) => {
-                let why = file.cache.is_some().then(|| format!("there is no cache at {}", path.display()));
-                self.schedule = ScheduleSource::Default { why };
-                return Ok(());
-            }
-            cache => cache.map_err(cache_failure)?,
-        };
-        let canonical = Canonical::new(program);
-        let key = canonical.key(&TargetFingerprint::host(&self.cpu), self.cpu.cores);
-        let default = canonical.to_canonical(&default_schedule(program, &self.cpu), &self.cpu);
-        let default = default.schedule.to_string();
-        let found = cache.best_usable(&key, &|record| {
-            let schedule = usable(&canonical, &record, program, &self.cpu)?;
-            let seconds = record.median().unwrap_or_default();
-            Ok(ScheduleSource::Tuned { schedule, seconds, is_default: record.schedule == default })
-        });
-        let Choice { best, skipped } = found.map_err(cache_failure)?;
-        if let Some(tuned) = best {
-            self.schedule = tuned;
-        }
-        self.skipped = skipped;
         Ok(())
     }
 
@@ -128,40 +89,6 @@ impl Compiler {
         let codegen_time = begun.elapsed();
         Ok(Compiled { executable, pool: Pool::new(self.cpu.cores), apply_time, codegen_time })
     }
-}
-
-/// The steps of a record in the program's own names, or why they cannot be used here.
-pub fn usable(
-    canonical: &Canonical,
-    record: &TuningRecord,
-    program: &Program,
-    cpu: &Cpu,
-) -> Result<Schedule, String> {
-    let renamed = canonical.schedule_of(record, cpu);
-    if let Some(refusal) = renamed.refusal {
-        return Err(refusal.to_string());
-    }
-    apply(program, &renamed.schedule, cpu).map_err(|refusal| refusal.to_string())?;
-    Ok(renamed.schedule)
-}
-
-/// A record that was passed over, for people.
-pub fn passed_over(skipped: &Skipped) -> String {
-    let time = skipped.seconds.map_or("a record".to_owned(), |time| format!("one with {}", seconds(time)));
-    printable(&format!("{time} cannot be used: {}", skipped.why))
-}
-
-/// The part of this machine that was asked for.
-pub fn machine(args: &CompileArgs, host: Cpu) -> Result<Cpu, Failure> {
-    let vectors = args.vectors.unwrap_or(host.vectors);
-    if vectors > host.vectors {
-        return Err(Failure::Machine(format!(
-            "this machine has no {} vectors; its widest are {}",
-            vectors.name(),
-            host.vectors.name()
-        )));
-    }
-    Ok(Cpu { cores: args.threads.unwrap_or(host.cores), vectors, ..host })
 }
 
 impl Compiled {
@@ -268,23 +195,5 @@ pub fn run_failure(source: &Source, error: RunError) -> Failure {
         RunError::Count { .. } | RunError::Mismatch { .. } | RunError::Specialised { .. } => {
             Failure::Bug(error.to_string())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tilewright_target::Vectors;
-
-    #[test]
-    fn vectors_may_be_narrower_but_not_wider_than_those_of_the_machine() {
-        let host = Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10] };
-        let asked = |vectors| CompileArgs { schedule: None, threads: Some(7), vectors };
-        let chosen = |vectors| machine(&asked(vectors), host.clone()).unwrap();
-        assert_eq!(chosen(None), Cpu { cores: 7, ..host.clone() });
-        assert_eq!(chosen(Some(Vectors::Baseline)).vectors, Vectors::Baseline);
-        let failure = machine(&asked(Some(Vectors::Avx512)), host.clone()).unwrap_err();
-        assert_eq!(failure.status(), crate::failure::MACHINE);
-        assert_eq!(failure.to_string(), "this machine has no avx512 vectors; its widest are avx2");
     }
 }

@@ -9,7 +9,9 @@
 //! | [`inputs`], [`npy`] | sizes, tensors and scalars from the command line, from files and from a seed |
 //! | [`target`] | where a program runs |
 //! | [`interpret`] | running it in the interpreter, and whether others agree with that |
-//! | [`schedule`], [`kernel`] | the schedule that was asked for; compiling by it, and calling what comes out |
+//! | [`machine`] | the machine behind that |
+//! | [`schedule`], [`lookup`] | the schedule that was asked for; what tuning has found |
+//! | [`kernel`], [`gpu`] | compiling by a schedule, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`roofline`] | how near a program comes to what the machine can do |
 //! | [`memory`] | refusing what does not fit |
@@ -24,6 +26,8 @@ mod gpu;
 mod inputs;
 mod interpret;
 mod kernel;
+mod lookup;
+mod machine;
 mod memory;
 mod npy;
 mod output;

@@ -2,7 +2,7 @@
 //! (CACM 52(4), 2009). A program is limited by arithmetic or by memory, by whichever takes longer at its peak.
 
 use tilewright_ir::{DType, Program};
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 use tilewright_tuner::peak::Peaks;
 
 use crate::work::{Work, work};
@@ -41,9 +41,13 @@ impl Limit {
 
 impl Roofline {
     /// Of a program on a machine.
-    pub fn new(program: &Program, cpu: &Cpu, peaks: Option<Peaks>) -> Roofline {
+    pub fn new(program: &Program, target: Target<'_>, peaks: Option<Peaks>) -> Roofline {
         let work = work(program);
-        let last = cpu.caches.last().copied().unwrap_or(0);
+        let last = match target {
+            Target::Cpu(cpu) => cpu.caches.last().copied().unwrap_or(0),
+            // Its cache is empty before every call that is measured.
+            Target::Gpu(_) => 0,
+        };
         let in_caches = work.bytes <= last as f64;
         Roofline { work, peaks, share_of_peak: share_of_peak(program), in_caches }
     }
@@ -113,14 +117,14 @@ fn share_of_peak(program: &Program) -> Option<f64> {
 mod tests {
     use super::*;
     use tilewright_syntax::{Bindings, check, parse};
-    use tilewright_target::Vectors;
+    use tilewright_target::{Cpu, Vectors};
 
     fn roofline(text: &str, last_cache: usize) -> Roofline {
         let parsed = parse(text);
         let name = parsed.ast.functions[0].name.text.clone();
         let program = check(&parsed.ast, &name, &Bindings::default()).program.unwrap();
         let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![last_cache] };
-        Roofline::new(&program, &cpu, Some(Peaks { gflops: 100.0, gbs: 10.0 }))
+        Roofline::new(&program, (&cpu).into(), Some(Peaks { gflops: 100.0, gbs: 10.0 }))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::{Measurer, Supervised};
 use tilewright_tuner::outcome::Outcome;
-use tilewright_tuner::task::Task;
+use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::Stop;
 use tilewright_tuner::worker::{Launch, Lost};
 
@@ -25,8 +25,7 @@ fn task() -> Task {
         source: PRODUCT.to_owned(),
         function: "mm".to_owned(),
         sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        threads: 1,
-        vectors: Cpu::host().vectors.name().to_owned(),
+        place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
         inputs: Vec::new(),
     }

@@ -173,7 +173,7 @@ fn a_recording_of_something_else_is_refused() {
     let lines: Vec<&str> = tape.lines().collect();
     folder.write("none.tape", "{}\n");
     other("none.tape", &["this is no recording"]);
-    folder.write("new.tape", tape.replacen("\"version\":2", "\"version\":7", 1));
+    folder.write("new.tape", tape.replacen("\"version\":3", "\"version\":7", 1));
     other("new.tape", &["version 7"]);
     folder.write("cut.tape", lines[..lines.len() - 1].join("\n"));
     other("cut.tape", &["cut off"]);

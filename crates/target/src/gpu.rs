@@ -1,7 +1,10 @@
 //! GPUs: how many threads run at once, what they share, and how fast memory is.
 
+use serde::{Deserialize, Serialize};
+
 /// How a GPU is programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum GpuApi {
     /// NVIDIA's.
     Cuda,
@@ -20,7 +23,7 @@ impl GpuApi {
 }
 
 /// A GPU, or another device that runs blocks of threads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// How it is programmed.
     pub api: GpuApi,

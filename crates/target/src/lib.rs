@@ -1,10 +1,13 @@
 //! The hardware as data: what a schedule and code generation need to know of the machine.
 //!
-//! A [`Cpu`] can be written down, for a machine elsewhere, or read off this one with [`Cpu::host`].
+//! A [`Cpu`] can be written down, for a machine elsewhere, or read off this one with [`Cpu::host`]. A [`Machine`] is one that
+//! somebody owns, and a [`Target`] one that is looked at.
 
 mod gpu;
+mod machine;
 
 pub use gpu::{Gpu, GpuApi};
+pub use machine::Machine;
 
 /// The machine that a program is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

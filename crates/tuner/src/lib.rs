@@ -2,12 +2,12 @@
 //!
 //! | module | is |
 //! |---|---|
-//! | [`task`] | what is tuned: a function at given sizes, with so many threads |
+//! | [`task`] | what is tuned: a function at given sizes, with so many threads or on a device |
 //! | [`given`] | inputs that the user gives, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
 //! | [`worker`] | that process, and the handle on it |
-//! | [`rig`] | a program with its data and what it should compute, inside the worker |
+//! | `rig` | a program with its data and what it should compute, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
 //! | [`outcome`] | what became of a candidate |
 //! | [`peak`] | what the machine can do at most |
@@ -22,7 +22,7 @@ pub mod outcome;
 mod parallel;
 pub mod peak;
 pub mod recording;
-pub mod rig;
+mod rig;
 pub mod task;
 pub mod tune;
 pub mod worker;

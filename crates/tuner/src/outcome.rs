@@ -34,6 +34,9 @@ pub struct Trial {
     /// What finding that out took.
     #[serde(default)]
     pub effort: Effort,
+    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resources: String,
 }
 
 /// What a candidate took, in seconds.
@@ -52,12 +55,18 @@ fn usual() -> f64 {
 impl Trial {
     /// A candidate without a time.
     pub fn failed(outcome: Outcome) -> Trial {
-        Trial { outcome, samples: Vec::new(), pace: usual(), effort: Effort::default() }
+        Trial {
+            outcome,
+            samples: Vec::new(),
+            pace: usual(),
+            effort: Effort::default(),
+            resources: String::new(),
+        }
     }
 
     /// A candidate that was timed.
     pub fn measured(samples: Vec<f64>) -> Trial {
-        Trial { outcome: Outcome::Measured, samples, pace: usual(), effort: Effort::default() }
+        Trial { samples, ..Trial::failed(Outcome::Measured) }
     }
 
     /// The same when things took so many times as long as usual.

@@ -1,4 +1,4 @@
-//! What is tuned: a function at given sizes, on this machine with so many threads.
+//! What is tuned: a function at given sizes, on this machine with so many threads, or on one of its devices.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tilewright_ir::{Program, verify};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, Gpu, Machine, Vectors};
 
 /// A program to tune, as it goes to a worker: text and numbers, and nothing that is executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,14 +17,63 @@ pub struct Task {
     pub function: String,
     /// Sizes, and integer scalars that sizes depend on.
     pub sizes: Vec<(String, i64)>,
-    /// Threads that a kernel may use.
-    pub threads: usize,
-    /// The name of the vector instructions that it may use.
-    pub vectors: String,
+    /// Where kernels run.
+    pub place: Place,
     /// What inputs are made from that are not given.
     pub seed: u64,
     /// Inputs that are given, by name: files, as [`given::write`](crate::given::write) makes them.
     pub inputs: Vec<(String, PathBuf)>,
+}
+
+/// Where kernels run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// On this machine itself.
+    Cpu {
+        /// Threads that a kernel may use.
+        threads: usize,
+        /// The name of the vector instructions that it may use.
+        vectors: String,
+    },
+    /// On a device.
+    Device {
+        /// Its number among those that are programmed like it.
+        ordinal: usize,
+        /// What it has. The space depends on that, so a recording holds all of it.
+        gpu: Gpu,
+    },
+}
+
+impl Place {
+    /// A part of this machine.
+    pub fn cpu(cpu: &Cpu) -> Place {
+        Place::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
+    }
+
+    /// Its name on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Place::Cpu { .. } => "cpu".to_owned(),
+            Place::Device { ordinal, gpu } => format!("{}:{ordinal}", gpu.api.name()),
+        }
+    }
+
+    /// The machine as kernels may use it.
+    pub fn machine(&self) -> Result<Machine, TaskError> {
+        match self {
+            Place::Cpu { threads, vectors } => Ok(Machine::Cpu(host(*threads, vectors)?)),
+            Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
+        }
+    }
+}
+
+/// The part of this machine with so many threads and these vectors.
+pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
+    let host = Cpu::host();
+    let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors && *own <= host.vectors);
+    let vectors = found.ok_or_else(|| TaskError(format!("there are no {vectors} vectors here")))?;
+    Ok(Cpu { cores: threads.max(1), vectors, ..host })
 }
 
 /// A task that cannot be begun.
@@ -51,12 +100,7 @@ impl Task {
     }
 
     /// The machine as kernels may use it.
-    pub fn target(&self) -> Result<Cpu, TaskError> {
-        let host = Cpu::host();
-        let vectors = Vectors::ALL.into_iter().find(|vectors| vectors.name() == self.vectors);
-        let vectors = vectors.filter(|vectors| *vectors <= host.vectors);
-        let vectors =
-            vectors.ok_or_else(|| TaskError(format!("there are no {} vectors here", self.vectors)))?;
-        Ok(Cpu { cores: self.threads.max(1), vectors, ..host })
+    pub fn target(&self) -> Result<Machine, TaskError> {
+        self.place.machine()
     }
 }

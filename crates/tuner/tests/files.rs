@@ -85,8 +85,8 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
     refused(&with("scrambled", &scrambled), &["damaged"]);
 
     let newer = with("newer", &whole);
-    sqlite(&newer, "PRAGMA user_version = 2");
-    refused(&newer, &["newer Tilewright", "version 2", "knows 1", "update Tilewright"]);
+    sqlite(&newer, "PRAGMA user_version = 3");
+    refused(&newer, &["newer Tilewright", "version 3", "knows 2", "update Tilewright"]);
     let other = folder.path().join("other");
     sqlite(&other, "CREATE TABLE record (id INTEGER); PRAGMA user_version = 1");
     refused(&other, &["another program"]);
@@ -95,6 +95,43 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
     refused(&trigger, &["its tables are other ones"]);
     // The good one still is one.
     assert_eq!(count(&path), 50);
+}
+
+/// A file as the version before made it.
+fn make_old(path: &Path) {
+    sqlite(path, "ALTER TABLE record DROP COLUMN resources; PRAGMA user_version = 1");
+}
+
+#[test]
+fn an_old_file_is_brought_up_to_date_and_one_that_cannot_be_written_is_read_as_it_is() {
+    let (folder, path) = cache_in_folder(3);
+    make_old(&path);
+    let old = fs::read(&path).unwrap();
+    let cache = Cache::open(&path).unwrap();
+    let records = cache.records(&Filter::default()).unwrap();
+    assert_eq!(records, (0..3).map(|trial| numbered(0, trial)).collect::<Vec<_>>());
+    // The same record is still known to be the same, and what kernels take is kept from now on.
+    assert!(!cache.insert(&numbered(0, 1)).unwrap());
+    let told = TuningRecord { resources: "C: 96 registers".to_owned(), ..numbered(0, 7) };
+    assert!(cache.insert(&told).unwrap());
+    drop(cache);
+    let again = Cache::open_existing(&path).unwrap();
+    assert_eq!(again.records(&Filter::default()).unwrap().pop(), Some(told));
+    // Tables that are neither are refused.
+    let other = folder.path().join("other.sqlite");
+    fs::write(&other, &old).unwrap();
+    sqlite(&other, "ALTER TABLE record DROP COLUMN trial");
+    refused(&other, &["its tables are other ones"]);
+    #[cfg(unix)]
+    {
+        let before = folder.path().join("before.sqlite");
+        fs::write(&before, &old).unwrap();
+        let mut permissions = fs::metadata(&before).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&before, permissions).unwrap();
+        // Whoever may do everything can write it all the same.
+        assert_eq!(Cache::open(&before).unwrap().records(&Filter::default()).unwrap(), records);
+    }
 }
 
 #[test]
@@ -263,7 +300,7 @@ fn a_bad_export_changes_nothing() {
     import(&huge);
     assert!(import(b"PK\x03\x04 a zip file").contains("not an export of Tilewright"));
     assert!(import(b"").contains("not an export of Tilewright"));
-    let newer: Vec<u8> = [&b"\x0a\x1d\x0a\x19tilewright tuning records\x10\x02"[..]].concat();
+    let newer: Vec<u8> = [&b"\x0a\x1d\x0a\x19tilewright tuning records\x10\x03"[..]].concat();
     assert!(import(&newer).contains("newer Tilewright"));
 }
 

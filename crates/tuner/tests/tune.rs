@@ -13,7 +13,7 @@ use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Recorder, Replay};
-use tilewright_tuner::task::Task;
+use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::Lost;
 
@@ -110,8 +110,7 @@ fn task() -> Task {
         source: PRODUCT.to_owned(),
         function: "mm".to_owned(),
         sizes: [("M", 48), ("K", 40), ("N", 64)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        threads: 1,
-        vectors: Cpu::host().vectors.name().to_owned(),
+        place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
         inputs: Vec::new(),
     }

@@ -67,7 +67,7 @@ pub struct ListArgs {
 /// `tilewright cache show` and `explain`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sizes, threads and vectors are those of `tilewright bench`: what is found here is what it would use.\n\n\
+    after_help = "Sizes, target, threads and vectors are those of `tilewright bench`: what is found here is what it would use.\n\n\
     Examples:\n  tilewright cache show examples/paper/mv.tw --sizes M=1024,K=1024\n  \
     tilewright cache explain examples/paper/mv.tw --sizes M=1024,K=1024 --threads 1"
 )]
@@ -78,6 +78,9 @@ pub struct LookupArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// Where it runs: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
     /// Threads for parallel loops; as many as there are cores if not given.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,

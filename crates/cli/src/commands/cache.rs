@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tilewright_ir::Program;
 use tilewright_syntax::check;
-use tilewright_target::Cpu;
+use tilewright_target::Machine;
 use tilewright_tuner::cache::{
     Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
     TOOL_VERSION, TargetFingerprint, TuningRecord,
@@ -19,10 +19,12 @@ use crate::args::cache::{
 };
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::kernel::{machine, passed_over, usable};
+use crate::lookup::{passed_over, usable};
+use crate::machine::machine;
 use crate::output::{print, printable};
 use crate::problem::concrete_program;
 use crate::source::Source;
+use crate::target::Target;
 use crate::time::{date, now, seconds};
 
 /// Records that `show` lists for people.
@@ -121,7 +123,7 @@ struct Lookup {
     program: Program,
     canonical: Canonical,
     key: ProgramKey,
-    cpu: Cpu,
+    machine: Machine,
     path: PathBuf,
     cache: Option<Cache>,
 }
@@ -130,21 +132,27 @@ impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
         let program = sized_program(&args.source, &args.sizes)?;
         let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-        let cpu = machine(&compile, Cpu::host())?;
+        let machine = machine(Target::find(&args.target)?, &compile)?.ok_or_else(|| {
+            Failure::Usage("nothing is compiled for --target interp, so the cache has nothing".to_owned())
+        })?;
         let canonical = Canonical::new(&program);
-        let key = canonical.key(&TargetFingerprint::host(&cpu), cpu.cores);
-        Ok(Lookup { program, canonical, key, cpu, path: args.file.path()?, cache: args.file.existing()? })
+        let key = canonical.key_on(&machine);
+        Ok(Lookup { program, canonical, key, machine, path: args.file.path()?, cache: args.file.existing()? })
     }
 
     /// What was looked for, in a few words.
     fn wanted(&self) -> String {
-        let threads = if self.key.threads == 1 { "thread" } else { "threads" };
-        format!("{} on {} with {} {threads}", self.canonical.title(), self.key.target, self.key.threads)
+        let (title, target, threads) = (self.canonical.title(), &self.key.target, self.key.threads);
+        match &self.machine {
+            Machine::Gpu(_) => format!("{title} on {target} with {threads} multiprocessors"),
+            Machine::Cpu(_) if threads == 1 => format!("{title} on {target} with 1 thread"),
+            Machine::Cpu(_) => format!("{title} on {target} with {threads} threads"),
+        }
     }
 
     /// The steps of a record in the program's own names, or why they cannot be used here.
     fn schedule(&self, record: &TuningRecord) -> Result<String, String> {
-        let own = self.canonical.schedule_of(record, &self.cpu);
+        let own = self.canonical.schedule_of(record, &self.machine);
         own.refusal.map_or(Ok(own.schedule.to_string()), |refusal| Err(refusal.to_string()))
     }
 }
@@ -183,6 +191,9 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
     let _ = write!(out, "\n{}", table(&header, &shown_rows));
     if records.len() > MOST_SHOWN {
         let _ = writeln!(out, "… and {} more; --json prints all", records.len() - MOST_SHOWN);
+    }
+    if !best.resources.is_empty() {
+        let _ = writeln!(out, "\nthe best takes of the device: {}", printable(&best.resources));
     }
     if best.median().is_some() {
         let _ = match lookup.schedule(best) {
@@ -231,9 +242,10 @@ fn explain(args: &LookupArgs) -> Result<(), Failure> {
 
 /// What `run` and `bench` would take, and what is nearest if there is nothing.
 fn looked_up(lookup: &Lookup, cache: &Cache) -> Result<(Choice<TuningRecord>, Vec<Near>), CacheError> {
-    let Lookup { program, canonical, key, cpu, .. } = lookup;
+    let Lookup { program, canonical, key, machine, .. } = lookup;
+    let target = machine.target();
     let choice =
-        cache.best_usable(key, &|record| usable(canonical, &record, program, cpu).map(|_| record))?;
+        cache.best_usable(key, &|record| usable(canonical, &record, program, target).map(|_| record))?;
     let nearest = if choice.best.is_none() { cache.nearest(key)? } else { Vec::new() };
     Ok((choice, nearest))
 }
@@ -428,6 +440,7 @@ fn record_json(lookup: &Lookup, record: &TuningRecord) -> Value {
         "detail": record.outcome.detail(),
         "median_us": record.median().map(|median| median * 1e6),
         "samples_us": record.samples.iter().map(|seconds| seconds * 1e6).collect::<Vec<_>>(),
+        "resources": record.resources,
         "strategy": record.strategy,
         "seed": record.seed,
         "trial": record.trial,

@@ -6,16 +6,19 @@ use std::path::Path;
 
 use tilewright_ir::{DType, Number, Tensor};
 use tilewright_target::GpuApi;
+use tilewright_tuner::cache::Skipped;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gpu::GpuCompiler;
 use crate::interpret::{Results, expect_same, interpret};
-use crate::kernel::{Compiler, passed_over};
+use crate::kernel::Compiler;
+use crate::lookup::passed_over;
 use crate::npy;
 use crate::output::{complain, print};
 use crate::problem::Problem;
+use crate::schedule::ScheduleSource;
 use crate::target::Target;
 
 /// Runs a program and prints or writes its results.
@@ -62,16 +65,22 @@ fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
     if let Some(kept) = kept {
         expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
     }
-    let chosen = format!("schedule: {}", compiler.schedule.describe());
-    let skipped = compiler.skipped.iter().map(|one| format!("skipped: {}", passed_over(one)));
-    Ok((results, std::iter::once(chosen).chain(skipped).collect()))
+    Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
+}
+
+/// Which schedule it was, and which could not be used.
+fn said_of(schedule: &ScheduleSource, skipped: &[Skipped]) -> Vec<String> {
+    let chosen = format!("schedule: {}", schedule.describe());
+    let skipped = skipped.iter().map(|one| format!("skipped: {}", passed_over(one)));
+    std::iter::once(chosen).chain(skipped).collect()
 }
 
 /// The same on a device.
 fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<String>), Failure> {
-    let compiler = GpuCompiler::new(&args.compile, api, number)?;
+    let mut compiler = GpuCompiler::new(&args.compile, api, number)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
+    compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
     let kept = args.check.then(|| inputs.clone());
     let mut arguments = compiled.arguments(inputs)?;
@@ -79,7 +88,7 @@ fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<St
     if let Some(kept) = kept {
         expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
     }
-    Ok((results, vec![format!("schedule: {}", compiler.schedule.describe())]))
+    Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {

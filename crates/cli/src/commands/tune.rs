@@ -17,16 +17,16 @@ use std::time::Instant;
 use tilewright_ir::Program;
 use tilewright_search::space::Space;
 use tilewright_search::strategy;
-use tilewright_target::Cpu;
+use tilewright_target::Machine;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Answer, Setting};
-use tilewright_tuner::task::Task;
+use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Progress, Stop, Tuned, Watcher, refuse_unsuitable};
 use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
-use crate::kernel::machine;
+use crate::machine::machine;
 use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
@@ -44,25 +44,16 @@ use summary::Summary;
 /// Searches for a fast schedule.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    match Target::find(&args.target)? {
-        Target::Interp => {
-            return Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned()));
-        }
-        Target::Gpu(..) => {
-            return Err(Failure::Machine(format!("this build cannot tune for {} yet", args.target)));
-        }
-        Target::Cpu => {}
-    }
-    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-    let cpu = machine(&compile, Cpu::host())?;
+    let place = place(args)?;
+    let machine = place.machine().map_err(|error| Failure::Machine(error.to_string()))?;
     let mut problem = Problem::read(&program_args(args))?;
-    let (task, _given) = task(args, &cpu, &mut problem)?;
+    let (task, _given) = task(args, place, &mut problem)?;
     let program = problem.program;
-    refuse_unsuitable(&args.strategy, &Space::new(&program, &cpu))
+    refuse_unsuitable(&args.strategy, &Space::new(&program, &machine))
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =
-        Prepared::new(args, task, &program, &cpu, started)?;
+        Prepared::new(args, task, &program, &machine, started)?;
     let stop = stop_on_signals(args);
     let mut watcher = Watchers {
         display: Display::new(args, &options),
@@ -77,7 +68,18 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         recorder.finalists(&tuned);
     }
     let kept = recorder.map(|recorder| recorder.describe());
-    tell(args, files, &program, &cpu, Ended { setting, tuned, history, answers, kept })
+    tell(args, files, &program, &machine, Ended { setting, tuned, history, answers, kept })
+}
+
+/// Where kernels run.
+fn place(args: &TuneArgs) -> Result<Place, Failure> {
+    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let target = Target::find(&args.target)?;
+    match (target, machine(target, &compile)?) {
+        (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => Ok(Place::Device { ordinal, gpu }),
+        (_, Some(Machine::Cpu(cpu))) => Ok(Place::cpu(&cpu)),
+        _ => Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned())),
+    }
 }
 
 /// A search that is over.
@@ -92,20 +94,30 @@ struct Ended {
 }
 
 /// Says what came out, and writes the files that were asked for.
-fn tell(args: &TuneArgs, files: Files, program: &Program, cpu: &Cpu, ended: Ended) -> Result<(), Failure> {
+fn tell(
+    args: &TuneArgs,
+    files: Files,
+    program: &Program,
+    machine: &Machine,
+    ended: Ended,
+) -> Result<(), Failure> {
     let Ended { mut setting, tuned, history, answers, kept } = ended;
     let is_replay = kept.is_none();
-    let mut roofline = Roofline::new(program, cpu, setting.peaks);
-    if roofline.is_exceeded(tuned.seconds) && !is_replay {
+    let mut roofline = Roofline::new(program, machine.target(), setting.peaks);
+    if let Machine::Cpu(cpu) = machine
+        && roofline.is_exceeded(tuned.seconds)
+        && !is_replay
+    {
         roofline.peaks = higher_peaks(cpu).or(roofline.peaks);
         setting.peaks = roofline.peaks;
     }
-    let summary = Summary { tuned: &tuned, roofline: &roofline, kept: kept.as_deref() };
+    let summary =
+        Summary { place: &setting.task.place, tuned: &tuned, roofline: &roofline, kept: kept.as_deref() };
     print(&if args.json { summary.json() } else { summary.text() })?;
     let page = Page {
         setting: &setting,
         program,
-        cpu,
+        machine,
         tuned: &tuned,
         history: &history,
         roofline: &roofline,
@@ -125,15 +137,14 @@ fn program_args(args: &TuneArgs) -> ProgramArgs {
 }
 
 /// What the worker gets, and the files that it reads then.
-fn task(args: &TuneArgs, cpu: &Cpu, problem: &mut Problem) -> Result<(Task, GivenFiles), Failure> {
+fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, GivenFiles), Failure> {
     let sizes = problem.given_sizes();
     let given = GivenFiles::write(problem)?;
     let task = Task {
         source: problem.source.file.text.clone(),
         function: problem.program.name.clone(),
         sizes,
-        threads: cpu.cores,
-        vectors: cpu.vectors.name().to_owned(),
+        place,
         seed: args.seed,
         inputs: given.files.clone(),
     };

@@ -50,7 +50,7 @@ pub struct KernelResources {
     pub registers: Option<usize>,
     /// Bytes of a thread that did not fit its registers, and lie in memory.
     pub local_bytes: usize,
-    /// Bytes of shared memory that the kernel itself declares.
+    /// Bytes of shared memory of a block, whether the kernel declares them or a launch gives them.
     pub shared_bytes: usize,
     /// Threads of a block at most, which the registers decide.
     pub threads: usize,
@@ -89,6 +89,13 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
     /// The memory has at least as many bytes.
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError>;
 
+    /// Queues a copy between two blocks of the device.
+    ///
+    /// # Safety
+    ///
+    /// Both have at least this many bytes, and they are not the same.
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError>;
+
     /// Compiles a source text, and finds these kernels in it.
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError>;
 
@@ -114,7 +121,7 @@ pub(super) trait Module: Send + Sync {
 }
 
 /// Takes the time between two points of a device's queue.
-pub(super) trait Stopwatch {
+pub(super) trait Stopwatch: Send {
     /// Starts when all that is queued is done.
     fn start(&mut self) -> Result<(), GpuError>;
 

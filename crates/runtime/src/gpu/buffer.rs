@@ -3,6 +3,7 @@
 use tilewright_ir::DType;
 
 use super::device::Device;
+use super::error::GpuError;
 use super::memory::Memory;
 use crate::buffer::Buffer;
 use crate::kernel::RunError;
@@ -54,6 +55,15 @@ impl DeviceBuffer {
             None => self.memory.upload(Buffer::pack(view)?.bytes())?,
         }
         Ok(())
+    }
+
+    /// Replaces every element by those of another tensor of the same device. Nothing is waited for.
+    pub fn copy_from(&mut self, from: &DeviceBuffer) -> Result<(), RunError> {
+        self.check(&from.layout)?;
+        if from.device() != self.device() {
+            return Err(GpuError::OtherDevice("what is copied".to_owned()).into());
+        }
+        Ok(self.memory.copy_from(&from.memory)?)
     }
 
     /// Copies every element out to a tensor of the host, with any strides.

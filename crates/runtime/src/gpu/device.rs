@@ -25,6 +25,17 @@ pub fn devices() -> Vec<DeviceInfo> {
     [GpuApi::Cuda, GpuApi::OpenCl].into_iter().flat_map(|api| list(api).unwrap_or_default()).collect()
 }
 
+impl DeviceInfo {
+    /// A device by its kind and number. It is not opened for that.
+    pub fn find(api: GpuApi, ordinal: usize) -> Result<DeviceInfo, GpuError> {
+        let mut devices = list(api)?;
+        match ordinal < devices.len() {
+            true => Ok(devices.swap_remove(ordinal)),
+            false => Err(GpuError::NoDevice { api, ordinal, devices: devices.len() }),
+        }
+    }
+}
+
 /// The devices of one kind.
 fn list(api: GpuApi) -> Result<Vec<DeviceInfo>, GpuError> {
     let gpus = match api {
@@ -49,11 +60,7 @@ pub struct Device {
 impl Device {
     /// Opens a device by its kind and number.
     pub fn open(api: GpuApi, ordinal: usize) -> Result<Device, GpuError> {
-        let mut devices = list(api)?;
-        if ordinal >= devices.len() {
-            return Err(GpuError::NoDevice { api, ordinal, devices: devices.len() });
-        }
-        let info = devices.swap_remove(ordinal);
+        let info = DeviceInfo::find(api, ordinal)?;
         let backend: Arc<dyn Backend> = match api {
             GpuApi::Cuda => Arc::new(cuda::Cuda::open(ordinal, info.gpu.architecture)?),
             GpuApi::OpenCl => Arc::new(opencl::OpenCl::open(ordinal)?),

@@ -60,6 +60,20 @@ impl Memory {
         unsafe { self.device.backend().upload(from, self.address) }
     }
 
+    /// Fills it with what another block of the same device holds.
+    ///
+    /// # Panics
+    ///
+    /// If they do not have as many bytes.
+    pub(super) fn copy_from(&self, from: &Memory) -> Result<(), GpuError> {
+        assert_eq!(from.bytes, self.bytes, "a block is copied as a whole");
+        if self.bytes == 0 || self.address == from.address {
+            return Ok(());
+        }
+        // SAFETY: both have this many bytes, and they are two.
+        unsafe { self.device.backend().copy(from.address, self.address, self.bytes) }
+    }
+
     /// Copies all of it.
     ///
     /// # Panics

@@ -41,4 +41,4 @@ pub use cuda::{Cubin, compile_cuda};
 pub use device::{Device, DeviceInfo, devices};
 pub use error::GpuError;
 pub use executable::GpuExecutable;
-pub use timing::Sampling;
+pub use timing::{Sampling, Stopwatch};

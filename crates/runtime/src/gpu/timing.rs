@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use tilewright_ir::Number;
 
-use super::backend::Stopwatch;
+use super::backend;
 use super::bound::GpuBound;
 use super::buffer::DeviceBuffer;
+use super::device::Device;
 use super::memory::Memory;
 use crate::kernel::RunError;
 use crate::timing::{Timing, batch};
@@ -65,24 +66,53 @@ impl GpuBound {
     }
 }
 
+/// Takes times of calls on a device, of one program or of several in turn.
+pub struct Stopwatch {
+    clock: Box<dyn backend::Stopwatch>,
+    /// What is written to empty the cache.
+    cache: Option<Memory>,
+}
+
+impl Stopwatch {
+    /// A watch of a device, which may empty the cache before it starts.
+    pub fn new(device: &Device, flush: bool) -> Result<Stopwatch, RunError> {
+        // Twice the cache, so that nothing of a call is left, whatever the cache decides to keep.
+        let twice = device.gpu().cache.saturating_mul(2);
+        let cache = if flush { Some(Memory::new(device, twice)?) } else { None };
+        Ok(Stopwatch { clock: device.backend().stopwatch()?, cache })
+    }
+
+    /// The time of one call, in seconds, from so many of them. It waits until they are done; whether their checks failed,
+    /// [`GpuBound::wait`] tells.
+    pub fn time(
+        &mut self,
+        calls: usize,
+        call: &mut dyn FnMut() -> Result<(), RunError>,
+    ) -> Result<f64, RunError> {
+        if let Some(cache) = &self.cache {
+            cache.clear()?;
+        }
+        self.clock.start()?;
+        for _ in 0..calls {
+            call()?;
+        }
+        self.clock.stop()?;
+        Ok(self.clock.seconds()? / calls as f64)
+    }
+}
+
 /// The samples of one call.
 struct Series<'a> {
     bound: &'a GpuBound,
     sampling: &'a Sampling,
-    watch: Box<dyn Stopwatch>,
-    /// What is written to empty the cache.
-    cache: Option<Memory>,
+    watch: Stopwatch,
     started: Instant,
 }
 
 impl<'a> Series<'a> {
     fn new(bound: &'a GpuBound, sampling: &'a Sampling) -> Result<Series<'a>, RunError> {
-        let device = bound.device();
-        // Twice the cache, so that nothing of the call is left, whatever the cache decides to keep.
-        let twice = device.gpu().cache.saturating_mul(2);
-        let cache = if sampling.flush { Some(Memory::new(device, twice)?) } else { None };
-        let watch = device.backend().stopwatch()?;
-        Ok(Series { bound, sampling, watch, cache, started: Instant::now() })
+        let watch = Stopwatch::new(bound.device(), sampling.flush)?;
+        Ok(Series { bound, sampling, watch, started: Instant::now() })
     }
 
     fn measure(&mut self, call: &mut dyn FnMut() -> Result<(), RunError>) -> Result<Timing, RunError> {
@@ -91,7 +121,7 @@ impl<'a> Series<'a> {
         let batch = if self.sampling.flush { 1 } else { calls };
         let mut samples = Vec::with_capacity(self.sampling.samples);
         while samples.is_empty() || (samples.len() < self.sampling.samples && !self.is_over(1)) {
-            samples.push(self.sample(batch, call)?);
+            samples.push(self.watch.time(batch, call)?);
         }
         self.bound.wait()?;
         Ok(Timing::of(samples, batch))
@@ -101,7 +131,7 @@ impl<'a> Series<'a> {
     fn warm_up(&mut self, call: &mut dyn FnMut() -> Result<(), RunError>) -> Result<f64, RunError> {
         let mut calls = 0;
         loop {
-            let seconds = self.sample(1, call)?;
+            let seconds = self.watch.time(1, call)?;
             calls += 1;
             let enough = calls >= self.sampling.warm_up_calls.max(1)
                 && self.started.elapsed() >= self.sampling.warm_up_time;
@@ -109,23 +139,6 @@ impl<'a> Series<'a> {
                 return Ok(seconds);
             }
         }
-    }
-
-    /// The time of one call, in seconds, from a batch of them.
-    fn sample(
-        &mut self,
-        batch: usize,
-        call: &mut dyn FnMut() -> Result<(), RunError>,
-    ) -> Result<f64, RunError> {
-        if let Some(cache) = &self.cache {
-            cache.clear()?;
-        }
-        self.watch.start()?;
-        for _ in 0..batch {
-            call()?;
-        }
-        self.watch.stop()?;
-        Ok(self.watch.seconds()? / batch as f64)
     }
 
     /// Whether this part of the time is over.

@@ -90,6 +90,24 @@ KERNEL reverse(const GLOBAL float *a, GLOBAL float *o) {
 }";
 
 #[test]
+fn tensors_are_copied_on_the_device() {
+    on_every_device(|device| {
+        let a = numbers(LENGTH, 3);
+        let from = DeviceBuffer::from_view(device, &a.view().into()).unwrap();
+        let mut to = DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
+        to.copy_from(&from).unwrap();
+        let mut back = Array1::<f32>::zeros(LENGTH);
+        to.download(&mut back.view_mut().into()).unwrap();
+        assert_eq!(back, a);
+        let mut short = DeviceBuffer::zeros(device, DType::Float32, &[LENGTH - 1]).unwrap();
+        assert!(matches!(short.copy_from(&from), Err(RunError::Mismatch { .. })));
+        let other = Device::open(device.gpu().api, 0).unwrap();
+        let mut elsewhere = DeviceBuffer::zeros(&other, DType::Float32, &[LENGTH]).unwrap();
+        assert!(matches!(elsewhere.copy_from(&from), Err(RunError::Gpu(GpuError::OtherDevice(_)))));
+    });
+}
+
+#[test]
 fn threads_share_memory() {
     on_every_device(|device| {
         let program = program("def reverse(float(N) a) -> (o) { o(i) = a(i) }", &[("N", 256)]);

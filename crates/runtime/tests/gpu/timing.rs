@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tilewright_ir::DType;
-use tilewright_runtime::gpu::{DeviceBuffer, Sampling};
+use tilewright_runtime::gpu::{DeviceBuffer, Sampling, Stopwatch};
 
 use crate::case::{LENGTH, adding, on_every_device};
 
@@ -33,5 +33,19 @@ fn the_cap_ends_it_after_one_sample() {
         let sampling = Sampling { samples: 1_000_000, cap: Duration::ZERO, ..Sampling::default() };
         let timing = add.time(&[&a, &b], &mut [&mut c], &[], &sampling).unwrap();
         assert_eq!(timing.samples, 1);
+    });
+}
+
+#[test]
+fn one_watch_times_several_programs_in_turn() {
+    on_every_device(|device| {
+        let programs = [adding(device).bind(&[]).unwrap(), adding(device).bind(&[]).unwrap()];
+        let zeros = || DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
+        let (a, b, mut c) = (zeros(), zeros(), zeros());
+        let mut watch = Stopwatch::new(device, true).unwrap();
+        for program in programs.iter().cycle().take(6) {
+            let time = watch.time(1, &mut || program.launch(&[&a, &b], &mut [&mut c], &[])).unwrap();
+            assert!(time > 0.0 && time < 1.0, "{time}");
+        }
     });
 }

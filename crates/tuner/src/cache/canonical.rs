@@ -13,7 +13,7 @@ use tilewright_ir::{
     SymbolKind, Term, UnaryOp, Update, VarId, VarKind,
 };
 use tilewright_schedule::{NewNames, Renamed, Schedule, rename, text as schedule_text};
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use super::key::{ProgramKey, TargetFingerprint};
 use super::record::TuningRecord;
@@ -57,24 +57,32 @@ impl Canonical {
         format!("{} {}", self.own.name, sizes.join(",")).trim_end().to_owned()
     }
 
+    /// What the program is looked up by on this machine, or on a device of it.
+    pub fn key_on<'t>(&self, target: impl Into<Target<'t>>) -> ProgramKey {
+        match target.into() {
+            Target::Cpu(cpu) => self.key(&TargetFingerprint::host(cpu), cpu.cores),
+            Target::Gpu(gpu) => self.key(&TargetFingerprint::device(gpu), gpu.processors),
+        }
+    }
+
     /// What the program is looked up by.
     pub fn key(&self, target: &TargetFingerprint, threads: usize) -> ProgramKey {
         ProgramKey { canonical: self.text.clone(), sizes: self.sizes(), target: target.clone(), threads }
     }
 
     /// A schedule of the program in canonical names: what is kept. A refused step is its last.
-    pub fn to_canonical(&self, schedule: &Schedule, cpu: &Cpu) -> Renamed {
-        rename(schedule, &self.own, &self.named, cpu, NewNames::Numbered)
+    pub fn to_canonical<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
+        rename(schedule, &self.own, &self.named, target, NewNames::Numbered)
     }
 
     /// The schedule of a record in the names of this program. One from other sizes or elsewhere may be refused here.
-    pub fn schedule_of(&self, record: &TuningRecord, cpu: &Cpu) -> Renamed {
-        self.to_own(&schedule_text::parse(&record.schedule).schedule, cpu)
+    pub fn schedule_of<'t>(&'t self, record: &TuningRecord, target: impl Into<Target<'t>>) -> Renamed {
+        self.to_own(&schedule_text::parse(&record.schedule).schedule, target)
     }
 
     /// A schedule that was kept, in the names of this program.
-    pub fn to_own(&self, schedule: &Schedule, cpu: &Cpu) -> Renamed {
-        rename(schedule, &self.named, &self.own, cpu, NewNames::Derived)
+    pub fn to_own<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
+        rename(schedule, &self.named, &self.own, target, NewNames::Derived)
     }
 }
 

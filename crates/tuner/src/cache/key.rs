@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tilewright_target::{Cpu, Vectors, host_model};
+use tilewright_target::{Cpu, Gpu, Vectors, host_model};
 
 /// A program at some sizes, on a machine, with some threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,23 +13,23 @@ pub struct ProgramKey {
     pub sizes: Vec<(String, i64)>,
     /// The machine.
     pub target: TargetFingerprint,
-    /// Threads that run parallel loops.
+    /// Threads that run parallel loops; on a device, its multiprocessors.
     pub threads: usize,
 }
 
 /// What of a machine makes a difference to which schedule is fast.
 ///
 /// How many cores it has besides the threads that run is not part of it: a container or `taskset` would make another
-/// machine of the same one.
+/// machine of the same one. Nor is the driver of a device, or its number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetFingerprint {
-    /// The kind of device: `cpu`.
+    /// The kind of device: `cpu`, `cuda` or `opencl`.
     pub device: String,
-    /// The processor, as it calls itself.
+    /// The processor or device, as it calls itself.
     pub model: String,
-    /// The vector instructions that are used.
+    /// The vector instructions that are used; the version of a GPU's instructions, such as `sm_90`.
     pub vectors: String,
-    /// Bytes of the data caches, first level first.
+    /// Bytes of the data caches, first level first; of a device, its shared memory and its cache.
     pub caches: Vec<u64>,
 }
 
@@ -46,6 +46,19 @@ impl TargetFingerprint {
             model: model.to_owned(),
             vectors: cpu.vectors.name().to_owned(),
             caches: cpu.caches.iter().map(|bytes| *bytes as u64).collect(),
+        }
+    }
+
+    /// Of a device.
+    pub fn device(gpu: &Gpu) -> TargetFingerprint {
+        TargetFingerprint {
+            device: gpu.api.name().to_owned(),
+            model: gpu.name.clone(),
+            vectors: match gpu.architecture {
+                0 => String::new(),
+                version => format!("sm_{version}"),
+            },
+            caches: [gpu.processor_shared, gpu.cache].map(|bytes| bytes as u64).to_vec(),
         }
     }
 
@@ -69,7 +82,8 @@ impl TargetFingerprint {
 
 impl fmt::Display for TargetFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.device, self.vectors, self.model)
+        let parts = [&self.device, &self.vectors, &self.model].map(String::as_str);
+        f.write_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use tilewright_target::Cpu;
-//! use tilewright_tuner::cache::{Cache, Canonical, TargetFingerprint};
+//! use tilewright_tuner::cache::{Cache, Canonical};
 //!
 //! # fn main() -> Result<(), tilewright_tuner::cache::CacheError> {
 //! # let module = tilewright_syntax::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }");
@@ -21,7 +21,7 @@
 //! # let program = tilewright_syntax::check(&module.ast, "twice", &sizes).program.expect("it is fine");
 //! let cpu = Cpu::host();
 //! let canonical = Canonical::new(&program);
-//! let key = canonical.key(&TargetFingerprint::host(&cpu), cpu.cores);
+//! let key = canonical.key_on(&cpu);
 //! let cache = Cache::in_memory()?;
 //! match cache.best(&key)? {
 //!     Some(record) => println!("{}", canonical.schedule_of(&record, &cpu).schedule),
@@ -195,6 +195,7 @@ mod tests {
             strategy: "random".to_owned(),
             outcome: Outcome::Measured,
             samples: vec![1.0],
+            resources: String::new(),
             tool_version: TOOL_VERSION.to_owned(),
             time: 0,
             seed: None,

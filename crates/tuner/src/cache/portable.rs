@@ -19,7 +19,7 @@ use crate::outcome::Outcome;
 /// What the header of every export says.
 const FORMAT: &str = "tilewright tuning records";
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The longest message inside a file, in bytes.
 const LONGEST_MESSAGE: u64 = 16 << 20;
 
@@ -71,6 +71,8 @@ struct Record {
     trial: Option<u64>,
     #[prost(bytes = "vec", tag = "15")]
     hash: Vec<u8>,
+    #[prost(string, tag = "16")]
+    resources: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -286,6 +288,7 @@ impl From<&TuningRecord> for Record {
             seed: record.seed,
             trial: record.trial,
             hash: record.hash().to_vec(),
+            resources: record.resources.clone(),
         }
     }
 }
@@ -306,6 +309,7 @@ impl Record {
             strategy: self.strategy,
             outcome: Outcome::parse(&self.outcome, self.detail).ok_or("a record with an unknown outcome")?,
             samples: self.samples,
+            resources: self.resources,
             tool_version: self.tool_version,
             time: self.time,
             seed: self.seed,
@@ -349,6 +353,7 @@ mod tests {
             seed: Some(13),
             trial: Some(0),
             hash: vec![15],
+            resources: "resources".to_owned(),
         };
         let header = Header {
             format: FORMAT.to_owned(),
@@ -365,17 +370,17 @@ mod tests {
         let told = read.to_text_format();
         assert_eq!(
             told,
-            "header{format:\"tilewright tuning records\",version:1,records:1,tool_version:\"tool_version\"},\
+            "header{format:\"tilewright tuning records\",version:2,records:1,tool_version:\"tool_version\"},\
              records:[{program:\"program\",sizes:[{name:\"s0\",value:-3}],\
              target{device:\"device\",model:\"model\",vectors:\"vectors\",caches:[1,2]},threads:4,title:\"title\",\
              schedule:\"schedule\",strategy:\"strategy\",outcome:\"outcome\",detail:\"detail\",samples:[0.5],\
-             tool_version:\"tool_version\",time:-12,seed:13,trial:0,hash:\"\\017\"}]"
+             tool_version:\"tool_version\",time:-12,seed:13,trial:0,hash:\"\\017\",resources:\"resources\"}]"
         );
         let Some(Value::List(records)) = read.get_field_by_name("records").map(|field| field.into_owned())
         else {
             panic!("no records");
         };
         let fields = records[0].as_message().unwrap().descriptor().fields().len();
-        assert_eq!(fields, 15, "the .proto has fields that are not written");
+        assert_eq!(fields, 16, "the .proto has fields that are not written");
     }
 }

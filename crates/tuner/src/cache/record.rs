@@ -33,6 +33,8 @@ pub struct TuningRecord {
     pub outcome: Outcome,
     /// Seconds of one call, one entry a sample, if it was measured.
     pub samples: Vec<f64>,
+    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    pub resources: String,
     /// The Tilewright that did it.
     pub tool_version: String,
     /// When, in seconds since 1970.
@@ -93,6 +95,7 @@ impl TuningRecord {
             ("the title", self.title.as_str()),
             ("the strategy", &self.strategy),
             ("the outcome", self.outcome.detail()),
+            ("what kernels take", &self.resources),
             ("the version", &self.tool_version),
             ("the device", &target.device),
             ("the model", &target.model),
@@ -164,6 +167,8 @@ impl TuningRecord {
             hash.update(part.as_bytes());
         }
         hash.update(&self.sample_bytes());
+        // Records from before this was kept have the hash that they always had.
+        hash.update(self.resources.as_bytes());
         hash.digest128().to_le_bytes()
     }
 

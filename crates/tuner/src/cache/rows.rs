@@ -7,6 +7,7 @@ use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::CacheError;
+use super::file;
 use super::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
 use super::record::TuningRecord;
 use crate::outcome::Outcome;
@@ -79,10 +80,16 @@ impl Filter {
 pub(super) const JOINED: &str =
     "record JOIN program ON program.id = record.program JOIN target ON target.id = record.target";
 
-/// What [`read`] reads, in its order.
+/// What [`read`] reads, in its order, but for the last of [`columns`].
 const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, target.model, target.vectors, \
      target.caches, record.threads, record.title, record.schedule, record.strategy, record.outcome, record.detail, \
      record.samples, record.tool_version, record.time, record.seed, record.trial, record.median";
+
+/// The columns of a file, with nothing in the place of one that an older file which cannot be written does not have.
+fn columns(connection: &Connection) -> rusqlite::Result<String> {
+    let resources = if file::has_resources(connection)? { "record.resources" } else { "''" };
+    Ok(format!("{COLUMNS}, {resources}"))
+}
 
 /// Adds a record, unless it is there.
 pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite::Result<bool> {
@@ -99,7 +106,8 @@ pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite
     connection
         .prepare_cached(
             "INSERT INTO record (hash, program, sizes, target, threads, title, schedule, strategy, outcome, detail, \
-             samples, median, tool_version, time, seed, trial) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             samples, median, tool_version, time, seed, trial, resources) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             hash,
@@ -118,6 +126,7 @@ pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite
             record.time,
             record.seed.map(u64::cast_signed),
             record.trial,
+            record.resources,
         ])?;
     Ok(true)
 }
@@ -164,7 +173,8 @@ pub(super) fn each(
 ) -> Result<(), CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let (conditions, values) = filter.conditions();
-    let query = format!("SELECT {COLUMNS} FROM {JOINED} WHERE {conditions} {order}");
+    let columns = columns(connection).map_err(sql)?;
+    let query = format!("SELECT {columns} FROM {JOINED} WHERE {conditions} {order}");
     let mut query = connection.prepare(&query).map_err(sql)?;
     let mut rows = query.query(params_from_iter(values)).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
@@ -209,6 +219,7 @@ fn read(row: &Row) -> Result<TuningRecord, String> {
         // SQLite's integers have a sign: a seed is kept by its bits.
         seed: get::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
         trial: get(row, 17)?,
+        resources: get(row, 19)?,
     };
     record.check()?;
     if get::<Option<f64>>(row, 18)? != record.median() {
@@ -242,7 +253,7 @@ pub(super) fn remove(connection: &Connection, filter: &Filter) -> rusqlite::Resu
 pub(super) fn remove_damaged(connection: &Connection) -> rusqlite::Result<usize> {
     let mut damaged: Vec<i64> = Vec::new();
     {
-        let mut query = connection.prepare(&format!("SELECT {COLUMNS} FROM {JOINED}"))?;
+        let mut query = connection.prepare(&format!("SELECT {} FROM {JOINED}", columns(connection)?))?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             if read(row).is_err() {

@@ -16,11 +16,11 @@ use thiserror::Error;
 use tilewright_ir::tensor::TensorError;
 use tilewright_runtime::{Buffer, BuildError, Executable, Pool, RunError, Signature};
 use tilewright_schedule::{apply, text};
-use tilewright_target::Cpu;
+use tilewright_target::{Cpu, Gpu};
 
 pub use kept::Kept;
 
-use crate::task::{Task, TaskError};
+use crate::task::{Place, Task, TaskError};
 
 /// Samples are taken for so long, for each of the two.
 const TIME: Duration = Duration::from_millis(150);
@@ -65,6 +65,11 @@ impl Peaks {
     pub fn measure(cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
         let pool = Pool::new(cpu.cores);
         Ok(Peaks { gflops: arithmetic(cpu, &pool)?, gbs: reading(cpu, &pool, memory)? })
+    }
+
+    /// Those of a device, as it describes itself: nothing is measured.
+    pub fn of_device(gpu: &Gpu) -> Peaks {
+        Peaks { gflops: gpu.peak_flops() / 1e9, gbs: gpu.bandwidth_mb as f64 / 1e3 }
     }
 
     /// Whether these can be the peaks of a machine.
@@ -129,8 +134,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
         source: program.to_owned(),
         function: name.to_owned(),
         sizes: Vec::new(),
-        threads: cpu.cores,
-        vectors: cpu.vectors.name().to_owned(),
+        place: Place::cpu(cpu),
         seed: 0,
         inputs: Default::default(),
     };

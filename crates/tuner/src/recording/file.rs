@@ -8,7 +8,7 @@ use crate::outcome::are_times;
 
 /// What the first line says.
 const FORMAT: &str = "tilewright recording";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// No run lasts longer, in seconds.
 const LONGEST: f64 = 1e9;
 /// Nothing that the clock decides is about more.

@@ -20,7 +20,7 @@ pub use replay::Replay;
 
 use crate::outcome::Trial;
 use crate::peak::Peaks;
-use crate::task::Task;
+use crate::task::{Place, Task};
 use crate::tune::STARTS;
 
 /// A run: what was asked for, and every answer of the measurer.
@@ -41,7 +41,7 @@ pub struct Setting {
     pub task: Task,
     /// The names of those inputs, with a digest of what was in them: candidates were measured with that.
     pub inputs: Vec<(String, String)>,
-    /// Bytes of the data caches, which the space depends on.
+    /// Bytes of the data caches of a processor, which the space depends on.
     pub caches: Vec<usize>,
     /// The name of the strategy.
     pub strategy: String,
@@ -109,12 +109,18 @@ impl Setting {
         let shown = |setting: &Setting| {
             let sizes = setting.task.sizes.iter().map(|(name, value)| format!("{name}={value}"));
             let inputs = setting.inputs.iter().map(|(name, digest)| format!("{name} ({digest})"));
+            let (threads, vectors, device) = match &setting.task.place {
+                Place::Cpu { threads, vectors } => (Some(threads.to_string()), Some(vectors.clone()), None),
+                Place::Device { gpu, .. } => (None, None, Some(format!("{gpu:?}"))),
+            };
             [
                 ("function", setting.task.function.clone()),
                 ("--sizes", sizes.collect::<Vec<_>>().join(",")),
                 ("--in", option(Some(inputs.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty()))),
-                ("--threads", setting.task.threads.to_string()),
-                ("--vectors", setting.task.vectors.clone()),
+                ("--target", setting.task.place.name()),
+                ("--threads", option(threads)),
+                ("--vectors", option(vectors)),
+                ("device", option(device)),
                 ("--strategy", setting.strategy.clone()),
                 ("--seed", setting.seed.to_string()),
                 ("--starts", setting.starts.to_string()),

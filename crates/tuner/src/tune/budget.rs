@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use super::finals::time_of_one;
-use super::{BATCH, FINALISTS, Run};
+use super::{FINALISTS, Run};
 use crate::measure::Measurer;
 use crate::worker::Lost;
 
@@ -59,8 +59,9 @@ impl Run<'_, '_> {
 
     /// As many things of this pace as there is time for, and of a batch at most.
     pub(super) fn as_many_as_fit(&mut self, pace: Pace) -> Result<usize, Lost> {
-        let fit = self.left_to_search().map_or(BATCH, |left| (left / pace.seconds().max(1e-6)) as usize);
-        self.measurer.decide(fit.clamp(1, BATCH))
+        let batch = self.habits.batch;
+        let fit = self.left_to_search().map_or(batch, |left| (left / pace.seconds().max(1e-6)) as usize);
+        self.measurer.decide(fit.clamp(1, batch))
     }
 }
 

@@ -8,7 +8,7 @@ use tilewright_search::cost::Model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, Told};
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 use crate::parallel;
 use crate::worker::Lost;
@@ -37,7 +37,7 @@ type Look = Option<(String, f64)>;
 /// The schedules that were tried, and the means to judge others.
 pub(super) struct Candidates<'p> {
     program: &'p Program,
-    target: &'p Cpu,
+    target: Target<'p>,
     space: &'p Space<'p>,
     model: Model<'p>,
     /// Seconds of everything that was tried; none for what failed.
@@ -51,7 +51,7 @@ pub(super) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    pub fn new(program: &'p Program, target: &'p Cpu, space: &'p Space<'p>) -> Candidates<'p> {
+    pub fn new(program: &'p Program, target: Target<'p>, space: &'p Space<'p>) -> Candidates<'p> {
         Candidates {
             program,
             target,

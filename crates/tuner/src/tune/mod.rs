@@ -26,9 +26,10 @@ use thiserror::Error;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
+use tilewright_target::Machine;
 
 pub use candidates::STARTS;
-pub use report::{Kind, Progress, Tuned};
+pub use report::{Finalist, Kind, Progress, Tuned};
 pub use spent::TimeSpent;
 pub use stop::Stop;
 
@@ -41,8 +42,6 @@ use budget::Pace;
 use candidates::{Candidates, Judged};
 use spent::timed;
 
-/// Points that a strategy is asked for at a time.
-const BATCH: usize = 16;
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 8;
 /// A call that takes so many times as long as the best is not worth a second one.
@@ -105,15 +104,16 @@ pub fn tune(
     watcher: &mut dyn Watcher,
     stop: &Stop,
 ) -> Result<Tuned, TuneError> {
-    let (program, target) = (task.program()?, task.target()?);
-    let space = Space::new(&program, &target);
+    let (program, machine) = (task.program()?, task.target()?);
+    let space = Space::new(&program, &machine);
     refuse_unsuitable(&options.strategy, &space)?;
     let mut run = Run {
         options,
         measurer,
         watcher,
         stop,
-        candidates: Candidates::new(&program, &target, &space),
+        candidates: Candidates::new(&program, machine.target(), &space),
+        habits: Habits::on(&machine),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
         counted: 0,
@@ -156,6 +156,25 @@ pub(crate) struct Tried {
     pub after: Duration,
 }
 
+/// What suits a machine.
+#[derive(Clone, Copy, Debug)]
+struct Habits {
+    /// Points that a strategy is asked for at a time.
+    batch: usize,
+    /// Samples of a candidate that comes near the best.
+    samples: usize,
+}
+
+impl Habits {
+    fn on(machine: &Machine) -> Habits {
+        match machine {
+            Machine::Cpu(_) => Habits { batch: 16, samples: 2 },
+            // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
+            Machine::Gpu(_) => Habits { batch: 32, samples: 4 },
+        }
+    }
+}
+
 /// A tuning run.
 struct Run<'a, 'p> {
     options: &'a Options,
@@ -163,6 +182,7 @@ struct Run<'a, 'p> {
     watcher: &'a mut dyn Watcher,
     stop: &'a Stop,
     candidates: Candidates<'p>,
+    habits: Habits,
     /// All that were tried, the default schedule first.
     trials: Vec<Tried>,
     /// How many trials ended how.
@@ -286,7 +306,7 @@ impl Run<'_, '_> {
             best,
             hopeless: HOPELESS * best,
             promising: PROMISING * best,
-            samples: 2,
+            samples: self.habits.samples,
             time: best.min(0.005),
             within: self.left_to_search(),
         };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tilewright_search::space::Rejections;
 
-use super::Run;
 use super::finals::Raced;
 use super::spent::TimeSpent;
+use super::{Run, Tried};
 use crate::outcome::Outcome;
 
 /// Why a candidate was tried.
@@ -57,6 +57,17 @@ pub struct Progress {
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
+/// A candidate in the last comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finalist {
+    /// Its schedule, as text.
+    pub schedule: String,
+    /// Its times.
+    pub samples: Vec<f64>,
+    /// What its kernels take of a device.
+    pub resources: String,
+}
+
 /// What came out of a run.
 #[derive(Clone, Debug)]
 pub struct Tuned {
@@ -64,8 +75,10 @@ pub struct Tuned {
     pub schedule: String,
     /// Whether the winner is the default schedule.
     pub is_default: bool,
-    /// Everybody in the last comparison: schedules as text, and their samples. Nobody if there was no time for one.
-    pub finalists: Vec<(String, Vec<f64>)>,
+    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    pub resources: String,
+    /// Everybody in the last comparison. Nobody if there was no time for one.
+    pub finalists: Vec<Finalist>,
     /// Its median, in seconds.
     pub seconds: f64,
     /// The default schedule's median from the same comparison.
@@ -121,8 +134,12 @@ impl Run<'_, '_> {
             .as_ref()
             .filter(|trial| trial.seconds().is_none())
             .map(|trial| trial.outcome.clone());
-        let finalist = |raced: Raced| (self.trials[raced.trial].schedule.clone(), raced.samples);
+        let finalist = |raced: Raced| {
+            let Tried { schedule, trial, .. } = self.trials[raced.trial].clone();
+            Finalist { schedule, samples: raced.samples, resources: trial.resources }
+        };
         Tuned {
+            resources: self.trials[winner.trial].trial.resources.clone(),
             finalists: raced.into_iter().map(finalist).collect(),
             schedule: self.trials[winner.trial].schedule.clone(),
             is_default: winner.trial == 0,

@@ -9,19 +9,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
+use tilewright_target::GpuApi;
 
 use super::last_words::LastWords;
 use super::protocol::{Reply, Request};
 use crate::bench::Plan;
 use crate::outcome::{Outcome, Trial, are_times};
-use crate::task::Task;
+use crate::task::{Place, Task};
 use crate::tune::Stop;
 
 /// Getting ready takes what interpreting and compiling take; nobody waits longer.
 const OPENING: Duration = Duration::from_secs(300);
 /// Compiling a batch.
 const BUILDING: Duration = Duration::from_secs(60);
+/// What runs is given at least this long.
 const LEAST_DEADLINE: Duration = Duration::from_millis(500);
+/// A GPU takes this long at least: its first call may wait for what another program does there.
+const LEAST_ON_CUDA: Duration = Duration::from_secs(3);
+/// And an OpenCL device may compile a kernel when it is first called.
+const LEAST_ON_OPENCL: Duration = Duration::from_secs(20);
 /// While it waits, the tuner looks this often whether it should end at once: not often enough to disturb what is measured.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -67,6 +73,7 @@ pub struct Worker {
     replies: Receiver<Option<Reply>>,
     last_words: LastWords,
     stop: Arc<Stop>,
+    least_deadline: Duration,
 }
 
 impl Worker {
@@ -95,7 +102,8 @@ impl Worker {
                 }
             }
         });
-        let mut worker = Worker { child, requests, replies, last_words, stop: Arc::clone(stop) };
+        let (stop, least_deadline) = (Arc::clone(stop), least_deadline(&task.place));
+        let mut worker = Worker { child, requests, replies, last_words, stop, least_deadline };
         worker.say(&Request::Open(task.clone()))?;
         match worker.hear(OPENING)? {
             Reply::Ready => Ok(worker),
@@ -114,7 +122,7 @@ impl Worker {
     ) -> Result<(), Lost> {
         self.say(&Request::Try { schedules: schedules.to_vec(), plan: plan.clone() })?;
         let longest = plan.longest().min(600.0);
-        let deadline = LEAST_DEADLINE.max(Duration::from_secs_f64(longest));
+        let deadline = self.least_deadline.max(Duration::from_secs_f64(longest));
         let mut running = None;
         let mut wait = BUILDING;
         loop {
@@ -199,6 +207,16 @@ impl Worker {
             "" => Lost::Ended(how),
             said => Lost::Ended(format!("{how}: {said}")),
         }
+    }
+}
+
+fn least_deadline(place: &Place) -> Duration {
+    match place {
+        Place::Cpu { .. } => LEAST_DEADLINE,
+        Place::Device { gpu, .. } => match gpu.api {
+            GpuApi::Cuda => LEAST_ON_CUDA,
+            GpuApi::OpenCl => LEAST_ON_OPENCL,
+        },
     }
 }
 

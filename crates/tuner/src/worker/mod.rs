@@ -5,12 +5,14 @@
 //! pipes, by `protocol`.
 //!
 //! A batch is first compiled, on all cores, and then run, one candidate after the other: nothing compiles while
-//! something is measured.
+//! something is measured, unless that is on a GPU. `session` is where that happens. A device that an error has left unusable
+//! to this process ends it, and the tuner starts another.
 
 mod client;
 mod last_words;
 mod protocol;
 mod serve;
+mod session;
 
 pub use client::{Launch, Lost, Worker};
 pub use serve::serve;

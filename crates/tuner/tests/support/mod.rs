@@ -45,6 +45,7 @@ pub fn record(canonical: &Canonical, own: &Program, seconds: f64) -> TuningRecor
         strategy: "random".to_owned(),
         outcome: Outcome::Measured,
         samples: vec![seconds, seconds * 1.5, seconds * 0.5],
+        resources: String::new(),
         tool_version: tilewright_tuner::cache::TOOL_VERSION.to_owned(),
         time: 1_700_000_000,
         seed: Some(7),

@@ -9,9 +9,11 @@ use tilewright_target::GpuApi;
 
 use super::{CAP, NO_CAP, SAMPLES, milliseconds};
 use crate::args::BenchArgs;
+use crate::commands::cache::skipped_json;
 use crate::failure::Failure;
 use crate::gpu::{GpuCompiled, GpuCompiler};
 use crate::interpret::{expect_same, interpret};
+use crate::lookup::passed_over;
 use crate::output::print;
 use crate::problem::Problem;
 use crate::time::seconds;
@@ -19,9 +21,10 @@ use crate::work::{Work, work};
 
 /// Compiles a program for a device and measures how long a call takes there.
 pub fn run(args: &BenchArgs, api: GpuApi, number: usize) -> Result<(), Failure> {
-    let compiler = GpuCompiler::new(&args.compile, api, number)?;
+    let mut compiler = GpuCompiler::new(&args.compile, api, number)?;
     let mut problem = Problem::read(&args.program)?;
     let inputs = problem.kernel_inputs(args.check)?;
+    compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
     let kept = args.check.then(|| inputs.clone());
     let mut arguments = compiled.arguments(inputs)?;
@@ -61,6 +64,7 @@ impl Report<'_> {
         };
         row("target", format!("{}, {}", compiler.device.name(), compiler.device.gpu().name));
         row("schedule", compiler.schedule.describe());
+        compiler.skipped.iter().for_each(|one| row("skipped", passed_over(one)));
         row("median", seconds(timing.median));
         row("p10", seconds(timing.p10));
         row("p90", seconds(timing.p90));
@@ -91,6 +95,7 @@ impl Report<'_> {
             "bytes": work.bytes as u64,
             "schedule_source": compiler.schedule.name(),
             "schedule": compiler.schedule.describe(),
+            "skipped": skipped_json(&compiler.skipped),
             "compile_ms": milliseconds(compiled.compile_time),
         });
         format!("{object}\n")

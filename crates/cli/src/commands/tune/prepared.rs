@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tilewright_ir::Program;
-use tilewright_target::Cpu;
+use tilewright_target::{Cpu, Machine};
 use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::given;
 use tilewright_tuner::peak::{Kept, Peaks};
@@ -39,15 +39,15 @@ impl<'a> Prepared<'a> {
         args: &TuneArgs,
         task: Task,
         program: &Program,
-        cpu: &'a Cpu,
+        machine: &'a Machine,
         started: Instant,
     ) -> Result<Prepared<'a>, Failure> {
-        let (mut setting, mut options) = asked_for(args, &task, cpu, started)?;
+        let (mut setting, mut options) = asked_for(args, &task, machine, started)?;
         let Some(path) = &args.replay else {
-            let recorder = Recorder::new(args, program, cpu)?;
+            let recorder = Recorder::new(args, program, machine.target())?;
             options.hints = recorder.hints();
             setting.hints = options.hints.clone();
-            setting.peaks = Kept::of_user().peaks(cpu, spare_memory()).ok();
+            setting.peaks = peaks(machine);
             let launch = launch()?;
             let answers = match args.record {
                 Some(_) => Answers::Recorded(launch, task),
@@ -66,7 +66,7 @@ impl<'a> Prepared<'a> {
 fn asked_for(
     args: &TuneArgs,
     task: &Task,
-    cpu: &Cpu,
+    machine: &Machine,
     started: Instant,
 ) -> Result<(Setting, Options), Failure> {
     let options = Options {
@@ -83,7 +83,10 @@ fn asked_for(
         task: Task { inputs: Vec::new(), ..task.clone() },
         inputs: given::digests(task)
             .map_err(|error| Failure::Machine(format!("inputs cannot be read again: {error}")))?,
-        caches: cpu.caches.clone(),
+        caches: match machine {
+            Machine::Cpu(cpu) => cpu.caches.clone(),
+            Machine::Gpu(_) => Vec::new(),
+        },
         strategy: options.strategy.clone(),
         seed: options.seed,
         starts: options.starts,
@@ -93,6 +96,14 @@ fn asked_for(
         peaks: None,
     };
     Ok((setting, options))
+}
+
+/// What the machine can do at most: measured, unless that is known, or what a device says of itself.
+fn peaks(machine: &Machine) -> Option<Peaks> {
+    match machine {
+        Machine::Cpu(cpu) => Kept::of_user().peaks(cpu, spare_memory()).ok(),
+        Machine::Gpu(gpu) => Some(Peaks::of_device(gpu)),
+    }
 }
 
 /// The peaks after a run that went beyond those that were known: they are measured again.

@@ -2,12 +2,10 @@
 
 use tilewright_ir::Program;
 use tilewright_schedule::text;
-use tilewright_target::Cpu;
-use tilewright_tuner::cache::{
-    Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TargetFingerprint, TuningRecord,
-};
+use tilewright_target::Target;
+use tilewright_tuner::cache::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
 use tilewright_tuner::outcome::Trial;
-use tilewright_tuner::tune::Tuned;
+use tilewright_tuner::tune::{Finalist, Tuned};
 
 use crate::args::TuneArgs;
 use crate::args::cache::CacheFile;
@@ -25,7 +23,7 @@ pub struct Recorder<'a> {
     cache: Option<Cache>,
     canonical: Canonical,
     key: ProgramKey,
-    cpu: &'a Cpu,
+    target: Target<'a>,
     strategy: String,
     seed: u64,
     kept: usize,
@@ -35,7 +33,7 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Opens the cache. One that was not asked for and cannot be used is told of, and done without.
-    pub fn new(args: &TuneArgs, program: &Program, cpu: &'a Cpu) -> Result<Recorder<'a>, Failure> {
+    pub fn new(args: &TuneArgs, program: &Program, target: Target<'a>) -> Result<Recorder<'a>, Failure> {
         let (cache, broken) = opened(&args.file);
         let broken = match broken {
             Some(failure) if args.file.cache.is_some() => return Err(failure),
@@ -46,9 +44,9 @@ impl<'a> Recorder<'a> {
             None => None,
         };
         let canonical = Canonical::new(program);
-        let key = canonical.key(&TargetFingerprint::host(cpu), cpu.cores);
+        let key = canonical.key_on(target);
         let (strategy, seed) = (args.strategy.clone(), args.seed);
-        Ok(Recorder { cache, canonical, key, cpu, strategy, seed, kept: 0, broken })
+        Ok(Recorder { cache, canonical, key, target, strategy, seed, kept: 0, broken })
     }
 
     /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
@@ -68,7 +66,7 @@ impl<'a> Recorder<'a> {
 
     /// The steps of a record in the names of the program, unless they are refused.
     fn own_names(&self, record: TuningRecord) -> Result<String, String> {
-        let renamed = self.canonical.schedule_of(&record, self.cpu);
+        let renamed = self.canonical.schedule_of(&record, self.target);
         renamed.refusal.map_or(Ok(renamed.schedule.to_string()), |refusal| Err(refusal.to_string()))
     }
 
@@ -79,10 +77,11 @@ impl<'a> Recorder<'a> {
         let record = TuningRecord {
             program: self.key.clone(),
             title: self.canonical.title(),
-            schedule: self.canonical.to_canonical(&parsed, self.cpu).schedule.to_string(),
+            schedule: self.canonical.to_canonical(&parsed, self.target).schedule.to_string(),
             strategy: self.strategy.clone(),
             outcome: trial.outcome.clone(),
             samples: trial.samples.clone(),
+            resources: trial.resources.clone(),
             tool_version: TOOL_VERSION.to_owned(),
             time: now(),
             seed: Some(self.seed),
@@ -96,8 +95,9 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the samples of the last comparison.
     pub fn finalists(&mut self, tuned: &Tuned) {
-        for (schedule, samples) in &tuned.finalists {
-            self.keep(schedule, &Trial::measured(samples.clone()), tuned.trials);
+        for Finalist { schedule, samples, resources } in &tuned.finalists {
+            let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };
+            self.keep(schedule, &trial, tuned.trials);
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use tilewright_tuner::outcome::Outcome;
+use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
 
 use crate::output::printable;
@@ -12,6 +13,8 @@ use crate::time::seconds;
 
 /// A run that is over.
 pub struct Summary<'a> {
+    /// Where it ran.
+    pub place: &'a Place,
     /// What came out.
     pub tuned: &'a Tuned,
     /// How near to the machine's peaks that is.
@@ -26,6 +29,9 @@ impl Summary<'_> {
         let tuned = self.tuned;
         let mut out = String::new();
         let mut row = |name: &str, value: String| out += &format!("  {name:<10} {value}\n");
+        if let Place::Device { gpu, .. } = self.place {
+            row("device", format!("{}, {}", self.place.name(), gpu.name));
+        }
         row("default", self.speed(tuned.default));
         if let Some(time) = tuned.one_shot {
             row("one shot", self.speed(time));
@@ -41,8 +47,15 @@ impl Summary<'_> {
                 false => format!("{}: {gain:.2} times as fast", self.speed(tuned.seconds)),
             },
         );
+        if !tuned.resources.is_empty() {
+            row("takes", tuned.resources.clone());
+        }
         if let Some(peaks) = self.roofline.peaks {
-            row("peak", format!("{:.1} GFLOP/s, {:.1} GB/s from memory", peaks.gflops, peaks.gbs));
+            let whose = match self.place {
+                Place::Cpu { .. } => "",
+                Place::Device { .. } => ", by what the device says of itself",
+            };
+            row("peak", format!("{:.1} GFLOP/s, {:.1} GB/s from memory{whose}", peaks.gflops, peaks.gbs));
         }
         row("trials", self.trials());
         if let Some(left_out) = self.left_out() {
@@ -87,8 +100,14 @@ impl Summary<'_> {
         let Summary { tuned, roofline, .. } = self;
         let failures: BTreeMap<_, _> =
             tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
+        let device = match self.place {
+            Place::Cpu { .. } => None,
+            Place::Device { gpu, .. } => Some(&gpu.name),
+        };
         let object = json!({
             "event": "done",
+            "target": self.place.name(),
+            "device": device,
             "median_us": tuned.seconds * 1e6,
             "default_us": tuned.default * 1e6,
             "one_shot_us": tuned.one_shot.map(|seconds| seconds * 1e6),
@@ -102,6 +121,7 @@ impl Summary<'_> {
             "seconds": tuned.elapsed.as_secs_f64(),
             "time_spent": self.kept.map(|_| tuned.spent),
             "failures": failures,
+            "resources": tuned.resources,
             "schedule": tuned.schedule,
         });
         format!("{object}\n")

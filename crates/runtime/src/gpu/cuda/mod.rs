@@ -121,6 +121,14 @@ impl Backend for Cuda {
         unsafe { staging.download(&self.stream, from.0, to) }.map_err(failed("copying from the device"))
     }
 
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
+        const DOING: &str = "copying on the device";
+        self.enter(DOING)?;
+        // SAFETY: the caller's promise.
+        unsafe { result::memcpy_dtod_async(to.0, from.0, bytes, self.stream.cu_stream()) }
+            .map_err(failed(DOING))
+    }
+
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
         let cubin = compile_cuda(text, self.architecture)?;
         Ok(Box::new(CudaModule::load(&self.stream, cubin, kernels)?))

@@ -89,7 +89,7 @@ fn resources(function: &CudaFunction, kernel: &KernelUse) -> Result<KernelResour
         kernel: kernel.name.clone(),
         registers: Some(function.num_regs()? as usize),
         local_bytes: function.local_size_bytes()? as usize,
-        shared_bytes: function.shared_size_bytes()? as usize,
+        shared_bytes: (function.shared_size_bytes()? as usize).max(kernel.shared_bytes as usize),
         threads: function.max_threads_per_block()? as usize,
     })
 }

@@ -18,8 +18,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use opencl3::command_queue::{
-    CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_fill_buffer, enqueue_marker_with_wait_list,
-    enqueue_read_buffer, enqueue_write_buffer,
+    CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_copy_buffer, enqueue_fill_buffer,
+    enqueue_marker_with_wait_list, enqueue_read_buffer, enqueue_write_buffer,
 };
 use opencl3::context::Context;
 use opencl3::device::Device;
@@ -110,6 +110,14 @@ impl Backend for OpenCl {
             enqueue_read_buffer(self.queue.get(), from.buffer(), CL_TRUE, 0, to.len(), start, 0, ptr::null())
         };
         let_go(queued).map_err(failed("copying from the device"))
+    }
+
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        let queued = unsafe {
+            enqueue_copy_buffer(self.queue.get(), from.buffer(), to.buffer(), 0, 0, bytes, 0, ptr::null())
+        };
+        let_go(queued).map_err(failed("copying on the device"))
     }
 
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {

@@ -88,7 +88,7 @@ fn resources(device: &Device, found: &Kernel, kernel: &KernelUse) -> Result<Kern
         kernel: kernel.name.clone(),
         registers: None,
         local_bytes: found.get_private_mem_size(device.id())? as usize,
-        shared_bytes: found.get_local_mem_size(device.id())? as usize,
+        shared_bytes: (found.get_local_mem_size(device.id())? as usize).max(kernel.shared_bytes as usize),
         threads: found.get_work_group_size(device.id())?,
     })
 }

@@ -21,9 +21,10 @@ use tilewright_ir::Program;
 use tilewright_ir::print::nest as nest_text;
 use tilewright_schedule::apply;
 use tilewright_schedule::text::parse;
-use tilewright_target::{Cpu, host_model};
+use tilewright_target::{Machine, host_model};
 use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::recording::Setting;
+use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
 
 use super::history::History;
@@ -41,7 +42,7 @@ pub struct Page<'a> {
     /// The program.
     pub program: &'a Program,
     /// The machine.
-    pub cpu: &'a Cpu,
+    pub machine: &'a Machine,
     /// What came out.
     pub tuned: &'a Tuned,
     /// Every trial.
@@ -96,7 +97,7 @@ impl Page<'_> {
     fn headline(&self) -> String {
         let tuned = self.tuned;
         let mut out =
-            format!("<p class=\"faint\">tuned on {}</p>\n<div class=\"numbers\">\n", escape(&host_model()));
+            format!("<p class=\"faint\">tuned on {}</p>\n<div class=\"numbers\">\n", escape(&self.model()));
         let mut number = |name: &str, time: f64| {
             let rates = escape(&self.roofline.describe(time));
             let _ = writeln!(out, "<div>{name}<b>{}</b><span>{rates}</span></div>", seconds(time));
@@ -119,9 +120,14 @@ impl Page<'_> {
         let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
             return "What this machine can do at most is not known.".to_owned();
         };
+        // On a device, the cache is empty before every call that is measured.
+        let unless = match self.machine {
+            Machine::Cpu(_) => " unless the caches hold the data",
+            Machine::Gpu(_) => "",
+        };
         let nearer = match limit {
             Limit::Arithmetic => format!("arithmetic, {:.1} GFLOP/s", peaks.gflops),
-            Limit::Memory => format!("memory, {:.1} GB/s unless the caches hold the data", peaks.gbs),
+            Limit::Memory => format!("memory, {:.1} GB/s{unless}", peaks.gbs),
         };
         format!(
             "A call does {:.3} GFLOP on {:.3} MB. The nearer limit of this machine is {nearer}: it allows {} a call, \
@@ -157,7 +163,7 @@ impl Page<'_> {
     /// What `tilewright show --stage loops` says of the winner.
     fn loops(&self) -> Result<String, Failure> {
         let schedule = parse(&self.tuned.schedule).schedule;
-        let nest = apply(self.program, &schedule, self.cpu)
+        let nest = apply(self.program, &schedule, self.machine)
             .map_err(|refusal| Failure::Bug(format!("the winner is refused: {refusal}")))?;
         Ok(nest_text(&nest))
     }
@@ -167,18 +173,32 @@ impl Page<'_> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
         let replayed = if self.is_replay { ", replayed from a recording" } else { "" };
-        vec![
-            ("command", command_line(std::env::args())),
-            ("machine", host_model()),
-            ("threads", task.threads.to_string()),
-            ("vectors", task.vectors.clone()),
+        let place = match &task.place {
+            Place::Cpu { threads, vectors } => {
+                vec![("threads", threads.to_string()), ("vectors", vectors.clone())]
+            }
+            Place::Device { .. } => {
+                vec![("target", task.place.name()), ("takes", self.tuned.resources.clone())]
+            }
+        };
+        let first = [("command", command_line(std::env::args())), ("machine", self.model())];
+        let others = [
             ("trials", format!("{} in {elapsed:.1} s{replayed}", self.tuned.trials)),
             ("strategy", strategy.clone()),
             ("seed", seed.to_string()),
             ("workers lost", self.tuned.replaced.to_string()),
             ("date", format!("{} UTC", date(now()))),
             ("version", format!("tilewright {TOOL_VERSION}")),
-        ]
+        ];
+        first.into_iter().chain(place).chain(others).collect()
+    }
+
+    /// What the machine calls itself.
+    fn model(&self) -> String {
+        match self.machine {
+            Machine::Cpu(_) => host_model(),
+            Machine::Gpu(gpu) => gpu.name.clone(),
+        }
     }
 }
 

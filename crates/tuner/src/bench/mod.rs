@@ -3,27 +3,21 @@
 //! A machine that others use as well, or that changes its clock, is now fast and now slow, by more than candidates
 //! differ. So a rival is measured with every batch, and candidates near the best are measured in turn with it: what
 //! counts is a candidate's time at the pace at which the rival's own time was taken.
+//!
+//! How a call is timed, a [`Runner`] says: `cpu.rs` and `gpu.rs`.
+
+pub(crate) mod cpu;
+pub(crate) mod gpu;
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tilewright_interp::compare;
-use tilewright_ir::{Number, Program, Tensor};
-use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
+use tilewright_ir::{Program, Tensor};
+use tilewright_runtime::{Buffer, RunError};
 
 use crate::outcome::{Outcome, Trial, undisturbed};
 
-/// More samples of a candidate say nothing new.
-const MOST_SAMPLES: usize = 1000;
-/// A single call that is shorter says nothing.
-const SHORT: f64 = 50e-6;
-
-/// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
-const CLOCK: f64 = 20e-6;
-/// A call that takes longer, in seconds, has more to do than to fill the caches.
-const FILLS_CACHES: f64 = 4e-3;
-/// How much longer its first call may still take than others.
-const FIRST: f64 = 1.1;
 /// Samples of one candidate take no longer, apart from a few calls.
 const LONG: f64 = 0.1;
 /// A machine may become so many times slower before a candidate counts as hanging.
@@ -78,75 +72,100 @@ pub struct Rounds {
     pub cap: f64,
 }
 
+/// Runs kernels on data, and says how long that takes.
+pub(crate) trait Runner {
+    /// Compiled code.
+    type Executable;
+    /// The same with its constants.
+    type Kernel;
+
+    /// A single call that is shorter, in seconds, says nothing.
+    const SHORT: f64;
+    /// More samples of a candidate say nothing new.
+    const MOST_SAMPLES: usize;
+    /// Whether caches are emptied before every sample. That may take longer than the call, and so counts as its time where
+    /// there is a limit.
+    const EMPTIES_CACHES: bool;
+
+    /// Makes of the constants, once, what every call of a kernel needs.
+    fn bind(&self, executable: &Self::Executable) -> Result<Self::Kernel, RunError>;
+
+    /// A call on results as they are before any, in seconds.
+    fn first_call(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
+
+    /// The longest first call, of those that take about so long, that is worth a second one.
+    fn longest_first_call(&self, first: f64, plan: &Plan) -> f64;
+
+    /// Any other call, in seconds.
+    fn timed(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
+
+    /// The time of a call, in seconds, that can be compared with others.
+    fn sample(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
+
+    /// What the last call has computed.
+    fn results(&mut self) -> Result<&[Buffer], RunError>;
+}
+
+/// What a result should hold.
+pub(crate) struct Wanted {
+    pub name: String,
+    pub tensor: Tensor,
+    /// How far off it may be.
+    pub limit: f64,
+}
+
 /// What of a rig is in use while kernels run.
-pub struct Bench<'r> {
-    pub(crate) program: &'r Program,
-    pub(crate) pool: &'r Pool,
-    pub(crate) constants: Vec<View<'r>>,
-    pub(crate) inputs: &'r [Buffer],
-    pub(crate) scalars: &'r [Number],
-    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
-    pub(crate) before: &'r [Buffer],
-    pub(crate) results: &'r mut [Buffer],
-    /// What they should hold after it, and how far off they may be.
-    pub(crate) wanted: &'r [(String, Tensor, f64)],
+pub(crate) struct Bench<'r, R> {
+    pub program: &'r Program,
+    pub runner: R,
+    /// What results should hold after a call.
+    pub wanted: &'r [Wanted],
 }
 
 /// A rival while candidates are measured.
-pub struct Opponent<'r> {
-    bound: Bound<'r>,
+pub(crate) struct Opponent<K> {
+    kernel: K,
     usual: f64,
     now: f64,
 }
 
-impl Opponent<'_> {
+impl<K> Opponent<K> {
     /// How many times as long as usual things take.
     fn pace(&self) -> f64 {
         self.now / self.usual
     }
 }
 
-impl<'r> Bench<'r> {
+impl<R: Runner> Bench<'_, R> {
     /// Binds and times a rival that usually takes this many seconds.
-    pub fn opponent(&mut self, executable: &Executable, usual: f64) -> Result<Opponent<'r>, RunError> {
-        let bound = executable.bind(self.pool, &self.constants)?;
-        let taken = self.in_turn(Rounds { samples: 3, time: 0.0, cap: 4.0 * usual }, &[&bound])?;
+    pub fn opponent(
+        &mut self,
+        executable: &R::Executable,
+        usual: f64,
+    ) -> Result<Opponent<R::Kernel>, RunError> {
+        let kernel = self.runner.bind(executable)?;
+        let taken = self.in_turn(Rounds { samples: 3, time: 0.0, cap: 4.0 * usual }, &[&kernel])?;
         let now = undisturbed(&taken[0]).unwrap_or(usual);
-        Ok(Opponent { bound, usual, now })
-    }
-
-    /// Makes of the constants, once, what every call of a kernel needs.
-    pub fn bind(&self, executable: &Executable) -> Result<Bound<'r>, Trial> {
-        let bound = executable.bind(self.pool, &self.constants);
-        bound.map_err(|error| Trial::failed(Outcome::Crashed(error.to_string())))
+        Ok(Opponent { kernel, usual, now })
     }
 
     /// Runs a kernel, compares what it computes, and measures it.
-    pub fn measure(&mut self, kernel: &Bound<'r>, plan: &Plan, opponent: Option<&mut Opponent<'r>>) -> Trial {
-        match self.measured(kernel, plan, opponent) {
-            Ok(trial) => trial,
-            Err(error) => Trial::failed(Outcome::Crashed(error.to_string())),
-        }
-    }
-
-    fn measured(
+    pub fn measure(
         &mut self,
-        kernel: &Bound<'r>,
+        kernel: &R::Kernel,
         plan: &Plan,
-        opponent: Option<&mut Opponent<'r>>,
+        opponent: Option<&mut Opponent<R::Kernel>>,
     ) -> Result<Trial, RunError> {
         let pace = opponent.as_ref().map_or(1.0, |opponent| opponent.pace());
-        let first = self.first_call(kernel)?;
-        if let Err(difference) = self.checked() {
+        let first = self.runner.first_call(kernel)?;
+        if let Some(difference) = self.difference()? {
             return Ok(Trial::failed(Outcome::WrongResult(difference)));
         }
-        // The first call of a kernel that runs long is as good as any.
-        let enough = if first > FILLS_CACHES { FIRST * plan.promising } else { plan.hopeless };
-        if first > pace * enough {
+        if first > pace * self.runner.longest_first_call(first, plan) {
             return Ok(Trial::measured(vec![first]).at_pace(pace));
         }
-        let best = self.timed(kernel)?.min(first);
-        if best > (pace * plan.promising).max(SHORT) {
+        let best = self.runner.timed(kernel)?.min(first);
+        if best > (pace * plan.promising).max(R::SHORT) {
             return Ok(Trial::measured(vec![best]).at_pace(pace));
         }
         let rounds =
@@ -155,13 +174,13 @@ impl<'r> Bench<'r> {
             let taken = self.in_turn(rounds, &[kernel])?;
             return Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace));
         };
-        let (mut own, mut others) = self.duel(rounds, kernel, &opponent.bound)?;
+        let (mut own, mut others) = self.duel(rounds, kernel, &opponent.kernel)?;
         let seconds =
             |own: &[f64], others: &[f64]| Some(undisturbed(own)? / undisturbed(others)? * opponent.usual);
         if seconds(&own, &others).is_some_and(|seconds| seconds < plan.best) {
             // A new best must be one: a moment in which only the rival was disturbed is not enough.
             let rounds = Rounds { samples: CONFIRMING * plan.samples, ..rounds };
-            let (more, more_others) = self.duel(rounds, kernel, &opponent.bound)?;
+            let (more, more_others) = self.duel(rounds, kernel, &opponent.kernel)?;
             own.extend(more);
             others.extend(more_others);
         }
@@ -172,8 +191,8 @@ impl<'r> Bench<'r> {
     fn duel(
         &mut self,
         rounds: Rounds,
-        candidate: &Bound<'r>,
-        opponent: &Bound<'r>,
+        candidate: &R::Kernel,
+        opponent: &R::Kernel,
     ) -> Result<(Vec<f64>, Vec<f64>), RunError> {
         let mut taken = self.in_turn(rounds, &[candidate, opponent])?;
         let others = taken.pop().unwrap_or_default();
@@ -181,26 +200,26 @@ impl<'r> Bench<'r> {
     }
 
     /// Measures several kernels in turn, for their times to be compared.
-    pub fn race(&mut self, executables: &[Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
-        let bound = executables.iter().map(|own| own.bind(self.pool, &self.constants));
-        let bound = bound.collect::<Result<Vec<_>, _>>()?;
-        self.in_turn(rounds, &bound.iter().collect::<Vec<_>>())
+    pub fn race(&mut self, executables: &[R::Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
+        let kernels = executables.iter().map(|own| self.runner.bind(own));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>())
     }
 
-    /// Samples of kernels that take turns. A sample comes after a call that is not timed: what counts is a kernel that is
-    /// called again and again, not one that finds in the caches what another has left there.
-    fn in_turn(&mut self, rounds: Rounds, kernels: &[&Bound<'r>]) -> Result<Vec<Vec<f64>>, RunError> {
+    /// Samples of kernels that take turns.
+    fn in_turn(&mut self, rounds: Rounds, kernels: &[&R::Kernel]) -> Result<Vec<Vec<f64>>, RunError> {
         let mut taken: Vec<Vec<f64>> = vec![Vec::new(); kernels.len()];
         let started = Instant::now();
         let mut fastest = 0.0;
-        for round in 0..MOST_SAMPLES {
-            let late = started.elapsed().as_secs_f64() > rounds.cap * kernels.len() as f64;
-            if (round > 0 && late) || (round >= rounds.samples && fastest >= rounds.time) {
+        for round in 0..R::MOST_SAMPLES {
+            let elapsed = started.elapsed().as_secs_f64() / kernels.len() as f64;
+            let time = if R::EMPTIES_CACHES { elapsed } else { fastest };
+            if (round > 0 && elapsed > rounds.cap) || (round >= rounds.samples && time >= rounds.time) {
                 break;
             }
             let mut shortest = f64::INFINITY;
             for (kernel, samples) in kernels.iter().zip(&mut taken) {
-                let sample = self.sample(kernel)?;
+                let sample = self.runner.sample(kernel)?;
                 shortest = sample.min(shortest);
                 samples.push(sample);
             }
@@ -209,50 +228,18 @@ impl<'r> Bench<'r> {
         Ok(taken)
     }
 
-    /// The time of a call after another, by as many as the clock needs. A call that takes long fills the caches itself.
-    fn sample(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
-        let first = self.timed(kernel)?;
-        if first > FILLS_CACHES {
-            return Ok(first);
-        }
-        let calls = (CLOCK / first.max(1e-9)).ceil().clamp(1.0, 1000.0);
-        let started = Instant::now();
-        for _ in 0..calls as usize {
-            self.call(kernel)?;
-        }
-        Ok(started.elapsed().as_secs_f64() / calls)
-    }
-
-    /// A call on results as they are before any, in seconds.
-    pub fn first_call(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
-        for (from, to) in self.before.iter().zip(self.results.iter_mut()) {
-            from.unpack(&mut to.view_mut()).expect("results are of one type and shape");
-        }
-        self.timed(kernel)
-    }
-
-    fn timed(&mut self, kernel: &Bound<'r>) -> Result<f64, RunError> {
-        let started = Instant::now();
-        self.call(kernel)?;
-        Ok(started.elapsed().as_secs_f64())
-    }
-
-    fn call(&mut self, kernel: &Bound<'r>) -> Result<(), RunError> {
-        let inputs: Vec<_> = self.inputs.iter().map(Buffer::view).collect();
-        let mut results: Vec<_> = self.results.iter_mut().map(Buffer::view_mut).collect();
-        kernel.run(self.pool, &inputs, &mut results, self.scalars)
-    }
-
-    /// Compares the results with what they should be.
-    fn checked(&self) -> Result<(), String> {
-        for ((name, wanted, limit), found) in self.wanted.iter().zip(self.results.iter()) {
-            if same(found, wanted, *limit) {
+    /// In what the results differ from what they should be, if they do.
+    fn difference(&mut self) -> Result<Option<String>, RunError> {
+        let found = self.runner.results()?;
+        for (Wanted { name, tensor, limit }, found) in self.wanted.iter().zip(found) {
+            if same(found, tensor, *limit) {
                 continue;
             }
-            let found = found.to_tensor().map_err(|error| error.to_string())?;
-            compare(self.program, name, &found, wanted).map_err(|difference| difference.to_string())?;
+            if let Err(difference) = compare(self.program, name, &found.to_tensor()?, tensor) {
+                return Ok(Some(difference.to_string()));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 }
 

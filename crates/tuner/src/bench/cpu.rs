@@ -1,0 +1,84 @@
+//! Calls on the processor, by its own clock.
+
+use std::time::Instant;
+
+use tilewright_ir::Number;
+use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
+
+use super::{Plan, Runner};
+
+/// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
+const CLOCK: f64 = 20e-6;
+/// A call that takes longer, in seconds, has more to do than to fill the caches.
+const FILLS_CACHES: f64 = 4e-3;
+/// How much longer its first call may still take than others.
+const FIRST: f64 = 1.1;
+
+/// What of a rig is in use while kernels run.
+pub(crate) struct CpuRunner<'s> {
+    pub pool: &'s Pool,
+    pub constants: Vec<View<'s>>,
+    pub inputs: &'s [Buffer],
+    pub scalars: &'s [Number],
+    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
+    pub before: &'s [Buffer],
+    pub results: &'s mut [Buffer],
+}
+
+impl<'s> Runner for CpuRunner<'s> {
+    type Executable = Executable;
+    type Kernel = Bound<'s>;
+
+    const SHORT: f64 = 50e-6;
+    const MOST_SAMPLES: usize = 1000;
+    const EMPTIES_CACHES: bool = false;
+
+    fn bind(&self, executable: &Executable) -> Result<Bound<'s>, RunError> {
+        executable.bind(self.pool, &self.constants)
+    }
+
+    fn first_call(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {
+        for (from, to) in self.before.iter().zip(self.results.iter_mut()) {
+            from.unpack(&mut to.view_mut()).expect("results are of one type and shape");
+        }
+        self.timed(kernel)
+    }
+
+    /// The first call of a kernel that runs long is as good as any.
+    fn longest_first_call(&self, first: f64, plan: &Plan) -> f64 {
+        if first > FILLS_CACHES { FIRST * plan.promising } else { plan.hopeless }
+    }
+
+    fn timed(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {
+        let started = Instant::now();
+        self.call(kernel)?;
+        Ok(started.elapsed().as_secs_f64())
+    }
+
+    /// The time of a call after another, by as many as the clock needs: what counts is a kernel that is called again and
+    /// again, not one that finds in the caches what another has left there. A call that takes long fills them itself.
+    fn sample(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {
+        let first = self.timed(kernel)?;
+        if first > FILLS_CACHES {
+            return Ok(first);
+        }
+        let calls = (CLOCK / first.max(1e-9)).ceil().clamp(1.0, 1000.0);
+        let started = Instant::now();
+        for _ in 0..calls as usize {
+            self.call(kernel)?;
+        }
+        Ok(started.elapsed().as_secs_f64() / calls)
+    }
+
+    fn results(&mut self) -> Result<&[Buffer], RunError> {
+        Ok(self.results)
+    }
+}
+
+impl<'s> CpuRunner<'s> {
+    fn call(&mut self, kernel: &Bound<'s>) -> Result<(), RunError> {
+        let inputs: Vec<_> = self.inputs.iter().map(Buffer::view).collect();
+        let mut results: Vec<_> = self.results.iter_mut().map(Buffer::view_mut).collect();
+        kernel.run(self.pool, &inputs, &mut results, self.scalars)
+    }
+}

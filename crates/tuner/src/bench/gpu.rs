@@ -1,0 +1,76 @@
+//! Calls on a device, by the device's own clock and with an empty cache: what `tilewright bench` measures there.
+//!
+//! Nothing is copied but results, once for every candidate, to be compared.
+
+use tilewright_ir::Number;
+use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};
+use tilewright_runtime::{Buffer, RunError, View};
+use tilewright_target::GpuApi;
+
+use super::{Plan, Runner};
+
+/// A first call pays for what is done once, but never for so many times its own time.
+const FIRST: f64 = 2.0;
+/// What the clock of a device can tell, in seconds.
+const RESOLUTION: f64 = 1e-9;
+
+/// What of a rig is in use while kernels run.
+pub(crate) struct GpuRunner<'s> {
+    pub api: GpuApi,
+    pub watch: &'s mut Stopwatch,
+    pub constants: Vec<View<'s>>,
+    pub inputs: Vec<&'s DeviceBuffer>,
+    pub scalars: &'s [Number],
+    /// What results hold before a call.
+    pub before: &'s [DeviceBuffer],
+    pub results: Vec<&'s mut DeviceBuffer>,
+    /// Where results are copied to.
+    pub computed: &'s mut [Buffer],
+}
+
+impl Runner for GpuRunner<'_> {
+    type Executable = GpuExecutable;
+    type Kernel = GpuBound;
+
+    const SHORT: f64 = 5e-6;
+    const MOST_SAMPLES: usize = 200;
+    const EMPTIES_CACHES: bool = true;
+
+    fn bind(&self, executable: &GpuExecutable) -> Result<GpuBound, RunError> {
+        executable.bind(&self.constants)
+    }
+
+    fn first_call(&mut self, kernel: &GpuBound) -> Result<f64, RunError> {
+        for (from, to) in self.before.iter().zip(&mut self.results) {
+            to.copy_from(from)?;
+        }
+        let seconds = self.timed(kernel)?;
+        kernel.wait()?;
+        Ok(seconds)
+    }
+
+    /// Drivers of OpenCL may compile a kernel when it is first called.
+    fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
+        match self.api {
+            GpuApi::Cuda => FIRST * plan.hopeless,
+            GpuApi::OpenCl => f64::INFINITY,
+        }
+    }
+
+    fn timed(&mut self, kernel: &GpuBound) -> Result<f64, RunError> {
+        let GpuRunner { watch, inputs, results, scalars, .. } = self;
+        let seconds = watch.time(1, &mut || kernel.launch(inputs, results, scalars))?;
+        Ok(seconds.max(RESOLUTION))
+    }
+
+    fn sample(&mut self, kernel: &GpuBound) -> Result<f64, RunError> {
+        self.timed(kernel)
+    }
+
+    fn results(&mut self) -> Result<&[Buffer], RunError> {
+        for (from, to) in self.results.iter().zip(self.computed.iter_mut()) {
+            from.download(&mut to.view_mut())?;
+        }
+        Ok(self.computed)
+    }
+}

@@ -1,0 +1,144 @@
+//! Kernels on a device. Inputs, and what results hold before a call, are copied there once and stay.
+
+use tilewright_codegen::c_family::gpu_code;
+use tilewright_ir::{LoopNest, Program};
+use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuExecutable, KernelResources, Stopwatch};
+use tilewright_runtime::{Buffer, BuildError, RunError};
+use tilewright_schedule::Schedule;
+use tilewright_target::{Gpu, GpuApi, Target};
+
+use super::{Builder, Data, RigError, Site};
+use crate::bench::gpu::GpuRunner;
+use crate::task::TaskError;
+
+/// Of more kernels than this nothing is told.
+const MOST_TOLD: usize = 16;
+
+/// Compiles for a device.
+#[derive(Clone)]
+pub(crate) struct GpuBuilder {
+    device: Device,
+}
+
+impl GpuBuilder {
+    /// Opens a device, which must be the one that is meant.
+    pub fn open(ordinal: usize, gpu: &Gpu) -> Result<GpuBuilder, TaskError> {
+        let device = Device::open(gpu.api, ordinal).map_err(|error| TaskError(error.to_string()))?;
+        match device.gpu() == gpu {
+            true => Ok(GpuBuilder { device }),
+            false => Err(TaskError(format!("{} is another device than before", device.name()))),
+        }
+    }
+}
+
+impl Builder for GpuBuilder {
+    type Executable = GpuExecutable;
+
+    fn target(&self) -> Target<'_> {
+        Target::Gpu(self.device.gpu())
+    }
+
+    fn compile(
+        &self,
+        program: &Program,
+        nest: &LoopNest,
+        schedule: &Schedule,
+    ) -> Result<GpuExecutable, BuildError> {
+        let about = format!("{}\n\n{schedule}", program.name);
+        let code = gpu_code(nest, self.device.gpu(), &about)?;
+        GpuExecutable::new(program, nest, code, &self.device)
+    }
+
+    fn resources(&self, executable: &GpuExecutable) -> String {
+        told(executable.resources())
+    }
+
+    /// An OpenCL device may be the processor itself, which should do nothing else while it is measured.
+    fn is_apart(&self) -> bool {
+        self.device.gpu().api == GpuApi::Cuda
+    }
+}
+
+/// What kernels take of a device, for people.
+fn told(kernels: &[KernelResources]) -> String {
+    let one = |kernel: &KernelResources| {
+        let registers = kernel.registers.map(|registers| format!("{registers} registers"));
+        let spilled = format!("{} bytes spilled", kernel.local_bytes);
+        let shared = format!("{} bytes shared", kernel.shared_bytes);
+        let parts: Vec<String> = registers.into_iter().chain([spilled, shared]).collect();
+        format!("{}: {}", kernel.kernel, parts.join(", "))
+    };
+    let mut all: Vec<String> = kernels.iter().take(MOST_TOLD).map(one).collect();
+    if let Some(more) = kernels.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        all.push(format!("and {more} more"));
+    }
+    all.join("; ")
+}
+
+/// A device with the data of a rig.
+pub(crate) struct GpuSite {
+    builder: GpuBuilder,
+    watch: Stopwatch,
+    inputs: Vec<DeviceBuffer>,
+    before: Vec<DeviceBuffer>,
+    results: Vec<DeviceBuffer>,
+    /// Constants and scalars; results are copied out to it.
+    data: Data,
+}
+
+impl Site for GpuSite {
+    type Builder = GpuBuilder;
+    type Runner<'s> = GpuRunner<'s>;
+
+    fn new(builder: &GpuBuilder, data: Data) -> Result<GpuSite, RigError> {
+        let upload = |buffers: &[Buffer]| {
+            let each = buffers.iter().map(|buffer| DeviceBuffer::from_view(&builder.device, &buffer.view()));
+            each.collect::<Result<Vec<_>, RunError>>()
+        };
+        Ok(GpuSite {
+            builder: builder.clone(),
+            watch: Stopwatch::new(&builder.device, true)?,
+            inputs: upload(&data.inputs)?,
+            before: upload(&data.before)?,
+            results: upload(&data.before)?,
+            data,
+        })
+    }
+
+    fn parts(&mut self) -> (&GpuBuilder, GpuRunner<'_>) {
+        let runner = GpuRunner {
+            api: self.builder.device.gpu().api,
+            watch: &mut self.watch,
+            constants: self.data.constants.iter().map(Buffer::view).collect(),
+            inputs: self.inputs.iter().collect(),
+            scalars: &self.data.scalars,
+            before: &self.before,
+            results: self.results.iter_mut().collect(),
+            computed: &mut self.data.results,
+        };
+        (&self.builder, runner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kernels_take_is_told() {
+        let kernel = |kernel: &str, registers| KernelResources {
+            kernel: kernel.to_owned(),
+            registers,
+            local_bytes: 8,
+            shared_bytes: 4096,
+            threads: 256,
+        };
+        let one = "C: 96 registers, 8 bytes spilled, 4096 bytes shared";
+        assert_eq!(told(&[kernel("C", Some(96))]), one);
+        let both = format!("{one}; D: 8 bytes spilled, 4096 bytes shared");
+        assert_eq!(told(&[kernel("C", Some(96)), kernel("D", None)]), both);
+        let many: Vec<_> = (0..MOST_TOLD + 2).map(|_| kernel("C", Some(1))).collect();
+        assert!(told(&many).ends_with("; and 2 more"));
+        assert_eq!(told(&[]), "");
+    }
+}

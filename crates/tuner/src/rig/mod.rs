@@ -1,0 +1,291 @@
+//! A program with its data and what it should compute: kernels are built here, and run on its [`Bench`].
+//!
+//! What a kernel should compute is known from the interpreter where that takes no time; otherwise from the kernel of
+//! the default schedule, which is itself compared with the interpreter at smaller sizes.
+//!
+//! Where kernels are compiled and run is a [`Site`]: the processor (`cpu.rs`) or a device (`gpu.rs`).
+
+pub(crate) mod cpu;
+pub(crate) mod gpu;
+
+use thiserror::Error;
+use tilewright_interp::compare::tolerance;
+use tilewright_interp::{Inputs, points, run};
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::{DType, LoopNest, Number, Program, Tensor};
+use tilewright_runtime::gpu::GpuError;
+use tilewright_runtime::signature::Parameter;
+use tilewright_runtime::{Buffer, BuildError, RunError, Signature};
+use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_target::Target;
+
+use crate::bench::{Bench, Plan, Runner, Wanted};
+use crate::given;
+use crate::outcome::{Outcome, Trial};
+use crate::task::{Task, TaskError};
+
+/// The interpreter gets at most this many points: about a second.
+const MOST_INTERPRETED: u64 = 4_000_000;
+/// And so many where it only has to agree with the default schedule at smaller sizes.
+const ENOUGH_TO_COMPARE: u64 = 500_000;
+
+/// For a kernel that is only checked.
+const ONCE: Plan =
+    Plan { rival: None, best: 0.0, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
+
+/// Why there is nothing to tune against.
+#[derive(Debug, Error)]
+pub(crate) enum RigError {
+    /// The task makes no sense here.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// An input that was given is not there any more, or has changed.
+    #[error("the input {name} cannot be read: {why}")]
+    Input {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Tensors do not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] TensorError),
+    /// The default schedule does not compile.
+    #[error("the default schedule does not compile: {0}")]
+    Build(#[from] BuildError),
+    /// The default schedule's kernel does not run, or data does not fit a device.
+    #[error("the default schedule does not run: {0}")]
+    Run(#[from] RunError),
+    /// The interpreter cannot run the program.
+    #[error("the program does not run: {0}")]
+    Interpreter(String),
+    /// The oracle disagrees.
+    #[error("the default schedule computes something else: {0}")]
+    Wrong(String),
+}
+
+/// Makes kernels. Several threads do so at once.
+pub(crate) trait Builder: Clone + Sync {
+    /// Compiled code.
+    type Executable: Send;
+
+    /// The machine that it compiles for.
+    fn target(&self) -> Target<'_>;
+
+    /// Compiles the loops that a schedule has made of a program.
+    fn compile(
+        &self,
+        program: &Program,
+        nest: &LoopNest,
+        schedule: &Schedule,
+    ) -> Result<Self::Executable, BuildError>;
+
+    /// What the compiler says that kernels take of a device; empty where it says nothing.
+    fn resources(&self, _: &Self::Executable) -> String {
+        String::new()
+    }
+
+    /// Whether kernels run elsewhere than they are compiled, so that compiling does not disturb what is measured.
+    fn is_apart(&self) -> bool {
+        false
+    }
+}
+
+/// What a site compiles.
+pub(crate) type ExecutableOf<S> = <<S as Site>::Builder as Builder>::Executable;
+
+/// Where kernels are compiled, and run on data that is there.
+pub(crate) trait Site: Sized {
+    /// Who compiles for it.
+    type Builder: Builder;
+    /// Who runs kernels on it.
+    type Runner<'s>: Runner<Executable = ExecutableOf<Self>>
+    where
+        Self: 's;
+
+    /// Brings data there.
+    fn new(builder: &Self::Builder, data: Data) -> Result<Self, RigError>;
+
+    /// The two, which can be at work at once.
+    fn parts(&mut self) -> (&Self::Builder, Self::Runner<'_>);
+}
+
+/// The tensors and scalars of a program, each in the order of its signature.
+pub(crate) struct Data {
+    pub constants: Vec<Buffer>,
+    pub inputs: Vec<Buffer>,
+    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
+    pub before: Vec<Buffer>,
+    pub results: Vec<Buffer>,
+    pub scalars: Vec<Number>,
+}
+
+/// A program with its data.
+pub(crate) struct Rig<S> {
+    program: Program,
+    site: S,
+    wanted: Vec<Wanted>,
+}
+
+/// Who makes kernels of a rig's program.
+pub(crate) struct Forge<'r, B> {
+    program: &'r Program,
+    pub builder: &'r B,
+}
+
+impl<S: Site> Rig<S> {
+    /// Makes or reads inputs, and what comes out of them.
+    pub fn new(task: &Task, builder: &S::Builder) -> Result<Rig<S>, RigError> {
+        check_default_when_small::<S>(task, builder)?;
+        let program = task.program()?;
+        let given = given::read(&program, task)?;
+        let signature = Signature::new(&program)
+            .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
+        let wanted = (points(&program) <= MOST_INTERPRETED).then(|| run(&program, given.clone()));
+        let wanted = wanted.transpose().map_err(|error| RigError::Interpreter(error.to_string()))?;
+        let site = S::new(builder, data(&signature, given)?)?;
+        let mut rig = Rig { program, site, wanted: Vec::new() };
+        let names: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+        let reference = match wanted {
+            Some(mut tensors) => {
+                names.into_iter().filter_map(|name| Some((tensors.remove(&name)?, name))).collect()
+            }
+            None => rig.computed_by_default()?.into_iter().zip(names).collect::<Vec<_>>(),
+        };
+        let limited = |(tensor, name): (Tensor, String)| {
+            let limit = tolerance(&rig.program, &tensor);
+            Wanted { name, tensor, limit }
+        };
+        rig.wanted = reference.into_iter().map(limited).collect();
+        Ok(rig)
+    }
+
+    fn computed_by_default(&mut self) -> Result<Vec<Tensor>, RigError> {
+        let (forge, mut bench) = self.parts();
+        let executable = forge.built_by_default()?;
+        let kernel = bench.runner.bind(&executable)?;
+        bench.runner.first_call(&kernel)?;
+        Ok(bench.runner.results()?.iter().map(Buffer::to_tensor).collect::<Result<_, _>>()?)
+    }
+
+    /// Who makes kernels, and the data for them to run on.
+    pub fn parts(&mut self) -> (Forge<'_, S::Builder>, Bench<'_, S::Runner<'_>>) {
+        let Rig { program, site, wanted } = self;
+        let (builder, runner) = site.parts();
+        (Forge { program, builder }, Bench { program, runner, wanted })
+    }
+}
+
+impl<B: Builder> Forge<'_, B> {
+    /// Compiles a schedule. Can be called from several threads at once.
+    pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, Trial> {
+        self.built(schedule).map_err(|refused| {
+            Trial::failed(match refused {
+                Refused::Illegal(why) => Outcome::Illegal(why),
+                Refused::Build(BuildError::Gpu(limit @ GpuError::Limit { .. })) => {
+                    Outcome::Illegal(limit.to_string())
+                }
+                Refused::Build(error) => Outcome::CompileError(error.to_string()),
+            })
+        })
+    }
+
+    fn built(&self, schedule: &Schedule) -> Result<B::Executable, Refused> {
+        let nest = apply(self.program, schedule, self.builder.target())
+            .map_err(|refusal| Refused::Illegal(refusal.to_string()))?;
+        self.builder.compile(self.program, &nest, schedule).map_err(Refused::Build)
+    }
+
+    fn built_by_default(&self) -> Result<B::Executable, Refused> {
+        self.built(&default_schedule(self.program, self.builder.target()))
+    }
+}
+
+/// What was given and what was made, as kernels take it, with room for results.
+fn data(signature: &Signature, mut given: Inputs) -> Result<Data, TensorError> {
+    let scalars = signature.scalars.iter().filter_map(|scalar| given.scalars.get(&scalar.name).copied());
+    let scalars = scalars.collect();
+    let mut buffers = |parameters: &[Parameter]| {
+        let buffer = |parameter: &Parameter| match given.tensors.remove(&parameter.name) {
+            Some(tensor) => Buffer::from_tensor(&tensor),
+            None => poisoned(parameter.layout.dtype(), parameter.layout.shape()),
+        };
+        parameters.iter().map(buffer).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Data {
+        constants: buffers(&signature.constants)?,
+        inputs: buffers(&signature.inputs)?,
+        before: buffers(&signature.results)?,
+        results: signature.zero_results()?,
+        scalars,
+    })
+}
+
+/// Why a schedule did not become a kernel.
+enum Refused {
+    Illegal(String),
+    Build(BuildError),
+}
+
+impl From<Refused> for RigError {
+    fn from(refused: Refused) -> RigError {
+        match refused {
+            Refused::Build(error) => RigError::Build(error),
+            Refused::Illegal(why) => RigError::Wrong(why),
+        }
+    }
+}
+
+/// What no kernel computes: not a number, or all bits set. An element that is never written shows.
+fn poisoned(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
+    let mut tensor = Tensor::zeros(dtype, shape)?;
+    let poison = if dtype.is_float() { Number::Float(f64::NAN) } else { Number::Int(-0x5a) };
+    for at in 0..tensor.len() {
+        tensor.set(at, poison.convert(dtype));
+    }
+    Buffer::from_tensor(&tensor)
+}
+
+/// Compares the default schedule with the interpreter at sizes that it can manage.
+fn check_default_when_small<S: Site>(task: &Task, builder: &S::Builder) -> Result<(), RigError> {
+    let Some(small) = shrunk(task) else { return Ok(()) };
+    let mut rig = match Rig::<S>::new(&small, builder) {
+        // Data that sizes have made meaningless says nothing about the schedule.
+        Err(RigError::Interpreter(_)) => return Ok(()),
+        made => made?,
+    };
+    let (forge, mut bench) = rig.parts();
+    let executable = forge.built_by_default()?;
+    let trial = bench.runner.bind(&executable).and_then(|kernel| bench.measure(&kernel, &ONCE, None));
+    match trial.map(|trial| trial.outcome) {
+        Ok(Outcome::Measured) => Ok(()),
+        Ok(other) => Err(RigError::Wrong(other.to_string())),
+        Err(error) => Err(RigError::Wrong(error.to_string())),
+    }
+}
+
+/// The task at smaller sizes, if it is too large for the interpreter and there are such.
+fn shrunk(task: &Task) -> Option<Task> {
+    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| points(&program) <= most);
+    if fits(task, MOST_INTERPRETED) {
+        return None;
+    }
+    // Data that was given is of the other sizes.
+    let mut small = Task { inputs: Vec::new(), ..task.clone() };
+    for _ in 0..64 {
+        let largest = small.sizes.iter().enumerate().max_by_key(|(_, (_, value))| *value)?.0;
+        let value = small.sizes[largest].1;
+        if value < 2 {
+            return None;
+        }
+        // Odd numbers leave remainders, which are where mistakes are.
+        small.sizes[largest].1 = (value / 2) | 1;
+        if small.program().is_err() {
+            return None;
+        }
+        if fits(&small, ENOUGH_TO_COMPARE) {
+            return Some(small);
+        }
+    }
+    None
+}

@@ -1,0 +1,179 @@
+//! A task that is open in a worker: candidates are compiled, checked and measured.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use tilewright_runtime::RunError;
+use tilewright_schedule::Schedule;
+use tilewright_schedule::text::parse;
+
+use super::protocol::Reply;
+use crate::bench::{Bench, Opponent, Plan, Rounds, Runner};
+use crate::outcome::{Effort, Outcome, Trial};
+use crate::parallel;
+use crate::rig::cpu::{CpuBuilder, CpuSite};
+use crate::rig::gpu::{GpuBuilder, GpuSite};
+use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site};
+use crate::task::{Place, Task, host};
+
+/// Tells the tuner something.
+pub(super) type Say<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;
+
+/// What becomes of the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It can go on.
+    Sound,
+    /// The device is lost to this process; another one can use it.
+    Lost,
+}
+
+impl Fate {
+    fn after(error: &RunError) -> Fate {
+        match error {
+            RunError::Gpu(error) if error.is_sticky() => Fate::Lost,
+            _ => Fate::Sound,
+        }
+    }
+}
+
+/// A task that is open.
+pub(super) trait Session {
+    /// Compiles schedules, checks what they compute, and measures them.
+    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate>;
+
+    /// Measures schedules in turn.
+    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate);
+}
+
+/// Opens a task, wherever its kernels run.
+pub(super) fn open(task: &Task) -> Result<Box<dyn Session>, RigError> {
+    match &task.place {
+        Place::Cpu { threads, vectors } => opened::<CpuSite>(task, &CpuBuilder(host(*threads, vectors)?)),
+        Place::Device { ordinal, gpu } => opened::<GpuSite>(task, &GpuBuilder::open(*ordinal, gpu)?),
+    }
+}
+
+fn opened<S: Site + 'static>(task: &Task, builder: &S::Builder) -> Result<Box<dyn Session>, RigError> {
+    Ok(Box::new(Opened::<S> { rig: Rig::new(task, builder)?, rival: None }))
+}
+
+struct Opened<S: Site> {
+    rig: Rig<S>,
+    /// The rival of the last batch, which is often that of the next.
+    rival: Option<(String, ExecutableOf<S>)>,
+}
+
+/// A schedule that was compiled, or why it was not, with the seconds that this took.
+type Built<E> = (Result<E, Trial>, f64);
+
+impl<S: Site> Session for Opened<S> {
+    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate> {
+        let begun = Instant::now();
+        let (forge, mut bench) = self.rig.parts();
+        build_rival(&mut self.rival, &forge, plan);
+        let mut opponent = None;
+        let mut ended = Ok(Fate::Sound);
+        let take = |at: usize, built: Built<ExecutableOf<S>>| {
+            if plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
+                return ControlFlow::Break(());
+            }
+            if at == 0
+                && let (Some((_, executable)), Some(rival)) = (&self.rival, &plan.rival)
+            {
+                opponent = bench.opponent(executable, rival.seconds).ok();
+            }
+            ended = tried(&forge, &mut bench, at, built, plan, opponent.as_mut(), say);
+            match ended {
+                Ok(Fate::Sound) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        };
+        each_built(&forge, schedules, take);
+        ended
+    }
+
+    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate) {
+        let (forge, mut bench) = self.rig.parts();
+        let built = parallel::map(schedules, |text| build(&forge, text).0);
+        match built.into_iter().collect::<Result<Vec<_>, Trial>>() {
+            Err(trial) => (Reply::Failed(trial.outcome.to_string()), Fate::Sound),
+            Ok(built) => match bench.race(&built, rounds) {
+                Ok(samples) => (Reply::Raced(samples), Fate::Sound),
+                Err(error) => (Reply::Failed(error.to_string()), Fate::after(&error)),
+            },
+        }
+    }
+}
+
+/// A rival that cannot be built is done without.
+fn build_rival<B: Builder>(known: &mut Option<(String, B::Executable)>, forge: &Forge<'_, B>, plan: &Plan) {
+    let wanted = plan.rival.as_ref().map(|rival| &rival.schedule);
+    if known.as_ref().map(|(schedule, _)| schedule) != wanted {
+        *known = wanted.and_then(|text| Some((text.clone(), build(forge, text).0.ok()?)));
+    }
+}
+
+/// Compiles schedules on all cores, and hands them on in their order. Nothing is handed on before all are compiled, unless
+/// compiling and measuring do not disturb each other.
+fn each_built<B: Builder>(
+    forge: &Forge<'_, B>,
+    schedules: &[String],
+    mut take: impl FnMut(usize, Built<B::Executable>) -> ControlFlow<()>,
+) {
+    let work = |text: &String| build(forge, text);
+    if forge.builder.is_apart() {
+        return parallel::in_order(schedules, work, take);
+    }
+    let built = parallel::map(schedules, work);
+    let _ = built.into_iter().enumerate().try_for_each(|(at, built)| take(at, built));
+}
+
+fn build<B: Builder>(forge: &Forge<'_, B>, text: &str) -> Built<B::Executable> {
+    let begun = Instant::now();
+    let built = read(text).and_then(|schedule| forge.build(&schedule));
+    (built, begun.elapsed().as_secs_f64())
+}
+
+/// Measures a candidate, and tells what became of it.
+fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
+    forge: &Forge<'_, B>,
+    bench: &mut Bench<'_, R>,
+    at: usize,
+    (built, compiling): Built<R::Executable>,
+    plan: &Plan,
+    opponent: Option<&mut Opponent<R::Kernel>>,
+    say: &mut Say<'_>,
+) -> io::Result<Fate> {
+    let begun = Instant::now();
+    let mut fate = Fate::Sound;
+    let mut trial = match built {
+        Err(trial) => trial,
+        Ok(executable) => {
+            let measured = match bench.runner.bind(&executable) {
+                Err(error) => Err(error),
+                Ok(kernel) => {
+                    say(&Reply::Running(at))?;
+                    bench.measure(&kernel, plan, opponent)
+                }
+            };
+            let trial = measured.unwrap_or_else(|error| {
+                fate = Fate::after(&error);
+                Trial::failed(Outcome::Crashed(error.to_string()))
+            });
+            Trial { resources: forge.builder.resources(&executable), ..trial }
+        }
+    };
+    trial.effort = Effort { compiling, measuring: begun.elapsed().as_secs_f64() };
+    say(&Reply::Done(at, trial))?;
+    Ok(fate)
+}
+
+fn read(text: &str) -> Result<Schedule, Trial> {
+    let parsed = parse(text);
+    match parsed.has_errors() {
+        true => Err(Trial::failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        false => Ok(parsed.schedule),
+    }
+}
