@@ -109,7 +109,7 @@ fn numbers_and_loops_have_limits() {
 #[test]
 fn totals_stay_with_the_statement_that_adds_them_up() {
     let reason = gemm_refused("rfactor C.k -> p\ncompute_at p, C.k");
-    assert!(matches!(reason.reason, Illegal::ComputeAt { .. }), "{reason}");
+    assert!(matches!(reason, Illegal::ComputeAt { .. }), "{reason}");
 }
 
 #[test]
