@@ -12,15 +12,16 @@ BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-rust setup-lint setup-python setup-opencl setup-fuzz build demo test lint test-rust test-python fuzz bench bench-cpu clean
+.PHONY: help setup setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz build demo test lint test-rust \
+	test-python fuzz bench bench-cpu clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: setup-rust setup-lint setup-python setup-opencl ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
+setup: setup-rust setup-lint setup-python setup-opencl setup-nvrtc ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
 	@echo "setup: everything is here"
 
-setup-rust setup-lint setup-python setup-opencl setup-fuzz: setup-%:
+setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-rust ## Build the command, as target/release/tilewright
@@ -30,13 +31,14 @@ demo: build ## Set up, build, and show what Tilewright does
 	@scripts/demo.sh "$(TILEWRIGHT)"
 
 test: lint test-rust test-python ## Set up, and run every check and test
+	@scripts/skipped.sh
 
 lint: setup-rust setup-lint ## Check formatting, and clippy without warnings
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-test-rust: setup-rust setup-opencl ## Run the Rust tests, and build the documentation without warnings
-	cargo test --workspace
+test-rust: setup-rust setup-opencl setup-nvrtc ## Run the Rust tests, and build the documentation without warnings
+	scripts/test_rust.sh --workspace
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
