@@ -3,24 +3,25 @@
 # A shell from before rustup came does not have its folder on the path.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/release/tilewright
+TILEWRIGHT ?= $(or $(CARGO_TARGET_DIR),target)/release/tilewright
 # What the Rust tests build anyway; its kernels are as fast.
 DEBUG_TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/debug/tilewright
 FUZZ_SECONDS := 60
-# More for benchmarks/cpu.py, such as --only gemm.
+# More for benchmarks/cpu.py or benchmarks/gpu.py, such as --only gemm.
 BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-rust setup-lint setup-python setup-opencl setup-fuzz build demo test lint test-rust test-python fuzz bench bench-cpu clean
+.PHONY: help setup setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz build demo test lint test-rust \
+	test-python test-cuda fuzz bench bench-cpu bench-cuda clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: setup-rust setup-lint setup-python setup-opencl ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
+setup: setup-rust setup-lint setup-python setup-opencl setup-nvrtc ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
 	@echo "setup: everything is here"
 
-setup-rust setup-lint setup-python setup-opencl setup-fuzz: setup-%:
+setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-rust ## Build the command, as target/release/tilewright
@@ -30,19 +31,23 @@ demo: build ## Set up, build, and show what Tilewright does
 	@scripts/demo.sh "$(TILEWRIGHT)"
 
 test: lint test-rust test-python ## Set up, and run every check and test
+	@scripts/skipped.sh
 
 lint: setup-rust setup-lint ## Check formatting, and clippy without warnings
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-test-rust: setup-rust setup-opencl ## Run the Rust tests, and build the documentation without warnings
-	cargo test --workspace
+test-rust: setup-rust setup-opencl setup-nvrtc ## Run the Rust tests, and build the documentation without warnings
+	scripts/test_rust.sh --workspace
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
 	cargo build
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m unittest discover --quiet benchmarks
+
+test-cuda: ## Test kernels on an NVIDIA GPU: TILEWRIGHT=... names a command where there is no cargo to build it
+	@scripts/test_cuda.sh
 
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
@@ -52,6 +57,10 @@ bench: setup-rust ## Time the compiler's own parts
 
 bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=... says where those are
 	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
+
+bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch; TILEWRIGHT=... names a command that is built
+	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build
+	python3 benchmarks/gpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

@@ -6,15 +6,12 @@ which the tables show; it never ends the run.
 
 import json
 import os
-import select
-import signal
 import subprocess
-import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from place import Place, Placement
+from worker import Unavailable, Worker
 from workload import Way, Workload
 
 BENCHMARKS = Path(__file__).resolve().parent
@@ -34,21 +31,6 @@ ENVIRONMENTS = {
     "openvino": "venv",
     "jax": "venv",
 }
-
-
-class Unavailable(Exception):
-    """Why a contender has no number."""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """The threads that a contender may use, and the processors for them; the same for all contenders of a row."""
-
-    threads: int
-    processors: tuple[int, ...]
-
-    def pin(self):
-        os.sched_setaffinity(0, self.processors)
 
 
 class Contender(Protocol):
@@ -77,74 +59,37 @@ class Peer:
         self._workload = workload
         self._placement = placement
         self._environment = folder / ENVIRONMENTS[name]
-        self._process: subprocess.Popen | None = None
-        self._unread = b""
+        self._worker: Worker | None = None
 
     def start(self):
         """Starts the worker, and does not wait for it."""
         python = self._environment / "bin" / "python"
         if not python.exists():
             raise Unavailable(f"not installed: no {python}; scripts/peers.sh installs the peers")
-        self._log = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            [python, BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(self._placement.threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=os.environ | peer_environment(self._placement.threads) | self._libraries(),
-            preexec_fn=self._placement.pin,
-        )
+        threads = self._placement.threads
+        command = [python, BENCHMARKS / "peer_worker.py", self.name, self._workload.name, str(threads)]
+        self._worker = Worker(command, peer_environment(threads) | self._libraries(), self._placement.pin)
 
     def prepare(self):
-        message = self._answer(PREPARE_SECONDS)
+        message = self._worker.answer(PREPARE_SECONDS)
         if "unavailable" in message:
             raise Unavailable(message["unavailable"])
         self.about = message["ready"]
-        self._process.send_signal(signal.SIGSTOP)
+        self._worker.stop()
 
     def measure(self, seconds: float) -> dict:
-        self._process.send_signal(signal.SIGCONT)
-        try:
-            self._process.stdin.write(json.dumps({"seconds": seconds}).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise Unavailable(self._last_words()) from None
-        message = self._answer(BURST_SECONDS)
-        self._process.send_signal(signal.SIGSTOP)
+        self._worker.go_on()
+        message = self._worker.ask({"seconds": seconds}, BURST_SECONDS)
+        self._worker.stop()
         return message
 
     def close(self):
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.communicate()
-        self._log.close()
+        if self._worker:
+            self._worker.close()
 
     def _libraries(self) -> dict[str, str]:
         """oneDNN looks for its libraries, which are wheels too, where the linker does."""
         return {"LD_LIBRARY_PATH": str(self._environment / "lib")} if self.name == "onednn" else {}
-
-    def _answer(self, limit: float) -> dict:
-        """The worker's next line."""
-        deadline = time.monotonic() + limit
-        output = self._process.stdout.fileno()
-        while b"\n" not in self._unread:
-            readable, _, _ = select.select([output], [], [], max(0, deadline - time.monotonic()))
-            if not readable:
-                raise Unavailable(f"no answer within {limit:.0f} s")
-            received = os.read(output, 1 << 16)
-            if not received:
-                raise Unavailable(self._last_words())
-            self._unread += received
-        line, self._unread = self._unread.split(b"\n", 1)
-        return json.loads(line)
-
-    def _last_words(self) -> str:
-        status = self._process.wait()
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f"the worker ended with status {status}" + (f": {said[-1]}" if said else "")
 
 
 def peer_environment(threads: int) -> dict[str, str]:
@@ -168,10 +113,15 @@ def own_name(way: Way) -> str:
     return f"ours, {way}"
 
 
-def program_arguments(workload: Workload) -> list[str]:
-    """The program and its sizes, for any of the commands."""
-    sizes = ",".join(f"{size}={value}" for size, value in workload.sizes.items())
-    return [workload.program, "--sizes", sizes]
+def program_arguments(workload: Workload, sizes: dict[str, int] | None = None) -> list[str]:
+    """The program and its sizes, or others, for any of the commands."""
+    pairs = (workload.sizes if sizes is None else sizes).items()
+    return [workload.program, "--sizes", ",".join(f"{size}={value}" for size, value in pairs)]
+
+
+def schedule_file(cache: Path) -> Path:
+    """Where tuning leaves the schedule that it found, beside its cache."""
+    return cache.with_suffix(".sched")
 
 
 # Where the command says that the schedule came from.
@@ -185,21 +135,21 @@ class Tilewright:
         self,
         way: Way,
         workload: Workload,
-        placement: Placement,
+        place: Place,
         command: Path,
         extra: list[str],  # arguments of `bench`
         source: Path | None,  # the cache for tuned, the file for hand
-        peers: Path,  # whose NumPy checks the results
+        python: Path,  # whose NumPy checks the results
     ):
         self.name = own_name(way)
         self.about: dict = {"schedule": workload.schedule if way is Way.HAND else str(way)}
         self._way = way
         self._workload = workload
-        self._placement = placement
+        self._place = place
         self._command = command
         self._extra = extra
         self._source = source
-        self._numpy = peers / ENVIRONMENTS["openblas"] / "bin" / "python"
+        self._python = python
 
     def start(self):
         if not self._command.exists():
@@ -209,26 +159,36 @@ class Tilewright:
 
     def prepare(self):
         """Compares what `tilewright run` computes with the reference, where there is NumPy to do it with."""
-        if not self._numpy.exists():
+        if not self._python.exists():
             return
-        checker = [str(self._numpy), str(BENCHMARKS / "result_check.py"), self._workload.name]
-        answer = self._answer([*checker, *self._arguments("run")], PREPARE_SECONDS, "the check of the result")
+        sizes = self._workload.compared_sizes()
+        checker = [str(self._python), str(BENCHMARKS / "result_check.py"), self._workload.operator, json.dumps(sizes)]
+        answer = self._answer([*checker, *self._arguments("run", sizes)], PREPARE_SECONDS, "the check of the result")
         if "unavailable" in answer:
             raise Unavailable(answer["unavailable"])
         self.about |= answer
 
     def measure(self, seconds: float) -> dict:
-        arguments = [*self._arguments("bench"), "--json", *self._extra]
+        arguments = [*self._arguments("bench", self._workload.sizes), "--json", *self._extra]
         return self._checked(self._answer(arguments, BURST_SECONDS, "`tilewright bench`"))
 
     def close(self):
         pass
 
-    def _arguments(self, command: str) -> list[str]:
-        arguments = [str(self._command), command, *program_arguments(self._workload)]
-        arguments += ["--threads", str(self._placement.threads)]
-        option = {Way.TUNED: "--cache", Way.HAND: "--schedule"}.get(self._way)
-        return arguments + ([option, str(self._source)] if option else [])
+    def _arguments(self, command: str, sizes: dict[str, int]) -> list[str]:
+        program = program_arguments(self._workload, sizes)
+        return [str(self._command), command, *program, *self._place.arguments(), *self._schedule(sizes)]
+
+    def _schedule(self, sizes: dict[str, int]) -> list[str]:
+        match self._way:
+            case Way.DEFAULT:
+                return []
+            case Way.HAND:
+                return ["--schedule", str(self._source)]
+            case Way.TUNED if sizes == self._workload.sizes:
+                return ["--cache", str(self._source)]
+            case Way.TUNED:  # the cache knows the schedule for its own sizes alone
+                return ["--schedule", str(schedule_file(self._source))]
 
     def _answer(self, arguments: list[str], limit: float, what: str) -> dict:
         """The JSON object that a command prints."""
@@ -241,7 +201,7 @@ class Tilewright:
                 timeout=limit,
                 # No cache but a given one: what is not given is the default schedule.
                 env=os.environ | {"XDG_DATA_HOME": "/nonexistent"},
-                preexec_fn=self._placement.pin,
+                preexec_fn=self._place.pin,
             )
         except subprocess.TimeoutExpired:
             raise Unavailable(f"{what} took over {limit} s") from None
@@ -257,14 +217,13 @@ class Tilewright:
     def _checked(self, answer: dict) -> dict:
         """The answer of `bench`, if it measured what it was asked to."""
         try:
-            threads, source = answer["threads"], answer["schedule_source"]
+            source = answer["schedule_source"]
             answer |= {name: float(answer[name]) for name in ("median_us", "p10_us")}
+            self._place.expect(answer)
         except (KeyError, TypeError, ValueError) as problem:
             raise Unavailable(f"`tilewright bench --json` printed no result: {type(problem).__name__}: {problem}") from None
         if source != SOURCES[self._way]:
             raise Unavailable(f"the schedule came from `{source}` and not from `{SOURCES[self._way]}`")
-        if threads != self._placement.threads:
-            raise Unavailable(f"ran on {threads} threads and not on {self._placement.threads}")
         return answer
 
 

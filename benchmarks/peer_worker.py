@@ -36,17 +36,17 @@ def private_stdout():
 
 def prepare(peer: str, workload_name: str, threads: int):
     """The kernel, its inputs, and the answer that says it is ready."""
-    import families
+    from families import CPU
     from references import comparison
 
     library = importlib.import_module(f"peers.{peer}")
-    work = families.named(workload_name)
+    work = CPU.named(workload_name)
     if work.operator not in library.OPERATORS:
         raise NotImplementedError(f"has no {work.operator}")
-    inputs = comparison.inputs(work)
+    inputs = comparison.inputs(work.operator, work.sizes)
     kernel = library.OPERATORS[work.operator](inputs, work.sizes, threads)
     kernel.run()
-    error = comparison.error(work, inputs, kernel.output())
+    error = comparison.error(work.operator, work.sizes, inputs, kernel.output())
     if not error < comparison.TOLERANCE:
         raise ArithmeticError(f"wrong result: off by {error:.1e} of the largest element")
     return kernel, inputs, {"version": library.version(), "error": error}

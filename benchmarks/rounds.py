@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from contender import Contender, Unavailable
+from contender import Contender
+from worker import Unavailable
 
 
 @dataclass

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import tuning
 from contender import own_name
-from families import named
 from rounds import Ratio, Record, fastest, geometric_mean, ratio
+from suite import Suite
 from tuning import Tuning
 from workload import Way, Workload
 
@@ -14,7 +14,7 @@ from workload import Way, Workload
 @dataclass(frozen=True)
 class Row:
     workload: Workload
-    threads: int
+    threads: int | None  # None on a GPU
     records: dict[str, Record]  # by contender
     tuning: Tuning | None = None
 
@@ -23,7 +23,10 @@ class Row:
 
     def best_peer(self, way: Way) -> Record | None:
         """The fastest of those that decide about this way."""
-        return fastest([self.records[name] for name in self.workload.deciding(way)])
+        return self.fastest_of(self.workload.deciding(way))
+
+    def fastest_of(self, names: Sequence[str]) -> Record | None:
+        return fastest([self.records[name] for name in names if name in self.records])
 
     def ratio(self, way: Way) -> Ratio | None:
         return self.ratio_to(way, self.best_peer(way))
@@ -74,11 +77,11 @@ def to_json(row: Row) -> dict:
     }
 
 
-def from_json(fields: dict) -> Row:
+def from_json(fields: dict, suite: Suite) -> Row:
     records = {}
     for contender in fields["contenders"]:
         contender.pop("time_us")
         records[contender["name"]] = Record(**contender)
     searched = fields["tuning"]
     found = tuning.recorded(searched) if searched else None
-    return Row(named(fields["workload"]), fields["threads"], records, found)
+    return Row(suite.named(fields["workload"]), fields["threads"], records, found)

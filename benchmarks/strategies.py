@@ -28,7 +28,7 @@ from pathlib import Path
 import table
 from contender import ROOT, first_line, program_arguments
 from curves import Band, Search, bands, best_known, best_so_far, mean_bands, reached
-from families import batch, selected
+from families import CPU, batch
 from workload import Workload
 
 SMALL_BATCH = batch.bmm(b=60, n=128, k=128, m=64)
@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
 
 
 def workloads(name: str) -> Sequence[Workload]:
-    return [SMALL_BATCH] if name == SMALL_BATCH.name else selected([name])
+    return [SMALL_BATCH] if name == SMALL_BATCH.name else CPU.selected([name])
 
 
 def search(work: Workload, strategy: str, seed: int, options: argparse.Namespace) -> Search:

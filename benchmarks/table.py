@@ -1,18 +1,11 @@
 """Results as Markdown, family by family: the ratios of tuned kernels, those without search, means, and every contender's time."""
 
-from families import FAMILIES, GOALS
 from rounds import Ratio, Record
 from row import Row, mean_ratio
+from suite import Suite
 from workload import Goal, Way
 
 STATISTICS = {"median_us": "Medians", "p10_us": "Tenth percentiles"}
-HEADINGS = {
-    "gemm": "Matrix products",
-    "batch": "Batches of matrix products",
-    "yolo": "Convolutions of YOLO",
-    "flextensor": "FlexTensor's operators",
-    "layers": "Layers of networks",
-}
 
 
 def microseconds(record: Record | None) -> str:
@@ -86,7 +79,7 @@ def without_search(rows: list[Row]) -> str:
     return markdown(heading, lines)
 
 
-def means(family: str, rows: list[Row]) -> str:
+def means(family: str, rows: list[Row], goals: tuple[Goal, ...]) -> str:
     """Geometric means of the tuned ratios, for each number of threads: of the family, and of its goal if it has one."""
     lines = []
     for count in dict.fromkeys(row.threads for row in rows):
@@ -94,25 +87,27 @@ def means(family: str, rows: list[Row]) -> str:
         mean, taken = mean_ratio(those, lambda row: row.ratio(Way.TUNED))
         if mean is not None:
             lines.append([f"best peer, {over(taken)}", str(count), number(mean), "-", "-"])
-        for goal in GOALS:
+        for goal in goals:
             if goal.family == family:
-                lines += goal_lines(goal, those, str(count))
+                lines += [[what, str(count), *cells] for what, *cells in goal_lines(goal, those)]
     return markdown(["geometric mean of tuned to", "threads", "ratio", "target", "met"], lines) if lines else ""
 
 
-def goal_lines(goal: Goal, rows: list[Row], threads: str) -> list[list[str]]:
+def goal_lines(goal: Goal, rows: list[Row]) -> list[list[str]]:
+    """Of all rows and of each operator: what it is a mean of, the mean, the target, and whether it is met."""
+
     def of(row: Row) -> Ratio | None:
-        return row.ratio_to(Way.TUNED, row.records.get(goal.peer))
+        return row.ratio_to(Way.TUNED, row.fastest_of(goal.peers))
 
     mean, count = mean_ratio(rows, of)
     if mean is None:
         return []
-    lines = [[f"{goal.peer}, {over(count)}", threads, number(mean), number(goal.ratio), answer(mean >= goal.ratio)]]
+    lines = [[f"{goal.peer()}, {over(count)}", number(mean), number(goal.ratio), answer(mean >= goal.ratio)]]
     operators = list(dict.fromkeys(row.workload.operator for row in rows))
     for operator in operators if len(operators) > 1 else []:
         each, count = mean_ratio([row for row in rows if row.workload.operator == operator], of)
         if each is not None:
-            lines.append([f"{goal.peer}, {operator}, {over(count)}", threads, number(each), "-", "-"])
+            lines.append([f"{goal.peer()}, {operator}, {over(count)}", number(each), "-", "-"])
     return lines
 
 
@@ -141,8 +136,8 @@ def times(rows: list[Row]) -> str:
         best = row.best_peer(Way.TUNED)
         cells = [microseconds(row.records.get(name)) for name in names]
         cells = [f"**{cell}**" if best and name == best.name else cell for name, cell in zip(names, cells, strict=True)]
-        lines.append([row.workload.title, str(row.threads), *cells])
-    return markdown(["µs", "threads", *names], lines)
+        lines.append([row.workload.title, *([str(row.threads)] if row.threads else []), *cells])
+    return markdown(["µs", *(["threads"] if rows[0].threads else []), *names], lines)
 
 
 def missing(rows: list[Row]) -> str:
@@ -151,7 +146,7 @@ def missing(rows: list[Row]) -> str:
     for row in rows:
         for record in row.records.values():
             if record.unavailable:
-                where = f"{row.workload.name} on {row.threads}"
+                where = row.workload.name + (f" on {row.threads}" if row.threads else "")
                 places.setdefault((record.name, record.unavailable), []).append(where)
     return "\n".join(
         f"- {name}: {reason} ({'all rows' if len(where) == len(rows) else ', '.join(where)})"
@@ -159,10 +154,10 @@ def missing(rows: list[Row]) -> str:
     )
 
 
-def family_report(family: str, rows: list[Row], statistic: str) -> list[str]:
-    parts = [f"## {HEADINGS[family]}"]
+def family_report(family: str, rows: list[Row], statistic: str, suite: Suite) -> list[str]:
+    parts = [f"## {suite.headings[family]}"]
     if any(row.own(Way.TUNED) for row in rows):
-        parts += [tuned(rows), means(family, rows), milestones(rows)]
+        parts += [tuned(rows), means(family, rows, suite.goals), milestones(rows)]
     by_hand = [row for row in rows if row.own(Way.HAND)]
     if by_hand:
         parts += ["Without search, by hand and by default:", without_search(by_hand)]
@@ -170,15 +165,15 @@ def family_report(family: str, rows: list[Row], statistic: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def report(rows: list[Row], statistic: str) -> str:
+def report(rows: list[Row], statistic: str, suite: Suite) -> str:
     parts = [
         "Ratios are speed relative to the fastest deciding peer, above 1 where Tilewright is faster:\n"
         "median (p10–p90) over the rounds."
     ]
-    for family in FAMILIES:
+    for family in suite.headings:
         those = [row for row in rows if row.workload.family == family]
         if those:
-            parts += family_report(family, those, statistic)
+            parts += family_report(family, those, statistic, suite)
     if reasons := missing(rows):
         parts += ["## Not measured", reasons]
     return "\n\n".join(parts)

@@ -7,7 +7,7 @@ import progress
 import row
 import table
 from contender import own_name
-from families import named
+from families import CPU
 from rounds import Record, geometric_mean
 from row import Row
 from tuning import Tuning
@@ -18,7 +18,7 @@ SEARCH = Tuning(seconds=20.0, trials=50, failures={"measured": 51}, improvements
 
 def made(name: str, tuned: float, **peers: float) -> Row:
     """A row of one round; peers that are not named are missing."""
-    work = named(name)
+    work = CPU.named(name)
     times = {own_name(Way.TUNED): tuned, own_name(Way.DEFAULT): 2 * tuned} | peers
     records = {peer: Record(peer, "median_us", unavailable="not here") for peer in work.all_peers()}
     records |= {who: Record(who, "median_us", bursts=[{"median_us": time}]) for who, time in times.items()}
@@ -32,14 +32,14 @@ class Tables(unittest.TestCase):
 
     def test_a_goal_over_a_family(self):
         rows = [made("conv2d_yolo_c1", 100.0, pytorch=400.0, openvino=90.0), made("conv2d_yolo_c2", 100.0, pytorch=100.0)]
-        means = table.means("yolo", rows)
+        means = table.means("yolo", rows, CPU.goals)
         self.assertIn("| pytorch, 2 rows | 2 | 2.00 | 1.20 | yes |", means)
         self.assertIn("| best peer, 2 rows | 2 | 0.95 | - | - |", means)
         self.assertIn("| 0.90 (0.90–0.90) | 0.95 | no | 20 | 50 | 2.5 |", table.tuned(rows))
 
     def test_a_goal_shows_every_operator(self):
         rows = [made("gemv_256", 10.0, pytorch=10.0), made("conv3d_C64_K64_8x28x28_k3s1", 10.0, pytorch=40.0)]
-        means = table.means("flextensor", rows)
+        means = table.means("flextensor", rows, CPU.goals)
         self.assertIn("| pytorch, 2 rows | 2 | 2.00 | 1.20 | yes |", means)
         self.assertIn("| pytorch, conv3d, 1 row | 2 | 4.00 | - | - |", means)
 
@@ -53,7 +53,7 @@ class Tables(unittest.TestCase):
 
     def test_a_row_survives_its_file(self):
         before = made("gemm_1024", 10.0, mkl=9.0)
-        after = row.from_json(json.loads(json.dumps(row.to_json(before))))
+        after = row.from_json(json.loads(json.dumps(row.to_json(before))), CPU)
         self.assertEqual(after, before)
 
 

@@ -1,16 +1,20 @@
 """`tilewright tune` for one workload: what it found, how long it took, and where it keeps the schedule.
 
-Every workload and thread count has a cache of its own, so that no search starts from what another one found and its seconds
-mean the same in any order. Beside the cache lies what is known of the search, so that a later run need not search again.
+Every workload has, for each thread count or device, a cache of its own, so that no search starts from what another one found
+and its seconds mean the same in any order. Beside the cache lies what is known of the search, so that a later run need not
+search again.
 """
 
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contender import ROOT, Placement, Unavailable, first_line, program_arguments
+from contender import ROOT, first_line, program_arguments, schedule_file
+from place import Place
+from worker import Unavailable
 from workload import Workload
 
 GRACE_SECONDS = 300  # for compiling, the last comparison, and a machine that is busy
@@ -22,6 +26,7 @@ class Tuning:
     trials: int
     failures: dict[str, int]  # candidates that could not be used, by how they ended
     improvements: list[tuple[float, float]]  # seconds since the start, and the best time in µs from then on
+    schedule: str = ""  # what was found
 
     def rate(self) -> float:
         return self.trials / self.seconds
@@ -37,27 +42,29 @@ class Tuner:
     folder: Path  # of the caches
     seconds: float
     again: bool  # even where a cache is there
+    inputs: Callable[[Workload], list[str]] = lambda work: []  # arguments that give inputs, where a seed will not do
 
-    def cache(self, work: Workload, placement: Placement) -> Path:
-        return self.folder / f"{work.name}-{placement.threads}.sqlite"
+    def cache(self, work: Workload, place: Place) -> Path:
+        return self.folder / f"{work.name}-{place.label()}.sqlite"
 
-    def known(self, work: Workload, placement: Placement) -> Tuning | None:
+    def known(self, work: Workload, place: Place) -> Tuning | None:
         """What an earlier search of the same came to, if it is to be used."""
-        cache = self.cache(work, placement)
+        cache = self.cache(work, place)
         notes = cache.with_suffix(".json")
         if self.again or not cache.exists() or not notes.exists():
             return None
         file = json.loads(notes.read_text())
         return recorded(file["tuning"]) if file["search"] == self.fingerprint(work) else None
 
-    def tune(self, work: Workload, placement: Placement) -> Tuning:
+    def tune(self, work: Workload, place: Place) -> Tuning:
         """A search from nothing, which replaces an earlier one."""
-        cache = self.cache(work, placement)
+        cache = self.cache(work, place)
         for old in self.folder.glob(f"{cache.stem}.*"):
             old.unlink()
-        found = search(self.arguments(work, placement, cache), placement, self.seconds + GRACE_SECONDS)
+        found = search(self.arguments(work, place, cache), place, self.seconds + GRACE_SECONDS)
         notes = {"search": self.fingerprint(work), "tuning": asdict(found)}
         cache.with_suffix(".json").write_text(json.dumps(notes) + "\n")
+        schedule_file(cache).write_text(found.schedule)
         return found
 
     def fingerprint(self, work: Workload) -> dict:
@@ -65,8 +72,8 @@ class Tuner:
         file = work.program.partition(":")[0]
         return {"program": (ROOT / file).read_text(), "sizes": work.sizes, "seconds": self.seconds}
 
-    def arguments(self, work: Workload, placement: Placement, cache: Path) -> list[str]:
-        limits = ["--time", f"{self.seconds:g}s", "--threads", str(placement.threads)]
+    def arguments(self, work: Workload, place: Place, cache: Path) -> list[str]:
+        limits = ["--time", f"{self.seconds:g}s", *place.arguments(), *self.inputs(work)]
         return [str(self.command), "tune", *program_arguments(work), *limits, "--cache", str(cache), "--json"]
 
 
@@ -74,9 +81,9 @@ def recorded(fields: dict) -> Tuning:
     return Tuning(**fields | {"improvements": [tuple(pair) for pair in fields["improvements"]]})
 
 
-def search(arguments: list[str], placement: Placement, limit: float) -> Tuning:
+def search(arguments: list[str], place: Place, limit: float) -> Tuning:
     try:
-        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=limit, preexec_fn=placement.pin)
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=limit, preexec_fn=place.pin)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"`tilewright tune` took over {limit:.0f} s") from None
     except OSError as problem:
@@ -96,4 +103,4 @@ def read(events: list[dict]) -> Tuning:
     done = next((event for event in events if event["event"] == "done"), None)
     if done is None:
         raise Unavailable("`tilewright tune --json` printed no result")
-    return Tuning(done["seconds"], done["trials"], done["failures"], improvements)
+    return Tuning(done["seconds"], done["trials"], done["failures"], improvements, done.get("schedule", ""))

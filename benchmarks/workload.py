@@ -4,7 +4,7 @@ Plain types, without imports from outside the standard library: the harness and 
 themselves are in families/.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -25,8 +25,8 @@ class Target:
     peers: tuple[str, ...]
     many_threads: float | None = None  # the ratio on several threads, where it is another
 
-    def at(self, threads: int) -> float:
-        return self.ratio if threads == 1 or self.many_threads is None else self.many_threads
+    def at(self, threads: int | None) -> float:
+        return self.many_threads if self.many_threads is not None and threads != 1 else self.ratio
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Workload:
     schedule: str | None = None  # the hand-written one, relative to the repository root
     targets: tuple[Target, ...] = ()
     milestone: Milestone | None = None
+    smaller: dict[str, int] = field(default_factory=dict)  # sizes to compare results at, where their own would take too long
 
     def target(self, way: Way) -> Target | None:
         return next((target for target in self.targets if target.way is way), None)
@@ -64,14 +65,21 @@ class Workload:
         aimed_at = [name for target in self.targets for name in target.peers]
         return tuple(dict.fromkeys([*self.peers, *aimed_at, *self.informative]))
 
+    def compared_sizes(self) -> dict[str, int]:
+        """The sizes at which results are compared with the reference."""
+        return self.sizes | self.smaller
+
 
 @dataclass(frozen=True)
 class Goal:
-    """A geometric mean aimed at: that of the tuned kernels of a family, relative to one peer."""
+    """A geometric mean aimed at: that of the tuned kernels of a family, relative to the fastest of some peers."""
 
     family: str
-    peer: str
+    peers: tuple[str, ...]
     ratio: float
+
+    def peer(self) -> str:
+        return " or ".join(self.peers)
 
 
 def without_search(hand: float, default: float, peers: tuple[str, ...]) -> tuple[Target, Target]:

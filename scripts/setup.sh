@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Checks that this machine has what Tilewright needs, and installs what is missing.
 #
-#   scripts/setup.sh [rust] [lint] [python] [opencl] [fuzz]
+#   scripts/setup.sh [rust] [lint] [python] [opencl] [nvrtc] [fuzz]
 #
 # rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
-# Python tests. opencl: PoCL, on which kernels for GPUs run without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but fuzz.
+# Python tests. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
+# kernels are compiled without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all
+# but fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly RUSTUP="install Rust with rustup, as https://rustup.rs shows"
 readonly REQUIREMENTS=tests/python/requirements.txt
+readonly NVRTC_REQUIREMENTS=tests/nvrtc-requirements.txt
 
 say() { echo "setup: $*" >&2; }
 
@@ -101,7 +104,7 @@ python() {
   works python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$(python3 --version) is too old: the Python tests need 3.11 or newer."
   environment
-  packages
+  packages "$REQUIREMENTS"
 }
 
 # A .venv that works, also after the system's Python changed under it.
@@ -116,19 +119,27 @@ environment() {
   python3 -m venv --clear .venv >&2 || fail "python3 could not make .venv; its message is above."
 }
 
-# The copy of the requirements in .venv says what was installed to the end.
+# packages REQUIREMENTS: the copy of a file in .venv says what was installed to the end.
 packages() {
-  cmp --quiet "$REQUIREMENTS" .venv/requirements.txt && return
-  say "installing into .venv: $(grep -v '^ *#' "$REQUIREMENTS" | paste -sd ' ')"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$REQUIREMENTS" >&2 ||
-    fail "pip could not install $REQUIREMENTS; its message is above."
-  cp "$REQUIREMENTS" .venv/requirements.txt
+  local copy
+  copy=.venv/$(basename "$1")
+  cmp --quiet "$1" "$copy" && return
+  say "installing into .venv: $(grep -v '^ *#' "$1" | paste -sd ' ')"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$1" >&2 ||
+    fail "pip could not install $1; its message is above."
+  cp "$1" "$copy"
 }
 
 # Any OpenCL will do; PoCL runs kernels on the processor. Tests that need it say so where there is none.
 opencl() {
   compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null && compgen -G '/usr/lib*/*/libOpenCL.so.1' >/dev/null && return
   (install_packages "OpenCL" ocl-icd-libopencl1 pocl-opencl-icd) || say "going on without OpenCL: tests that need it are skipped"
+}
+
+# CUDA is compiled in tests without a GPU, and without a toolkit; a wheel has the compiler. Tests that need it say so where
+# there is none.
+nvrtc() {
+  (python && packages "$NVRTC_REQUIREMENTS") || say "going on without NVRTC: tests that need it are skipped"
 }
 
 fuzz() {
@@ -140,11 +151,11 @@ fuzz() {
 
 main() {
   local part
-  [[ $# -gt 0 ]] || set -- rust lint python opencl
+  [[ $# -gt 0 ]] || set -- rust lint python opencl nvrtc
   for part in "$@"; do
     case $part in
-      rust | lint | python | opencl | fuzz) "$part" ;;
-      *) fail "there is no part \`$part\`; the parts are rust, lint, python and fuzz." ;;
+      rust | lint | python | opencl | nvrtc | fuzz) "$part" ;;
+      *) fail "there is no part \`$part\`; the parts are rust, lint, python, opencl, nvrtc and fuzz." ;;
     esac
   done
 }

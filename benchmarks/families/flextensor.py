@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from workload import Goal, Workload, without_search
 
-GOAL = Goal(family="flextensor", peer="pytorch", ratio=1.2)
+GOAL = Goal(family="flextensor", peers=("pytorch",), ratio=1.2)
 FRAMEWORKS = ("pytorch", "onnxruntime", "openvino", "jax")
 
 Sizes = dict[str, int]

@@ -3,7 +3,7 @@
 from workload import Goal, Target, Way, Workload, without_search
 
 DECIDING = ("pytorch", "onnxruntime", "openvino")
-GOAL = Goal(family="yolo", peer="pytorch", ratio=1.2)
+GOAL = Goal(family="yolo", peers=("pytorch",), ratio=1.2)
 TUNED = Target(Way.TUNED, 0.95, DECIDING)
 BY_HAND = (6, 13)  # the layers that have a schedule
 

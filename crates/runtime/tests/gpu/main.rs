@@ -10,6 +10,7 @@
 mod case;
 mod compiling;
 mod dialect;
+mod examples;
 mod generated;
 mod running;
 mod timing;

@@ -1,0 +1,79 @@
+//! The CUDA of the examples is accepted by NVRTC, which needs no GPU; `make setup-nvrtc` installs it.
+
+use std::path::{Path, PathBuf};
+
+use tilewright_codegen::c_family::gpu_code;
+use tilewright_ir::Program;
+use tilewright_runtime::gpu::{GpuError, compile_cuda};
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::Gpu;
+
+use crate::case::skip;
+
+#[path = "../../../../tests/examples.rs"]
+mod corpus;
+
+/// Sizes at which schedules have tiles, shared memory and pipelines, which those of the examples' own texts are too small
+/// for: with and without remainders, padding, several statements.
+const LARGE: &[&str] = &[
+    "examples/flextensor/gemm.tw --sizes M=1024,K=1024,N=1024",
+    "examples/flextensor/gemm.tw --sizes M=130,K=33,N=257",
+    "examples/benchmarks/bmm.tw --sizes B=60,N=32,K=32,M=32",
+    "examples/flextensor/conv2d.tw --sizes N=1,C=64,H=56,W=56,K=128,KH=3,KW=3,stride=1,pad=1",
+    "examples/flextensor/conv_transpose2d.tw --sizes N=1,C=64,H=28,W=28,K=32,KH=4,KW=4,stride=2,pad=1",
+    "examples/flextensor/depthwise_conv2d.tw --sizes N=1,C=32,H=112,W=112,M=1,KH=3,KW=3,stride=1,pad=1",
+    "examples/benchmarks/group_convolution.tw --sizes N=32,G=32,C=4,F=4,H=56,W=56,KH=3,KW=3",
+    "examples/benchmarks/mlp3.tw --sizes B=128,N=128,O=64,P=32,Q=2",
+    "examples/benchmarks/softmax.tw --sizes N=1024,D=1024",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What the text of each example says to run it with.
+fn own_lines() -> Vec<String> {
+    let line = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("# tilewright run ")).map(str::to_owned)
+    };
+    let lines: Option<Vec<String>> = corpus::examples().iter().map(line).collect();
+    lines.expect("every example says how to run it")
+}
+
+/// The program that a command line means: `FILE[:NAME] --sizes M=4,N=5`, and inputs, which do not matter here.
+fn program(line: &str) -> Program {
+    let mut words = line.split_whitespace();
+    let (file, name) = words.next().map(|word| word.split_once(':').unwrap_or((word, ""))).unwrap();
+    let sizes = words.skip_while(|word| *word != "--sizes").nth(1).unwrap_or_default();
+    let pairs = sizes.split(',').filter_map(|pair| pair.split_once('='));
+    let bindings: Bindings = pairs.map(|(size, value)| (size, value.parse::<i64>().unwrap())).collect();
+    let parsed = parse(&std::fs::read_to_string(root().join(file)).unwrap());
+    let first = &parsed.ast.functions[0].name.text;
+    let checked = check(&parsed.ast, if name.is_empty() { first } else { name }, &bindings);
+    checked.program.unwrap_or_else(|| panic!("{line}\n{:?}", checked.diagnostics))
+}
+
+/// What the compiler makes of the default schedule for an H200.
+fn compiled(line: &str) -> Result<(), GpuError> {
+    let (program, gpu) = (program(line), Gpu::h200());
+    let schedule = default_schedule(&program, &gpu);
+    let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
+    let code = gpu_code(&nest, &gpu, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    match compile_cuda(&code.text, gpu.architecture) {
+        Err(GpuError::Compile { log }) => panic!("{line}\n{log}\n{}", code.text),
+        other => other.map(|cubin| assert!(cubin.bytes.starts_with(b"\x7fELF"), "{line}")),
+    }
+}
+
+#[test]
+fn the_cuda_of_every_example_compiles() {
+    let lines: Vec<String> = own_lines().into_iter().chain(LARGE.iter().map(ToString::to_string)).collect();
+    if compiled(&lines[0]) == Err(GpuError::NoCompiler) {
+        return skip("nvrtc", "there is no NVRTC to compile the examples with");
+    }
+    for line in &lines {
+        compiled(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+}
