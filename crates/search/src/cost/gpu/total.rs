@@ -13,8 +13,9 @@ const MOST_BLOCKS: f64 = 32.0;
 const OWN_SHARED: f64 = 1024.0;
 /// Warps whose instructions a multiprocessor begins in a cycle.
 const SCHEDULERS: f64 = 4.0;
-/// Cycles until memory answers, and until all threads of a block are there.
+/// Cycles until memory answers, until a cache does, and until all threads of a block are there.
 const MEMORY: f64 = 700.0;
+const NEAR_MEMORY: f64 = 300.0;
 const BARRIER: f64 = 40.0;
 /// Cycles from an instruction to one that needs its result.
 const DEPENDENT: f64 = 4.0;
@@ -62,7 +63,8 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
 fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
     // Room is made for all threads of a block together.
     let wanted = block.registers / block.threads.max(1.0) + OTHER_REGISTERS;
-    let most = gpu.thread_registers as f64;
+    // A block must fit: many threads have few registers each.
+    let most = (gpu.thread_registers as f64).min(gpu.processor_registers as f64 / block.threads.max(1.0));
     let registers = wanted.min(most).max(1.0);
     let by_threads = gpu.processor_threads as f64 / block.threads.max(1.0);
     let by_registers = gpu.processor_registers as f64 / (registers * block.threads.max(1.0));
@@ -87,7 +89,7 @@ impl Busy {
         let slower = 1.0 + SPILLED * spilled;
         // What was asked for long before is there, as far as there was enough to do meanwhile.
         let unforeseen = (block.waits - block.foreseen).max(0.0) / 2.0;
-        let waiting = unforeseen * MEMORY + block.waits * BARRIER + 2.0 * MEMORY;
+        let waiting = unforeseen * MEMORY + block.reads * NEAR_MEMORY + block.waits * BARRIER + 2.0 * MEMORY;
         Busy {
             compute: blocks * block.arithmetic * slower / lanes,
             issue: blocks * block.instructions * slower / SCHEDULERS,

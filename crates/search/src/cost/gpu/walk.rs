@@ -16,6 +16,9 @@ const PER_ITERATION: f64 = 4.0;
 /// Instructions for the address of an access that is not written out.
 const PER_ADDRESS: f64 = 1.0;
 
+/// Sectors that the cache of a multiprocessor gives at a time.
+const SECTORS_A_TURN: f64 = 4.0;
+
 /// What a block does, in instructions of warps and the like.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
@@ -37,6 +40,8 @@ pub(super) struct Block {
     pub waits: f64,
     /// Of these, times that what it waits for was asked for long before.
     pub foreseen: f64,
+    /// Times that a thread waits for what it reads from memory itself.
+    pub reads: f64,
     /// Instructions of one thread, one after the other.
     pub chain: f64,
     /// Bytes of the tensors that the kernel touches.
@@ -170,15 +175,16 @@ impl<'a> Walk<'a> {
         self.block.chain += operations * runs;
         let mut loads = Vec::new();
         crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
+        let copies = self.nest.buffer(store.target.tensor).scope == Scope::Shared;
         for access in loads {
-            self.access(access, warps, true);
+            self.access(access, warps, true, copies);
         }
-        self.access(&store.target, warps, false);
+        self.access(&store.target, warps, false, copies);
     }
 
     /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
     /// have in common is loaded once.
-    fn access(&mut self, access: &Access, warps: f64, load: bool) {
+    fn access(&mut self, access: &Access, warps: f64, load: bool, copies: bool) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
@@ -203,11 +209,21 @@ impl<'a> Walk<'a> {
         match buffer.scope {
             Scope::Shared => self.block.turns += instructions * warps * turns,
             _ => {
+                self.block.turns += instructions * warps * (sectors / SECTORS_A_TURN).max(1.0);
                 self.block.sectors += instructions * warps * sectors;
+                self.block.reads += if load && !copies { self.rounds(innermost) } else { 0.0 };
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
             }
         }
+    }
+
+    /// How often a thread gets to an access that depends on loops up to this one; written-out iterations do not wait for
+    /// each other.
+    fn rounds(&self, innermost: usize) -> f64 {
+        let serial = |own: &&Around| matches!(own.kind, LoopKind::Serial | LoopKind::Parallel);
+        let around = self.loops.iter().take(innermost + 1).filter(serial);
+        self.share * around.map(|own| own.trips).product::<f64>()
     }
 
     /// The thread loops around, first dimension first.

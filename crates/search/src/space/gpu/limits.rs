@@ -27,8 +27,10 @@ pub(super) fn check(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Res
     check_threads(tile, stage, gpu, point)?;
     let words = (stage.dtype.compute_type().bytes() as i64 + 3) / 4;
     let (results, is_reduction) = (tile.results(point), !tile.reduced.is_empty());
-    let most =
-        if is_reduction { MOST_RESULTS.min(gpu.thread_registers as i64 * 2 / 3) } else { MOST_POINTWISE };
+    // All threads of a block have their registers at a time, some of them for operands and addresses.
+    let of_thread =
+        (gpu.processor_registers as i64 / tile.threads(point).max(1)).min(gpu.thread_registers as i64);
+    let most = if is_reduction { MOST_RESULTS.min(of_thread * 2 / 3) } else { MOST_POINTWISE };
     if results * words > most {
         return Err(Rejection::Registers);
     }
