@@ -75,6 +75,8 @@ pub(crate) struct DraftBuffer {
     pub room: Option<VarId>,
     /// Some of its elements may never be written, because it holds the last part of something.
     pub ragged: bool,
+    /// All of its elements are written, also those that stand for nothing.
+    pub filled: bool,
     /// Inlined, or otherwise without use.
     pub gone: bool,
     /// Filled by the copy of a `promote`.
@@ -281,8 +283,8 @@ impl Draft<'_> {
         if bytes > i64::MAX as u128 / 2 {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });
         }
-        let (ragged, gone, staged) = (false, false, false);
-        self.buffers.push(DraftBuffer { buffer, room, ragged, gone, staged, users: Vec::new() });
+        let (ragged, filled, gone, staged) = (false, false, false, false);
+        self.buffers.push(DraftBuffer { buffer, room, ragged, filled, gone, staged, users: Vec::new() });
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 

@@ -197,7 +197,8 @@ impl Emitter<'_> {
     fn set_neutral(&mut self, room: &Room, op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(buffer.tensor).dtype;
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
-        self.replicate(room.statement, &room.loops, &mut |renamed| {
+        // What a thread has no element for may be set as well.
+        self.replicate(&room.loops, &[], &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
             vec![Stmt::Store(Store { target, value: value.clone(), reduce: None, later: false })]
         })
@@ -207,7 +208,8 @@ impl Emitter<'_> {
     fn move_elements(&mut self, room: &Room, from: &Access, to: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(from.tensor).dtype;
         let compute = self.buffer(to.tensor).dtype.compute_type();
-        self.replicate(room.statement, &room.loops, &mut |renamed| {
+        let guards = self.guards_of_elements(room.statement);
+        self.replicate(&room.loops, &guards, &mut |renamed| {
             let at = |access: &Access| Access {
                 indices: access.indices.iter().map(renamed).collect(),
                 ..access.clone()

@@ -138,7 +138,7 @@ impl<'a> Emitter<'a> {
             let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
             return Err(wide.unwrap_or_else(named));
         }
-        let body = guarded(&own.guards, body);
+        let body = guarded(&self.needed_guards(var, &inside), body);
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
         for room in rooms.into_iter().rev() {
@@ -206,7 +206,8 @@ impl<'a> Emitter<'a> {
             Some(place) => self.draft.named_loops(id, place),
             None => Vec::new(),
         };
-        self.replicate(id, &loops, &mut |renamed| {
+        let guards = self.guards_of_elements(id);
+        self.replicate(&loops, &guards, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
             vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false })]
@@ -231,11 +232,21 @@ impl<'a> Emitter<'a> {
         VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
-    /// Copies of loops of a statement, outermost first, around what `make` gives; it gets the subscripts' translation.
+    /// What is passed over of a statement's elements, which is told by whichever of its loops is innermost. What a
+    /// reduction passes over has nothing to do with which elements there are.
+    pub fn guards_of_elements(&self, id: StatementId) -> Vec<IndexExpr> {
+        let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
+        let path = self.draft.path(id);
+        let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
+        all.filter(|guard| !guard.vars().into_iter().any(reduced)).cloned().collect()
+    }
+
+    /// Copies of loops, outermost first, around what `make` gives where the guards hold; it gets the subscripts'
+    /// translation.
     pub fn replicate(
         &mut self,
-        id: StatementId,
         loops: &[VarId],
+        guards: &[IndexExpr],
         make: &mut dyn FnMut(&Renaming) -> Vec<Stmt>,
     ) -> Vec<Stmt> {
         let copies: Vec<(VarId, VarId)> =
@@ -243,13 +254,7 @@ impl<'a> Emitter<'a> {
         let renamed = |index: &IndexExpr| {
             copies.iter().fold(index.clone(), |index, (from, to)| rename(&index, *from, *to))
         };
-        // What a reduction passes over has nothing to do with which elements there are; what is passed over of those is
-        // told by whichever loop is innermost.
-        let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
-        let path = self.draft.path(id);
-        let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
-        let of_elements = all.filter(|guard| !guard.vars().into_iter().any(reduced));
-        let guards: Vec<IndexExpr> = of_elements.map(renamed).collect();
+        let guards: Vec<IndexExpr> = guards.iter().map(renamed).collect();
         let mut body = guarded(&guards, make(&renamed));
         for (from, to) in copies.iter().rev() {
             let own = self.draft.loop_of(*from);

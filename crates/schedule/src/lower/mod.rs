@@ -1,7 +1,8 @@
 //! From the loops of a draft to a loop nest, one pass after the other:
 //!
 //! 1. `emit` spells out what steps only noted down: where reductions begin from their neutral element, where
-//!    results are gathered and stored, where buffers have their room; [`mod@effort`] and [`mod@size`]
+//!    results are gathered and stored, where buffers have their room, and by [`mod@idle`] where threads may compute in
+//!    vain; [`mod@effort`] and [`mod@size`]
 //!    refuse what would take too long to compile;
 //! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
@@ -17,6 +18,7 @@ mod conditions;
 pub(crate) mod effort;
 mod emit;
 mod expand;
+mod idle;
 mod kernels;
 mod pipeline;
 mod prefetch;

@@ -105,6 +105,23 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
 }
 
 impl Padding {
+    /// Nothing is read outside of the tensor; what stands there does not matter.
+    pub fn filling(dtype: DType) -> Padding {
+        let zero = if dtype.is_float() { Number::Float(0.0) } else { Number::Int(0) };
+        let outside = Expr::literal(dtype, zero.convert(dtype));
+        Padding { dimensions: Vec::new(), conditions: Vec::new(), outside, dtype }
+    }
+
+    /// Also stands for elements before the first of a dimension, or behind the last.
+    pub fn cover(&mut self, dimension: usize, before: bool, behind: Option<i64>) {
+        if self.dimensions.contains(&dimension) {
+            return;
+        }
+        self.dimensions.push(dimension);
+        self.conditions.extend(before.then_some((dimension, 1, 0)));
+        self.conditions.extend(behind.map(|extent| (dimension, -1, extent - 1)));
+    }
+
     /// The value of the choice for the element at these subscripts.
     pub fn value(&self, load: Expr, indices: &[IndexExpr]) -> Expr {
         let zero = || Expr::literal(DType::Int64, Number::Int(0));

@@ -85,8 +85,14 @@ pub(super) fn operand(
     let reads = operand_reads(draft, tensor, place).map_err(refuse)?;
     let statements: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
     let padding = padding(draft, tensor, &statements);
-    let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice()).unwrap_or_default();
-    let region = draft.footprint_with_padding(tensor, &reads, place, padded);
+    let reads_choices = padding.is_some();
+    let (region, padding) = match scope {
+        PromoteScope::Shared => filled_region(draft, tensor, &reads, place, padding),
+        _ => {
+            let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice()).unwrap_or_default();
+            (draft.footprint_with_padding(tensor, &reads, place, padded), padding)
+        }
+    };
     let layout = checked_layout(layout, &region).map_err(|BadLayout { part, why }| Illegal::Layout {
         tensor: name.to_string(),
         at: at.to_string(),
@@ -109,7 +115,9 @@ pub(super) fn operand(
     draft.buffers[staged.index()].staged = true;
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
-    let stage = Stage { tensor, staged, place, region, layout, padding };
+    draft.buffers[staged.index()].filled =
+        scope == PromoteScope::Shared && !draft.buffers[staged.index()].ragged;
+    let stage = Stage { tensor, staged, place, region, layout, padding, reads_choices };
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
     // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
@@ -130,6 +138,33 @@ fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static 
         (Target::Gpu(_), None) => Err("shared memory is that of a block: promote at a loop inside it"),
         (Target::Gpu(_), Some(_)) => Ok(()),
     }
+}
+
+/// The part of a tensor that threads read from shared memory, as if it had no end: what is outside of the tensor is filled
+/// up, so that threads past the end of a tile need no conditions.
+fn filled_region(
+    draft: &Draft,
+    tensor: TensorId,
+    reads: &[(StatementId, Access)],
+    place: Option<VarId>,
+    padding: Option<Padding>,
+) -> (Vec<Interval>, Option<Padding>) {
+    let buffer = &draft.buffers[tensor.index()].buffer;
+    let all: Vec<usize> = (0..buffer.shape.len()).collect();
+    let region = draft.footprint_with_padding(tensor, reads, place, &all);
+    let around = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
+    let dtype = buffer.dtype;
+    let mut padding = padding;
+    for (dimension, (interval, extent)) in region.iter().zip(&buffer.shape).enumerate() {
+        let last = interval.low.offset(interval.extent - 1);
+        let before = !around.never_negative(&interval.low);
+        let behind = !around.never_negative(&IndexExpr::constant(extent - 1).sub(&last));
+        if before || behind {
+            let own = padding.get_or_insert_with(|| Padding::filling(dtype));
+            own.cover(dimension, before, behind.then_some(*extent));
+        }
+    }
+    (region, padding)
 }
 
 /// The extents of the buffer, with rows that are longer than what they hold.
@@ -259,8 +294,10 @@ struct Stage {
     place: Option<VarId>,
     region: Vec<Interval>,
     layout: Vec<Part>,
-    /// What the buffer holds outside of the tensor, if it is read so.
+    /// What the buffer holds outside of the tensor, if it holds such elements.
     padding: Option<Padding>,
+    /// Whether statements read it as a choice between an element and what is outside.
+    reads_choices: bool,
 }
 
 impl Stage {
@@ -284,9 +321,9 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
                 kind: ExprKind::Load(Access { tensor: stage.staged, indices, origin: read.origin }),
             }
         };
-        draft.change(id, |statement| match stage.padding {
-            Some(_) => replace_choices(&mut statement.value, stage.tensor, &mut staged),
-            None => statement.replace_loads(&mut |read| (read.tensor == stage.tensor).then(|| staged(read))),
+        draft.change(id, |statement| match stage.reads_choices {
+            true => replace_choices(&mut statement.value, stage.tensor, &mut staged),
+            false => statement.replace_loads(&mut |read| (read.tensor == stage.tensor).then(|| staged(read))),
         });
     }
 }
