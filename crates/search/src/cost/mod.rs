@@ -39,7 +39,7 @@ mod traffic;
 mod tests;
 
 use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, If, Stmt, Store};
+use tilewright_ir::nest::{Combine, For, If, Stmt, Store};
 use tilewright_ir::{IndexExpr, LoopNest};
 use tilewright_target::Cpu;
 
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
                     self.counter.rooms[room.buffer.index()] = self.frames.stack.len();
                     self.stmts(&room.body);
                 }
-                Stmt::Store(store) => self.store(store),
+                Stmt::Store(store) | Stmt::Combine(Combine { store, .. }) => self.store(store),
                 Stmt::Prefetch(_) | Stmt::Sync(_) => {}
             }
         }
