@@ -9,7 +9,7 @@ use support::{expect_agreement, program, schedule};
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{LoopNest, print, verify_nest};
-use tilewright_schedule::{Illegal, apply};
+use tilewright_schedule::{Illegal, apply, default_schedule};
 use tilewright_target::Gpu;
 
 const ROWS: &str = "def rows(float(N, K) A) -> (C) { C(i) +=! A(i, k) }";
@@ -245,4 +245,64 @@ fn combining_takes_shared_memory() {
     assert_eq!(refused_with(16 << 10), None);
     let reason = refused_with((16 << 10) - 1).unwrap();
     assert!(matches!(reason, Illegal::GpuLimit { what: "bytes of shared memory", .. }), "{reason}");
+}
+
+/// The default schedule, whose loops compute what the program does.
+#[track_caller]
+fn by_default(source: &str, sizes: &[(&str, i64)]) -> String {
+    let (program, gpu) = (program(source, sizes), Gpu::h200());
+    let schedule = default_schedule(&program, &gpu);
+    let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{schedule}"));
+    expect_agreement(&program, &nest, 1);
+    schedule.to_string()
+}
+
+#[track_caller]
+fn has(steps: &str, parts: &[&str]) {
+    let missing = parts.iter().find(|part| !steps.contains(**part));
+    assert!(missing.is_none(), "no {missing:?}:\n{steps}");
+}
+
+#[test]
+fn few_results_are_shared_by_default() {
+    let warps = ["bind C.beside -> thread.y", "lane:32", "bind C.lane -> thread.x"];
+    has(&by_default(ROWS, &[("N", 33), ("K", 1000)]), &warps);
+    has(&by_default(ROWS, &[("N", 3), ("K", 1100)]), &["bind C.i -> block.x", "lane:256"]);
+    has(&by_default(ROWS, &[("N", 2), ("K", 9000)]), &["rfactor C.part -> C_parts", "lane:256"]);
+    let gemv = "def gemv(float(M, K) A, float(K) x) -> (y) { y(i) +=! A(i, k) * x(k) }";
+    has(&by_default(gemv, &[("M", 50), ("K", 300)]), &["bind y.lane -> thread.x"]);
+    has(
+        &by_default(SOFTMAX, &[("N", 5), ("D", 100)]),
+        &["bind top.lane -> thread.x", "bind total.lane2 -> thread.x"],
+    );
+    // Short reductions, and what tiles are for, are as they were.
+    assert!(!by_default(ROWS, &[("N", 33), ("K", 20)]).contains("lane"));
+    let gemm = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+    assert!(!by_default(gemm, &[("M", 20), ("N", 20), ("K", 40)]).contains("lane"));
+}
+
+#[test]
+fn sums_of_everything_are_shared_by_default() {
+    let sum = "def sum(float(N) x) -> (s) { s +=! x(i) }";
+    has(&by_default(sum, &[("N", 20000)]), &["rfactor s.part -> s_parts", "bind s.part -> thread.x"]);
+    for length in [33, 256, 700] {
+        has(&by_default(sum, &[("N", length)]), &["bind s.lane -> thread.x"]);
+    }
+    let moments = "def both(int32(N, M) x) -> (s, t) { s +=! x(i, j)\nt max=! x(i, j) * x(i, j) }";
+    by_default(moments, &[("N", 90), ("M", 70)]);
+}
+
+#[test]
+fn neighbours_in_memory_are_side_by_side_by_default() {
+    // Columns: a thread has a part of one, and neighbours have neighbouring columns.
+    let columns = "def columns(float(N, M) A) -> (s) { s(j) +=! A(i, j) }";
+    let steps = by_default(columns, &[("N", 100), ("M", 70)]);
+    has(&steps, &["rfactor s.part -> s_parts"]);
+    assert!(!steps.contains("lane"), "{steps}");
+    let channels = "def channels(float(N, C, H, W) I) -> (m) { m(c) max=! I(n, c, h, w) }";
+    has(&by_default(channels, &[("N", 3), ("C", 5), ("H", 6), ("W", 7)]), &["fuse m.n, m.h, m.w -> along"]);
+    by_default(
+        "def cube(half(A, B, K) I) -> (s) { s(a, b) +=! I(a, b, k) }",
+        &[("A", 20), ("B", 20), ("K", 50)],
+    );
 }

@@ -2,7 +2,8 @@
 //!
 //! A reduction whose operands are used often gets tiles: a block computes [`TILE`] by [`TILE`] results, a thread
 //! [`OWN`] by [`OWN`] of them in registers, and operands come through shared memory, [`DEPTH`] steps of the reduction at a
-//! time. All else is spread evenly over threads, neighbours in memory side by side.
+//! time. Threads share the results of other reductions that have few ([`mod@super::combined`]). All else is spread evenly
+//! over threads, neighbours in memory side by side.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
@@ -13,7 +14,7 @@ use crate::draft::{Draft, LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 /// Threads of a block.
-const THREADS: i64 = 256;
+pub(super) const THREADS: i64 = 256;
 /// Results of a block along each of two loops, and of a thread.
 const TILE: i64 = 64;
 const OWN: i64 = 4;
@@ -53,14 +54,13 @@ impl Planner<'_, Gpu> {
             self.guarded(|planner| planner.spread_in_block(statement));
             return;
         }
-        let tiled = self.guarded(|planner| planner.spread_tiles(statement));
-        if !tiled {
-            self.guarded(|planner| planner.spread_evenly(statement));
-        }
+        let _ = self.guarded(|planner| planner.spread_combined(statement))
+            || self.guarded(|planner| planner.spread_tiles(statement))
+            || self.guarded(|planner| planner.spread_evenly(statement));
     }
 
     /// All spatial loops become one, whose iterations are the threads of all blocks.
-    fn spread_evenly(&mut self, statement: StatementId) -> bool {
+    pub(super) fn spread_evenly(&mut self, statement: StatementId) -> bool {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };
         let threads = THREADS.min(self.machine.block_threads as i64);
@@ -198,6 +198,11 @@ impl Planner<'_, Gpu> {
         Some(Tiled { row, column, depth, others, reduced })
     }
 
+    /// The rows and columns of tiles of a reduction that is worth them.
+    pub(super) fn tile_of(&self, statement: StatementId) -> Option<[VarId; 2]> {
+        self.tiled_loops(statement).map(|tiled| [tiled.row, tiled.column])
+    }
+
     /// The results of a statement stay in registers.
     fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
         let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
@@ -211,7 +216,7 @@ impl Planner<'_, Gpu> {
         })
     }
 
-    fn bind(&mut self, target: LoopName, to: Unit) -> bool {
+    pub(super) fn bind(&mut self, target: LoopName, to: Unit) -> bool {
         self.take(Step::Bind { target, to })
     }
 
@@ -236,7 +241,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// A name that nothing has yet.
-    fn new_name(&self, like: &str) -> String {
+    pub(super) fn new_name(&self, like: &str) -> String {
         let taken = |name: &String| {
             self.draft.loops.iter().any(|own| own.name == *name) || self.draft.expect_free(name).is_err()
         };

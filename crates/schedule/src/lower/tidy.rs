@@ -29,7 +29,9 @@ fn take_minima_apart(stmts: &mut [Stmt]) {
             Stmt::For(own) => take_minima_apart(&mut own.body),
             Stmt::Allocate(own) => take_minima_apart(&mut own.body),
             Stmt::If(own) => {
-                own.conditions = own.conditions.iter().flat_map(sides).collect();
+                let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides).collect();
+                let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
+                own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
                 take_minima_apart(&mut own.then);
                 take_minima_apart(&mut own.otherwise);
             }
