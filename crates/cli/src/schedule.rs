@@ -144,6 +144,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::TooLong { name, .. }
         | Illegal::RegisterTile { name, .. }
         | Illegal::ThreadRegisters { name, .. }
+        | Illegal::Combine { name, .. }
         | Illegal::Rfactor { name, .. } => vec![name],
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],
         Illegal::RegisterIndex { name, loop_name } | Illegal::VectorBuffer { name, loop_name } => {

@@ -1,7 +1,8 @@
 //! Runs loop nests, statement by statement in the order of the text.
 //!
 //! Vector, parallel and unrolled loops run one iteration after the other, and so do those over the blocks and threads of
-//! a GPU, whose accesses are followed: threads that meet without a barrier between are an error. A reduction rounds to the compute type of
+//! a GPU, whose accesses are followed: threads that meet without a barrier between, or that use what is in the registers
+//! of another, are an error. A reduction rounds to the compute type of
 //! its buffer each time, as compiled code does, and so may differ from the program's, which is rounded once; what a
 //! 16-bit float buffer holds is rounded to its own type.
 //!
@@ -12,8 +13,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
-use tilewright_ir::{Origin, Program, Role, Tensor, arithmetic};
+use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
+use tilewright_ir::{Number, Origin, Program, Role, Tensor, arithmetic};
 
 use crate::error::RunError;
 use crate::memory::{Inputs, Memory, matching, results, scalars, supplied};
@@ -107,6 +108,8 @@ impl Machine<'_> {
                 }
                 Ok(())
             }
+            // Its loop has done it.
+            Stmt::Combine(_) => Ok(()),
         })
     }
 
@@ -119,18 +122,41 @@ impl Machine<'_> {
         if spread {
             self.watched(Watch::enter);
         }
+        let mut total = None;
         for at in 0..extent {
             let value = if backwards { extent - 1 - at } else { at };
             self.state.vars[inner.var.index()] = value;
             if spread {
                 self.watched(|watch| watch.turn(inner.kind, value));
             }
-            self.statements(&inner.body)?;
+            match inner.body.as_slice() {
+                [Stmt::Combine(own)] => total = Some(self.combined(own, total)?),
+                body => self.statements(body)?,
+            }
         }
         if spread {
             self.watched(|watch| watch.leave(inner.kind));
         }
         self.state.live.pop();
+        match (inner.body.as_slice(), total) {
+            ([Stmt::Combine(own)], Some(total)) => self.store_total(own, inner.kind, total),
+            _ => Ok(()),
+        }
+    }
+
+    /// The total of the threads before and this one.
+    fn combined(&mut self, own: &Combine, total: Option<Number>) -> Run<Number> {
+        let dtype = own.store.value.dtype;
+        let total = total.unwrap_or_else(|| arithmetic::neutral(own.op, dtype));
+        Ok(arithmetic::reduce(own.op, total, self.state.value(&own.store.value)?, dtype))
+    }
+
+    /// The first thread stores the total; in registers, all of them have it.
+    fn store_total(&mut self, own: &Combine, kind: LoopKind, total: Number) -> Run<()> {
+        let place = self.stored(&own.store, total)?;
+        if let LoopKind::Thread(axis) = kind {
+            self.watched(|watch| watch.give_to_all(own.store.target.tensor, place, axis));
+        }
         Ok(())
     }
 
@@ -156,9 +182,14 @@ impl Machine<'_> {
     }
 
     fn store(&mut self, store: &Store) -> Run<()> {
+        let value = self.state.value(&store.value)?;
+        self.stored(store, value).map(|_| ())
+    }
+
+    /// Stores a value where a statement says, and gives the place.
+    fn stored(&mut self, store: &Store, value: Number) -> Run<usize> {
         let target = &store.target;
         let place = self.state.place(target.tensor, &target.indices, target.origin)?;
-        let value = self.state.value(&store.value)?;
         let value = match store.reduce {
             None => value,
             Some(op) => {
@@ -166,6 +197,7 @@ impl Machine<'_> {
                 arithmetic::reduce(op, total, value, store.value.dtype)
             }
         };
-        self.state.store(target.tensor, place, value)
+        self.state.store(target.tensor, place, value)?;
+        Ok(place)
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Blocks run in no order, so what one block writes no other may touch in the same kernel. Threads of a block may touch
 //! what another has written once all have passed a barrier. What is outside of all thread loops is done by the first
-//! thread of a block.
+//! thread of a block. What is in a register only the thread has that wrote it, unless threads were combined: then all along
+//! their loop have it.
 
 use std::collections::HashMap;
 
 use tilewright_ir::TensorId;
-use tilewright_ir::nest::{For, LoopKind, LoopNest, Scope, any_loop};
+use tilewright_ir::nest::{Axis, For, LoopKind, LoopNest, Scope, any_loop};
 
 /// Where a kernel is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,22 @@ impl Trace {
     }
 }
 
+/// Who has an element of a register buffer: the thread that wrote it, or all that differ from it along an axis only.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    writer: At,
+    all_along: Option<Axis>,
+}
+
+impl Holder {
+    fn is(self, at: At) -> bool {
+        let same = |axis: &Axis| {
+            self.all_along == Some(*axis) || self.writer.thread[*axis as usize] == at.thread[*axis as usize]
+        };
+        self.writer.kernel == at.kernel && self.writer.block == at.block && Axis::ALL.iter().all(same)
+    }
+}
+
 /// Two threads that meet.
 pub(crate) struct Meeting {
     pub(crate) first: String,
@@ -63,6 +80,8 @@ pub(crate) struct Watch {
     /// How many block and thread loops are open.
     open: usize,
     traces: Vec<HashMap<usize, Trace>>,
+    /// Who has the elements of each register buffer.
+    holders: Vec<HashMap<usize, Holder>>,
     /// Buffers that threads can share.
     shared: Vec<bool>,
 }
@@ -76,6 +95,7 @@ impl Watch {
             at: At::default(),
             open: 0,
             traces: vec![HashMap::new(); nest.buffers.len()],
+            holders: vec![HashMap::new(); nest.buffers.len()],
             shared,
         })
     }
@@ -115,11 +135,24 @@ impl Watch {
     /// A buffer gets new room, which nobody has touched.
     pub(crate) fn allocate(&mut self, buffer: TensorId) {
         self.traces[buffer.index()].clear();
+        self.holders[buffer.index()].clear();
+    }
+
+    /// What this thread has just written in a register, all along an axis have.
+    pub(crate) fn give_to_all(&mut self, buffer: TensorId, place: usize, axis: Axis) {
+        if let Some(holder) = self.holders[buffer.index()].get_mut(&place) {
+            holder.all_along = Some(axis);
+        }
     }
 
     pub(crate) fn read(&mut self, buffer: TensorId, place: usize) -> Result<(), Meeting> {
-        if self.open == 0 || !self.shared[buffer.index()] {
+        if self.open == 0 {
             return Ok(());
+        }
+        if !self.shared[buffer.index()] {
+            let holder = self.holders[buffer.index()].get(&place);
+            let other = holder.filter(|holder| !holder.is(self.at));
+            return other.map_or(Ok(()), |other| Err(meeting("writes", other.writer, "reads", self.at)));
         }
         let trace = self.traces[buffer.index()].entry(place).or_default();
         let writer = trace.writer.filter(|writer| writer.meets(self.at));
@@ -128,7 +161,12 @@ impl Watch {
     }
 
     pub(crate) fn write(&mut self, buffer: TensorId, place: usize) -> Result<(), Meeting> {
-        if self.open == 0 || !self.shared[buffer.index()] {
+        if self.open == 0 {
+            return Ok(());
+        }
+        if !self.shared[buffer.index()] {
+            let holder = Holder { writer: self.at, all_along: None };
+            self.holders[buffer.index()].insert(place, holder);
             return Ok(());
         }
         let trace = self.traces[buffer.index()].entry(place).or_default();

@@ -74,13 +74,7 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> f64 {
 
 /// One more value reduced into a total.
 pub fn reduce(op: ReduceOp, total: Number, value: Number, dtype: DType) -> Number {
-    let op = match op {
-        ReduceOp::Add => BinaryOp::Add,
-        ReduceOp::Mul => BinaryOp::Mul,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::Max => BinaryOp::Max,
-    };
-    binary(op, total, value, dtype)
+    binary(op.operator(), total, value, dtype)
 }
 
 /// What a reduction starts from: 0, 1, or the end of the type's range.

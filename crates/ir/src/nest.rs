@@ -14,7 +14,8 @@
 //! - a [`Prefetch`] does nothing that can be told from the results;
 //! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
 //!   parallel, block or thread loop each iteration has its own;
-//! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for what they store.
+//! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for what they store;
+//! - a [`Combine`] reduces what each thread of a loop has to one total.
 //!
 //! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost, and what is inside them is
 //! done by all threads of the block together, one statement after the other; a thread loop gives each thread its share of
@@ -38,6 +39,18 @@
 //!
 //! Without a barrier between them, two statements of a block must not touch the same element from different threads,
 //! unless both only read it.
+//!
+//! Threads give each other numbers without memory in one way: the threads of a loop along `x` are combined. All of them
+//! take part, so nothing but loops over threads and conditions is around it inside a block's statement:
+//!
+//! ```text
+//! thread.y row in 8
+//!   if 8*io + row <= 99
+//!     thread.x lane in 32
+//!       s[row] = sum of partial[row, lane] over lane
+//! ```
+//!
+//! Where the total goes to registers, every thread of the row has it; memory is written by the first.
 //!
 //! [`crate::verify_nest()`] says what must hold. `setup` fills the buffers of scope [`Scope::Constant`]: it runs
 //! once for given constant inputs, before any number of runs of `body`.
@@ -95,7 +108,8 @@ pub enum Scope {
     Scratch,
     /// Registers, for the time of an [`Stmt::Allocate`]. Subscripts hold numbers and variables of unrolled loops,
     /// and the last one may be, or end in, the variable of a vector loop. Where room is made outside of thread loops, a
-    /// subscript may be the variable of one: each thread has the elements of its own.
+    /// subscript may be the variable of one: each thread has the elements of its own. What a [`Combine`] writes, all
+    /// threads along its loop have.
     Register,
     /// Memory that the threads of a block share, for the time of an [`Stmt::Allocate`] outside of thread loops.
     Shared,
@@ -116,6 +130,8 @@ pub enum Stmt {
     Prefetch(Prefetch),
     /// The threads of a block wait. Never inside a thread loop.
     Sync(Sync),
+    /// What each thread of a loop has becomes one total.
+    Combine(Combine),
 }
 
 /// What the threads of a block wait for.
@@ -218,6 +234,31 @@ pub struct Store {
     pub later: bool,
 }
 
+/// What the threads of a loop along x have, reduced to one total that is stored. It is alone in its loop, and all that is
+/// around it in its block's statement are loops over other threads and conditions. It may take shared memory of one value
+/// for each thread of the block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combine {
+    /// The variable of the loop directly around.
+    pub lane: VarId,
+    /// How two threads' values become one.
+    pub op: ReduceOp,
+    /// The element that gets the total, whose subscripts do not depend on the lane; the value that each thread has; and
+    /// whether the total is reduced into what is there.
+    pub store: Store,
+}
+
+/// Loops over threads, with what is around a [`Combine`] at their end.
+#[derive(Clone, Debug)]
+pub struct Combining<'a> {
+    /// The loops, outermost first; the last is that of the lanes.
+    pub loops: Vec<&'a For>,
+    /// All of these at least 0 is what a thread takes part for, in the order in which they are asked.
+    pub conditions: Vec<&'a IndexExpr>,
+    /// The statement itself.
+    pub combine: &'a Combine,
+}
+
 /// Asks for the cache line of an element, which may lie outside of its buffer: nothing is read then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefetch {
@@ -232,6 +273,53 @@ impl For {
     pub fn is_spread(&self) -> bool {
         matches!(self.kind, LoopKind::Block(_) | LoopKind::Thread(_))
     }
+
+    /// The axis of the threads that it is over.
+    pub fn thread_axis(&self) -> Option<Axis> {
+        match self.kind {
+            LoopKind::Thread(axis) => Some(axis),
+            _ => None,
+        }
+    }
+
+    /// The combination of threads that this loop over threads is for, if it is for one and nothing else.
+    pub fn combining(&self) -> Option<Combining<'_>> {
+        let (mut loops, mut conditions) = (vec![self], Vec::new());
+        let mut body = self.body.as_slice();
+        loop {
+            match body {
+                [Stmt::For(inner)] => {
+                    loops.push(inner);
+                    body = &inner.body;
+                }
+                [Stmt::If(choice)] if choice.otherwise.is_empty() => {
+                    conditions.extend(&choice.conditions);
+                    body = &choice.then;
+                }
+                [Stmt::Combine(combine)] => {
+                    let over_threads = loops.iter().all(|own| matches!(own.kind, LoopKind::Thread(_)));
+                    let lanes = loops.last().filter(|lanes| lanes.var == combine.lane);
+                    let alone =
+                        lanes.is_some_and(|lanes| matches!(lanes.body.as_slice(), [Stmt::Combine(_)]));
+                    return (over_threads && alone).then_some(Combining { loops, conditions, combine });
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Stmt {
+    /// Whether it, or a statement inside at any depth, combines threads.
+    pub fn combines(&self) -> bool {
+        match self {
+            Stmt::For(own) => own.body.iter().any(Stmt::combines),
+            Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(Stmt::combines),
+            Stmt::Allocate(own) => own.body.iter().any(Stmt::combines),
+            Stmt::Combine(_) => true,
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+        }
+    }
 }
 
 /// Whether some loop in the statements, at any depth, satisfies the predicate.
@@ -240,7 +328,7 @@ pub fn any_loop(stmts: &[Stmt], test: &dyn Fn(&For) -> bool) -> bool {
         Stmt::For(own) => test(own) || any_loop(&own.body, test),
         Stmt::If(own) => any_loop(&own.then, test) || any_loop(&own.otherwise, test),
         Stmt::Allocate(own) => any_loop(&own.body, test),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
     })
 }
 

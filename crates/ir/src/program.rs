@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::expr::{Expr, Origin};
+use crate::expr::{BinaryOp, Expr, Origin};
 use crate::index::IndexExpr;
 
 macro_rules! id {
@@ -228,6 +228,26 @@ impl ReduceOp {
             ReduceOp::Mul => "*=",
             ReduceOp::Min => "min=",
             ReduceOp::Max => "max=",
+        }
+    }
+
+    /// The operation on two values.
+    pub fn operator(self) -> BinaryOp {
+        match self {
+            ReduceOp::Add => BinaryOp::Add,
+            ReduceOp::Mul => BinaryOp::Mul,
+            ReduceOp::Min => BinaryOp::Min,
+            ReduceOp::Max => BinaryOp::Max,
+        }
+    }
+
+    /// What its result is called.
+    pub fn total(self) -> &'static str {
+        match self {
+            ReduceOp::Add => "sum",
+            ReduceOp::Mul => "product",
+            ReduceOp::Min => "minimum",
+            ReduceOp::Max => "maximum",
         }
     }
 }

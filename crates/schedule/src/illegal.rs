@@ -258,6 +258,14 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+    /// The threads of a reduced loop cannot be combined.
+    #[error("the threads of `{name}` cannot be combined: {why}")]
+    Combine {
+        /// The loop.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// A reduction cannot be taken apart there.
     #[error("`{name}` cannot be factored out: {why}")]
     Rfactor {

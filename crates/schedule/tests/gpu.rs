@@ -140,7 +140,7 @@ fn what_is_not_there_is_refused() {
     assert!(on_cpu("bind C.i -> block.x").contains("`parallel C.i`"));
     assert!(on_cpu("promote A at C.i -> As shared").contains("packed"));
     assert!(refused(GEMM, SIZES, "parallel C.i").to_string().contains("`bind C.i -> block.x`"));
-    let reduced = refused(GEMM, SIZES, "bind C.k -> thread.x");
+    let reduced = refused(GEMM, SIZES, "bind C.k -> block.x");
     assert!(matches!(reduced, Illegal::CarriedDependence { .. }), "{reduced}");
     let inside = refused(GEMM, SIZES, "bind C.i -> thread.x\nbind C.j -> block.x");
     assert!(matches!(inside, Illegal::LoopKind(_)), "{inside}");

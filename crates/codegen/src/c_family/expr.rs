@@ -95,40 +95,21 @@ impl Emitter<'_> {
 
     /// An operation on two values as text.
     pub(super) fn binary(&mut self, op: BinaryOp, left: &str, right: &str, dtype: DType) -> String {
-        let api = self.unit.api;
         match op {
             BinaryOp::And => format!("({left} && {right})"),
             BinaryOp::Or => format!("({left} || {right})"),
             _ if op.is_comparison() => format!("({left} {} {right})", op.symbol()),
-            BinaryOp::Min | BinaryOp::Max if dtype.is_float() => {
-                let single = api == GpuApi::Cuda && dtype != DType::Float64;
-                let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };
-                format!("{name}{}({left}, {right})", if single { "f" } else { "" })
-            }
-            BinaryOp::Min => format!("({left} < {right} ? {left} : {right})"),
-            BinaryOp::Max => format!("({left} > {right} ? {left} : {right})"),
             BinaryOp::Mod => format!("{}({left}, {right})", self.needs("tw_floor_mod", dtype.compute_type())),
             BinaryOp::Div if !dtype.is_float() => {
                 format!("{}({left}, {right})", self.needs("tw_floor_div", dtype))
             }
-            _ if dtype.is_float() => format!("({left} {} {right})", op.symbol()),
-            // Sums and products of integers wrap, which signed ones do not in C.
-            _ => {
-                let (t, wrapping) = (value_type(api, dtype), wrapping_type(api, dtype));
-                format!("({t})(({wrapping}){left} {} ({wrapping}){right})", op.symbol())
-            }
+            _ => arithmetic_text(self.unit.api, op, left, right, dtype),
         }
     }
 
     /// One more value reduced into a total.
     pub(super) fn reduced(&mut self, op: ReduceOp, total: &str, value: &str, dtype: DType) -> String {
-        let op = match op {
-            ReduceOp::Add => BinaryOp::Add,
-            ReduceOp::Mul => BinaryOp::Mul,
-            ReduceOp::Min => BinaryOp::Min,
-            ReduceOp::Max => BinaryOp::Max,
-        };
-        self.binary(op, total, value, dtype)
+        self.binary(op.operator(), total, value, dtype)
     }
 
     /// A value of one type as a value of another: integers wrap, floats round, a float saturates to an integer.
@@ -178,5 +159,24 @@ impl Emitter<'_> {
             }
             _ => format!("{}{f}({all})", builtin.name()),
         })
+    }
+}
+
+/// Minima, maxima, sums, differences, products, and quotients of floats, as text.
+pub(super) fn arithmetic_text(api: GpuApi, op: BinaryOp, left: &str, right: &str, dtype: DType) -> String {
+    match op {
+        BinaryOp::Min | BinaryOp::Max if dtype.is_float() => {
+            let single = api == GpuApi::Cuda && dtype != DType::Float64;
+            let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };
+            format!("{name}{}({left}, {right})", if single { "f" } else { "" })
+        }
+        BinaryOp::Min => format!("({left} < {right} ? {left} : {right})"),
+        BinaryOp::Max => format!("({left} > {right} ? {left} : {right})"),
+        _ if dtype.is_float() => format!("({left} {} {right})", op.symbol()),
+        // Sums and products of integers wrap, which signed ones do not in C.
+        _ => {
+            let (t, wrapping) = (value_type(api, dtype), wrapping_type(api, dtype));
+            format!("({t})(({wrapping}){left} {} ({wrapping}){right})", op.symbol())
+        }
     }
 }

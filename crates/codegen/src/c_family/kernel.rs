@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, any_loop};
+use tilewright_ir::nest::{Combine, For, LoopKind, Scope, Stmt, any_loop};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, ScalarId, TensorId, VarId};
 use tilewright_target::{Gpu, GpuApi};
 
+use super::combine::Way;
 use super::dialect::{self, memory_type, value_type};
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
@@ -172,8 +173,9 @@ impl Program<'_> {
         let unit = self.unit;
         let shape = Shape::of(stmt);
         let mut shared = BTreeMap::new();
-        let shared_bytes = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
-        let mut emitter = Emitter::new(unit, (shape.grid, shape.block), shared, &mut self.checks);
+        let room = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
+        let shared_bytes = room + Way::of(unit.api, shape.block).values(shape.block) * combined_bytes(stmt);
+        let mut emitter = Emitter::new(unit, (shape.grid, shape.block), (shared, room), &mut self.checks);
         emitter.stmts(std::slice::from_ref(stmt))?;
         let Emitter { text, arguments, functions, .. } = emitter;
         self.functions.extend(functions);
@@ -246,7 +248,7 @@ impl Shape {
                     self.stmts(&own.otherwise);
                 }
                 Stmt::Allocate(own) => self.stmts(&own.body),
-                Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
             }
         }
     }
@@ -272,10 +274,22 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
                 }
                 place_shared(&own.body, nest, inside, places)
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => end,
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => end,
         };
     }
     end
+}
+
+/// The bytes of the largest value that threads are combined by.
+fn combined_bytes(stmt: &Stmt) -> i64 {
+    let most = |stmts: &[Stmt]| stmts.iter().map(combined_bytes).max().unwrap_or(0);
+    match stmt {
+        Stmt::For(own) => most(&own.body),
+        Stmt::If(own) => most(&own.then).max(most(&own.otherwise)),
+        Stmt::Allocate(own) => most(&own.body),
+        Stmt::Combine(own) => own.store.value.dtype.bytes() as i64,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => 0,
+    }
 }
 
 /// What is found out before anything is written.
@@ -324,7 +338,7 @@ impl<'a> Survey<'a> {
                     }
                     self.stmts(&own.body, on_host);
                 }
-                Stmt::Store(own) => {
+                Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
                     self.written.insert(own.target.tensor);
                     self.register_access(&own.target);
                     self.loads(&own.value);

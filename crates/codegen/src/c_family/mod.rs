@@ -9,12 +9,14 @@
 //! | `host` | what the host does: launches, and loops around them |
 //! | `kernel` | which statements are a kernel, its shape, its shared memory, its parameters |
 //! | `stmt` | loops, choices, stores |
+//! | `combine` | threads that are combined |
 //! | `expr` | values |
 //! | `index` | subscripts, and what is known of their ranges |
 //! | `dialect` | what CUDA and OpenCL call things |
 //! | `prelude` | the few functions that the language's own do not do as Tilewright defines them |
 //! | `names` | identifiers |
 
+mod combine;
 mod dialect;
 mod expr;
 mod host;

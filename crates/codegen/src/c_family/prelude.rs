@@ -69,7 +69,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
                  return at;\n  *status = check;\n  return 0;\n}}\n"
             )
         }
-        _ => String::new(),
+        _ => super::combine::function(api, base, dtype, head).unwrap_or_default(),
     }
 }
 

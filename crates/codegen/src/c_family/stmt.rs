@@ -33,6 +33,8 @@ pub(super) struct Emitter<'a> {
     threads: BTreeSet<Axis>,
     /// Where each shared buffer begins.
     pub(super) shared: BTreeMap<TensorId, i64>,
+    /// Where the shared memory begins that threads are combined by.
+    pub(super) combine_room: i64,
     /// What the kernel is called with.
     pub(super) arguments: Vec<Argument>,
     pub(super) functions: BTreeSet<(String, DType)>,
@@ -43,7 +45,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn new(
         unit: &'a Unit<'a>,
         (grid, block): ([u32; 3], [u32; 3]),
-        shared: BTreeMap<TensorId, i64>,
+        (shared, combine_room): (BTreeMap<TensorId, i64>, i64),
         checks: &'a mut Vec<Check>,
     ) -> Emitter<'a> {
         Emitter {
@@ -55,6 +57,7 @@ impl<'a> Emitter<'a> {
             block,
             threads: BTreeSet::new(),
             shared,
+            combine_room,
             arguments: Vec::new(),
             functions: BTreeSet::new(),
             checks,
@@ -69,12 +72,12 @@ impl<'a> Emitter<'a> {
         self.text.push('\n');
     }
 
-    fn open(&mut self, head: &str) {
+    pub(super) fn open(&mut self, head: &str) {
         self.line(&format!("{head}{{"));
         self.depth += 1;
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.depth -= 1;
         self.line("}");
     }
@@ -105,12 +108,18 @@ impl<'a> Emitter<'a> {
                 }
                 Ok(())
             }
+            Stmt::Combine(_) => {
+                Err(CodegenError::Unsupported("threads that are combined beside something else".into()))
+            }
         })
     }
 
     // Loops.
 
     fn for_loop(&mut self, inner: &For) -> Emit<()> {
+        if let Some(combining) = inner.combining() {
+            return self.combine(&combining);
+        }
         let (_, most) = self.range(&inner.extent).unwrap_or((0, i128::from(i64::MAX)));
         self.host_variables(&inner.extent);
         self.ranges.insert(inner.var, (0, (most - 1).max(0)));
@@ -159,6 +168,15 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// The variable of a loop over threads, of which every thread has one, be it in the loop or not.
+    pub(super) fn thread_variable(&mut self, own: &For) {
+        let Some(axis) = own.thread_axis() else { return };
+        let most = i128::from(self.block[axis as usize]);
+        self.ranges.insert(own.var, (0, (most - 1).max(0)));
+        let (var, index) = (self.unit.names.var(own.var), dialect::thread_index(self.unit.api, axis));
+        self.line(&format!("const {} {var} = {index};", self.index_type()));
+    }
+
     fn thread_loop(&mut self, inner: &For, axis: Axis) -> Emit<()> {
         self.threads.insert(axis);
         let running = i64::from(self.block[axis as usize]);
@@ -188,8 +206,7 @@ impl<'a> Emitter<'a> {
     fn choice(&mut self, choice: &If) -> Emit<()> {
         let mut conditions = Vec::new();
         for condition in &choice.conditions {
-            self.host_variables(condition);
-            conditions.push(format!("{} >= 0", self.index(condition)?));
+            conditions.push(self.condition(condition)?);
         }
         let all = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" && ") };
         self.open(&format!("if ({all}) "));
@@ -203,6 +220,11 @@ impl<'a> Emitter<'a> {
         }
         self.line("}");
         Ok(())
+    }
+
+    pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<String> {
+        self.host_variables(condition);
+        Ok(format!("{} >= 0", self.index(condition)?))
     }
 
     fn allocate(&mut self, room: &Allocate) -> Emit<()> {
@@ -362,6 +384,11 @@ impl<'a> Emitter<'a> {
             return self.copy_later(&store.target, &store.value, bytes);
         }
         let value = self.value(&store.value)?;
+        self.put(store, value)
+    }
+
+    /// Stores a value as a statement says.
+    pub(super) fn put(&mut self, store: &Store, value: String) -> Emit<()> {
         let target = self.element(&store.target)?;
         let dtype = store.value.dtype;
         let value = match store.reduce {

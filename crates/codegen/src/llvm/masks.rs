@@ -92,7 +92,7 @@ impl Survey<'_> {
                         self.store(store.target.tensor, &store.target.indices);
                     }
                 }
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
             }
         }
     }

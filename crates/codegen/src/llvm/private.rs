@@ -8,7 +8,7 @@
 //! for v in 0:16 vector { allocate t(4, 16) { t(1, v) = …; … = t(1, v) } }
 //! ```
 
-use tilewright_ir::nest::Stmt;
+use tilewright_ir::nest::{Combine, Stmt};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::walk::{index_accesses, vector_lanes};
@@ -58,7 +58,7 @@ impl Rooms {
                 }
                 self.stmts(&mut room.body, lane)
             }
-            Stmt::Store(store) => {
+            Stmt::Store(store) | Stmt::Combine(Combine { store, .. }) => {
                 self.access(&mut store.target)?;
                 self.expr(&mut store.value)
             }

@@ -33,6 +33,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             Stmt::Store(store) => self.store(store),
             Stmt::Prefetch(ahead) => self.prefetch(ahead),
             Stmt::Sync(_) => Err(for_a_gpu("a barrier")),
+            Stmt::Combine(_) => Err(for_a_gpu("a combination of threads")),
         })
     }
 

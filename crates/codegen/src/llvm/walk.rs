@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{For, LoopKind, Stmt};
+use tilewright_ir::nest::{Combine, For, LoopKind, Stmt};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, TensorId};
 
 /// The most lanes that are emitted as one vector; a longer vector loop runs serially.
@@ -57,7 +57,7 @@ pub(super) fn own_accesses(stmt: &Stmt, visit: &mut dyn FnMut(&Access)) {
         Stmt::For(inner) => index_accesses(&inner.extent, visit),
         Stmt::If(choice) => choice.conditions.iter().for_each(|index| index_accesses(index, visit)),
         Stmt::Allocate(_) => {}
-        Stmt::Store(store) => {
+        Stmt::Store(store) | Stmt::Combine(Combine { store, .. }) => {
             visit(&store.target);
             store.target.indices.iter().for_each(|index| index_accesses(index, visit));
             accesses(&store.value, visit);
@@ -73,7 +73,7 @@ pub(super) fn bodies(stmt: &Stmt) -> [&[Stmt]; 2] {
         Stmt::For(inner) => [&inner.body, &[]],
         Stmt::If(choice) => [&choice.then, &choice.otherwise],
         Stmt::Allocate(room) => [&room.body, &[]],
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => [&[], &[]],
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => [&[], &[]],
     }
 }
 

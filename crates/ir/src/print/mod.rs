@@ -4,7 +4,7 @@
 mod nest;
 
 pub use nest::nest;
-pub(crate) use nest::{condition, store};
+pub(crate) use nest::{combine, condition, store};
 
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Names, access, expr, index};
 use crate::index::IndexExpr;
-use crate::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
+use crate::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use crate::program::{ScalarId, SymbolId, TensorId, VarId};
 
 /// A whole loop nest as text: its arguments, the constant buffers, what fills them, and the body.
@@ -31,6 +31,13 @@ pub fn nest(nest: &LoopNest) -> String {
 pub(crate) fn store(store: &Store, names: &dyn Names) -> String {
     let operator = store.reduce.map_or("=", |op| op.symbol());
     format!("{} {operator} {}", access(&store.target, names), expr(&store.value, names))
+}
+
+/// A combination of threads as text: `s[i] = sum of part[t] over t`.
+pub(crate) fn combine(own: &Combine, names: &dyn Names) -> String {
+    let operator = own.store.reduce.map_or("=", |op| op.symbol());
+    let (target, value) = (access(&own.store.target, names), expr(&own.store.value, names));
+    format!("{target} {operator} {} of {value} over {}", own.op.total(), names.var(own.lane))
 }
 
 /// `expr >= 0` as a comparison without negative terms: `12*i + j <= 1023`, or `i >= 1`.
@@ -191,6 +198,10 @@ impl Writer<'_> {
                     let text = format!("prefetch {}", access(&inner.element, &self.names));
                     self.line(depth, &text);
                 }
+                Stmt::Combine(inner) => {
+                    let text = combine(inner, &self.names);
+                    self.line(depth, &text);
+                }
                 Stmt::Sync(Sync::Barrier) => self.line(depth, "barrier"),
                 Stmt::Sync(Sync::Commit) => self.line(depth, "commit"),
                 Stmt::Sync(Sync::Wait(groups)) => self.line(depth, &format!("wait {groups}")),
@@ -250,7 +261,9 @@ fn written(nest: &LoopNest) -> Vec<TensorId> {
                     collect(&inner.otherwise, out);
                 }
                 Stmt::Allocate(inner) => collect(&inner.body, out),
-                Stmt::Store(inner) => out.push(inner.target.tensor),
+                Stmt::Store(inner) | Stmt::Combine(Combine { store: inner, .. }) => {
+                    out.push(inner.target.tensor);
+                }
                 Stmt::Prefetch(_) | Stmt::Sync(_) => {}
             }
         }

@@ -14,6 +14,8 @@
 //! - The extent of a block or thread loop is a number. No other loop but a serial one is around a block loop, and no other
 //!   but a block or serial one around a thread loop, save thread and block loops of other axes. A barrier is inside a
 //!   block loop and not inside a thread loop.
+//! - Threads are combined along x, alone in their loop, with only thread loops and conditions around that inside the
+//!   outermost thread loop. The total's subscripts do not depend on the lane.
 //! - A store inside a parallel, block or thread loop to a buffer from outside of it has the loop's variable in a
 //!   subscript, unless the loop runs at most once: two threads would write one element otherwise. That is necessary for
 //!   threads not to meet, and not sufficient.
@@ -43,7 +45,7 @@ use self::bounds::{Guard, Path};
 use crate::dtype::DType;
 use crate::expr::Access;
 use crate::index::{Atom, IndexExpr};
-use crate::nest::{Allocate, Buffer, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
+use crate::nest::{Allocate, Axis, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store};
 use crate::print::{self, Names};
 use crate::program::{Scalar, ScalarId, SymbolId, TensorId, VarId};
 use crate::verify::{Tables, Verdict, hold};
@@ -127,6 +129,7 @@ impl<'a> Check<'a> {
             Stmt::Store(inner) => self.store(inner),
             Stmt::Prefetch(inner) => self.prefetch(&inner.element),
             Stmt::Sync(_) => self.sync(),
+            Stmt::Combine(inner) => self.combine(inner),
         })
     }
 
@@ -138,6 +141,11 @@ impl<'a> Check<'a> {
         hold(!self.in_scope(inner.var), || format!("a loop over {name} inside a loop over it"))?;
         self.index_and_reads(&inner.extent)?;
         self.loop_kind(inner)?;
+        let first_thread = matches!(inner.kind, LoopKind::Thread(_)) && !self.in_thread();
+        let combines = first_thread && inner.body.iter().any(Stmt::combines);
+        hold(!combines || inner.combining().is_some(), || {
+            format!("threads of {name} are combined beside something else")
+        })?;
         self.path.enter(inner);
         self.statements(&inner.body)?;
         self.path.leave();
@@ -227,11 +235,25 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn store(&self, store: &Store) -> Verdict {
-        self.stored(store).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
+    fn combine(&self, inner: &Combine) -> Verdict {
+        let check = || {
+            let lanes = self.path.loops().last();
+            let along_x =
+                lanes.is_some_and(|own| own.var == inner.lane && own.kind == LoopKind::Thread(Axis::X));
+            hold(along_x, || "threads are combined outside of their loop along x".to_owned())?;
+            let of_lane = inner.store.target.indices.iter().any(|index| index.mentions(inner.lane));
+            hold(!of_lane && !inner.store.later, || "the total is not one for all lanes".to_owned())?;
+            self.stored(&inner.store, Some(inner.lane))
+        };
+        check().map_err(|what| format!("{what}, in {}", print::combine(inner, self.nest)))
     }
 
-    fn stored(&self, store: &Store) -> Verdict {
+    fn store(&self, store: &Store) -> Verdict {
+        self.stored(store, None).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
+    }
+
+    /// `lane`: the loop whose threads are combined.
+    fn stored(&self, store: &Store, lane: Option<VarId>) -> Verdict {
         self.access(&store.target)?;
         self.expr(&store.value)?;
         let target = self.nest.buffer(store.target.tensor);
@@ -251,7 +273,7 @@ impl<'a> Check<'a> {
         hold(!store.later || to_shared, || {
             "a store that is done later, and not to shared memory".to_owned()
         })?;
-        self.apart(&store.target)?;
+        self.apart(&store.target, lane)?;
         bounds::certain_accesses(&store.target, &mut |access| self.in_bounds(access))?;
         bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
     }
@@ -269,10 +291,11 @@ impl<'a> Check<'a> {
     }
 
     /// Threads write different elements, as far as their subscripts can be.
-    fn apart(&self, target: &Access) -> Verdict {
+    fn apart(&self, target: &Access, lane: Option<VarId>) -> Verdict {
         for (depth, around) in self.path.loops().enumerate() {
             let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
-            let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1);
+            let alone =
+                around.extent.as_constant().is_some_and(|extent| extent <= 1) || lane == Some(around.var);
             let mentions = target.indices.iter().any(|index| index.mentions(around.var));
             let together =
                 matches!(around.kind, LoopKind::Parallel | LoopKind::Block(_) | LoopKind::Thread(_));

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod case;
+mod combined;
 mod compiling;
 mod dialect;
 mod examples;

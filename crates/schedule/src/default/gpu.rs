@@ -2,7 +2,8 @@
 //!
 //! A reduction whose operands are used often gets tiles: a block computes [`TILE`] by [`TILE`] results, a thread
 //! [`OWN`] by [`OWN`] of them in registers, and operands come through shared memory, [`DEPTH`] steps of the reduction at a
-//! time. All else is spread evenly over threads, neighbours in memory side by side.
+//! time. Threads share the results of other reductions that have few ([`mod@super::combined`]). All else is spread evenly
+//! over threads, neighbours in memory side by side.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
@@ -13,7 +14,7 @@ use crate::draft::{Draft, LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
 /// Threads of a block.
-const THREADS: i64 = 256;
+pub(super) const THREADS: i64 = 256;
 /// Results of a block along each of two loops, and of a thread.
 const TILE: i64 = 64;
 const OWN: i64 = 4;
@@ -53,14 +54,13 @@ impl Planner<'_, Gpu> {
             self.guarded(|planner| planner.spread_in_block(statement));
             return;
         }
-        let tiled = self.guarded(|planner| planner.spread_tiles(statement));
-        if !tiled {
-            self.guarded(|planner| planner.spread_evenly(statement));
-        }
+        let _ = self.guarded(|planner| planner.spread_combined(statement))
+            || self.guarded(|planner| planner.spread_tiles(statement))
+            || self.guarded(|planner| planner.spread_evenly(statement));
     }
 
     /// All spatial loops become one, whose iterations are the threads of all blocks.
-    fn spread_evenly(&mut self, statement: StatementId) -> bool {
+    pub(super) fn spread_evenly(&mut self, statement: StatementId) -> bool {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
         let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };
         let threads = THREADS.min(self.machine.block_threads as i64);
@@ -170,11 +170,25 @@ impl Planner<'_, Gpu> {
                     layout: Vec::new(),
                     pad: 0,
                 };
-                let copied = planner.take(promote);
+                let copied = planner.take(promote) && planner.fits_shared_memory(at);
                 let copy = planner.draft.find_statement(&StatementName::first(name));
                 copied && copy.is_ok_and(|copy| planner.spread_in_block(copy))
             });
         }
+    }
+
+    /// Whether what is staged at a loop fits the shared memory of a block.
+    fn fits_shared_memory(&self, at: &LoopName) -> bool {
+        let Ok(place) = self.draft.find_loop(at) else { return false };
+        let staged = self.draft.buffers.iter().filter(|own| own.staged && own.room == Some(place));
+        let bytes: i64 = staged.map(|own| own.buffer.bytes()).fold(0, i64::saturating_add);
+        bytes <= self.machine.block_shared as i64
+    }
+
+    /// Whether some operand is the same for all iterations of a loop, so that a tile along it shares what it reads.
+    fn shares_operands(&self, statement: StatementId, var: VarId) -> bool {
+        let reads = self.draft.statement(statement).reads();
+        reads.iter().any(|read| !read.indices.iter().any(|index| index.mentions(var)))
     }
 
     /// The loops of a reduction that is worth tiles.
@@ -188,7 +202,7 @@ impl Planner<'_, Gpu> {
         if ordered || scatters || length < WORTH_TILES {
             return None;
         }
-        let long = |var: &&VarId| self.trips(**var) >= TILE / OWN;
+        let long = |var: &&VarId| self.trips(**var) >= TILE / OWN && self.shares_operands(statement, **var);
         let column = *spatial.iter().rev().find(long)?;
         let rows = spatial.iter().filter(|var| **var != column);
         let row = *rows.filter(long).max_by_key(|var| self.trips(**var))?;
@@ -196,6 +210,11 @@ impl Planner<'_, Gpu> {
         let depth = reduced.remove(at);
         let others = spatial.into_iter().filter(|var| *var != column && *var != row).collect();
         Some(Tiled { row, column, depth, others, reduced })
+    }
+
+    /// The rows and columns of tiles of a reduction that is worth them.
+    pub(super) fn tile_of(&self, statement: StatementId) -> Option<[VarId; 2]> {
+        self.tiled_loops(statement).map(|tiled| [tiled.row, tiled.column])
     }
 
     /// The results of a statement stay in registers.
@@ -211,7 +230,7 @@ impl Planner<'_, Gpu> {
         })
     }
 
-    fn bind(&mut self, target: LoopName, to: Unit) -> bool {
+    pub(super) fn bind(&mut self, target: LoopName, to: Unit) -> bool {
         self.take(Step::Bind { target, to })
     }
 
@@ -236,7 +255,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// A name that nothing has yet.
-    fn new_name(&self, like: &str) -> String {
+    pub(super) fn new_name(&self, like: &str) -> String {
         let taken = |name: &String| {
             self.draft.loops.iter().any(|own| own.name == *name) || self.draft.expect_free(name).is_err()
         };

@@ -1,8 +1,10 @@
-//! Where a reduction begins, and which loops its result is told apart by.
+//! Where a reduction begins, which loops its result is told apart by, and whether threads share it.
 
 use tilewright_ir::{IndexExpr, VarId};
 
-use super::{Draft, LoopRole, StatementId};
+use tilewright_ir::nest::{Axis, LoopKind};
+
+use super::{Draft, LoopRole, Node, StatementId};
 
 impl Draft<'_> {
     /// The loop at which a statement's result is gathered by a step.
@@ -42,6 +44,41 @@ impl Draft<'_> {
     /// The outermost loop that a statement reduces over.
     pub fn outermost_reduction(&self, id: StatementId) -> Option<VarId> {
         self.own_loops(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
+    }
+
+    /// The reduced loop of a statement that is spread over threads: what each has is combined.
+    pub fn lanes_of(&self, id: StatementId) -> Option<VarId> {
+        let over_threads = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
+        let reduced = |var: &VarId| self.loop_of(*var).role == LoopRole::Reduction;
+        self.own_loops(id).into_iter().find(|var| reduced(var) && over_threads(var))
+    }
+
+    /// Why the threads of a reduced loop cannot be combined, if they cannot be along this axis.
+    pub fn check_lanes(&self, var: VarId, axis: Axis) -> Result<(), String> {
+        let own = self.loop_of(var);
+        let Some(id) = own.owner else { return Err("it belongs to no statement".to_string()) };
+        let statement = self.statement(id);
+        if axis != Axis::X {
+            return Err(format!("threads are combined along x, and not along {}", axis.name()));
+        }
+        if self.body_of(var) != [Node::Statement(id)] {
+            return Err("it is not the innermost loop of its statement: `reorder` it there".to_string());
+        }
+        let reduced = |other: &VarId| *other != var && self.loop_of(*other).role == LoopRole::Reduction;
+        if let Some(other) = self.own_loops(id).into_iter().find(reduced) {
+            let (own, other) = (self.loop_text(var), self.loop_text(other));
+            return Err(format!("`{other}` is reduced too: `rfactor {own}` gives each thread a total first"));
+        }
+        if statement.target.indices.iter().any(|index| index.has_data() || index.mentions(var)) {
+            return Err("which elements it writes depends on data, or on the loop itself".to_string());
+        }
+        if statement.accumulator.is_some() {
+            return Err("the result is promoted, and a total of threads is in registers anyway".to_string());
+        }
+        if own.extent.as_constant().is_none() || !own.guards.is_empty() || self.leaves_totals_out(id) {
+            return Err("it does not always run equally often".to_string());
+        }
+        Ok(())
     }
 
     /// The statement's loops from `from` inwards that its subscripts name.

@@ -34,6 +34,7 @@ impl Emitter<'_> {
         let dtype = self.buffer(statement.target.tensor).dtype;
         statement.reduction().is_some()
             && statement.accumulator.is_none()
+            && self.draft.lanes_of(id).is_none()
             && dtype.compute_type() != dtype
             && self.draft.outermost_reduction(id) == Some(var)
             && !statement.target.indices.iter().any(IndexExpr::has_data)

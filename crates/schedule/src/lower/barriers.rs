@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Sync, any_loop};
+use tilewright_ir::nest::{Axis, Combine, For, LoopKind, Scope, Stmt, Sync, any_loop};
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
 
 use crate::draft::visit_reads;
@@ -37,7 +37,7 @@ fn each_kernel(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut For)) {
                 each_kernel(&mut own.otherwise, visit);
             }
             Stmt::Allocate(own) => each_kernel(&mut own.body, visit),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -212,7 +212,7 @@ impl Collector<'_> {
                 own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
             }
             Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
-            Stmt::Store(own) => {
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
                 let mut reads = Vec::new();
                 visit_reads(&own.value, &mut |access| reads.push(access.clone()));
                 own.target.indices.iter().for_each(|index| self.index_reads(index));

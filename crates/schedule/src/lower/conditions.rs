@@ -7,7 +7,7 @@
 //! `max(0, min(x - 1, W - 1))`, asks the same kind of question, and is lifted in the same way.
 
 use tilewright_ir::interval::lower_bound;
-use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
+use tilewright_ir::nest::{Buffer, Combine, If, LoopKind, Stmt};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{choose_around, duplicate, stores};
@@ -52,7 +52,7 @@ impl Lifting<'_> {
                 own.otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
             }
             Stmt::Allocate(own) => own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges)),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 
@@ -109,7 +109,7 @@ fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
         Stmt::For(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
         Stmt::Allocate(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(|stmt| asks(stmt, conditions)),
-        Stmt::Store(own) => asks_in(&own.value, conditions),
+        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => asks_in(&own.value, conditions),
         Stmt::Prefetch(_) | Stmt::Sync(_) => false,
     }
 }
@@ -159,7 +159,9 @@ fn collect(
                 collect(&own.otherwise, ranges, inside, visit);
             }
             Stmt::Allocate(own) => collect(&own.body, ranges, inside, visit),
-            Stmt::Store(own) => collect_in(&own.value, ranges, inside, visit),
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+                collect_in(&own.value, ranges, inside, visit)
+            }
             Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
@@ -244,7 +246,9 @@ fn assume(stmts: &mut [Stmt], holding: &[IndexExpr]) {
                 assume(&mut own.then, holding);
                 assume(&mut own.otherwise, holding);
             }
-            Stmt::Store(own) => assume_in(&mut own.value, holding),
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+                assume_in(&mut own.value, holding)
+            }
             Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! Only what a schedule adds is limited. The loops of the text always compile, however long their expressions are.
 
-use tilewright_ir::nest::{For, LoopKind, Stmt, Store};
+use tilewright_ir::nest::{Combine, For, LoopKind, Stmt, Store};
 use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId};
 use tilewright_target::Vectors;
 
@@ -129,7 +129,7 @@ impl Count {
     fn stmts(&mut self, stmts: &[Stmt], code: &mut Code) {
         for stmt in stmts {
             match stmt {
-                Stmt::Store(own) => code.add(self.store(own)),
+                Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => code.add(self.store(own)),
                 Stmt::Prefetch(_) | Stmt::Sync(_) => code.add(1),
                 Stmt::Allocate(own) => self.stmts(&own.body, code),
                 Stmt::If(own) => {

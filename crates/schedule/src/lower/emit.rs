@@ -4,7 +4,7 @@
 //! by copies of the loops that its subscripts name. Where the result is gathered in a buffer, see
 //! [`mod@super::accumulate`].
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::accumulate::Room;
@@ -119,6 +119,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn for_loop(&mut self, var: VarId) -> Legal<Vec<Stmt>> {
+        self.check_lanes(var)?;
         let inside = self.statements_in(self.draft.body_of(var));
         let wide: Vec<StatementId> =
             inside.iter().copied().filter(|id| self.gathers_wide(*id, var)).collect();
@@ -147,13 +148,21 @@ impl<'a> Emitter<'a> {
         Ok(out)
     }
 
+    /// Refuses a reduced loop over threads that steps have changed since it was bound.
+    fn check_lanes(&self, var: VarId) -> Legal<()> {
+        let own = self.draft.loop_of(var);
+        let (LoopRole::Reduction, LoopKind::Thread(axis)) = (own.role, own.kind) else { return Ok(()) };
+        let refuse = |why| Illegal::Combine { name: self.draft.loop_text(var), why };
+        self.draft.check_lanes(var, axis).map_err(refuse)
+    }
+
     /// The name of a buffer that has its room somewhere in the statements.
     fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
         stmts.iter().find_map(|stmt| match stmt {
             Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
             Stmt::For(own) => self.allocated_in(&own.body),
             Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => None,
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => None,
         })
     }
 
@@ -170,6 +179,11 @@ impl<'a> Emitter<'a> {
         let target = redirected.unwrap_or_else(|| statement.target.clone());
         let reduction = statement.reduction();
         let reduce = reduction.map(|(op, _)| op);
+        if let (Some((op, reset)), Some(lane)) = (reduction, self.draft.lanes_of(id)) {
+            let reduce = (!reset).then_some(op);
+            let store = Store { target, value: statement.value.clone(), reduce, later: false };
+            return vec![Stmt::Combine(Combine { lane, op, store })];
+        }
         let mut out = Vec::new();
         if let Some((op, true)) = reduction
             && !is_redirected
@@ -188,7 +202,8 @@ impl<'a> Emitter<'a> {
         let is_redirected = (self.redirected.iter().any(|(own, _)| *own == id)
             || self.draft.gathers_at(id).is_some())
             && !self.draft.leaves_totals_out(id);
-        if is_redirected || self.draft.reset_place(id) != Some(var) {
+        let combined = self.draft.lanes_of(id).is_some();
+        if is_redirected || combined || self.draft.reset_place(id) != Some(var) {
             return Vec::new();
         }
         self.reset_here(id, op)

@@ -4,7 +4,7 @@
 //! others, as at the edge of an image, is better decided before: with the variable a number, the ranges of the other
 //! loops often tell. An unrolled loop that ends early is just made shorter.
 
-use tilewright_ir::nest::{For, LoopKind, Stmt};
+use tilewright_ir::nest::{Combine, For, LoopKind, Stmt};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{map_indices, stores};
@@ -36,7 +36,7 @@ fn expand_one(stmt: Stmt, left: &mut usize) -> Vec<Stmt> {
             own.body = expanded(own.body, left);
             vec![Stmt::Allocate(own)]
         }
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => vec![stmt],
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => vec![stmt],
     }
 }
 
@@ -83,7 +83,7 @@ fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
                 || depends_on(&own.then, var)
                 || depends_on(&own.otherwise, var)
         }
-        Stmt::Store(own) => chooses_by(&own.value, var),
+        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => chooses_by(&own.value, var),
         Stmt::Prefetch(_) | Stmt::Sync(_) => false,
     })
 }
@@ -108,6 +108,6 @@ fn allocates(stmts: &[Stmt]) -> bool {
         Stmt::Allocate(_) => true,
         Stmt::For(own) => allocates(&own.body),
         Stmt::If(own) => allocates(&own.then) || allocates(&own.otherwise),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
     })
 }

@@ -1,22 +1,26 @@
 //! What a GPU adds: shared memory, barriers, and limits.
 //!
-//! Inside a block and outside of its thread loops, scratch memory is shared memory ([`share`]). The threads of a block do
+//! Inside a block and outside of its thread loops, scratch memory is shared memory, or the threads' own registers
+//! ([`share`]). The threads of a block do
 //! one statement after the other without waiting for each other, so barriers are put where one statement touches what
 //! another has touched before, from other threads ([`mod@super::barriers`]). What a kernel may ask for is limited
 //! ([`check`]).
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{Buffer, Combine, LoopKind, Scope, Stmt};
 use tilewright_target::Gpu;
 
-use crate::draft::Legal;
+use super::private::is_private;
+use crate::draft::{Draft, Legal};
 use crate::illegal::Illegal;
 
-/// Makes scratch memory of blocks shared.
-pub(super) fn share(nest: &mut LoopNest) {
+/// Makes scratch memory of blocks shared, unless it is the threads' own. What a step stages, it asked for there.
+pub(super) fn share(nest: &mut LoopNest, draft: &Draft) {
     let LoopNest { setup, body, buffers, .. } = nest;
-    share_in(setup, Place::Host, buffers);
-    share_in(body, Place::Host, buffers);
+    let staged = draft.buffers.iter().map(|buffer| buffer.staged).collect::<Vec<_>>();
+    for stmts in [setup, body] {
+        share_in(stmts, Place::Host, buffers, &staged);
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,22 +40,24 @@ impl Place {
     }
 }
 
-fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer]) {
+fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool]) {
     for stmt in stmts {
         match stmt {
-            Stmt::For(own) => share_in(&own.body, place.inside(own.kind), buffers),
+            Stmt::For(own) => share_in(&own.body, place.inside(own.kind), buffers, staged),
             Stmt::If(own) => {
-                share_in(&own.then, place, buffers);
-                share_in(&own.otherwise, place, buffers);
+                share_in(&own.then, place, buffers, staged);
+                share_in(&own.otherwise, place, buffers, staged);
             }
             Stmt::Allocate(own) => {
-                let buffer = &mut buffers[own.buffer.index()];
-                if place == Place::Block && buffer.scope == Scope::Scratch {
-                    buffer.scope = Scope::Shared;
+                let at = own.buffer.index();
+                if place == Place::Block && buffers[at].scope == Scope::Scratch {
+                    let private =
+                        staged.get(at) == Some(&false) && is_private(own.buffer, &buffers[at], &own.body);
+                    buffers[at].scope = if private { Scope::Register } else { Scope::Shared };
                 }
-                share_in(&own.body, place, buffers);
+                share_in(&own.body, place, buffers, staged);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -70,7 +76,7 @@ fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
         Stmt::For(own) => Box::new(own.body.iter()),
         Stmt::If(own) => Box::new(own.then.iter().chain(&own.otherwise)),
         Stmt::Allocate(own) => Box::new(own.body.iter()),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => return Ok(()),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => return Ok(()),
     };
     inside.try_for_each(|stmt| check_kernels(stmt, nest, gpu))
 }
@@ -80,6 +86,8 @@ fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
 struct Shape {
     threads: [i64; 3],
     shared_bytes: i64,
+    /// Of each thread, while threads are combined.
+    combined_bytes: i64,
 }
 
 impl Shape {
@@ -92,6 +100,9 @@ impl Shape {
                 let buffer = nest.buffer(own.buffer);
                 let bytes = if buffer.scope == Scope::Shared { buffer.bytes() } else { 0 };
                 Shape { shared_bytes: inner.shared_bytes + bytes, ..inner }
+            }
+            Stmt::Combine(own) => {
+                Shape { combined_bytes: own.store.value.dtype.bytes() as i64, ..Shape::default() }
             }
             Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => Shape::default(),
         };
@@ -115,14 +126,18 @@ impl Shape {
     /// One or the other.
     fn either(self, other: Shape) -> Shape {
         let threads = [0, 1, 2].map(|at| self.threads[at].max(other.threads[at]));
-        Shape { threads, shared_bytes: self.shared_bytes.max(other.shared_bytes) }
+        Shape {
+            threads,
+            shared_bytes: self.shared_bytes.max(other.shared_bytes),
+            combined_bytes: self.combined_bytes.max(other.combined_bytes),
+        }
     }
 
     fn check(self, nest: &LoopNest, gpu: &Gpu, stmt: &Stmt) -> Legal<()> {
         let threads: i64 = self.threads.iter().map(|extent| (*extent).max(1)).product();
         let limits = [
             ("threads of a block", threads, gpu.block_threads),
-            ("bytes of shared memory", self.shared_bytes, gpu.block_shared),
+            ("bytes of shared memory", self.shared_bytes + threads * self.combined_bytes, gpu.block_shared),
         ];
         for (what, needed, available) in limits {
             let available = i64::try_from(available).unwrap_or(i64::MAX);
@@ -142,7 +157,9 @@ fn written_first(stmt: &Stmt, nest: &LoopNest) -> String {
             Stmt::For(own) => find(&own.body, nest),
             Stmt::If(own) => find(&own.then, nest).or_else(|| find(&own.otherwise, nest)),
             Stmt::Allocate(own) => find(&own.body, nest),
-            Stmt::Store(own) => Some(nest.buffer(own.target.tensor).name.clone()),
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+                Some(nest.buffer(own.target.tensor).name.clone())
+            }
             Stmt::Prefetch(_) | Stmt::Sync(_) => None,
         })
     }

@@ -8,11 +8,13 @@
 //! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
 //! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
 //! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs;
-//! 6. for a GPU, [`mod@kernels`] makes scratch memory shared and checks limits, [`mod@pipeline`] lets copies run ahead,
-//!    and [`mod@barriers`] puts barriers.
+//! 6. for a GPU, [`mod@kernels`] makes scratch memory shared, or with [`mod@private`] registers, and checks limits,
+//!    [`mod@pipeline`] lets copies run ahead, and [`mod@barriers`] puts barriers; before there are versions, [`mod@apart`]
+//!    lets threads do apart what needs all of a block.
 //!    Conditions stay where they are: a GPU's threads need not jump for them.
 
 mod accumulate;
+mod apart;
 mod barriers;
 mod conditions;
 pub(crate) mod effort;
@@ -22,6 +24,7 @@ mod idle;
 mod kernels;
 mod pipeline;
 mod prefetch;
+mod private;
 pub(crate) mod remainders;
 pub(crate) mod size;
 pub(crate) mod stmts;
@@ -39,6 +42,10 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));
     setup.and(body).check()?;
     tidy::tidy(&mut nest);
+    remainders::guard_ends(&mut nest);
+    if let Target::Gpu(_) = draft.target {
+        apart::take_apart(&mut nest)?;
+    }
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
     match draft.target {
@@ -48,7 +55,8 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
             tidy::tidy(&mut nest);
         }
         Target::Gpu(gpu) => {
-            kernels::share(&mut nest);
+            tidy::tidy_minima(&mut nest);
+            kernels::share(&mut nest, draft);
             pipeline::pipeline(&mut nest, &draft.pipelines);
             kernels::check(&nest, gpu)?;
             barriers::synchronise(&mut nest);

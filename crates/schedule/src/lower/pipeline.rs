@@ -15,7 +15,7 @@
 //! One barrier an iteration is enough: it is behind the wait for what is computed with now, and behind the last use of the
 //! place that is copied to next.
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, TensorId, VarId};
 
 use super::stmts::map_indices;
@@ -43,7 +43,7 @@ fn pipeline_in(stmts: &mut Vec<Stmt>, var: VarId, stages: i64, buffers: &mut [Bu
                 pipeline_in(&mut own.otherwise, var, stages, buffers);
             }
             Stmt::Allocate(own) => pipeline_in(&mut own.body, var, stages, buffers),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -120,7 +120,7 @@ fn is_copy(stmt: &Stmt, rooms: &[TensorId]) -> bool {
             crate::draft::visit_reads(&own.value, &mut |access| reads |= rooms.contains(&access.tensor));
             rooms.contains(&own.target.tensor) && !reads
         }
-        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
     }
 }
 
@@ -163,7 +163,9 @@ impl Stage<'_> {
                     self.redirect(&mut own.otherwise, place);
                 }
                 Stmt::Allocate(own) => self.redirect(&mut own.body, place),
-                Stmt::Store(own) => self.redirect_store(own, place),
+                Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+                    self.redirect_store(own, place)
+                }
                 Stmt::Prefetch(_) | Stmt::Sync(_) => {}
             }
         }
@@ -193,7 +195,7 @@ fn mark_later(stmts: &mut [Stmt], buffers: &[Buffer]) {
                 mark_later(&mut own.otherwise, buffers);
             }
             Stmt::Store(own) => own.later = can_be_later(own, buffers),
-            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }

@@ -23,10 +23,16 @@ use crate::draft::simplify::Ranges;
 const MOST_STORES: usize = 400;
 const MOST_TIMES: usize = 5;
 
-/// Makes versions, and then masks and conditions for what is left.
-pub(super) fn version(nest: &mut LoopNest) {
+/// Gives loops that cannot be clipped conditions for the iterations past their end.
+pub(super) fn guard_ends(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         guard_rigid(stmts, &Ranges::default());
+    }
+}
+
+/// Makes versions; what is left is done by masks and conditions.
+pub(super) fn version(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
         let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
         let mut versions = Versions {
             buffers: &mut nest.buffers,
@@ -53,7 +59,7 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
                 guard_rigid(&mut own.otherwise, ranges);
             }
             Stmt::Allocate(own) => guard_rigid(&mut own.body, ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -132,6 +138,8 @@ impl Versions<'_> {
     /// Does the same further inside; `settled`: what is known here decides no tile any more.
     fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, settled: bool) {
         match stmt {
+            // All threads go the same way to where they are combined.
+            Stmt::For(own) if own.combining().is_some() => {}
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
                 inside.add(own.var, &own.extent);
@@ -149,7 +157,7 @@ impl Versions<'_> {
                 own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, settled));
             }
             Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -202,7 +210,7 @@ fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
                 visit_guards(&own.otherwise, visit);
             }
             Stmt::Allocate(own) => visit_guards(&own.body, visit),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Buffer, LoopKind, Scope, Stmt};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
+use tilewright_ir::nest::{Buffer, Combine, LoopKind, Scope, Stmt};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
 
 use crate::draft::rewrite::{replace_loads, replace_loads_in_index};
 
@@ -21,7 +21,7 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
                 map_indices(&mut own.otherwise, map);
             }
             Stmt::Allocate(own) => map_indices(&mut own.body, map),
-            Stmt::Store(own) => {
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
                 own.target.indices.iter_mut().for_each(|index| *index = map(index));
                 own.value.map_indices(map);
             }
@@ -58,7 +58,7 @@ fn rename_rooms(stmts: &mut [Stmt], buffers: &mut Vec<Buffer>, renamed: &mut BTr
                 rename_rooms(&mut own.then, buffers, renamed);
                 rename_rooms(&mut own.otherwise, buffers, renamed);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -72,7 +72,7 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &BTreeMap<Te
     };
     for stmt in stmts {
         match stmt {
-            Stmt::Store(own) => {
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
                 own.target.tensor = new(own.target.tensor).unwrap_or(own.target.tensor);
                 replace_loads(&mut own.value, &mut replace);
                 for index in &mut own.target.indices {
@@ -89,6 +89,45 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &BTreeMap<Te
                 rename_accesses(&mut own.then, buffers, renamed);
                 rename_accesses(&mut own.otherwise, buffers, renamed);
             }
+        }
+    }
+}
+
+/// Puts subscripts before those of a buffer, of this type, wherever statements use it.
+pub(crate) fn prepend_indices(stmts: &mut [Stmt], buffer: (TensorId, DType), indices: &[IndexExpr]) {
+    let (tensor, dtype) = buffer;
+    let longer = |access: &Access| Access {
+        indices: indices.iter().chain(&access.indices).cloned().collect(),
+        ..access.clone()
+    };
+    let mut replace = |access: &Access| {
+        (access.tensor == tensor).then(|| Expr { dtype, kind: ExprKind::Load(longer(access)) })
+    };
+    for stmt in stmts {
+        match stmt {
+            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+                replace_loads(&mut own.value, &mut replace);
+                for index in &mut own.target.indices {
+                    *index = replace_loads_in_index(index, &mut replace);
+                }
+                if own.target.tensor == tensor {
+                    own.target = longer(&own.target);
+                }
+            }
+            Stmt::For(own) => {
+                own.extent = replace_loads_in_index(&own.extent, &mut replace);
+                prepend_indices(&mut own.body, buffer, indices);
+            }
+            Stmt::Allocate(own) => prepend_indices(&mut own.body, buffer, indices),
+            Stmt::If(own) => {
+                for condition in &mut own.conditions {
+                    *condition = replace_loads_in_index(condition, &mut replace);
+                }
+                prepend_indices(&mut own.then, buffer, indices);
+                prepend_indices(&mut own.otherwise, buffer, indices);
+            }
+            Stmt::Prefetch(own) if own.element.tensor == tensor => own.element = longer(&own.element),
+            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -127,7 +166,7 @@ fn rooms(stmts: &[Stmt], found: &mut BTreeSet<TensorId>) {
                 rooms(&own.then, found);
                 rooms(&own.otherwise, found);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -144,7 +183,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
                 renumber_rooms(&mut own.then, renamed);
                 renumber_rooms(&mut own.otherwise, renamed);
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
 }
@@ -152,7 +191,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
 /// How many stores there are once unrolled loops are written out: what the size of the code goes by.
 pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     let count = |stmt: &Stmt| match stmt {
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => 1,
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => 1,
         Stmt::For(own) => {
             let times = match (own.kind, own.extent.as_constant()) {
                 (LoopKind::Unrolled, Some(extent)) => extent.max(1) as usize,
@@ -179,7 +218,7 @@ pub(crate) fn choose_around(
         let body = match &mut stmts[first] {
             Stmt::For(own) => &mut own.body,
             Stmt::Allocate(own) => &mut own.body,
-            Stmt::If(_) | Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {
+            Stmt::If(_) | Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {
                 unreachable!("these have no part of their own")
             }
         };
@@ -219,7 +258,9 @@ pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -
             own.conditions.iter().any(&mut *test)
                 || own.then.iter().chain(&own.otherwise).any(|stmt| any_index(stmt, test))
         }
-        Stmt::Store(own) => own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test),
+        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
+            own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test)
+        }
         Stmt::Prefetch(own) => own.element.indices.iter().any(&mut *test),
         Stmt::Sync(_) => false,
     }

@@ -1,8 +1,8 @@
 //! What the ranges of the loops decide is decided: subscripts, conditions and choices become simpler, and loops that
 //! never run are dropped.
 
-use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
-use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
+use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
+use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
 
 use crate::draft::comparison::as_condition;
 use crate::draft::simplify::Ranges;
@@ -11,6 +11,46 @@ use crate::draft::simplify::Ranges;
 pub(super) fn tidy(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         *stmts = tidied(std::mem::take(stmts), &Ranges::default());
+    }
+}
+
+/// Where a minimum must be at least 0, both its sides must, and ranges often tell it of one: that an iteration is in its
+/// tile need not be asked by a thread that is. For a CPU, a minimum is what tiles that are not whole are found by.
+pub(super) fn tidy_minima(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        take_minima_apart(stmts);
+    }
+    tidy(nest);
+}
+
+fn take_minima_apart(stmts: &mut [Stmt]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For(own) => take_minima_apart(&mut own.body),
+            Stmt::Allocate(own) => take_minima_apart(&mut own.body),
+            Stmt::If(own) => {
+                let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides).collect();
+                let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
+                own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
+                take_minima_apart(&mut own.then);
+                take_minima_apart(&mut own.otherwise);
+            }
+            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+        }
+    }
+}
+
+/// What is at least 0 where an expression is: two, if a minimum is added to the rest.
+fn sides(condition: &IndexExpr) -> Vec<IndexExpr> {
+    let minimum = condition.terms().iter().find_map(|term| match term.factors.as_slice() {
+        [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
+        _ => None,
+    });
+    match minimum.and_then(|(atom, pair)| Some((condition.split_on(atom)?.1, pair))) {
+        Some((rest, pair)) => {
+            [&pair.0, &pair.1].into_iter().flat_map(|side| sides(&rest.add(side))).collect()
+        }
+        None => vec![condition.clone()],
     }
 }
 
@@ -34,6 +74,7 @@ fn tidy_one(stmt: Stmt, ranges: &Ranges) -> Vec<Stmt> {
             own.element.indices.iter_mut().for_each(|index| *index = ranges.simplify(index));
             vec![Stmt::Prefetch(own)]
         }
+        Stmt::Combine(own) => vec![Stmt::Combine(Combine { store: tidy_store(own.store, ranges), ..own })],
         Stmt::Sync(_) => vec![stmt],
     }
 }
@@ -46,11 +87,9 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     // Parallel and block loops say where code runs, even if only once.
     let stays = matches!(own.kind, LoopKind::Parallel | LoopKind::Block(_));
     if own.extent == IndexExpr::constant(1) && !stays {
-        let mut body = own.body;
+        let mut body: Vec<Stmt> = own.body.into_iter().map(alone).collect();
         super::stmts::map_indices(&mut body, &mut |index| {
-            index.substitute(&mut |atom| {
-                (*atom == tilewright_ir::Atom::Var(own.var)).then(|| IndexExpr::constant(0))
-            })
+            index.substitute(&mut |atom| (*atom == Atom::Var(own.var)).then(|| IndexExpr::constant(0)))
         });
         return tidied(body, ranges);
     }
@@ -61,6 +100,14 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
         return Vec::new();
     }
     vec![Stmt::For(own)]
+}
+
+/// What one thread does where there is no other to combine it with.
+fn alone(stmt: Stmt) -> Stmt {
+    match stmt {
+        Stmt::Combine(own) => Stmt::Store(own.store),
+        stmt => stmt,
+    }
 }
 
 fn tidy_if(mut own: If, ranges: &Ranges) -> Vec<Stmt> {

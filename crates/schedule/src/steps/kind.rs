@@ -1,4 +1,6 @@
 //! `unroll`, `vectorize`, `parallel` and `bind`: how the iterations of a loop run.
+//!
+//! A reduced loop that is bound to threads is what combines them: each thread has one iteration, and all make one total.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
@@ -124,7 +126,13 @@ fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<
         _ => return Ok(()),
     };
     short_enough(draft, var, target, what, i64::try_from(most).unwrap_or(i64::MAX))?;
-    iterations_are_apart(draft, var, target)
+    match (draft.loop_of(var).role, kind) {
+        (LoopRole::Reduction, LoopKind::Thread(axis)) => {
+            let refuse = |why| Illegal::Combine { name: target.to_string(), why };
+            draft.check_lanes(var, axis).map_err(refuse)
+        }
+        _ => iterations_are_apart(draft, var, target),
+    }
 }
 
 fn iterations_are_apart(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {

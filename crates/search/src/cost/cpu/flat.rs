@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tilewright_ir::nest::{Buffer, Stmt};
+use tilewright_ir::nest::{Buffer, Combine, Stmt};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
 
 /// The nest with such buffers made one row.
@@ -73,7 +73,7 @@ fn visit(stmt: &Stmt, each: &mut dyn FnMut(&Access)) {
         Stmt::For(own) => own.body.iter().for_each(|stmt| visit(stmt, each)),
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).for_each(|stmt| visit(stmt, each)),
         Stmt::Allocate(own) => own.body.iter().for_each(|stmt| visit(stmt, each)),
-        Stmt::Store(own) => {
+        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
             each(&own.target);
             visit_value(&own.value, each);
         }
@@ -99,7 +99,7 @@ fn flatten(stmt: &mut Stmt, flat: &dyn Fn(&Access) -> Option<IndexExpr>) {
         Stmt::For(own) => own.body.iter_mut().for_each(|stmt| flatten(stmt, flat)),
         Stmt::If(own) => own.then.iter_mut().chain(&mut own.otherwise).for_each(|stmt| flatten(stmt, flat)),
         Stmt::Allocate(own) => own.body.iter_mut().for_each(|stmt| flatten(stmt, flat)),
-        Stmt::Store(own) => {
+        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
             put(&mut own.target);
             flatten_value(&mut own.value, &put);
         }

@@ -129,7 +129,8 @@ impl<'a> Walk<'a> {
                     self.stmts(&room.body);
                 }
                 Stmt::Store(store) => self.store(store),
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                // The model is of a CPU, whose nests combine no threads.
+                Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
             }
         }
     }

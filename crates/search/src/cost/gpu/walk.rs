@@ -16,6 +16,8 @@ const PER_ITERATION: f64 = 4.0;
 /// Instructions for the address of an access that is not written out.
 const PER_ADDRESS: f64 = 1.0;
 
+/// Instructions of a round in which threads pass their totals on.
+const COMBINING: f64 = 2.0;
 /// Sectors that the cache of a multiprocessor gives at a time.
 const SECTORS_A_TURN: f64 = 4.0;
 
@@ -108,6 +110,7 @@ impl<'a> Walk<'a> {
                 Stmt::Store(own) => self.store(own),
                 Stmt::Sync(Sync::Barrier) => self.wait(),
                 Stmt::Sync(Sync::Wait(_)) => self.ahead = true,
+                Stmt::Combine(_) => self.combine(),
                 Stmt::Sync(Sync::Commit) | Stmt::Prefetch(_) => {}
             }
         }
@@ -161,6 +164,17 @@ impl<'a> Walk<'a> {
         if std::mem::take(&mut self.ahead) {
             self.block.foreseen += runs;
         }
+    }
+
+    /// Threads pass their totals on, in as many rounds as halve a warp, and warps do once.
+    fn combine(&mut self) {
+        let rounds = (self.gpu.warp.max(2) as f64).log2();
+        let runs = self.runs();
+        self.block.instructions +=
+            COMBINING * rounds * runs * (self.block.threads / self.gpu.warp.max(1) as f64);
+        self.block.chain += 4.0 * COMBINING * rounds * runs;
+        self.block.waits += 2.0 * runs;
+        self.block.foreseen += 2.0 * runs;
     }
 
     fn store(&mut self, store: &Store) {

@@ -1,0 +1,207 @@
+//! Threads that are combined: what each has becomes one total, which all have.
+//!
+//! All threads of the block go through the same code, so nothing here is inside a condition: a thread past the end of its
+//! loop, or that a condition leaves out, takes part with the neutral element. How it is done depends on the block's shape:
+//!
+//! | rows of threads | the total comes by |
+//! |---|---|
+//! | each is a part of one of CUDA's warps | shuffles |
+//! | each is some whole warps | shuffles, and shared memory for those of a row |
+//! | other ones, and in OpenCL | shared memory |
+
+use tilewright_ir::nest::{Axis, Combining, Scope};
+use tilewright_ir::{DType, Expr, ReduceOp, arithmetic};
+use tilewright_target::GpuApi;
+
+use super::dialect::{self, memory_type, value_type};
+use super::expr::arithmetic_text;
+use super::stmt::{Emit, Emitter};
+
+/// Threads of a warp, whatever CUDA runs on.
+const WARP: u32 = 32;
+
+/// How a row of threads comes to its total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A row is a part of a warp, or one.
+    InWarp,
+    /// A row is so many whole warps.
+    InWarps(u32),
+    /// Through shared memory alone.
+    InMemory,
+}
+
+impl Way {
+    /// For the threads of a block.
+    pub(super) fn of(api: GpuApi, block: [u32; 3]) -> Way {
+        match (api, block[0]) {
+            (GpuApi::Cuda, row) if WARP.is_multiple_of(row) => Way::InWarp,
+            (GpuApi::Cuda, row) if row.is_multiple_of(WARP) => Way::InWarps(row / WARP),
+            _ => Way::InMemory,
+        }
+    }
+
+    /// Values in shared memory that a block needs for it.
+    pub(super) fn values(self, block: [u32; 3]) -> i64 {
+        let rows = i64::from(block[1]) * i64::from(block[2]);
+        match self {
+            Way::InWarp => 0,
+            Way::InWarps(warps) => rows * i64::from(warps),
+            Way::InMemory => rows * i64::from(block[0]),
+        }
+    }
+
+    /// The function that does it.
+    fn function(self, op: ReduceOp) -> String {
+        let group = match self {
+            Way::InWarp => "warp",
+            Way::InWarps(_) => "warps",
+            Way::InMemory => "threads",
+        };
+        format!("tw_{}_of_{group}", op.total())
+    }
+}
+
+impl Emitter<'_> {
+    /// Loops over threads with what combines them at their end.
+    pub(super) fn combine(&mut self, combining: &Combining<'_>) -> Emit<()> {
+        self.open("");
+        for own in &combining.loops {
+            self.thread_variable(own);
+        }
+        let done = self.combined(combining);
+        for own in &combining.loops {
+            self.ranges.remove(&own.var);
+        }
+        self.close();
+        done
+    }
+
+    fn combined(&mut self, combining: &Combining<'_>) -> Emit<()> {
+        let own = combining.combine;
+        let dtype = own.store.value.dtype;
+        let t = value_type(self.unit.api, dtype);
+        let inside = self.takes_part(combining)?;
+        let value = self.own_value(&own.store.value, own.op, inside.is_some())?;
+        if let Some(inside) = &inside {
+            self.line(&format!("const bool tw_inside = {inside};"));
+        }
+        let total = self.total(own.op, &value, dtype);
+        self.line(&format!("const {t} tw_total = {total};"));
+        let in_registers = self.unit.nest.buffer(own.store.target.tensor).scope == Scope::Register;
+        if in_registers {
+            return self.put(&own.store, "tw_total".to_owned());
+        }
+        let lane = self.unit.names.var(own.lane).to_owned();
+        let first =
+            if inside.is_some() { format!("tw_inside && {lane} == 0") } else { format!("{lane} == 0") };
+        self.open(&format!("if ({first}) "));
+        self.put(&own.store, "tw_total".to_owned())?;
+        self.close();
+        Ok(())
+    }
+
+    /// What a thread takes part for, unless all do.
+    fn takes_part(&mut self, combining: &Combining<'_>) -> Emit<Option<String>> {
+        let mut conditions = Vec::new();
+        for own in &combining.loops {
+            let extent = own.extent.as_constant().unwrap_or(1);
+            if let Some(axis) =
+                own.thread_axis().filter(|axis| i64::from(self.block[*axis as usize]) != extent)
+            {
+                conditions.push(format!("{} < {extent}", dialect::thread_index(self.unit.api, axis)));
+            }
+        }
+        let used: Vec<Axis> = combining.loops.iter().filter_map(|own| own.thread_axis()).collect();
+        for axis in Axis::ALL.into_iter().filter(|axis| !used.contains(axis)) {
+            if self.block[axis as usize] > 1 {
+                conditions.push(format!("{} == 0", dialect::thread_index(self.unit.api, axis)));
+            }
+        }
+        for condition in &combining.conditions {
+            conditions.push(self.condition(condition)?);
+        }
+        Ok((!conditions.is_empty()).then(|| conditions.join(" && ")))
+    }
+
+    /// What the thread has, or the neutral element.
+    fn own_value(&mut self, value: &Expr, op: ReduceOp, conditional: bool) -> Emit<String> {
+        let text = self.value(value)?;
+        let neutral = self.literal(arithmetic::neutral(op, value.dtype), value.dtype);
+        Ok(if conditional { format!("tw_inside ? {text} : {neutral}") } else { text })
+    }
+
+    fn total(&mut self, op: ReduceOp, value: &str, dtype: DType) -> String {
+        let way = Way::of(self.unit.api, self.block);
+        let function = self.needs(&way.function(op), dtype);
+        if let Way::InWarps(_) = way {
+            self.needs(&Way::InWarp.function(op), dtype);
+        }
+        let [row_threads, rows, _] = self.block;
+        let thread = |axis| dialect::thread_index(self.unit.api, axis);
+        let row = match (self.block[1] > 1, self.block[2] > 1) {
+            (false, false) => "0".to_owned(),
+            (true, false) => thread(Axis::Y),
+            _ => format!("{} + {rows} * {}", thread(Axis::Y), thread(Axis::Z)),
+        };
+        let (space, memory) = (dialect::shared(self.unit.api), memory_type(self.unit.api, dtype));
+        let room = format!("({space}{memory}*)(tw_shared + {})", self.combine_room);
+        let lane = thread(Axis::X);
+        match way {
+            Way::InWarp => format!("{function}({value}, {row_threads})"),
+            Way::InWarps(warps) => format!("{function}({value}, {room}, {row}, {lane}, {warps})"),
+            Way::InMemory => format!("{function}({value}, {room}, {row}, {lane}, {row_threads})"),
+        }
+    }
+}
+
+/// The text of a function that combines threads, if it is one.
+pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Option<String> {
+    let (total, group) = base.strip_prefix("tw_")?.split_once("_of_")?;
+    let all = [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max];
+    let op = all.into_iter().find(|op| op.total() == total)?;
+    let own = super::prelude::name(base, dtype);
+    let (t, memory, space) = (value_type(api, dtype), memory_type(api, dtype), dialect::shared(api));
+    let joined = |left: &str, right: &str| arithmetic_text(api, op.operator(), left, right, dtype);
+    let barrier = dialect::sync(api, tilewright_ir::nest::Sync::Barrier).unwrap_or_default();
+    match group {
+        "warp" => {
+            let lanes = shuffled(t, dtype);
+            let both = joined("x", "other");
+            Some(format!(
+                "// The {total} of neighbouring threads, as many as a power of two, in each of them.\n{head} {t} {own}({t} x, int \
+                 threads) {{\n  #pragma unroll\n  for (int step = threads / 2; step > 0; step /= 2) {{\n    const {t} other = \
+                 {lanes};\n    x = {both};\n  }}\n  return x;\n}}\n"
+            ))
+        }
+        "warps" => {
+            let warp = super::prelude::name(&format!("tw_{total}_of_warp"), dtype);
+            let both = joined("x", "room[warps * row + warp]");
+            Some(format!(
+                "// The {total} of a row of threads, some whole warps, in each of them.\n{head} {t} {own}({t} x, {memory}* room, \
+                 int row, int lane, int warps) {{\n  x = {warp}(x, {WARP});\n  if (lane % {WARP} == 0) room[warps * row + lane / \
+                 {WARP}] = x;\n  {barrier}\n  x = room[warps * row];\n  for (int warp = 1; warp < warps; ++warp) x = {both};\n  \
+                 {barrier}\n  return x;\n}}\n"
+            ))
+        }
+        "threads" => {
+            let both = joined("room[lane]", "room[lane + step]");
+            Some(format!(
+                "// The {total} of a row of threads in each of them.\n{head} {t} {own}({t} x, {space}{memory}* room, int row, int \
+                 lane, int threads) {{\n  room += threads * row;\n  room[lane] = x;\n  int step = 1;\n  while (step < threads) \
+                 step *= 2;\n  for (step /= 2; step > 0; step /= 2) {{\n    {barrier}\n    if (lane < step && lane + step < \
+                 threads) room[lane] = {both};\n  }}\n  {barrier}\n  x = room[0];\n  {barrier}\n  return x;\n}}\n"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// What the thread at a distance has. Shuffles are for 32 bits or more.
+fn shuffled(t: &str, dtype: DType) -> String {
+    let shuffle = |value: &str| format!("__shfl_xor_sync(0xffffffffu, {value}, step)");
+    match dtype.bits() < 32 {
+        true => format!("({t}){}", shuffle("(int)x")),
+        false => shuffle("x"),
+    }
+}

@@ -1,0 +1,226 @@
+//! Reductions with few results on a GPU: threads share each of them.
+//!
+//! A thread for each result leaves most of a GPU without work where results are few. So the threads of a warp, or of a
+//! block, go through a reduction together, neighbours in memory side by side, and are combined at its end. Where even
+//! that is too little, a reduction is cut in parts: one kernel finds the totals of these, and another adds them up. That
+//! is also done where neighbours in memory are different results, as in sums of columns; there a thread has a result's part.
+
+use tilewright_ir::VarId;
+use tilewright_ir::nest::Axis;
+use tilewright_target::Gpu;
+
+use super::gpu::THREADS;
+use super::{Planner, one_word};
+use crate::analysis::Stride;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::{LoopName, StatementName, Step, Unit};
+
+/// Shorter reductions are not worth it.
+const LONG: i64 = 32;
+/// Iterations that a thread should have at least, for a block to share a result rather than a warp.
+const WORTH_BLOCK: i64 = 4;
+/// Iterations that a thread should have at least in a part.
+const WORTH_PARTS: i64 = 8;
+/// Parts of a reduction at most.
+const MOST_PARTS: i64 = 1024;
+/// Neighbours in memory that are worth to be read side by side.
+const SIDE_BY_SIDE: i64 = 16;
+
+/// A reduction that threads share.
+struct Shared {
+    own: StatementName,
+    /// The results, as one loop; none where there is one result.
+    row: Option<LoopName>,
+    /// The reduction, as one loop.
+    along: LoopName,
+    results: i64,
+    length: i64,
+    /// Whether neighbours along the reduction are neighbours in memory.
+    contiguous: bool,
+}
+
+impl Planner<'_, Gpu> {
+    /// Lets threads share the results of a reduction, if it has few.
+    pub(super) fn spread_combined(&mut self, statement: StatementId) -> bool {
+        let Some(shared) = self.shared_reduction(statement) else { return false };
+        self.guarded(|planner| planner.spread_parts(&shared))
+            || shared.contiguous && self.combine_rows(&shared)
+    }
+
+    /// Threads that keep the GPU busy.
+    fn enough_threads(&self) -> i64 {
+        (self.machine.processors * self.machine.processor_threads / 2) as i64
+    }
+
+    /// The loops of a reduction with few results, as one for the results and one for what is reduced.
+    fn shared_reduction(&mut self, statement: StatementId) -> Option<Shared> {
+        let own = self.name_of(statement);
+        let target = &self.draft.statement(statement).target;
+        let scatters = target.indices.iter().any(|index| index.has_data());
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let mut reduced = self.loops_with(statement, LoopRole::Reduction);
+        let trips =
+            |loops: &[VarId]| loops.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
+        let (results, length) = (trips(&spatial), trips(&reduced));
+        if scatters || length < LONG || results >= self.enough_threads() || self.has_reuse(statement) {
+            return None;
+        }
+        let results_walk = spatial.iter().any(|var| self.walks_memory(statement, *var));
+        let mut contiguous = !results_walk;
+        if let Some(along) = reduced.iter().copied().rev().find(|var| self.walks_memory(statement, *var)) {
+            contiguous |= self.trips(along) >= SIDE_BY_SIDE;
+            reduced.retain(|var| *var != along);
+            reduced.push(along);
+        }
+        let names = |loops: &[VarId]| loops.iter().map(|var| self.loop_name(*var)).collect::<Vec<_>>();
+        let (rows, alongs) = (names(&spatial), names(&reduced));
+        let order = [spatial, reduced].concat();
+        let reorder = Step::Reorder { loops: [rows.clone(), alongs.clone()].concat() };
+        if order != self.draft.own_loops(statement) && !self.take(reorder) {
+            return None;
+        }
+        let along = self.as_one(&own, alongs, "along")?;
+        let row = if rows.is_empty() { None } else { Some(self.as_one(&own, rows, "row")?) };
+        Some(Shared { own, row, along, results, length, contiguous })
+    }
+
+    /// Whether tiles would use operands again: more than one result needs them.
+    fn has_reuse(&self, statement: StatementId) -> bool {
+        let Some([row, column]) = self.tile_of(statement) else { return false };
+        let reads = self.draft.statement(statement).reads();
+        let needs =
+            |var: VarId, read: &tilewright_ir::Access| read.indices.iter().any(|index| index.mentions(var));
+        reads.iter().any(|read| !needs(row, read) || !needs(column, read))
+    }
+
+    /// Whether neighbouring iterations of a loop read neighbours in memory.
+    fn walks_memory(&self, statement: StatementId, var: VarId) -> bool {
+        let reads = self.draft.statement(statement).reads();
+        self.trips(var) > 1 && reads.iter().any(|read| self.stride(read, var) == Stride::Elements(1))
+    }
+
+    /// Makes one loop of several that are directly nested.
+    fn as_one(&mut self, own: &StatementName, loops: Vec<LoopName>, like: &str) -> Option<LoopName> {
+        if let [only] = loops.as_slice() {
+            return Some(only.clone());
+        }
+        let name = self.new_name(like);
+        self.take(Step::Fuse { loops, name: name.clone() }).then(|| own.at(name))
+    }
+
+    /// Cuts a long reduction in parts, whose totals are added up by a kernel of its own.
+    fn spread_parts(&mut self, shared: &Shared) -> bool {
+        let threads = if shared.contiguous { THREADS.saturating_mul(shared.results) } else { shared.results };
+        let least = if shared.contiguous { THREADS * WORTH_PARTS } else { WORTH_PARTS };
+        let parts = (self.enough_threads() / threads).min(shared.length / least).min(MOST_PARTS);
+        if parts < 2 {
+            return false;
+        }
+        let (part, rest) = (self.new_name("part"), self.new_name("rest"));
+        let whole = if shared.contiguous { THREADS } else { 1 };
+        let length = (shared.length + parts * whole - 1) / (parts * whole) * whole;
+        let own = &shared.own;
+        let cut = Step::Split {
+            target: shared.along.clone(),
+            outer: part.clone(),
+            inner: vec![(rest.clone(), length)],
+        };
+        let outermost =
+            shared.row.iter().map(|row| Step::Reorder { loops: vec![own.at(part.clone()), row.clone()] });
+        // The totals of parts are told apart first, so that they have room outside of all loops.
+        let taken = self.take(cut) && outermost.collect::<Vec<_>>().into_iter().all(|step| self.take(step));
+        let totals = StatementName::first(self.new_name(&format!("{}_parts", one_word(&own.tensor))));
+        let factored =
+            taken && self.take(Step::Rfactor { target: own.at(part.clone()), name: totals.tensor.clone() });
+        factored && self.spread_totals(shared, &totals, [part, rest], length) && self.spread_sum(own)
+    }
+
+    /// The first kernel: the totals of parts.
+    fn spread_totals(
+        &mut self,
+        shared: &Shared,
+        totals: &StatementName,
+        [part, rest]: [String; 2],
+        length: i64,
+    ) -> bool {
+        let Ok(statement) = self.draft.find_statement(totals) else { return false };
+        if !shared.contiguous {
+            return self.spread_evenly(statement);
+        }
+        let row = shared.row.iter().map(|row| totals.at(row.name.clone()));
+        let rows = std::iter::once(totals.at(part)).chain(row).collect();
+        let Some(row) = self.as_one(totals, rows, "row") else { return false };
+        let results = shared.results.saturating_mul(shared.length / length.max(1));
+        self.combine_rows(&Shared {
+            own: totals.clone(),
+            row: Some(row),
+            along: totals.at(rest),
+            results,
+            length,
+            contiguous: true,
+        })
+    }
+
+    /// The second kernel, which is a small reduction itself.
+    fn spread_sum(&mut self, own: &StatementName) -> bool {
+        let Ok(statement) = self.draft.find_statement(own) else { return false };
+        if let [parts] = self.draft.own_loops(statement).as_slice() {
+            let parts = self.loop_name(*parts);
+            return self.guarded(|planner| planner.bind(parts, Unit::Thread(Axis::X)));
+        }
+        self.guarded(|planner| {
+            let shared = planner.shared_reduction(statement).filter(|shared| shared.contiguous);
+            shared.is_some_and(|shared| planner.combine_rows(&shared))
+        }) || self.spread_evenly(statement)
+    }
+
+    /// A warp or a block for each result.
+    fn combine_rows(&mut self, shared: &Shared) -> bool {
+        let own = &shared.own;
+        let lanes = self.lanes_for(shared);
+        let rows = (THREADS.min(self.machine.block_threads as i64) / lanes).max(1).min(shared.results);
+        let spread = match &shared.row {
+            Some(row) => self.spread_rows(own, row, rows),
+            None => true,
+        };
+        if !spread {
+            return false;
+        }
+        if shared.length <= lanes {
+            return self.bind(shared.along.clone(), Unit::Thread(Axis::X));
+        }
+        let (turn, lane) = (self.new_name("turn"), self.new_name("lane"));
+        let totals = StatementName::first(self.new_name(&format!("{}_lanes", one_word(&own.tensor))));
+        let cut = Step::Split {
+            target: shared.along.clone(),
+            outer: turn.clone(),
+            inner: vec![(lane.clone(), lanes)],
+        };
+        self.take(cut)
+            && self.take(Step::Rfactor { target: own.at(lane.clone()), name: totals.tensor.clone() })
+            && self.take(Step::Reorder { loops: vec![totals.at(lane.clone()), totals.at(turn)] })
+            && self.bind(totals.at(lane.clone()), Unit::Thread(Axis::X))
+            && self.bind(own.at(lane), Unit::Thread(Axis::X))
+    }
+
+    /// The threads that share a result: a warp, or a block where warps are too few and each thread has enough to do.
+    fn lanes_for(&self, shared: &Shared) -> i64 {
+        let most = THREADS.min(self.machine.block_threads as i64).max(1);
+        let warp = (self.machine.warp as i64).clamp(1, most);
+        let enough = shared.results.saturating_mul(warp) >= self.enough_threads();
+        if enough || shared.length < most * WORTH_BLOCK { warp } else { most }
+    }
+
+    /// Results over blocks, some of them side by side in one.
+    fn spread_rows(&mut self, own: &StatementName, row: &LoopName, rows: i64) -> bool {
+        if rows < 2 {
+            return self.bind(row.clone(), Unit::Block(Axis::X));
+        }
+        let (block, beside) = (self.new_name("block"), self.new_name("beside"));
+        let cut =
+            Step::Split { target: row.clone(), outer: block.clone(), inner: vec![(beside.clone(), rows)] };
+        self.take(cut)
+            && self.bind(own.at(block), Unit::Block(Axis::X))
+            && self.bind(own.at(beside), Unit::Thread(Axis::Y))
+    }
+}

@@ -1,0 +1,215 @@
+//! Threads that do several things one after the other do them apart.
+//!
+//! A loop over threads may be around others: rows over y, and for each row a loop over x that finds partial totals, and
+//! one that combines them. All threads of a block take part in what combines some of them, and what threads along x give
+//! each other in memory needs a barrier, which is for all threads too. So such a loop goes into the statements that it is
+//! around, and what had room in its iterations has a place for each:
+//!
+//! ```text
+//! thread.y row in 8                       scratch p[8, 32]
+//!   scratch p[32]                         thread.y row in 8
+//!   thread.x lane in 32                     thread.x lane in 32
+//!     p[lane] = ...                 →         p[row, lane] = ...
+//!   thread.x lane in 32                   thread.y row in 8
+//!     s[row] = sum of p[lane]               thread.x lane in 32
+//!                                             s[row] = sum of p[row, lane]
+//! ```
+
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, any_loop};
+use tilewright_ir::{IndexExpr, LoopNest, VarId};
+
+use super::stmts::prepend_indices;
+use crate::draft::Legal;
+use crate::draft::simplify::Ranges;
+use crate::illegal::Illegal;
+
+/// Takes all such loops apart.
+pub(super) fn take_apart(nest: &mut LoopNest) -> Legal<()> {
+    let names: Vec<String> = nest.vars.iter().map(|var| var.name.clone()).collect();
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        let mut taking = Apart {
+            buffers: &mut nest.buffers,
+            names: &names,
+            around: Vec::new(),
+            ranges: Ranges::default(),
+        };
+        *stmts = taking.outside(std::mem::take(stmts))?;
+    }
+    Ok(())
+}
+
+/// What a statement is inside of, of a loop that is taken apart.
+#[derive(Clone)]
+enum Around {
+    Threads(For),
+    /// The conditions hold, or not all of them do.
+    Choice(Vec<IndexExpr>, bool),
+}
+
+struct Apart<'a> {
+    buffers: &'a mut Vec<Buffer>,
+    names: &'a [String],
+    /// Outermost first.
+    around: Vec<Around>,
+    ranges: Ranges,
+}
+
+impl Apart<'_> {
+    /// Statements outside of thread loops.
+    fn outside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) if is_over_threads(&own) => match self.must_open(&own) {
+                    true => out.extend(self.inside(vec![Stmt::For(own)])?),
+                    false => out.push(Stmt::For(own)),
+                },
+                Stmt::For(mut own) => {
+                    let body = std::mem::take(&mut own.body);
+                    own.body = self.in_range(own.var, &own.extent, |this| this.outside(body))?;
+                    out.push(Stmt::For(own));
+                }
+                Stmt::If(mut own) => {
+                    own.then = self.outside(own.then)?;
+                    own.otherwise = self.outside(own.otherwise)?;
+                    out.push(Stmt::If(own));
+                }
+                Stmt::Allocate(mut own) => {
+                    own.body = self.outside(own.body)?;
+                    out.push(Stmt::Allocate(own));
+                }
+                leaf => out.push(leaf),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether a loop over threads is around something that all threads of a block do together.
+    fn must_open(&self, own: &For) -> bool {
+        let combines = own.body.iter().any(Stmt::combines) && own.combining().is_none();
+        combines || self.has_room_for_threads(&own.body)
+    }
+
+    /// Whether memory has its room outside of other thread loops, which use it.
+    fn has_room_for_threads(&self, stmts: &[Stmt]) -> bool {
+        stmts.iter().any(|stmt| match stmt {
+            Stmt::For(own) => self.has_room_for_threads(&own.body),
+            Stmt::If(own) => {
+                self.has_room_for_threads(&own.then) || self.has_room_for_threads(&own.otherwise)
+            }
+            Stmt::Allocate(own) => {
+                let is_memory = self.buffers[own.buffer.index()].scope == Scope::Scratch;
+                is_memory && has_threads(&own.body) || self.has_room_for_threads(&own.body)
+            }
+            _ => false,
+        })
+    }
+
+    /// Statements inside the loops that are taken apart.
+    fn inside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) if is_over_threads(&own) && self.must_open(&own) => {
+                    let header = Around::Threads(For { body: Vec::new(), extent: own.extent.clone(), ..own });
+                    out.extend(self.in_range(own.var, &own.extent, |this| this.within(header, own.body))?);
+                }
+                Stmt::For(own) if !is_over_threads(&own) && has_threads(&own.body) => {
+                    out.push(self.uniform_loop(own)?);
+                }
+                Stmt::If(own) if has_threads(&own.then) || has_threads(&own.otherwise) => {
+                    self.expect_fixed(&own.conditions)?;
+                    let holds = Around::Choice(own.conditions.clone(), true);
+                    out.extend(self.within(holds, own.then)?);
+                    out.extend(self.within(Around::Choice(own.conditions, false), own.otherwise)?);
+                }
+                Stmt::Allocate(own) if has_threads(&own.body) => out.push(self.room(own)?),
+                leaf => out.push(self.wrapped(leaf)),
+            }
+        }
+        Ok(out)
+    }
+
+    fn within(&mut self, around: Around, body: Vec<Stmt>) -> Legal<Vec<Stmt>> {
+        self.around.push(around);
+        let out = self.inside(body);
+        self.around.pop();
+        out
+    }
+
+    /// Room for the iterations of all the loops.
+    fn room(&mut self, own: Allocate) -> Legal<Stmt> {
+        let Allocate { buffer, mut body } = own;
+        let (vars, extents): (Vec<VarId>, Vec<i64>) =
+            self.loops().map(|own| (own.var, own.extent.as_constant().unwrap_or(1))).unzip();
+        self.buffers[buffer.index()].shape.splice(0..0, extents);
+        let indices: Vec<IndexExpr> = vars.into_iter().map(IndexExpr::var).collect();
+        let dtype = self.buffers[buffer.index()].dtype;
+        prepend_indices(&mut body, (buffer, dtype), &indices);
+        Ok(Stmt::Allocate(Allocate { buffer, body: self.inside(body)? }))
+    }
+
+    /// A statement inside copies of all that it was inside of.
+    fn wrapped(&self, leaf: Stmt) -> Stmt {
+        self.around.iter().rev().fold(leaf, |inner, around| match around {
+            Around::Threads(own) => Stmt::For(For { body: vec![inner], ..own.clone() }),
+            Around::Choice(conditions, holds) => {
+                let (then, otherwise) = if *holds { (vec![inner], vec![]) } else { (vec![], vec![inner]) };
+                Stmt::If(If { conditions: conditions.clone(), then, otherwise })
+            }
+        })
+    }
+
+    fn loops(&self) -> impl Iterator<Item = &For> {
+        self.around.iter().filter_map(|around| match around {
+            Around::Threads(own) => Some(own),
+            Around::Choice(..) => None,
+        })
+    }
+
+    /// A loop that all threads go through. Those that go through it less often pass over the rest.
+    fn uniform_loop(&mut self, own: For) -> Legal<Stmt> {
+        let Some(threads) = self.loops().find(|threads| own.extent.mentions(threads.var)) else {
+            let body = self.in_range(own.var, &own.extent, |this| this.inside(own.body))?;
+            return Ok(Stmt::For(For { body, ..own }));
+        };
+        let names = [own.var, threads.var].map(|var| &self.names[var.index()]);
+        let most = self.ranges.most(&own.extent).ok_or_else(|| {
+            let [name, threads] = names;
+            Illegal::Kernel(format!(
+                "threads wait for each other inside the loop `{name}`, which those of `{threads}` run differently often"
+            ))
+        })?;
+        let extent = IndexExpr::constant(most);
+        let runs = own.extent.sub(&IndexExpr::var(own.var)).offset(-1);
+        self.expect_fixed(std::slice::from_ref(&runs))?;
+        let runs = Around::Choice(vec![runs], true);
+        let body = self.in_range(own.var, &extent, |this| this.within(runs, own.body))?;
+        Ok(Stmt::For(For { extent, body, ..own }))
+    }
+
+    /// What a loop runs, with its range known.
+    fn in_range<T>(&mut self, var: VarId, extent: &IndexExpr, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.ranges.clone();
+        self.ranges.add(var, extent);
+        let result = inside(self);
+        self.ranges = before;
+        result
+    }
+
+    /// Refuses conditions that what they are about may change.
+    fn expect_fixed(&self, conditions: &[IndexExpr]) -> Legal<()> {
+        match conditions.iter().any(IndexExpr::has_data) {
+            true => Err(Illegal::Kernel("whether threads wait for each other depends on data".to_string())),
+            false => Ok(()),
+        }
+    }
+}
+
+fn is_over_threads(own: &For) -> bool {
+    matches!(own.kind, LoopKind::Thread(_))
+}
+
+fn has_threads(stmts: &[Stmt]) -> bool {
+    any_loop(stmts, &is_over_threads)
+}

@@ -1,0 +1,177 @@
+//! Buffers of a block that are in its threads' registers.
+//!
+//! What threads find before they are combined, and what they get from it, is memory of the block by its place, but most
+//! often no thread looks at what another has: then it is in registers. That is so where every dimension is either the
+//! thread of an axis, or one that is known when code is written, the same wherever the buffer is used, and
+//! - whoever reads an element is the thread that has written it;
+//! - or all threads along an axis have it, since it is a total of them.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::nest::{Axis, Buffer, Combine, LoopKind, Stmt};
+use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
+
+use crate::draft::visit_reads;
+
+/// Elements that a thread has of one buffer, at most.
+const MOST_ELEMENTS: i64 = 16;
+
+/// Whether a buffer that threads are combined from or to can be in registers, by all that uses it.
+pub(super) fn is_private(id: TensorId, buffer: &Buffer, uses: &[Stmt]) -> bool {
+    let mut walk = Walk { tensor: id, loops: Vec::new(), found: Vec::new(), combined: false };
+    walk.stmts(uses);
+    // Registers hold values, which are not rounded to 16 bits.
+    if !walk.combined || buffer.dtype.compute_type() != buffer.dtype {
+        return false;
+    }
+    let Some(dimensions) = common_dimensions(&walk.found, buffer.shape.len()) else { return false };
+    let axes: BTreeSet<Axis> = dimensions.iter().filter_map(|dimension| dimension.axis()).collect();
+    let told_apart = axes.len() == dimensions.iter().filter(|dimension| dimension.axis().is_some()).count();
+    let own = dimensions.iter().zip(&buffer.shape).filter(|(dimension, _)| dimension.axis().is_none());
+    let elements: i64 = own.map(|(_, extent)| *extent).product();
+    told_apart && elements <= MOST_ELEMENTS && has_what_it_reads(&walk.found, &axes)
+}
+
+/// Whether threads read what they have. `axes` are those of the buffer's dimensions.
+fn has_what_it_reads(uses: &[Use], axes: &BTreeSet<Axis>) -> bool {
+    let is_total = |own: &Use| matches!(own.role, Role::Total);
+    let totals_only = uses.iter().filter(|own| !matches!(own.role, Role::Read)).all(is_total);
+    uses.iter().all(|own| match own.role {
+        Role::Write => own.threads == *axes,
+        Role::Read if totals_only => own.threads.iter().all(|axis| axes.contains(axis) || *axis == Axis::X),
+        Role::Read => own.threads == *axes,
+        Role::Total => {
+            !axes.contains(&Axis::X) && own.threads.iter().all(|axis| axes.contains(axis) || *axis == Axis::X)
+        }
+    })
+}
+
+/// What a subscript is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dimension {
+    Thread(Axis),
+    /// Numbers and unrolled loops.
+    WrittenOut,
+}
+
+impl Dimension {
+    fn axis(self) -> Option<Axis> {
+        match self {
+            Dimension::Thread(axis) => Some(axis),
+            Dimension::WrittenOut => None,
+        }
+    }
+}
+
+/// What the dimensions are in all uses, if they are the same in each.
+fn common_dimensions(uses: &[Use], dimensions: usize) -> Option<Vec<Dimension>> {
+    let first = uses.first()?.dimensions.clone()?;
+    let same = uses.iter().all(|own| own.dimensions.as_ref() == Some(&first));
+    (same && first.len() == dimensions).then_some(first)
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Read,
+    Write,
+    /// Written by threads that are combined.
+    Total,
+}
+
+/// One use of the buffer.
+struct Use {
+    role: Role,
+    /// The axes of the thread loops around.
+    threads: BTreeSet<Axis>,
+    dimensions: Option<Vec<Dimension>>,
+}
+
+struct Walk {
+    tensor: TensorId,
+    /// The loops around, as far as they are over threads or unrolled.
+    loops: Vec<(VarId, LoopKind)>,
+    found: Vec<Use>,
+    /// Whether threads are combined from or to the buffer.
+    combined: bool,
+}
+
+impl Walk {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => {
+                    self.index(&own.extent);
+                    self.loops.push((own.var, own.kind));
+                    self.stmts(&own.body);
+                    self.loops.pop();
+                }
+                Stmt::If(own) => {
+                    own.conditions.iter().for_each(|condition| self.index(condition));
+                    self.stmts(&own.then);
+                    self.stmts(&own.otherwise);
+                }
+                Stmt::Allocate(own) => self.stmts(&own.body),
+                Stmt::Store(own) => self.store(own, Role::Write),
+                Stmt::Combine(Combine { store, .. }) => {
+                    let before = self.found.len();
+                    self.store(store, Role::Total);
+                    self.combined |= self.found.len() > before;
+                }
+                Stmt::Prefetch(own) if own.element.tensor == self.tensor => self.add(Role::Read, None),
+                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            }
+        }
+    }
+
+    fn store(&mut self, store: &tilewright_ir::nest::Store, role: Role) {
+        let mut reads = Vec::new();
+        visit_reads(&store.value, &mut |access| reads.push(access.clone()));
+        reads.iter().for_each(|access| self.access(access, Role::Read));
+        store.target.indices.iter().for_each(|index| self.index(index));
+        if store.reduce.is_some() {
+            self.access(&store.target, Role::Read);
+        }
+        self.access(&store.target, role);
+    }
+
+    fn access(&mut self, access: &Access, role: Role) {
+        if access.tensor == self.tensor {
+            let dimensions = access.indices.iter().map(|index| self.dimension(index)).collect();
+            self.add(role, dimensions);
+        }
+    }
+
+    /// A subscript, extent or condition that reads the buffer is none for registers.
+    fn index(&mut self, index: &IndexExpr) {
+        let tensor = self.tensor;
+        let reads = index.any(&mut |atom| match atom {
+            Atom::Data(data) => {
+                let mut reads = false;
+                visit_reads(&data.value, &mut |access| reads |= access.tensor == tensor);
+                reads
+            }
+            _ => false,
+        });
+        if reads {
+            self.add(Role::Read, None);
+        }
+    }
+
+    fn add(&mut self, role: Role, dimensions: Option<Vec<Dimension>>) {
+        let threads = self.loops.iter().filter_map(|(_, kind)| match kind {
+            LoopKind::Thread(axis) => Some(*axis),
+            _ => None,
+        });
+        self.found.push(Use { role, threads: threads.collect(), dimensions });
+    }
+
+    fn dimension(&self, index: &IndexExpr) -> Option<Dimension> {
+        let kind = |var: VarId| self.loops.iter().find(|(own, _)| *own == var).map(|(_, kind)| *kind);
+        if let Some(LoopKind::Thread(axis)) = index.as_var().and_then(kind) {
+            return Some(Dimension::Thread(axis));
+        }
+        let written_out =
+            !index.has_data() && index.vars().into_iter().all(|var| kind(var) == Some(LoopKind::Unrolled));
+        written_out.then_some(Dimension::WrittenOut)
+    }
+}
