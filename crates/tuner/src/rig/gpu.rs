@@ -93,11 +93,11 @@ impl Site for GpuSite {
     fn new(builder: &GpuBuilder, data: Data) -> Result<GpuSite, RigError> {
         let upload = |buffers: &[Buffer]| {
             let each = buffers.iter().map(|buffer| DeviceBuffer::from_view(&builder.device, &buffer.view()));
-            each.collect::<Result<Vec<_>, RunError>>()
+            each.collect::<Result<Vec<_>, RunError>>().map_err(RigError::Device)
         };
         Ok(GpuSite {
             builder: builder.clone(),
-            watch: Stopwatch::new(&builder.device, true)?,
+            watch: Stopwatch::new(&builder.device, true).map_err(RigError::Device)?,
             inputs: upload(&data.inputs)?,
             before: upload(&data.before)?,
             results: upload(&data.before)?,

@@ -53,9 +53,12 @@ pub(crate) enum RigError {
     /// The default schedule does not compile.
     #[error("the default schedule does not compile: {0}")]
     Build(#[from] BuildError),
-    /// The default schedule's kernel does not run, or data does not fit a device.
+    /// The default schedule's kernel does not run.
     #[error("the default schedule does not run: {0}")]
     Run(#[from] RunError),
+    /// Data cannot be brought to a device.
+    #[error("the data of the program cannot be brought to the device: {0}")]
+    Device(RunError),
     /// The interpreter cannot run the program.
     #[error("the program does not run: {0}")]
     Interpreter(String),

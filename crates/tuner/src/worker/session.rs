@@ -177,3 +177,135 @@ fn read(text: &str) -> Result<Schedule, Trial> {
         false => Ok(parsed.schedule),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_ir::{LoopNest, Program};
+    use tilewright_runtime::gpu::GpuError;
+    use tilewright_runtime::{Buffer, BuildError};
+    use tilewright_target::{Cpu, Target};
+
+    use super::*;
+    use crate::rig::Data;
+
+    /// A device that a schedule with steps breaks for good; anything else computes zeros in a moment.
+    struct Fragile(FragileBuilder, Data);
+
+    #[derive(Clone)]
+    struct FragileBuilder(Cpu);
+
+    impl Builder for FragileBuilder {
+        type Executable = bool;
+
+        fn target(&self) -> Target<'_> {
+            Target::Cpu(&self.0)
+        }
+
+        fn compile(&self, _: &Program, _: &LoopNest, schedule: &Schedule) -> Result<bool, BuildError> {
+            Ok(schedule.to_string().contains("unroll"))
+        }
+
+        fn is_apart(&self) -> bool {
+            true
+        }
+    }
+
+    impl Site for Fragile {
+        type Builder = FragileBuilder;
+        type Runner<'s> = FragileRunner<'s>;
+
+        fn new(builder: &FragileBuilder, data: Data) -> Result<Fragile, RigError> {
+            Ok(Fragile(builder.clone(), data))
+        }
+
+        fn parts(&mut self) -> (&FragileBuilder, FragileRunner<'_>) {
+            (&self.0, FragileRunner(&self.1.results))
+        }
+    }
+
+    struct FragileRunner<'s>(&'s [Buffer]);
+
+    impl Runner for FragileRunner<'_> {
+        type Executable = bool;
+        type Kernel = bool;
+
+        const SHORT: f64 = 0.0;
+        const MOST_SAMPLES: usize = 10;
+        const EMPTIES_CACHES: bool = true;
+
+        fn bind(&self, breaks: &bool) -> Result<bool, RunError> {
+            Ok(*breaks)
+        }
+
+        fn settle(&mut self, breaks: &bool) -> Result<(), RunError> {
+            self.timed(breaks).map(|_| ())
+        }
+
+        fn first_call(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            self.timed(breaks)
+        }
+
+        fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
+            plan.hopeless
+        }
+
+        fn timed(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            match breaks {
+                false => Ok(1e-3),
+                true => Err(RunError::Gpu(GpuError::Driver {
+                    doing: "waiting for the device",
+                    name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
+                    text: String::new(),
+                    sticky: true,
+                })),
+            }
+        }
+
+        fn sample(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            self.timed(breaks)
+        }
+
+        fn results(&mut self) -> Result<&[Buffer], RunError> {
+            Ok(self.0)
+        }
+    }
+
+    const PLAN: Plan =
+        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 2, time: 0.0, within: None };
+
+    fn fragile() -> Box<dyn Session> {
+        let cpu = Cpu { cores: 1, ..Cpu::host() };
+        let task = Task {
+            source: "def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }".to_owned(),
+            function: "zero".to_owned(),
+            sizes: vec![("N".to_owned(), 4)],
+            place: Place::cpu(&cpu),
+            seed: 0,
+            inputs: Vec::new(),
+        };
+        opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_batch_after_telling_who_did_it() {
+        let schedules = ["", "unroll y.i", "split y.i -> o, u:2"].map(str::to_owned);
+        let mut said = Vec::new();
+        let mut session = fragile();
+        let fate = session.batch(&schedules, &PLAN, &mut |reply| {
+            said.push(reply.clone());
+            Ok(())
+        });
+        assert_eq!(fate.unwrap(), Fate::Lost);
+        let [Reply::Running(0), Reply::Done(0, fine), Reply::Running(1), Reply::Done(1, broken)] = &said[..]
+        else {
+            panic!("{said:?}");
+        };
+        assert_eq!((&fine.outcome, fine.samples.len()), (&Outcome::Measured, 2));
+        let words = "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS".to_owned();
+        assert_eq!(broken.outcome, Outcome::Crashed(words.clone()));
+        let rounds = Rounds { samples: 2, time: 0.0, cap: 1.0 };
+        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), Fate::Lost));
+    }
+}
