@@ -55,6 +55,11 @@ fn a_product_is_tuned_and_used_and_its_recording_replays() {
     for field in ["median_us", "default_us", "one_shot_us", "trials", "failures", "resources", "schedule"] {
         assert_eq!(again[field], done[field], "{field}");
     }
+    // The device need not be there any more.
+    let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
+    folder.write("far.tape", tape.replacen("\"ordinal\":0", "\"ordinal\":77", 1));
+    let far = folder.fine(&format!("{} --replay far.tape", tune.replace("opencl:0", "opencl:77")));
+    assert_eq!(last(&far)["schedule"], done["schedule"]);
     let other = tune.replace("--target opencl:0", "--threads 1");
     folder.fails(&format!("{other} --replay run.tape"), 1, &["--target opencl:0", "this run has cpu"]);
 
@@ -87,7 +92,7 @@ fn what_was_tuned_is_listed_shown_and_moved() {
     assert_eq!(listed[0]["target"]["model"], gpu.name.as_str(), "{listed}");
     let shown = last(&folder.fine(&format!("cache show {program} --json --cache d.sqlite")));
     let resources = shown["records"][0]["resources"].as_str().unwrap();
-    assert!(resources.contains("bytes spilled"), "{shown}");
+    assert!(resources.contains("bytes shared"), "{shown}");
     let shown = folder.fine(&format!("cache show {program} --cache d.sqlite"));
     assert!(shown.contains(resources), "{shown}");
     let explained = folder.fine(&format!("cache explain {program} --cache d.sqlite"));

@@ -26,7 +26,7 @@ use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
-use crate::machine::machine;
+use crate::machine::{machine, refuse_options_of_cpu};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
@@ -38,7 +38,7 @@ use page::Page;
 use prepared::{Prepared, higher_peaks};
 use progress::Display;
 use record::Recorder;
-use search::search;
+use search::{recorded_place, search};
 use summary::Summary;
 
 /// Searches for a fast schedule.
@@ -97,6 +97,11 @@ fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
 fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let target = Target::find(name)?;
+    // A replay does without the device: its recording says what that has.
+    let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, name));
+    if let (Target::Gpu(..), Some(place)) = (target, recorded) {
+        return refuse_options_of_cpu(&compile).map(|()| place);
+    }
     match (target, machine(target, &compile)?) {
         (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => Ok(Place::Device { ordinal, gpu }),
         (_, Some(Machine::Cpu(cpu))) => Ok(Place::cpu(&cpu)),

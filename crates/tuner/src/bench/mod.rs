@@ -4,7 +4,7 @@
 //! differ. So a rival is measured with every batch, and candidates near the best are measured in turn with it: what
 //! counts is a candidate's time at the pace at which the rival's own time was taken.
 //!
-//! How a call is timed, a [`Runner`] says: `cpu.rs` and `gpu.rs`.
+//! How a call is timed, a `Runner` says: `cpu.rs` and `gpu.rs`.
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;

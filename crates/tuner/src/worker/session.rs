@@ -14,7 +14,7 @@ use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::gpu::{GpuBuilder, GpuSite};
-use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site};
+use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site, Unbuilt};
 use crate::task::{Place, Task, host};
 
 /// Tells the tuner something.
@@ -66,7 +66,7 @@ struct Opened<S: Site> {
 }
 
 /// A schedule that was compiled, or why it was not, with the seconds that this took.
-type Built<E> = (Result<E, Trial>, f64);
+type Built<E> = (Result<E, Unbuilt>, f64);
 
 impl<S: Site> Session for Opened<S> {
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate> {
@@ -97,8 +97,9 @@ impl<S: Site> Session for Opened<S> {
     fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate) {
         let (forge, mut bench) = self.rig.parts();
         let built = parallel::map(schedules, |text| build(&forge, text).0);
-        match built.into_iter().collect::<Result<Vec<_>, Trial>>() {
-            Err(trial) => (Reply::Failed(trial.outcome.to_string()), Fate::Sound),
+        match built.into_iter().collect::<Result<Vec<_>, Unbuilt>>() {
+            Err(Unbuilt::Failed(outcome)) => (Reply::Failed(outcome.to_string()), Fate::Sound),
+            Err(Unbuilt::DeviceLost(why)) => (Reply::Failed(why), Fate::Lost),
             Ok(built) => match bench.race(&built, rounds) {
                 Ok(samples) => (Reply::Raced(samples), Fate::Sound),
                 Err(error) => (Reply::Failed(error.to_string()), Fate::after(&error)),
@@ -149,7 +150,12 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     let begun = Instant::now();
     let mut fate = Fate::Sound;
     let mut trial = match built {
-        Err(trial) => trial,
+        // This one is not at fault: another worker tries it.
+        Err(Unbuilt::DeviceLost(why)) => {
+            eprintln!("{why}");
+            return Ok(Fate::Lost);
+        }
+        Err(Unbuilt::Failed(outcome)) => Trial::failed(outcome),
         Ok(executable) => {
             let measured = match bench.runner.bind(&executable) {
                 Err(error) => Err(error),
@@ -170,10 +176,10 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     Ok(fate)
 }
 
-fn read(text: &str) -> Result<Schedule, Trial> {
+fn read(text: &str) -> Result<Schedule, Unbuilt> {
     let parsed = parse(text);
     match parsed.has_errors() {
-        true => Err(Trial::failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        true => Err(Unbuilt::Failed(Outcome::Illegal("its text cannot be read".to_owned()))),
         false => Ok(parsed.schedule),
     }
 }
@@ -204,7 +210,8 @@ mod tests {
         }
 
         fn compile(&self, _: &Program, _: &LoopNest, schedule: &Schedule) -> Result<bool, BuildError> {
-            Ok(schedule.to_string().contains("unroll"))
+            let text = schedule.to_string();
+            if text.contains("split") { Err(illegal_address().into()) } else { Ok(text.contains("unroll")) }
         }
 
         fn is_apart(&self) -> bool {
@@ -254,12 +261,7 @@ mod tests {
         fn timed(&mut self, breaks: &bool) -> Result<f64, RunError> {
             match breaks {
                 false => Ok(1e-3),
-                true => Err(RunError::Gpu(GpuError::Driver {
-                    doing: "waiting for the device",
-                    name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
-                    text: String::new(),
-                    sticky: true,
-                })),
+                true => Err(illegal_address().into()),
             }
         }
 
@@ -270,6 +272,11 @@ mod tests {
         fn results(&mut self) -> Result<&[Buffer], RunError> {
             Ok(self.0)
         }
+    }
+
+    fn illegal_address() -> GpuError {
+        let (name, text) = ("CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(), String::new());
+        GpuError::Driver { doing: "waiting for the device", name, text, sticky: true }
     }
 
     const PLAN: Plan =
@@ -288,16 +295,30 @@ mod tests {
         opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
     }
 
-    #[test]
-    fn a_device_that_is_lost_ends_the_batch_after_telling_who_did_it() {
-        let schedules = ["", "unroll y.i", "split y.i -> o, u:2"].map(str::to_owned);
+    /// What becomes of a batch, and what is said of it.
+    fn batch(session: &mut dyn Session, schedules: &[String]) -> (Fate, Vec<Reply>) {
         let mut said = Vec::new();
-        let mut session = fragile();
-        let fate = session.batch(&schedules, &PLAN, &mut |reply| {
+        let fate = session.batch(schedules, &PLAN, &mut |reply| {
             said.push(reply.clone());
             Ok(())
         });
-        assert_eq!(fate.unwrap(), Fate::Lost);
+        (fate.unwrap(), said)
+    }
+
+    #[test]
+    fn a_device_that_is_lost_while_compiling_is_nobodys_fault() {
+        let schedules = ["", "split y.i -> o, u:2"].map(str::to_owned);
+        let (fate, said) = batch(&mut *fragile(), &schedules);
+        assert_eq!(fate, Fate::Lost);
+        assert!(matches!(said[..], [Reply::Running(0), Reply::Done(0, _)]), "{said:?}");
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_batch_after_telling_who_did_it() {
+        let schedules = ["", "unroll y.i", "parallel y.i"].map(str::to_owned);
+        let mut session = fragile();
+        let (fate, said) = batch(&mut *session, &schedules);
+        assert_eq!(fate, Fate::Lost);
         let [Reply::Running(0), Reply::Done(0, fine), Reply::Running(1), Reply::Done(1, broken)] = &said[..]
         else {
             panic!("{said:?}");

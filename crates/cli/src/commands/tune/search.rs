@@ -59,6 +59,12 @@ pub fn search(
     }
 }
 
+/// Where a recorded run was, if it was in the place of this name.
+pub fn recorded_place(path: &Path, name: &str) -> Option<Place> {
+    let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
+    Some(recording.setting.task.place).filter(|place| place.name() == name)
+}
+
 /// Reads the recording of a run like this one. With other options the search would ask for what was never measured.
 pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
     let shown = path.display();
