@@ -274,7 +274,8 @@ pub struct TuneArgs {
     /// An input, as `run` takes it: A=a.npy, a=2.5 or inputs.npz. What is not given comes from the seed.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Where to run: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
+    /// Where to run: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists. Several devices
+    /// of a kind, such as cuda:0,cuda:1, share the search.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to search; `tilewright strategies` lists them.

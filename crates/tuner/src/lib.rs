@@ -6,6 +6,7 @@
 //! | [`given`] | inputs that the user gives, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
+//! | [`fleet`] | several of them, for several devices |
 //! | [`worker`] | that process, and the handle on it |
 //! | `rig` | a program with its data and what it should compute, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
@@ -16,6 +17,7 @@
 
 pub mod bench;
 pub mod cache;
+pub mod fleet;
 pub mod given;
 pub mod measure;
 pub mod outcome;

@@ -26,7 +26,7 @@ use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
-use crate::machine::machine;
+use crate::machine::{machine, refuse_options_of_cpu};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
@@ -38,13 +38,14 @@ use page::Page;
 use prepared::{Prepared, higher_peaks};
 use progress::Display;
 use record::Recorder;
-use search::search;
+use search::{recorded_place, search};
 use summary::Summary;
 
 /// Searches for a fast schedule.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    let place = place(args)?;
+    let mut places = places(args)?;
+    let place = places.remove(0);
     let machine = place.machine().map_err(|error| Failure::Machine(error.to_string()))?;
     let mut problem = Problem::read(&program_args(args))?;
     let (task, _given) = task(args, place, &mut problem)?;
@@ -53,7 +54,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =
-        Prepared::new(args, task, &program, &machine, started)?;
+        Prepared::new(args, task, places, &program, &machine, started)?;
     let stop = stop_on_signals(args);
     let mut watcher = Watchers {
         display: Display::new(args, &options),
@@ -71,10 +72,36 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     tell(args, files, &program, &machine, Ended { setting, tuned, history, answers, kept })
 }
 
-/// Where kernels run.
-fn place(args: &TuneArgs) -> Result<Place, Failure> {
+/// Where kernels run: at least one place, and others only if they are devices like the first.
+fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
+    let names: Vec<&str> = args.target.split(',').collect();
+    let places = names.iter().map(|name| place(args, name)).collect::<Result<Vec<_>, _>>()?;
+    for (at, place) in places.iter().enumerate().skip(1) {
+        let name = place.name();
+        if places[..at].iter().any(|other| other.name() == name) {
+            return Err(Failure::Usage(format!("--target has {name} twice")));
+        }
+        match (&places[0], place) {
+            (Place::Device { gpu: first, .. }, Place::Device { gpu, .. }) if first.name == gpu.name => {}
+            (first, _) => {
+                let first = first.name();
+                return Err(Failure::Usage(format!(
+                    "{first} and {name} are not two devices of a kind, which alone can share a search"
+                )));
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-    let target = Target::find(&args.target)?;
+    let target = Target::find(name)?;
+    // A replay does without the device: its recording says what that has.
+    let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, name));
+    if let (Target::Gpu(..), Some(place)) = (target, recorded) {
+        return refuse_options_of_cpu(&compile).map(|()| place);
+    }
     match (target, machine(target, &compile)?) {
         (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => Ok(Place::Device { ordinal, gpu }),
         (_, Some(Machine::Cpu(cpu))) => Ok(Place::cpu(&cpu)),

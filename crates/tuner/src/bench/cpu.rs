@@ -37,6 +37,10 @@ impl<'s> Runner for CpuRunner<'s> {
         executable.bind(self.pool, &self.constants)
     }
 
+    fn settle(&mut self, _: &Bound<'s>) -> Result<(), RunError> {
+        Ok(())
+    }
+
     fn first_call(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {
         for (from, to) in self.before.iter().zip(self.results.iter_mut()) {
             from.unpack(&mut to.view_mut()).expect("results are of one type and shape");

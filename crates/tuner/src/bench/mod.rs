@@ -4,7 +4,7 @@
 //! differ. So a rival is measured with every batch, and candidates near the best are measured in turn with it: what
 //! counts is a candidate's time at the pace at which the rival's own time was taken.
 //!
-//! How a call is timed, a [`Runner`] says: `cpu.rs` and `gpu.rs`.
+//! How a call is timed, a `Runner` says: `cpu.rs` and `gpu.rs`.
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
@@ -90,6 +90,9 @@ pub(crate) trait Runner {
     /// Makes of the constants, once, what every call of a kernel needs.
     fn bind(&self, executable: &Self::Executable) -> Result<Self::Kernel, RunError>;
 
+    /// Has a kernel do what it does only once, so that a sample after that is like any other.
+    fn settle(&mut self, kernel: &Self::Kernel) -> Result<(), RunError>;
+
     /// A call on results as they are before any, in seconds.
     fn first_call(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
@@ -144,6 +147,7 @@ impl<R: Runner> Bench<'_, R> {
         usual: f64,
     ) -> Result<Opponent<R::Kernel>, RunError> {
         let kernel = self.runner.bind(executable)?;
+        self.runner.settle(&kernel)?;
         let taken = self.in_turn(Rounds { samples: 3, time: 0.0, cap: 4.0 * usual }, &[&kernel])?;
         let now = undisturbed(&taken[0]).unwrap_or(usual);
         Ok(Opponent { kernel, usual, now })
@@ -203,6 +207,7 @@ impl<R: Runner> Bench<'_, R> {
     pub fn race(&mut self, executables: &[R::Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
         let kernels = executables.iter().map(|own| self.runner.bind(own));
         let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        kernels.iter().try_for_each(|kernel| self.runner.settle(kernel))?;
         self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>())
     }
 

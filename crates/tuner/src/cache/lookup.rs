@@ -167,12 +167,14 @@ impl Cache {
         Ok(choice)
     }
 
-    /// The best records of the same program at other sizes, with other threads or on other machines: points to start
-    /// from. The closest first, and other machines last; `most` at most.
+    /// The best records of the same program at other sizes, with other threads or on other machines of the same kind:
+    /// points to start from. The closest first, and other machines last; `most` at most.
     pub fn similar(&self, key: &ProgramKey, most: usize) -> Result<Vec<TuningRecord>, CacheError> {
         let filter = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
         let mut others = self.summaries(&filter)?;
-        others.retain(|summary| summary.best.is_some() && summary.key != *key);
+        // Loops over threads of a processor are of no use to a GPU.
+        let is_of_kind = |other: &ProgramKey| other.target.device == key.target.device;
+        others.retain(|summary| summary.best.is_some() && summary.key != *key && is_of_kind(&summary.key));
         others.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
         let best = others.iter().take(most).map(|summary| self.best(&summary.key));
         best.filter_map(Result::transpose).collect()

@@ -62,11 +62,13 @@ impl Builder for GpuBuilder {
 /// What kernels take of a device, for people.
 fn told(kernels: &[KernelResources]) -> String {
     let one = |kernel: &KernelResources| {
-        let registers = kernel.registers.map(|registers| format!("{registers} registers"));
-        let spilled = format!("{} bytes spilled", kernel.local_bytes);
-        let shared = format!("{} bytes shared", kernel.shared_bytes);
-        let parts: Vec<String> = registers.into_iter().chain([spilled, shared]).collect();
-        format!("{}: {}", kernel.kernel, parts.join(", "))
+        let KernelResources { kernel, registers, local_bytes, shared_bytes, .. } = kernel;
+        // A driver that does not tell registers does not tell either what is in memory for want of them.
+        let own = match registers {
+            Some(registers) => format!("{registers} registers, {local_bytes} bytes spilled"),
+            None => format!("{local_bytes} bytes private"),
+        };
+        format!("{kernel}: {own}, {shared_bytes} bytes shared")
     };
     let mut all: Vec<String> = kernels.iter().take(MOST_TOLD).map(one).collect();
     if let Some(more) = kernels.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
@@ -93,11 +95,11 @@ impl Site for GpuSite {
     fn new(builder: &GpuBuilder, data: Data) -> Result<GpuSite, RigError> {
         let upload = |buffers: &[Buffer]| {
             let each = buffers.iter().map(|buffer| DeviceBuffer::from_view(&builder.device, &buffer.view()));
-            each.collect::<Result<Vec<_>, RunError>>()
+            each.collect::<Result<Vec<_>, RunError>>().map_err(RigError::Device)
         };
         Ok(GpuSite {
             builder: builder.clone(),
-            watch: Stopwatch::new(&builder.device, true)?,
+            watch: Stopwatch::new(&builder.device, true).map_err(RigError::Device)?,
             inputs: upload(&data.inputs)?,
             before: upload(&data.before)?,
             results: upload(&data.before)?,
@@ -135,7 +137,7 @@ mod tests {
         };
         let one = "C: 96 registers, 8 bytes spilled, 4096 bytes shared";
         assert_eq!(told(&[kernel("C", Some(96))]), one);
-        let both = format!("{one}; D: 8 bytes spilled, 4096 bytes shared");
+        let both = format!("{one}; D: 8 bytes private, 4096 bytes shared");
         assert_eq!(told(&[kernel("C", Some(96)), kernel("D", None)]), both);
         let many: Vec<_> = (0..MOST_TOLD + 2).map(|_| kernel("C", Some(1))).collect();
         assert!(told(&many).ends_with("; and 2 more"));

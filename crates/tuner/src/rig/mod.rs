@@ -21,7 +21,7 @@ use tilewright_target::Target;
 
 use crate::bench::{Bench, Plan, Runner, Wanted};
 use crate::given;
-use crate::outcome::{Outcome, Trial};
+use crate::outcome::Outcome;
 use crate::task::{Task, TaskError};
 
 /// The interpreter gets at most this many points: about a second.
@@ -53,9 +53,12 @@ pub(crate) enum RigError {
     /// The default schedule does not compile.
     #[error("the default schedule does not compile: {0}")]
     Build(#[from] BuildError),
-    /// The default schedule's kernel does not run, or data does not fit a device.
+    /// The default schedule's kernel does not run.
     #[error("the default schedule does not run: {0}")]
     Run(#[from] RunError),
+    /// Data cannot be brought to a device.
+    #[error("the data of the program cannot be brought to the device: {0}")]
+    Device(RunError),
     /// The interpreter cannot run the program.
     #[error("the program does not run: {0}")]
     Interpreter(String),
@@ -178,9 +181,12 @@ impl<S: Site> Rig<S> {
 
 impl<B: Builder> Forge<'_, B> {
     /// Compiles a schedule. Can be called from several threads at once.
-    pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, Trial> {
+    pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, Unbuilt> {
         self.built(schedule).map_err(|refused| {
-            Trial::failed(match refused {
+            Unbuilt::Failed(match refused {
+                Refused::Build(BuildError::Gpu(error)) if error.is_sticky() => {
+                    return Unbuilt::DeviceLost(error.to_string());
+                }
                 Refused::Illegal(why) => Outcome::Illegal(why),
                 Refused::Build(BuildError::Gpu(limit @ GpuError::Limit { .. })) => {
                     Outcome::Illegal(limit.to_string())
@@ -219,6 +225,14 @@ fn data(signature: &Signature, mut given: Inputs) -> Result<Data, TensorError> {
         results: signature.zero_results()?,
         scalars,
     })
+}
+
+/// Why there is no kernel of a candidate.
+pub(crate) enum Unbuilt {
+    /// It cannot be compiled.
+    Failed(Outcome),
+    /// The device is lost to this process, whoever did that.
+    DeviceLost(String),
 }
 
 /// Why a schedule did not become a kernel.

@@ -8,8 +8,8 @@ use crate::worker::Lost;
 
 /// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
 const ONE_SHOT: usize = 1;
-/// Samples of every finalist.
-const SAMPLES: f64 = 40.0;
+/// What the samples of a finalist take is that of so many calls.
+const CALLS: f64 = 40.0;
 /// With fewer there is nothing to compare.
 const FEWEST_SAMPLES: f64 = 5.0;
 /// Calls of every finalist before its samples.
@@ -22,7 +22,7 @@ const TIME: (f64, f64) = (0.1, 0.6);
 
 /// What the samples of a finalist with this time should take, in seconds.
 pub(super) fn time_of_one(seconds: f64) -> f64 {
-    (SAMPLES * seconds).clamp(TIME.0, TIME.1)
+    (CALLS * seconds).clamp(TIME.0, TIME.1)
 }
 
 /// Who is compared, and for how long.
@@ -73,7 +73,7 @@ impl Run<'_, '_> {
             let finalists = self.finalists(others);
             let rounds = self.rounds(&finalists).max(FEWEST_SAMPLES);
             let time = rounds * self.fastest(&finalists);
-            Comparison { finalists, samples: rounds.min(SAMPLES) as usize, time }
+            Comparison { finalists, samples: rounds.min(self.habits.final_samples) as usize, time }
         }))
     }
 

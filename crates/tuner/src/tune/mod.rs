@@ -163,14 +163,16 @@ struct Habits {
     batch: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
+    /// Samples of every finalist.
+    final_samples: f64,
 }
 
 impl Habits {
     fn on(machine: &Machine) -> Habits {
         match machine {
-            Machine::Cpu(_) => Habits { batch: 16, samples: 2 },
+            Machine::Cpu(_) => Habits { batch: 16, samples: 2, final_samples: 40.0 },
             // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
-            Machine::Gpu(_) => Habits { batch: 32, samples: 4 },
+            Machine::Gpu(_) => Habits { batch: 32, samples: 4, final_samples: 20.0 },
         }
     }
 }

@@ -42,10 +42,12 @@ impl TimeSpent {
     /// A batch that took so long by the clock. A worker measures one candidate at a time, but compiles several: of the
     /// time that is left, compiling has at most what all candidates took together.
     fn add(&mut self, wall: Duration, trials: &[Trial]) {
-        let measuring: f64 = trials.iter().map(|trial| trial.effort.measuring).sum();
+        let wall = wall.as_secs_f64();
+        // Several devices measure at once.
+        let measuring = trials.iter().map(|trial| trial.effort.measuring).sum::<f64>().min(wall);
         let compiling: f64 = trials.iter().map(|trial| trial.effort.compiling).sum();
         self.measuring += measuring;
-        self.compiling += compiling.min(wall.as_secs_f64() - measuring).max(0.0);
+        self.compiling += compiling.min(wall - measuring).max(0.0);
     }
 
     /// With what is left of the whole.

@@ -14,7 +14,7 @@ use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::gpu::{GpuBuilder, GpuSite};
-use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site};
+use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site, Unbuilt};
 use crate::task::{Place, Task, host};
 
 /// Tells the tuner something.
@@ -66,7 +66,7 @@ struct Opened<S: Site> {
 }
 
 /// A schedule that was compiled, or why it was not, with the seconds that this took.
-type Built<E> = (Result<E, Trial>, f64);
+type Built<E> = (Result<E, Unbuilt>, f64);
 
 impl<S: Site> Session for Opened<S> {
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate> {
@@ -97,8 +97,9 @@ impl<S: Site> Session for Opened<S> {
     fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate) {
         let (forge, mut bench) = self.rig.parts();
         let built = parallel::map(schedules, |text| build(&forge, text).0);
-        match built.into_iter().collect::<Result<Vec<_>, Trial>>() {
-            Err(trial) => (Reply::Failed(trial.outcome.to_string()), Fate::Sound),
+        match built.into_iter().collect::<Result<Vec<_>, Unbuilt>>() {
+            Err(Unbuilt::Failed(outcome)) => (Reply::Failed(outcome.to_string()), Fate::Sound),
+            Err(Unbuilt::DeviceLost(why)) => (Reply::Failed(why), Fate::Lost),
             Ok(built) => match bench.race(&built, rounds) {
                 Ok(samples) => (Reply::Raced(samples), Fate::Sound),
                 Err(error) => (Reply::Failed(error.to_string()), Fate::after(&error)),
@@ -149,7 +150,12 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     let begun = Instant::now();
     let mut fate = Fate::Sound;
     let mut trial = match built {
-        Err(trial) => trial,
+        // This one is not at fault: another worker tries it.
+        Err(Unbuilt::DeviceLost(why)) => {
+            eprintln!("{why}");
+            return Ok(Fate::Lost);
+        }
+        Err(Unbuilt::Failed(outcome)) => Trial::failed(outcome),
         Ok(executable) => {
             let measured = match bench.runner.bind(&executable) {
                 Err(error) => Err(error),
@@ -170,10 +176,157 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     Ok(fate)
 }
 
-fn read(text: &str) -> Result<Schedule, Trial> {
+fn read(text: &str) -> Result<Schedule, Unbuilt> {
     let parsed = parse(text);
     match parsed.has_errors() {
-        true => Err(Trial::failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        true => Err(Unbuilt::Failed(Outcome::Illegal("its text cannot be read".to_owned()))),
         false => Ok(parsed.schedule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_ir::{LoopNest, Program};
+    use tilewright_runtime::gpu::GpuError;
+    use tilewright_runtime::{Buffer, BuildError};
+    use tilewright_target::{Cpu, Target};
+
+    use super::*;
+    use crate::rig::Data;
+
+    /// A device that a schedule with steps breaks for good; anything else computes zeros in a moment.
+    struct Fragile(FragileBuilder, Data);
+
+    #[derive(Clone)]
+    struct FragileBuilder(Cpu);
+
+    impl Builder for FragileBuilder {
+        type Executable = bool;
+
+        fn target(&self) -> Target<'_> {
+            Target::Cpu(&self.0)
+        }
+
+        fn compile(&self, _: &Program, _: &LoopNest, schedule: &Schedule) -> Result<bool, BuildError> {
+            let text = schedule.to_string();
+            if text.contains("split") { Err(illegal_address().into()) } else { Ok(text.contains("unroll")) }
+        }
+
+        fn is_apart(&self) -> bool {
+            true
+        }
+    }
+
+    impl Site for Fragile {
+        type Builder = FragileBuilder;
+        type Runner<'s> = FragileRunner<'s>;
+
+        fn new(builder: &FragileBuilder, data: Data) -> Result<Fragile, RigError> {
+            Ok(Fragile(builder.clone(), data))
+        }
+
+        fn parts(&mut self) -> (&FragileBuilder, FragileRunner<'_>) {
+            (&self.0, FragileRunner(&self.1.results))
+        }
+    }
+
+    struct FragileRunner<'s>(&'s [Buffer]);
+
+    impl Runner for FragileRunner<'_> {
+        type Executable = bool;
+        type Kernel = bool;
+
+        const SHORT: f64 = 0.0;
+        const MOST_SAMPLES: usize = 10;
+        const EMPTIES_CACHES: bool = true;
+
+        fn bind(&self, breaks: &bool) -> Result<bool, RunError> {
+            Ok(*breaks)
+        }
+
+        fn settle(&mut self, breaks: &bool) -> Result<(), RunError> {
+            self.timed(breaks).map(|_| ())
+        }
+
+        fn first_call(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            self.timed(breaks)
+        }
+
+        fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
+            plan.hopeless
+        }
+
+        fn timed(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            match breaks {
+                false => Ok(1e-3),
+                true => Err(illegal_address().into()),
+            }
+        }
+
+        fn sample(&mut self, breaks: &bool) -> Result<f64, RunError> {
+            self.timed(breaks)
+        }
+
+        fn results(&mut self) -> Result<&[Buffer], RunError> {
+            Ok(self.0)
+        }
+    }
+
+    fn illegal_address() -> GpuError {
+        let (name, text) = ("CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(), String::new());
+        GpuError::Driver { doing: "waiting for the device", name, text, sticky: true }
+    }
+
+    const PLAN: Plan =
+        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 2, time: 0.0, within: None };
+
+    fn fragile() -> Box<dyn Session> {
+        let cpu = Cpu { cores: 1, ..Cpu::host() };
+        let task = Task {
+            source: "def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }".to_owned(),
+            function: "zero".to_owned(),
+            sizes: vec![("N".to_owned(), 4)],
+            place: Place::cpu(&cpu),
+            seed: 0,
+            inputs: Vec::new(),
+        };
+        opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
+    }
+
+    /// What becomes of a batch, and what is said of it.
+    fn batch(session: &mut dyn Session, schedules: &[String]) -> (Fate, Vec<Reply>) {
+        let mut said = Vec::new();
+        let fate = session.batch(schedules, &PLAN, &mut |reply| {
+            said.push(reply.clone());
+            Ok(())
+        });
+        (fate.unwrap(), said)
+    }
+
+    #[test]
+    fn a_device_that_is_lost_while_compiling_is_nobodys_fault() {
+        let schedules = ["", "split y.i -> o, u:2"].map(str::to_owned);
+        let (fate, said) = batch(&mut *fragile(), &schedules);
+        assert_eq!(fate, Fate::Lost);
+        assert!(matches!(said[..], [Reply::Running(0), Reply::Done(0, _)]), "{said:?}");
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_batch_after_telling_who_did_it() {
+        let schedules = ["", "unroll y.i", "parallel y.i"].map(str::to_owned);
+        let mut session = fragile();
+        let (fate, said) = batch(&mut *session, &schedules);
+        assert_eq!(fate, Fate::Lost);
+        let [Reply::Running(0), Reply::Done(0, fine), Reply::Running(1), Reply::Done(1, broken)] = &said[..]
+        else {
+            panic!("{said:?}");
+        };
+        assert_eq!((&fine.outcome, fine.samples.len()), (&Outcome::Measured, 2));
+        let words = "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS".to_owned();
+        assert_eq!(broken.outcome, Outcome::Crashed(words.clone()));
+        let rounds = Rounds { samples: 2, time: 0.0, cap: 1.0 };
+        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), Fate::Lost));
     }
 }

@@ -8,12 +8,12 @@ use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::given;
 use tilewright_tuner::peak::{Kept, Peaks};
 use tilewright_tuner::recording::{Recording, Setting};
-use tilewright_tuner::task::Task;
+use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::Options;
 use tilewright_tuner::worker::Launch;
 
 use super::record::Recorder;
-use super::search::{Answers, recording};
+use super::search::{Answers, Workers, recording};
 use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::memory::available;
@@ -34,10 +34,11 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Opens what is needed. Peaks are measured here, while nothing else runs, unless they are known.
+    /// Opens what is needed, to measure where the task says and in `others`. Peaks are measured here, while nothing else runs, unless they are known.
     pub fn new(
         args: &TuneArgs,
         task: Task,
+        others: Vec<Place>,
         program: &Program,
         machine: &'a Machine,
         started: Instant,
@@ -48,10 +49,11 @@ impl<'a> Prepared<'a> {
             options.hints = recorder.hints();
             setting.hints = options.hints.clone();
             setting.peaks = peaks(machine);
-            let launch = launch()?;
+            let others = others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
+            let workers = Workers { launch: launch()?, task, others };
             let answers = match args.record {
-                Some(_) => Answers::Recorded(launch, task),
-                None => Answers::Measured(launch, task),
+                Some(_) => Answers::Recorded(workers),
+                None => Answers::Measured(workers),
             };
             return Ok(Prepared { setting, options, answers, recorder: Some(recorder) });
         };

@@ -86,6 +86,7 @@ impl Display {
                     "seconds": progress.elapsed.as_secs_f64(),
                     "compile_ms": trial.effort.compiling * 1e3,
                     "measure_ms": trial.effort.measuring * 1e3,
+                    "resources": trial.resources,
                 });
                 // Whoever does not read any more has the best in the end, or has gone.
                 let _ = print(&format!("{object}\n"));

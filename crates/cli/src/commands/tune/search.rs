@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tilewright_tuner::measure::{Measurer, Supervised};
+use tilewright_tuner::fleet::Fleet;
+use tilewright_tuner::measure::Measurer;
+use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::recording::{Answer, Recorder, Recording, Replay, Setting};
-use tilewright_tuner::task::Task;
+use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Options, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::{Launch, Lost};
 
@@ -14,12 +16,22 @@ use crate::failure::Failure;
 
 /// Who says what becomes of candidates.
 pub enum Answers {
-    /// A worker process, started like this for this task.
-    Measured(Launch, Task),
-    /// A worker process, and all that it says is written down.
-    Recorded(Launch, Task),
+    /// Worker processes.
+    Measured(Workers),
+    /// Worker processes, and all that they say is written down.
+    Recorded(Workers),
     /// A run of before, which said this.
     Replayed(Vec<Answer>),
+}
+
+/// Worker processes that are to be started.
+pub struct Workers {
+    /// How.
+    pub launch: Launch,
+    /// For what.
+    pub task: Task,
+    /// The same elsewhere.
+    pub others: Vec<Task>,
 }
 
 /// Searches; with all that was said, if that was to be written down.
@@ -30,18 +42,27 @@ pub fn search(
     watcher: &mut dyn Watcher,
     stop: &Arc<Stop>,
 ) -> Result<(Tuned, Option<Vec<Answer>>), Failure> {
-    let mut run =
-        |measurer: &mut dyn Measurer| tune(&setting.task, options, measurer, watcher, stop).map_err(failure);
-    let start = |launch, task| Supervised::start(launch, task, Arc::clone(stop)).map_err(lost);
+    let mut run = |measurer: &mut dyn Measurer| {
+        let place = &setting.task.place;
+        tune(&setting.task, options, measurer, watcher, stop).map_err(|error| failure(place, error))
+    };
+    let start =
+        |workers: Workers| Fleet::start(&workers.launch, workers.task, workers.others, stop).map_err(lost);
     match answers {
-        Answers::Measured(launch, task) => Ok((run(&mut start(launch, task)?)?, None)),
-        Answers::Recorded(launch, task) => {
-            let mut recorder = Recorder::new(start(launch, task)?, options.started);
+        Answers::Measured(workers) => Ok((run(&mut start(workers)?)?, None)),
+        Answers::Recorded(workers) => {
+            let mut recorder = Recorder::new(start(workers)?, options.started);
             let tuned = run(&mut recorder)?;
             Ok((tuned, Some(recorder.answers())))
         }
         Answers::Replayed(answers) => Ok((run(&mut Replay::new(&answers))?, None)),
     }
+}
+
+/// Where a recorded run was, if it was in the place of this name.
+pub fn recorded_place(path: &Path, name: &str) -> Option<Place> {
+    let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
+    Some(recording.setting.task.place).filter(|place| place.name() == name)
 }
 
 /// Reads the recording of a run like this one. With other options the search would ask for what was never measured.
@@ -70,8 +91,14 @@ fn lost(lost: Lost) -> Failure {
     }
 }
 
-fn failure(error: TuneError) -> Failure {
+fn failure(place: &Place, error: TuneError) -> Failure {
     match error {
+        // What a device compiles with is not a part of Tilewright.
+        TuneError::Default(outcome @ (Outcome::CompileError(_) | Outcome::Crashed(_)))
+            if matches!(place, Place::Device { .. }) =>
+        {
+            Failure::Machine(TuneError::Default(outcome).to_string())
+        }
         TuneError::Worker(error) => lost(error),
         TuneError::Strategy(error) => Failure::Usage(error.to_string()),
         TuneError::Task(error) => Failure::Input(error.to_string()),

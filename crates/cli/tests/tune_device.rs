@@ -1,0 +1,157 @@
+//! `tilewright tune` on a device. PoCL, which runs OpenCL on the processor, is enough of one.
+//!
+//! Where there is none that is said; TILEWRIGHT_REQUIRE=opencl makes it a failure.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+
+use serde_json::Value;
+use support::{Folder, PRODUCT};
+use tilewright_runtime::gpu::DeviceInfo;
+use tilewright_target::{Gpu, GpuApi};
+use tilewright_tuner::bench::Plan;
+use tilewright_tuner::measure::{Measurer, Supervised};
+use tilewright_tuner::outcome::Trial;
+use tilewright_tuner::task::{Place, Task};
+use tilewright_tuner::worker::{Launch, Lost};
+
+/// The first OpenCL device, if there is one.
+fn device() -> Option<Gpu> {
+    let found = DeviceInfo::find(GpuApi::OpenCl, 0);
+    if let Err(error) = &found {
+        let required = std::env::var("TILEWRIGHT_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|name| name == "opencl"), "opencl is required: {error}");
+        eprintln!("skipped: {error}; `make setup-opencl` installs a device that needs no GPU");
+    }
+    found.ok().map(|found| found.gpu)
+}
+
+fn last(out: &str) -> Value {
+    serde_json::from_str(out.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_product_is_tuned_and_used_and_its_recording_replays() {
+    let Some(gpu) = device() else { return };
+    let folder = Folder::new();
+    let product = "mm.tw --sizes M=20,K=24,N=17 --target opencl:0 --cache c.sqlite";
+    let tune = format!("tune {product} --trials 3 --seed 5 --json");
+    let out = folder.fine(&format!("{tune} --record run.tape --report run.html --out winner.sched"));
+    let done = last(&out);
+    assert_eq!((&done["event"], &done["trials"]), (&"done".into(), &3.into()), "{done}");
+    assert_eq!((&done["target"], &done["device"]), (&"opencl:0".into(), &gpu.name.as_str().into()), "{done}");
+    assert!(done["median_us"].as_f64().unwrap() <= 1.02 * done["default_us"].as_f64().unwrap(), "{done}");
+    assert!(done["resources"].as_str().unwrap().contains("bytes shared"), "{done}");
+    assert!(done["failures"].get("wrong-result").is_none(), "{done}");
+    assert_eq!(done["peak_gflops"].as_f64().unwrap(), gpu.peak_flops() / 1e9);
+    let page = fs::read_to_string(folder.path("run.html")).unwrap();
+    assert!(page.contains("opencl:0") && page.contains("bind"), "{page}");
+
+    let again = last(&folder.fine(&format!("{tune} --replay run.tape")));
+    for field in ["median_us", "default_us", "one_shot_us", "trials", "failures", "resources", "schedule"] {
+        assert_eq!(again[field], done[field], "{field}");
+    }
+    // The device need not be there any more.
+    let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
+    folder.write("far.tape", tape.replacen("\"ordinal\":0", "\"ordinal\":77", 1));
+    let far = folder.fine(&format!("{} --replay far.tape", tune.replace("opencl:0", "opencl:77")));
+    assert_eq!(last(&far)["schedule"], done["schedule"]);
+    let other = tune.replace("--target opencl:0", "--threads 1");
+    folder.fails(&format!("{other} --replay run.tape"), 1, &["--target opencl:0", "this run has cpu"]);
+
+    let run = folder.tilewright(&format!("run {product} --check"));
+    let said = ["tuned, from the cache", "default, which won the tuning"];
+    assert!(run.status == 0 && said.iter().any(|said| run.err.contains(said)), "{}", run.err);
+    let bench =
+        |more: &str| last(&folder.fine(&format!("bench {product} --samples 1 --time 1ms --json {more}")));
+    assert_eq!(bench("")["schedule_source"], "cache");
+    assert_eq!(bench("--schedule default")["schedule_source"], "default");
+    assert_eq!(bench("--schedule winner.sched")["schedule_source"], "file");
+    // The processor itself has nothing, and what it has does not matter here.
+    let elsewhere = product.replace("--target opencl:0", "--threads 1");
+    assert!(folder.fine(&format!("cache explain {elsewhere}")).starts_with("miss: "));
+}
+
+#[test]
+fn what_was_tuned_is_listed_shown_and_moved() {
+    let Some(gpu) = device() else { return };
+    let folder = Folder::new();
+    let program = "double.tw --sizes N=3000 --target opencl:0";
+    let text = folder.fine(&format!("tune {program} --trials 2 --cache c.sqlite"));
+    for part in ["\n  takes ", "by what the device says of itself", &format!("opencl:0, {}", gpu.name)] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    folder.fine("cache export out.pb --cache c.sqlite");
+    folder.fine("cache import out.pb --cache d.sqlite");
+    let listed: Value = serde_json::from_str(&folder.fine("cache list --json --cache d.sqlite")).unwrap();
+    assert_eq!(listed[0]["target"]["device"], "opencl", "{listed}");
+    assert_eq!(listed[0]["target"]["model"], gpu.name.as_str(), "{listed}");
+    let shown = last(&folder.fine(&format!("cache show {program} --json --cache d.sqlite")));
+    let resources = shown["records"][0]["resources"].as_str().unwrap();
+    assert!(resources.contains("bytes shared"), "{shown}");
+    let shown = folder.fine(&format!("cache show {program} --cache d.sqlite"));
+    assert!(shown.contains(resources), "{shown}");
+    let explained = folder.fine(&format!("cache explain {program} --cache d.sqlite"));
+    assert!(explained.starts_with("hit: ") && explained.contains("multiprocessors"), "{explained}");
+}
+
+fn task(place: Place) -> Task {
+    Task {
+        source: PRODUCT.to_owned(),
+        function: "mm".to_owned(),
+        sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        place,
+        seed: 3,
+        inputs: Vec::new(),
+    }
+}
+
+fn started(place: Place) -> Result<Supervised, Lost> {
+    let launch =
+        Launch { program: env!("CARGO_BIN_EXE_tilewright").into(), arguments: vec!["worker".to_owned()] };
+    Supervised::start(launch, task(place), Arc::default())
+}
+
+#[test]
+fn a_worker_measures_on_a_device_and_refuses_what_it_has_no_room_for() {
+    let Some(gpu) = device() else { return };
+    let plan =
+        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 2, time: 0.0, within: None };
+    let mut measurer = started(Place::Device { ordinal: 0, gpu: gpu.clone() }).unwrap();
+    let wide = "split C.i -> ib, it:8\nsplit C.j -> jb, jt:8\nreorder C.ib, C.jb, C.it, C.jt, C.k\n\
+                bind C.ib -> block.y\nbind C.jb -> block.x\nbind C.it -> thread.y\nbind C.jt -> thread.x";
+    let huge = wide.replace(":8", ":100000");
+    let schedules = [wide, &huge, "nonsense"].map(str::to_owned);
+    let trials = measurer.try_all(&schedules, &plan).unwrap();
+    let kinds: Vec<&str> = trials.iter().map(|trial| trial.outcome.name()).collect();
+    assert_eq!(kinds, ["measured", "illegal", "illegal"], "{trials:?}");
+    assert!(trials[0].resources.contains("bytes shared"), "{trials:?}");
+    assert!(trials.iter().all(Trial::is_plausible));
+    assert!(measurer.race(&schedules[..1], 5, 0.3).unwrap()[0].len() >= 5);
+    assert_eq!(measurer.replaced(), 0);
+    // A device that has changed since is another one.
+    let other = Gpu { processors: gpu.processors + 1, ..gpu };
+    assert!(matches!(started(Place::Device { ordinal: 0, gpu: other }), Err(Lost::Refused(_))));
+}
+
+#[test]
+fn what_makes_no_sense_for_a_device_is_refused() {
+    let folder = Folder::new();
+    let line = "tune mm.tw --sizes M=8,K=8,N=8 --trials 1 --target";
+    folder.fails(&format!("{line} opencl:99"), 3, &["opencl"]);
+    folder.fails(&format!("{line} interp"), 2, &["--target interp has none"]);
+    folder.fails(&format!("{line} cpu,"), 2, &["there is no target"]);
+    folder.fails(&format!("{line} cpu,cpu"), 2, &["cpu twice"]);
+    folder.fails("cache show mm.tw --sizes M=8,K=8,N=8 --target interp", 2, &["--target interp"]);
+    if device().is_none() {
+        return;
+    }
+    folder.fails(&format!("{line} opencl:0 --threads 1"), 2, &["--threads is for --target cpu"]);
+    folder.fails(&format!("{line} opencl:0 --vectors avx2"), 2, &["--vectors is for --target cpu"]);
+    folder.fails(&format!("{line} opencl:0,opencl:0"), 2, &["opencl:0 twice"]);
+    folder.fails(&format!("{line} cpu,opencl:0"), 2, &["not two devices of a kind"]);
+}

@@ -1,0 +1,137 @@
+//! Several workers that share every batch: one for each of several devices of a kind.
+//!
+//! Each has every so-manieth schedule, so that what there was no time for is at the end. The last comparison is left to the
+//! first alone: times are compared that were taken on the same device.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
+
+use crate::bench::Plan;
+use crate::measure::{Measurer, Supervised};
+use crate::outcome::Trial;
+use crate::task::Task;
+use crate::tune::Stop;
+use crate::worker::{Launch, Lost};
+
+/// Measurers that are at work at the same time.
+pub struct Fleet<M> {
+    first: M,
+    others: Vec<M>,
+}
+
+impl Fleet<Supervised> {
+    /// Starts a worker for a task, and others for the same task elsewhere.
+    pub fn start(launch: &Launch, first: Task, others: Vec<Task>, stop: &Arc<Stop>) -> Result<Self, Lost> {
+        let start = |task: Task| Supervised::start(launch.clone(), task, Arc::clone(stop));
+        thread::scope(|scope| {
+            let started: Vec<_> = others.into_iter().map(|task| scope.spawn(move || start(task))).collect();
+            let first = start(first)?;
+            let others = started.into_iter().map(joined).collect::<Result<_, _>>()?;
+            Ok(Fleet { first, others })
+        })
+    }
+}
+
+impl<M> Fleet<M> {
+    /// Of measurers that are there.
+    pub fn new(first: M, others: Vec<M>) -> Fleet<M> {
+        Fleet { first, others }
+    }
+}
+
+/// What a thread has made; its panic is one here.
+fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+impl<M: Measurer + Send> Measurer for Fleet<M> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+        let count = 1 + self.others.len();
+        let share = |member: usize| -> Vec<String> {
+            schedules.iter().skip(member).step_by(count).cloned().collect()
+        };
+        let heard = thread::scope(|scope| {
+            let busy = self.others.iter_mut().enumerate().map(|(at, other)| (other, share(at + 1)));
+            let asked: Vec<_> = busy
+                .filter(|(_, share)| !share.is_empty())
+                .map(|(other, share)| scope.spawn(move || other.try_all(&share, plan)))
+                .collect();
+            let first = self.first.try_all(&share(0), plan);
+            std::iter::once(first).chain(asked.into_iter().map(joined)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut heard: Vec<_> = heard.into_iter().map(Vec::into_iter).collect();
+        let in_turn = (0..schedules.len()).map_while(|at| heard.get_mut(at % count)?.next());
+        Ok(in_turn.collect())
+    }
+
+    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
+        self.first.race(schedules, samples, time)
+    }
+
+    fn replaced(&self) -> usize {
+        self.first.replaced() + self.others.iter().map(Measurer::replaced).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has time for so many, and measures the length of a schedule.
+    struct Pretended {
+        most: usize,
+        tried: Vec<String>,
+    }
+
+    impl Measurer for Pretended {
+        fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<Trial>, Lost> {
+            let tried = &schedules[..schedules.len().min(self.most)];
+            self.tried.extend_from_slice(tried);
+            Ok(tried.iter().map(|text| Trial::measured(vec![text.len() as f64])).collect())
+        }
+
+        fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
+            Ok(schedules.iter().map(|_| vec![self.most as f64]).collect())
+        }
+
+        fn replaced(&self) -> usize {
+            1
+        }
+    }
+
+    const PLAN: Plan =
+        Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 1, time: 0.0, within: None };
+
+    fn fleet(most: [usize; 3]) -> Fleet<Pretended> {
+        let [first, second, third] = most.map(|most| Pretended { most, tried: Vec::new() });
+        Fleet::new(first, vec![second, third])
+    }
+
+    fn tried(fleet: &mut Fleet<Pretended>, count: usize) -> Vec<f64> {
+        let schedules: Vec<String> = (1..=count).map(|length| "x".repeat(length)).collect();
+        fleet.try_all(&schedules, &PLAN).unwrap().iter().map(|trial| trial.samples[0]).collect()
+    }
+
+    #[test]
+    fn a_batch_is_shared_and_answered_in_its_order() {
+        let mut all = fleet([9, 9, 9]);
+        assert_eq!(tried(&mut all, 7), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert_eq!([all.first.tried.len(), all.others[0].tried.len(), all.others[1].tried.len()], [3, 2, 2]);
+        assert_eq!(tried(&mut all, 1), [1.0]);
+        assert_eq!(all.others[0].tried.len(), 2);
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_at_the_end() {
+        // The fifth is the second of the second, which has time for one.
+        assert_eq!(tried(&mut fleet([9, 1, 9]), 7), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn the_first_compares_alone() {
+        let mut all = fleet([4, 5, 6]);
+        assert_eq!(all.race(&["a".to_owned(), "b".to_owned()], 1, 0.0).unwrap(), [[4.0], [4.0]]);
+        assert_eq!(all.replaced(), 3);
+    }
+}
