@@ -5,8 +5,8 @@
 //! that is too little, a reduction is cut in parts: one kernel finds the totals of these, and another adds them up. That
 //! is also done where neighbours in memory are different results, as in sums of columns; there a thread has a result's part.
 
-use tilewright_ir::VarId;
 use tilewright_ir::nest::Axis;
+use tilewright_ir::{Access, Expr, ExprKind, VarId};
 use tilewright_target::Gpu;
 
 use super::gpu::THREADS;
@@ -88,14 +88,15 @@ impl Planner<'_, Gpu> {
     fn has_reuse(&self, statement: StatementId) -> bool {
         let Some([row, column]) = self.tile_of(statement) else { return false };
         let reads = self.draft.statement(statement).reads();
-        let needs =
-            |var: VarId, read: &tilewright_ir::Access| read.indices.iter().any(|index| index.mentions(var));
+        let needs = |var: VarId, read: &Access| read.indices.iter().any(|index| index.mentions(var));
         reads.iter().any(|read| !needs(row, read) || !needs(column, read))
     }
 
     /// Whether neighbouring iterations of a loop read neighbours in memory.
     fn walks_memory(&self, statement: StatementId, var: VarId) -> bool {
-        let reads = self.draft.statement(statement).reads();
+        // What subscripts are made of is little beside what they lead to.
+        let mut reads = Vec::new();
+        loads(&self.draft.statement(statement).value, &mut reads);
         self.trips(var) > 1 && reads.iter().any(|read| self.stride(read, var) == Stride::Elements(1))
     }
 
@@ -222,5 +223,13 @@ impl Planner<'_, Gpu> {
         self.take(cut)
             && self.bind(own.at(block), Unit::Block(Axis::X))
             && self.bind(own.at(beside), Unit::Thread(Axis::Y))
+    }
+}
+
+/// What a value is computed from, without what its subscripts are.
+fn loads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
+    match &expr.kind {
+        ExprKind::Load(access) => found.push(access),
+        _ => expr.operands().iter().for_each(|operand| loads(operand, found)),
     }
 }

@@ -5,8 +5,8 @@
 //! time. Threads share the results of other reductions that have few ([`mod@super::combined`]). All else is spread evenly
 //! over threads, neighbours in memory side by side.
 
-use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
+use tilewright_ir::{Access, VarId};
 use tilewright_target::Gpu;
 
 use super::{Planner, one_word};
@@ -18,6 +18,10 @@ pub(super) const THREADS: i64 = 256;
 /// Results of a block along each of two loops, and of a thread.
 const TILE: i64 = 64;
 const OWN: i64 = 4;
+/// Reduced loops up to this are windows.
+const WINDOW: i64 = 8;
+/// Results of a thread that has no tile.
+const ROWS: [i64; 2] = [8, 4];
 /// Steps of the reduction for which operands are in shared memory at a time.
 const DEPTH: i64 = 16;
 /// Tiles pay for reductions that are longer than this.
@@ -56,12 +60,53 @@ impl Planner<'_, Gpu> {
         }
         let _ = self.guarded(|planner| planner.spread_combined(statement))
             || self.guarded(|planner| planner.spread_tiles(statement))
+            || self.guarded(|planner| planner.spread_with_rows(statement))
             || self.guarded(|planner| planner.spread_evenly(statement));
     }
 
     /// All spatial loops become one, whose iterations are the threads of all blocks.
     pub(super) fn spread_evenly(&mut self, statement: StatementId) -> bool {
-        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        self.spread_all(statement, None)
+    }
+
+    /// The same, where a thread has several results along a loop, which share what they read.
+    fn spread_with_rows(&mut self, statement: StatementId) -> bool {
+        let Some((row, count)) = self.rows_of_thread(statement) else { return false };
+        let (own, outer, inner) = (self.name_of(statement), self.new_name("rows"), self.new_name("row"));
+        let target = self.loop_name(row);
+        let split = Step::Split { target, outer, inner: vec![(inner.clone(), count)] };
+        if !self.take(split) {
+            return false;
+        }
+        let row = own.at(inner);
+        let all = [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
+        let others = all.iter().flatten().map(|var| self.loop_name(*var)).filter(|own| *own != row);
+        let order = others.chain([row.clone()]).collect();
+        self.take(Step::Reorder { loops: order })
+            && self.take(Step::Unroll(row.clone()))
+            && self.spread_all(statement, Some(&row))
+    }
+
+    /// A loop of which each thread has several iterations, and how many, as long as there are enough threads.
+    fn rows_of_thread(&self, statement: StatementId) -> Option<(VarId, i64)> {
+        let [spatial, reduced] =
+            [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
+        let count = |loops: &[VarId]| loops.iter().map(|var| self.trips(*var) as f64).product::<f64>();
+        if count(&reduced) < WORTH_TILES {
+            return None;
+        }
+        let column = *spatial.last()?;
+        let rows = spatial.iter().filter(|var| self.is_outer_product(statement, **var, column));
+        let row = *rows.max_by_key(|var| self.trips(**var))?;
+        let busy = (self.machine.processors * self.machine.processor_threads) as f64 / 8.0;
+        let fits = |own: &i64| self.trips(row) >= *own && count(&spatial) / *own as f64 >= busy;
+        ROWS.into_iter().find(fits).map(|own| (row, own))
+    }
+
+    /// All spatial loops but one that stays inside become one over all threads.
+    fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
+        let mut spatial = self.loops_with(statement, LoopRole::Spatial);
+        spatial.retain(|var| inside != Some(&self.loop_name(*var)));
         let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };
         let threads = THREADS.min(self.machine.block_threads as i64);
         let (block, thread) = (self.new_name("block"), self.new_name("thread"));
@@ -106,36 +151,45 @@ impl Planner<'_, Gpu> {
         let part = |planner: &Self, of: VarId, what: &str| {
             format!("{}_{what}", one_word(&planner.draft.loop_of(of).name))
         };
-        let [row, column, depth] = [tiled.row, tiled.column, tiled.depth];
+        let [row, column] = [tiled.row, tiled.column];
         let names =
             |planner: &Self, of: VarId| ["block", "thread", "own"].map(|what| part(planner, of, what));
         let ([row_block, row_thread, row_own], [column_block, column_thread, column_own]) =
             (names(self, row), names(self, column));
-        let (depth_outer, depth_inner) = (part(self, depth, "outer"), part(self, depth, "inner"));
         let cut = |target: LoopName, outer: &String, inner: &[(&String, i64)]| Step::Split {
             target,
             outer: outer.clone(),
             inner: inner.iter().map(|(name, count)| ((*name).clone(), *count)).collect(),
         };
+        let depth = tiled.depth.map(|(depth, count)| {
+            let (outer, inner) = (part(self, depth, "outer"), part(self, depth, "inner"));
+            (cut(self.loop_name(depth), &outer, &[(&inner, count)]), at(&outer), at(&inner))
+        });
         let side = TILE / OWN;
         let cuts = [
             cut(self.loop_name(row), &row_block, &[(&row_thread, side), (&row_own, OWN)]),
             cut(self.loop_name(column), &column_block, &[(&column_thread, side), (&column_own, OWN)]),
-            cut(self.loop_name(depth), &depth_outer, &[(&depth_inner, DEPTH)]),
         ];
         let others: Vec<LoopName> = tiled.others.iter().map(|var| self.loop_name(*var)).collect();
-        let reduced: Vec<LoopName> = tiled.reduced.iter().map(|var| self.loop_name(*var)).collect();
-        if !cuts.into_iter().all(|step| self.take(step)) {
+        let [reduced, windows] =
+            [&tiled.reduced, &tiled.windows].map(|loops| loops.iter().map(|var| self.loop_name(*var)));
+        let (reduced, windows): (Vec<LoopName>, Vec<LoopName>) = (reduced.collect(), windows.collect());
+        let (cut_depth, outer, inner) = match depth {
+            Some((cut, outer, inner)) => (Some(cut), Some(outer), Some(inner)),
+            None => (None, None, None),
+        };
+        if !cuts.into_iter().chain(cut_depth).all(|step| self.take(step)) {
             return false;
         }
         let blocks: Vec<LoopName> = others.into_iter().chain([at(&row_block), at(&column_block)]).collect();
-        let staged: Vec<LoopName> = reduced.into_iter().chain([at(&depth_outer)]).collect();
+        let staged: Vec<LoopName> = reduced.into_iter().chain(outer).collect();
         let threads = [at(&row_thread), at(&column_thread)];
-        let innermost = [at(&depth_inner), at(&row_own), at(&column_own)];
+        let innermost: Vec<LoopName> =
+            inner.into_iter().chain(windows).chain([at(&row_own), at(&column_own)]).collect();
         let order =
             blocks.iter().chain(&staged).chain(&threads).chain(&innermost).cloned().collect::<Vec<_>>();
-        let Some(stage_at) = staged.last().cloned() else { return false };
         let (block, thread) = (self.new_name("block"), self.new_name("thread"));
+        let stage_at = staged.last().cloned().unwrap_or_else(|| at(&block));
         let fused = self.take(Step::Reorder { loops: order })
             && self.take(Step::Fuse { loops: blocks, name: block.clone() })
             && self.take(Step::Fuse { loops: threads.to_vec(), name: thread.clone() });
@@ -185,16 +239,20 @@ impl Planner<'_, Gpu> {
         bytes <= self.machine.block_shared as i64
     }
 
-    /// Whether some operand is the same for all iterations of a loop, so that a tile along it shares what it reads.
-    fn shares_operands(&self, statement: StatementId, var: VarId) -> bool {
+    /// Whether some operand moves with one loop and not with the other, and another the other way round: a tile along both
+    /// reads few elements for many results.
+    fn is_outer_product(&self, statement: StatementId, row: VarId, column: VarId) -> bool {
         let reads = self.draft.statement(statement).reads();
-        reads.iter().any(|read| !read.indices.iter().any(|index| index.mentions(var)))
+        let moves = |read: &Access, var: VarId| read.indices.iter().any(|index| index.mentions(var));
+        let only =
+            |one: VarId, other: VarId| reads.iter().any(|read| moves(read, one) && !moves(read, other));
+        only(row, column) && only(column, row)
     }
 
     /// The loops of a reduction that is worth tiles.
     fn tiled_loops(&self, statement: StatementId) -> Option<Tiled> {
         let spatial = self.loops_with(statement, LoopRole::Spatial);
-        let mut reduced = self.loops_with(statement, LoopRole::Reduction);
+        let reduced = self.loops_with(statement, LoopRole::Reduction);
         let path = self.draft.path(statement);
         let ordered = path.iter().any(|var| self.draft.loop_of(*var).role == LoopRole::Ordered);
         let length: f64 = reduced.iter().map(|var| self.trips(*var) as f64).product();
@@ -202,14 +260,19 @@ impl Planner<'_, Gpu> {
         if ordered || scatters || length < WORTH_TILES {
             return None;
         }
-        let long = |var: &&VarId| self.trips(**var) >= TILE / OWN && self.shares_operands(statement, **var);
+        let long = |var: &&VarId| self.trips(**var) >= TILE / OWN;
         let column = *spatial.iter().rev().find(long)?;
         let rows = spatial.iter().filter(|var| **var != column);
+        let rows = rows.filter(|var| self.is_outer_product(statement, **var, column));
         let row = *rows.filter(long).max_by_key(|var| self.trips(**var))?;
-        let at = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]))?;
-        let depth = reduced.remove(at);
+        // Windows are taken whole, and of the longest other loop as much as makes up the depth with them.
+        let (windows, mut reduced): (Vec<VarId>, Vec<VarId>) =
+            reduced.into_iter().partition(|var| self.trips(*var) <= WINDOW);
+        let window: i64 = windows.iter().map(|var| self.trips(*var)).product();
+        let longest = (0..reduced.len()).max_by_key(|at| self.trips(reduced[*at]));
+        let depth = longest.map(|at| (reduced.remove(at), (DEPTH / window).max(1)));
         let others = spatial.into_iter().filter(|var| *var != column && *var != row).collect();
-        Some(Tiled { row, column, depth, others, reduced })
+        Some(Tiled { row, column, depth, others, reduced, windows })
     }
 
     /// The rows and columns of tiles of a reduction that is worth them.
@@ -269,8 +332,10 @@ impl Planner<'_, Gpu> {
 struct Tiled {
     row: VarId,
     column: VarId,
-    /// The reduced loop that is cut.
-    depth: VarId,
+    /// The reduced loop that is cut, and by how many iterations.
+    depth: Option<(VarId, i64)>,
     others: Vec<VarId>,
+    /// Other reduced loops, and short ones that a thread goes through as a whole.
     reduced: Vec<VarId>,
+    windows: Vec<VarId>,
 }
