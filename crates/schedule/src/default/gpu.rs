@@ -98,7 +98,7 @@ impl Planner<'_, Gpu> {
         let column = *spatial.last()?;
         let rows = spatial.iter().filter(|var| self.is_outer_product(statement, **var, column));
         let row = *rows.max_by_key(|var| self.trips(**var))?;
-        let busy = (self.machine.processors * self.machine.processor_threads) as f64 / 8.0;
+        let busy = (self.machine.processors * self.machine.processor_threads) as f64 / 2.0;
         let fits = |own: &i64| self.trips(row) >= *own && count(&spatial) / *own as f64 >= busy;
         ROWS.into_iter().find(fits).map(|own| (row, own))
     }
