@@ -1,6 +1,6 @@
 //! Where a reduction begins, which loops its result is told apart by, and whether threads share it.
 
-use tilewright_ir::{IndexExpr, VarId};
+use tilewright_ir::{IndexExpr, TensorId, VarId};
 
 use tilewright_ir::nest::{Axis, LoopKind};
 
@@ -29,7 +29,38 @@ impl Draft<'_> {
         let Some(first) = self.own_loops(id).first().copied() else { return false };
         let named = self.named_loops(id, first);
         let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
-        self.statement(id).is_partial && (named.iter().any(varies) || self.outermost_reduction(id).is_none())
+        let is_partial = self.statement(id).is_partial;
+        is_partial
+            && (named.iter().any(varies)
+                || self.outermost_reduction(id).is_none()
+                || self.passes_over_totals(id))
+    }
+
+    /// Whether loops pass over totals that there is room for.
+    fn passes_over_totals(&self, id: StatementId) -> bool {
+        let own = self.own_loops(id);
+        let reduced = |var: VarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
+        let statement = self.statement(id);
+        let mut inside = super::simplify::Ranges::default();
+        for var in self.path(id) {
+            inside.add(var, &self.loop_of(var).extent);
+        }
+        let shape = &self.buffers[statement.target.tensor.index()].buffer.shape;
+        for (index, extent) in statement.target.indices.iter().zip(shape) {
+            inside.add_bound(&IndexExpr::constant(extent - 1).sub(index));
+        }
+        // What loops outside of the room pass over is not added up either.
+        let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
+        let guards = within.flat_map(|var| &self.loop_of(*var).guards);
+        let of_totals = guards.filter(|guard| !guard.vars().into_iter().any(reduced));
+        let mut sides = of_totals.flat_map(super::simplify::sides_of_minima);
+        sides.any(|side| !inside.never_negative(&side))
+    }
+
+    /// Whether a loop is inside the one in whose iterations a buffer has its room.
+    fn is_in_room(&self, tensor: TensorId, var: VarId) -> bool {
+        let room = self.buffers[tensor.index()].room;
+        room.is_none_or(|room| self.loops_around(var).contains(&room))
     }
 
     /// The outermost loop inside the room of totals.
