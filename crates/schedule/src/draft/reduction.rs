@@ -49,11 +49,14 @@ impl Draft<'_> {
         for (index, extent) in statement.target.indices.iter().zip(shape) {
             inside.add_bound(&IndexExpr::constant(extent - 1).sub(index));
         }
-        // What loops outside of the room pass over is not added up either.
+        // What loops outside of the room pass over is not added up either. What a reduction passes over leaves its total as
+        // it was set before, unless that is only done further in.
         let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
-        let guards = within.flat_map(|var| &self.loop_of(*var).guards);
-        let of_totals = guards.filter(|guard| !guard.vars().into_iter().any(reduced));
-        let mut sides = of_totals.flat_map(super::simplify::sides_of_minima);
+        let gathered = self.gathers_at(id).map(|at| self.loops_up_to(at)).unwrap_or_default();
+        let guards = within.flat_map(|var| self.loop_of(*var).guards.iter().map(move |guard| (*var, guard)));
+        let of_totals =
+            guards.filter(|(var, guard)| gathered.contains(var) || !guard.vars().into_iter().any(reduced));
+        let mut sides = of_totals.flat_map(|(_, guard)| super::simplify::sides_of_minima(guard));
         sides.any(|side| !inside.never_negative(&side))
     }
 
