@@ -1,6 +1,6 @@
 //! Where a reduction begins, which loops its result is told apart by, and whether threads share it.
 
-use tilewright_ir::{IndexExpr, TensorId, VarId};
+use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
 
 use tilewright_ir::nest::{Axis, LoopKind};
 
@@ -45,10 +45,7 @@ impl Draft<'_> {
         for var in self.path(id) {
             inside.add(var, &self.loop_of(var).extent);
         }
-        let shape = &self.buffers[statement.target.tensor.index()].buffer.shape;
-        for (index, extent) in statement.target.indices.iter().zip(shape) {
-            inside.add_bound(&IndexExpr::constant(extent - 1).sub(index));
-        }
+        self.within_bounds(id).iter().for_each(|bound| inside.add_bound(bound));
         // What loops outside of the room pass over is not added up either. What a reduction passes over leaves its total as
         // it was set before, unless that is only done further in.
         let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
@@ -58,6 +55,18 @@ impl Draft<'_> {
             guards.filter(|(var, guard)| gathered.contains(var) || !guard.vars().into_iter().any(reduced));
         let mut sides = of_totals.flat_map(|(_, guard)| super::simplify::sides_of_minima(guard));
         sides.any(|side| !inside.never_negative(&side))
+    }
+
+    /// What is at least 0 where a statement's subscripts do not leave their buffer at its end. Of a quotient that is said by
+    /// what is divided, as loops that were fused pass over it.
+    pub fn within_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
+        let target = &self.statement(id).target;
+        let shape = &self.buffers[target.tensor.index()].buffer.shape;
+        let bound = |(index, extent): (&IndexExpr, &i64)| match quotient(index) {
+            Some((whole, by)) => IndexExpr::constant(extent * by - 1).sub(&whole),
+            None => IndexExpr::constant(extent - 1).sub(index),
+        };
+        target.indices.iter().zip(shape).map(bound).collect()
     }
 
     /// Whether a loop is inside the one in whose iterations a buffer has its room.
@@ -142,5 +151,16 @@ impl Draft<'_> {
         }
         let most = self.ranges(statement).most(&own.extent);
         most.map_or_else(|| own.extent.clone(), IndexExpr::constant)
+    }
+}
+
+/// What an expression is the quotient of, and by what number, if it is just that.
+fn quotient(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
+    match index.terms() {
+        [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
+            [Atom::FloorDiv(pair)] => Some((pair.0.clone(), pair.1.as_constant()?)).filter(|(_, by)| *by > 0),
+            _ => None,
+        },
+        _ => None,
     }
 }

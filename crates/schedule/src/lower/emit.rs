@@ -274,19 +274,21 @@ impl<'a> Emitter<'a> {
     /// Where copies of a statement's loops pass over an iteration: where there is no element. What a reduction passes over
     /// has nothing to do with that, and totals of an `rfactor` are there for all its iterations.
     pub fn guards_of_elements(&self, id: StatementId, loops: &[VarId]) -> Vec<IndexExpr> {
-        let statement = self.draft.statement(id);
-        if statement.is_partial {
-            let passes_over = loops.iter().any(|var| !self.draft.loop_of(*var).guards.is_empty());
-            let shape = if passes_over { self.buffer(statement.target.tensor).shape.as_slice() } else { &[] };
-            let ends = statement.target.indices.iter().zip(shape);
-            return ends.map(|(index, extent)| IndexExpr::constant(*extent - 1).sub(index)).collect();
-        }
+        let is_partial = self.draft.statement(id).is_partial;
         let reduced = |var: VarId| {
             let own = self.draft.loop_of(var);
             own.role == LoopRole::Reduction && own.owner == Some(id) && !loops.contains(&var)
         };
+        let is_told = |guard: &&IndexExpr| {
+            let of_totals = |var: VarId| is_partial && loops.contains(&var);
+            !guard.vars().into_iter().any(|var| reduced(var) || of_totals(var))
+        };
         let path = self.draft.path(id);
         let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
-        all.filter(|guard| !guard.vars().into_iter().any(reduced)).cloned().collect()
+        let mut guards: Vec<IndexExpr> = all.filter(is_told).cloned().collect();
+        if is_partial && loops.iter().any(|var| !self.draft.loop_of(*var).guards.is_empty()) {
+            guards.extend(self.draft.within_bounds(id));
+        }
+        guards
     }
 }
