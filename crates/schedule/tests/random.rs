@@ -16,7 +16,7 @@ use std::env;
 
 use random::case::{Case, checked};
 use random::rng::Rng;
-use random::schedule::{Counts, schedule};
+use random::schedule::{Counts, GPU_KINDS, KINDS, Machine, schedule_for};
 use random::shrink::shrink;
 
 /// Points of a program at most.
@@ -27,8 +27,8 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 }
 
 /// What all cases together have shown.
-#[derive(Default)]
 struct Tally {
+    machine: Machine,
     programs: u64,
     refused: u64,
     steps: usize,
@@ -40,9 +40,18 @@ struct Tally {
 
 #[test]
 fn accepted_schedules_compute_what_the_program_does() {
-    let (seed, cases) = (setting("TILEWRIGHT_SEED", 1), setting("TILEWRIGHT_CASES", 1500));
+    try_cases(Machine::Cpu, 1500);
+}
+
+#[test]
+fn accepted_schedules_for_a_gpu_compute_what_the_program_does() {
+    try_cases(Machine::Gpu, 800);
+}
+
+fn try_cases(machine: Machine, cases: u64) {
+    let (seed, cases) = (setting("TILEWRIGHT_SEED", 1), setting("TILEWRIGHT_CASES", cases));
     let most = setting("TILEWRIGHT_FAILURES", 4) as usize;
-    let mut tally = Tally::default();
+    let mut tally = Tally::on(machine);
     random::keep_expected_panics();
     for case in 0..cases {
         if tally.failures.len() < most {
@@ -55,6 +64,11 @@ fn accepted_schedules_compute_what_the_program_does() {
 }
 
 impl Tally {
+    fn on(machine: Machine) -> Tally {
+        let (counts, seen, failures) = (Counts::default(), BTreeSet::new(), Vec::new());
+        Tally { machine, programs: 0, refused: 0, steps: 0, counts, seen, failures }
+    }
+
     fn run(&mut self, seed: u64, number: u64) {
         let mut rng = Rng::new(seed, number);
         let source = random::program::program(&mut rng);
@@ -66,15 +80,17 @@ impl Tally {
             }
         };
         self.programs += 1;
-        let schedule = schedule(&mut rng, &program, &mut self.counts);
+        let schedule = schedule_for(self.machine, &mut rng, &program, &mut self.counts);
         self.steps += schedule.steps.len();
         let case = Case { source, schedule };
-        if let Some(failure) = case.failure() {
-            if !self.seen.insert(failure.signature()) {
+        let machine = self.machine;
+        let failure = |case: &Case| case.failure_on(machine);
+        if let Some(found) = failure(&case) {
+            if !self.seen.insert(found.signature()) {
                 return;
             }
-            let small = shrink(case, |case| case.failure().is_some_and(|found| found.kind == failure.kind));
-            let found = small.failure().unwrap_or(failure);
+            let small = shrink(case, |case| failure(case).is_some_and(|other| other.kind == found.kind));
+            let found = failure(&small).unwrap_or(found);
             self.failures.push(format!("=== case {number}: {:?}\n{small}{}", found.kind, found.message));
         }
     }
@@ -89,9 +105,15 @@ impl Tally {
     /// Fails if the generators make too little that is accepted.
     fn expect_variety(&self) {
         assert!(self.programs >= 2 * self.refused, "{} of the programs are refused", self.refused);
-        assert_eq!(self.counts.0.len(), random::schedule::KINDS.len(), "{:?}", self.counts);
+        let kinds = match self.machine {
+            Machine::Cpu => KINDS.len(),
+            Machine::Gpu => GPU_KINDS.len(),
+        };
+        assert_eq!(self.counts.0.len(), kinds, "{:?}", self.counts);
         for (kind, (tried, accepted)) in &self.counts.0 {
-            assert!(8 * accepted >= *tried, "of {tried} steps `{kind}` only {accepted} were accepted");
+            // For a GPU few stages can move: most are bound already.
+            let least = if self.machine == Machine::Gpu { 16 } else { 8 };
+            assert!(least * accepted >= *tried, "of {tried} steps `{kind}` only {accepted} were accepted");
         }
     }
 }

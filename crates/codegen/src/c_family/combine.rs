@@ -24,20 +24,20 @@ const WARP: u32 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// A row is a part of a warp, or one.
-    InWarp,
+    Warp,
     /// A row is so many whole warps.
-    InWarps(u32),
+    Warps(u32),
     /// Through shared memory alone.
-    InMemory,
+    Memory,
 }
 
 impl Way {
     /// For the threads of a block.
     pub(super) fn of(api: GpuApi, block: [u32; 3]) -> Way {
         match (api, block[0]) {
-            (GpuApi::Cuda, row) if WARP.is_multiple_of(row) => Way::InWarp,
-            (GpuApi::Cuda, row) if row.is_multiple_of(WARP) => Way::InWarps(row / WARP),
-            _ => Way::InMemory,
+            (GpuApi::Cuda, row) if WARP.is_multiple_of(row) => Way::Warp,
+            (GpuApi::Cuda, row) if row.is_multiple_of(WARP) => Way::Warps(row / WARP),
+            _ => Way::Memory,
         }
     }
 
@@ -45,18 +45,18 @@ impl Way {
     pub(super) fn values(self, block: [u32; 3]) -> i64 {
         let rows = i64::from(block[1]) * i64::from(block[2]);
         match self {
-            Way::InWarp => 0,
-            Way::InWarps(warps) => rows * i64::from(warps),
-            Way::InMemory => rows * i64::from(block[0]),
+            Way::Warp => 0,
+            Way::Warps(warps) => rows * i64::from(warps),
+            Way::Memory => rows * i64::from(block[0]),
         }
     }
 
     /// The function that does it.
     fn function(self, op: ReduceOp) -> String {
         let group = match self {
-            Way::InWarp => "warp",
-            Way::InWarps(_) => "warps",
-            Way::InMemory => "threads",
+            Way::Warp => "warp",
+            Way::Warps(_) => "warps",
+            Way::Memory => "threads",
         };
         format!("tw_{}_of_{group}", op.total())
     }
@@ -134,8 +134,8 @@ impl Emitter<'_> {
     fn total(&mut self, op: ReduceOp, value: &str, dtype: DType) -> String {
         let way = Way::of(self.unit.api, self.block);
         let function = self.needs(&way.function(op), dtype);
-        if let Way::InWarps(_) = way {
-            self.needs(&Way::InWarp.function(op), dtype);
+        if let Way::Warps(_) = way {
+            self.needs(&Way::Warp.function(op), dtype);
         }
         let [row_threads, rows, _] = self.block;
         let thread = |axis| dialect::thread_index(self.unit.api, axis);
@@ -148,9 +148,9 @@ impl Emitter<'_> {
         let room = format!("({space}{memory}*)(tw_shared + {})", self.combine_room);
         let lane = thread(Axis::X);
         match way {
-            Way::InWarp => format!("{function}({value}, {row_threads})"),
-            Way::InWarps(warps) => format!("{function}({value}, {room}, {row}, {lane}, {warps})"),
-            Way::InMemory => format!("{function}({value}, {room}, {row}, {lane}, {row_threads})"),
+            Way::Warp => format!("{function}({value}, {row_threads})"),
+            Way::Warps(warps) => format!("{function}({value}, {room}, {row}, {lane}, {warps})"),
+            Way::Memory => format!("{function}({value}, {room}, {row}, {lane}, {row_threads})"),
         }
     }
 }

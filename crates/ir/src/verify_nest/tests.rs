@@ -337,3 +337,28 @@ fn what_is_not_certain_is_not_refused() {
         "N[8] is out of bounds: index 8 of dimension 0, of extent 8, in if N[8] >= 0",
     );
 }
+
+/// `B[j] = sum of A[i] over i` in a loop of this kind, inside rows of threads.
+fn combined(kind: LoopKind, target: IndexExpr, beside: Vec<Stmt>) -> LoopNest {
+    let store = Store { target: access(B, &[target]), value: load(A, &[v(I)]), reduce: None, later: false };
+    let combine = Stmt::Combine(Combine { lane: I, op: ReduceOp::Add, store });
+    let lanes = each(kind, I, c(8), [vec![combine], beside].concat());
+    let rows = each(Thread(Axis::Y), J, c(4), vec![when(vec![v(J).offset(-1)], vec![lanes], vec![])]);
+    nest(vec![each(Block(Axis::X), K, c(1), vec![rows])])
+}
+
+#[test]
+fn threads_are_combined_alone_and_along_x() {
+    accepted(&combined(Thread(Axis::X), v(J), vec![]));
+    let beside = "threads of j are combined beside something else";
+    refused(&combined(Serial, v(J), vec![]), beside);
+    refused(&combined(Thread(Axis::X), v(J), vec![set(A, v(I))]), beside);
+    let z = "threads are combined outside of their loop along x, in B[j] = sum of A[i] over i";
+    refused(&combined(Thread(Axis::Z), v(J), vec![]), z);
+    let of_lane = "the total is not one for all lanes, in B[i] = sum of A[i] over i";
+    refused(&combined(Thread(Axis::X), v(I), vec![]), of_lane);
+    // Every row would write the same element.
+    let same =
+        "every iteration of parallel loop j writes the same element of B, in B[0] = sum of A[i] over i";
+    refused(&combined(Thread(Axis::X), c(0), vec![]), same);
+}

@@ -6,12 +6,12 @@ use tilewright_interp::seed;
 use tilewright_ir::{LoopNest, Number, Program, Tensor, verify_nest};
 use tilewright_runtime::gpu::{Device, GpuExecutable, compile_cuda};
 use tilewright_runtime::{Element, View, ViewMut};
-use tilewright_schedule::{apply, text};
+use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_target::Gpu;
 
 use crate::case::{on_every_device, program, skip};
 
-/// A program with a schedule, at its sizes.
+/// A program with a schedule, or with the default one, at its sizes.
 struct Case {
     source: &'static str,
     sizes: &'static [(&'static str, i64)],
@@ -74,11 +74,40 @@ const SOFTMAX: Case = Case {
         bind top.dt -> thread.x",
 };
 
+/// What no schedule is given for: everything in two kernels, columns, and several loops as one.
+const BY_DEFAULT: Case = Case {
+    source: "def all(float(N, M) A, float(B, M, L) I) -> (s, c, m) { s +=! A(i, j)
+        c(j) +=! A(i, j)
+        m(j) max=! I(b, j, l) }",
+    sizes: &[("N", 90), ("M", 70), ("B", 5), ("L", 17)],
+    steps: "",
+};
+
+/// Every operator, and types of every size.
+const TYPES: Case = Case {
+    source: "def types(uint8(K) A, int64(K) B, double(K) C, half(K) D, int16(K) E) -> (a, b, c, d, e) {
+        a max=! A(k)
+        b *=! B(k)
+        c min=! C(k)
+        d +=! D(k)
+        e +=! E(k) }",
+    sizes: &[("K", 32)],
+    steps: "bind a.k -> thread.x
+        bind b.k -> thread.x
+        bind c.k -> thread.x
+        bind d.k -> thread.x
+        bind e.k -> thread.x",
+};
+
+/// The same with rows of threads that no warps are.
+const TYPES_IN_MEMORY: Case = Case { sizes: &[("K", 50)], ..TYPES };
+
 fn nest_of(case: &Case, gpu: &Gpu) -> (Program, LoopNest) {
     let program = program(case.source, case.sizes);
-    let schedule = text::parse(case.steps);
-    assert!(schedule.diagnostics.is_empty(), "{:?}", schedule.diagnostics);
-    let nest = apply(&program, &schedule.schedule, gpu).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let parsed = text::parse(case.steps);
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let schedule = if case.steps.is_empty() { default_schedule(&program, gpu) } else { parsed.schedule };
+    let nest = apply(&program, &schedule, gpu).unwrap_or_else(|refusal| panic!("{refusal}"));
     verify_nest(&nest).unwrap();
     (program, nest)
 }
@@ -125,7 +154,7 @@ fn agrees<T: Element>(device: &Device, case: &Case, of: fn(Number) -> T, number:
 fn threads_are_combined() {
     let float = |number: Number| number.as_f64() as f32;
     on_every_device(|device| {
-        for case in [SUMS, SOFTMAX] {
+        for case in [SUMS, SOFTMAX, BY_DEFAULT] {
             agrees::<f32>(device, &case, float, |element| Number::Float(element.into()));
         }
         let int = |number: Number| number.as_i128() as i32;
@@ -136,7 +165,7 @@ fn threads_are_combined() {
 #[test]
 fn combined_threads_compile_as_cuda() {
     let gpu = Gpu::h200();
-    for case in [LARGEST, SUMS, SOFTMAX] {
+    for case in [LARGEST, SUMS, SOFTMAX, BY_DEFAULT, TYPES, TYPES_IN_MEMORY] {
         let (_, nest) = nest_of(&case, &gpu);
         let code = gpu_code(&nest, &gpu, "a test").unwrap();
         match compile_cuda(&code.text, gpu.architecture) {

@@ -1,6 +1,6 @@
 //! Where a reduction begins, which loops its result is told apart by, and whether threads share it.
 
-use tilewright_ir::{IndexExpr, VarId};
+use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
 
 use tilewright_ir::nest::{Axis, LoopKind};
 
@@ -29,7 +29,50 @@ impl Draft<'_> {
         let Some(first) = self.own_loops(id).first().copied() else { return false };
         let named = self.named_loops(id, first);
         let varies = |var: &VarId| self.copied_extent(*var, &named).as_constant().is_none();
-        self.statement(id).is_partial && (named.iter().any(varies) || self.outermost_reduction(id).is_none())
+        let is_partial = self.statement(id).is_partial;
+        is_partial
+            && (named.iter().any(varies)
+                || self.outermost_reduction(id).is_none()
+                || self.passes_over_totals(id))
+    }
+
+    /// Whether loops pass over totals that there is room for.
+    fn passes_over_totals(&self, id: StatementId) -> bool {
+        let own = self.own_loops(id);
+        let reduced = |var: VarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
+        let statement = self.statement(id);
+        let mut inside = super::simplify::Ranges::default();
+        for var in self.path(id) {
+            inside.add(var, &self.loop_of(var).extent);
+        }
+        self.within_bounds(id).iter().for_each(|bound| inside.add_bound(bound));
+        // What loops outside of the room pass over is not added up either. What a reduction passes over leaves its total as
+        // it was set before, unless that is only done further in.
+        let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
+        let gathered = self.gathers_at(id).map(|at| self.loops_up_to(at)).unwrap_or_default();
+        let guards = within.flat_map(|var| self.loop_of(*var).guards.iter().map(move |guard| (*var, guard)));
+        let of_totals =
+            guards.filter(|(var, guard)| gathered.contains(var) || !guard.vars().into_iter().any(reduced));
+        let mut sides = of_totals.flat_map(|(_, guard)| super::simplify::sides_of_minima(guard));
+        sides.any(|side| !inside.never_negative(&side))
+    }
+
+    /// What is at least 0 where a statement's subscripts do not leave their buffer at its end. Of a quotient that is said by
+    /// what is divided, as loops that were fused pass over it.
+    pub fn within_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
+        let target = &self.statement(id).target;
+        let shape = &self.buffers[target.tensor.index()].buffer.shape;
+        let bound = |(index, extent): (&IndexExpr, &i64)| match quotient(index) {
+            Some((whole, by)) => IndexExpr::constant(extent * by - 1).sub(&whole),
+            None => IndexExpr::constant(extent - 1).sub(index),
+        };
+        target.indices.iter().zip(shape).map(bound).collect()
+    }
+
+    /// Whether a loop is inside the one in whose iterations a buffer has its room.
+    fn is_in_room(&self, tensor: TensorId, var: VarId) -> bool {
+        let room = self.buffers[tensor.index()].room;
+        room.is_none_or(|room| self.loops_around(var).contains(&room))
     }
 
     /// The outermost loop inside the room of totals.
@@ -108,5 +151,16 @@ impl Draft<'_> {
         }
         let most = self.ranges(statement).most(&own.extent);
         most.map_or_else(|| own.extent.clone(), IndexExpr::constant)
+    }
+}
+
+/// What an expression is the quotient of, and by what number, if it is just that.
+fn quotient(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
+    match index.terms() {
+        [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
+            [Atom::FloorDiv(pair)] => Some((pair.0.clone(), pair.1.as_constant()?)).filter(|(_, by)| *by > 0),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -38,6 +38,20 @@ fn larger(left: Option<i64>, right: Option<i64>) -> Option<i64> {
     left.into_iter().chain(right).max()
 }
 
+/// What is at least 0 where an expression is: two, if a minimum is added to the rest.
+pub(crate) fn sides_of_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
+    let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
+        [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
+        _ => None,
+    });
+    match minimum.and_then(|(atom, pair)| Some((expr.split_on(atom)?.1, pair))) {
+        Some((rest, pair)) => {
+            [&pair.0, &pair.1].into_iter().flat_map(|side| sides_of_minima(&rest.add(side))).collect()
+        }
+        None => vec![expr.clone()],
+    }
+}
+
 /// The largest range of every loop that is open at some place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
@@ -72,17 +86,7 @@ impl Ranges {
 
     /// Adds that an expression is at least 0. A minimum at least 0 says so of both its sides.
     pub fn add_bound(&mut self, expr: &IndexExpr) {
-        let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
-            [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
-            _ => None,
-        });
-        match minimum.and_then(|(atom, pair)| Some((expr.split_on(atom)?.1, pair))) {
-            Some((rest, pair)) => {
-                self.add_bound(&rest.add(&pair.0));
-                self.add_bound(&rest.add(&pair.1));
-            }
-            None => self.facts.push(expr.clone()),
-        }
+        self.facts.extend(sides_of_minima(expr));
     }
 
     /// What is known where all of these are at least 0, and where they are not all.

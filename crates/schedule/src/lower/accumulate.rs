@@ -68,6 +68,7 @@ impl Emitter<'_> {
         let accumulator = self.draft.statement(id).accumulator.clone().expect("the caller has seen it");
         let path = self.draft.path(id);
         self.check_shared(id, &accumulator)?;
+        self.check_outlives(id, &accumulator)?;
         let at =
             path.iter().position(|own| *own == accumulator.at).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
@@ -96,6 +97,23 @@ impl Emitter<'_> {
             why: format!(
                 "`{}` is a reduced loop and one of the result at once",
                 self.draft.loop_text(shared)
+            ),
+        })
+    }
+
+    /// Refuses a result that is stored where its tensor has no room any more: that is made in a loop further in.
+    fn check_outlives(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
+        let target = self.draft.statement(id).target.tensor;
+        let Some(room) = self.draft.buffers[target.index()].room else { return Ok(()) };
+        if !self.draft.loops_around(room).contains(&accumulator.at) {
+            return Ok(());
+        }
+        Err(Illegal::Promote {
+            tensor: self.draft.statement(id).name.tensor.clone(),
+            at: self.draft.loop_text(accumulator.at),
+            why: format!(
+                "it is made anew in every iteration of `{}`, which is inside",
+                self.draft.loop_text(room)
             ),
         })
     }
@@ -205,11 +223,11 @@ impl Emitter<'_> {
         })
     }
 
-    /// Copies elements from one access to the other over copies of the loops.
+    /// Copies elements from one access to the other over copies of the buffer's loops.
     fn move_elements(&mut self, room: &Room, from: &Access, to: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(from.tensor).dtype;
         let compute = self.buffer(to.tensor).dtype.compute_type();
-        let guards = self.guards_of_elements(room.statement);
+        let guards = self.guards_of_elements(room.statement, &room.loops);
         self.replicate(&room.loops, &guards, &mut |renamed| {
             let at = |access: &Access| Access {
                 indices: access.indices.iter().map(renamed).collect(),

@@ -174,7 +174,11 @@ impl Walk<'_> {
         touched.0.iter_mut().for_each(|touch| touch.earlier.push(own.var));
         touched.add(&before.0);
         own.body = self.body(own.body, touched);
-        touched.add(&before.0);
+        // Behind the loop nothing tells its iterations apart: the next time, the same ones come again.
+        for mut touch in std::mem::replace(touched, before).0 {
+            touch.earlier.retain(|var| *var != own.var);
+            touched.add(&[touch]);
+        }
         own
     }
 

@@ -221,7 +221,7 @@ impl<'a> Emitter<'a> {
             Some(place) => self.draft.named_loops(id, place),
             None => Vec::new(),
         };
-        let guards = self.guards_of_elements(id);
+        let guards = self.guards_of_elements(id, &loops);
         self.replicate(&loops, &guards, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
@@ -247,15 +247,6 @@ impl<'a> Emitter<'a> {
         VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
-    /// What is passed over of a statement's elements, which is told by whichever of its loops is innermost. What a
-    /// reduction passes over has nothing to do with which elements there are.
-    pub fn guards_of_elements(&self, id: StatementId) -> Vec<IndexExpr> {
-        let reduced = |var: VarId| self.draft.loop_of(var).role == LoopRole::Reduction;
-        let path = self.draft.path(id);
-        let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
-        all.filter(|guard| !guard.vars().into_iter().any(reduced)).cloned().collect()
-    }
-
     /// Copies of loops, outermost first, around what `make` gives where the guards hold; it gets the subscripts'
     /// translation.
     pub fn replicate(
@@ -278,5 +269,26 @@ impl<'a> Emitter<'a> {
             body = vec![Stmt::For(For { var: *to, extent, kind, body })];
         }
         body
+    }
+
+    /// Where copies of a statement's loops pass over an iteration: where there is no element. What a reduction passes over
+    /// has nothing to do with that, and totals of an `rfactor` are there for all its iterations.
+    pub fn guards_of_elements(&self, id: StatementId, loops: &[VarId]) -> Vec<IndexExpr> {
+        let is_partial = self.draft.statement(id).is_partial;
+        let reduced = |var: VarId| {
+            let own = self.draft.loop_of(var);
+            own.role == LoopRole::Reduction && own.owner == Some(id) && !loops.contains(&var)
+        };
+        let is_told = |guard: &&IndexExpr| {
+            let of_totals = |var: VarId| is_partial && loops.contains(&var);
+            !guard.vars().into_iter().any(|var| reduced(var) || of_totals(var))
+        };
+        let path = self.draft.path(id);
+        let all = path.iter().flat_map(|var| &self.draft.loop_of(*var).guards);
+        let mut guards: Vec<IndexExpr> = all.filter(is_told).cloned().collect();
+        if is_partial && loops.iter().any(|var| !self.draft.loop_of(*var).guards.is_empty()) {
+            guards.extend(self.draft.within_bounds(id));
+        }
+        guards
     }
 }

@@ -7,7 +7,7 @@
 //! ([`check`]).
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{Buffer, Combine, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{Buffer, Combine, For, LoopKind, Scope, Stmt, any_loop};
 use tilewright_target::Gpu;
 
 use super::private::is_private;
@@ -64,7 +64,69 @@ fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool
 
 /// Refuses kernels that ask for more than there is.
 pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
+    for stmts in [&nest.setup, &nest.body] {
+        check_registers(stmts, nest)?;
+        check_grid(stmts, nest)?;
+    }
     nest.setup.iter().chain(&nest.body).try_for_each(|stmt| check_kernels(stmt, nest, gpu))
+}
+
+/// Refuses registers that would have to outlast a kernel.
+fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
+    stmts.iter().try_for_each(|stmt| match stmt {
+        Stmt::For(own) if own.is_spread() => Ok(()),
+        Stmt::For(own) => check_registers(&own.body, nest),
+        Stmt::If(own) => {
+            check_registers(&own.then, nest)?;
+            check_registers(&own.otherwise, nest)
+        }
+        Stmt::Allocate(own) => {
+            let Buffer { name, scope, .. } = nest.buffer(own.buffer);
+            if *scope == Scope::Register && any_loop(&own.body, &For::is_spread) {
+                return Err(Illegal::Kernel(format!(
+                    "`{name}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
+                )));
+            }
+            check_registers(&own.body, nest)
+        }
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => Ok(()),
+    })
+}
+
+/// Refuses anything beside a loop over blocks that is inside another: each of its blocks would do it.
+fn check_grid(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
+    stmts.iter().try_for_each(|stmt| match stmt {
+        Stmt::For(own) if is_over_blocks(own) && any_loop(&own.body, &is_over_blocks) => {
+            expect_alone(&own.body, nest)?;
+            check_grid(&own.body, nest)
+        }
+        Stmt::For(own) => check_grid(&own.body, nest),
+        Stmt::If(own) => {
+            check_grid(&own.then, nest)?;
+            check_grid(&own.otherwise, nest)
+        }
+        Stmt::Allocate(own) => check_grid(&own.body, nest),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => Ok(()),
+    })
+}
+
+/// Statements that have a loop over blocks inside have nothing else, down to that loop.
+fn expect_alone(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
+    match stmts {
+        [Stmt::For(own)] if is_over_blocks(own) => Ok(()),
+        [Stmt::For(own)] => expect_alone(&own.body, nest),
+        [Stmt::If(own)] if own.otherwise.is_empty() => expect_alone(&own.then, nest),
+        _ => {
+            let beside = stmts.first().map_or_else(|| nest.name.clone(), |stmt| written_first(stmt, nest));
+            Err(Illegal::Kernel(format!(
+                "what is computed beside or around `{beside}` is inside a loop over blocks and outside of another: every block of that would do it"
+            )))
+        }
+    }
+}
+
+fn is_over_blocks(own: &For) -> bool {
+    matches!(own.kind, LoopKind::Block(_))
 }
 
 /// Looks for the kernels inside: the outermost loops over blocks or threads.

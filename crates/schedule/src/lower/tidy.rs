@@ -5,7 +5,7 @@ use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
 use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
 
 use crate::draft::comparison::as_condition;
-use crate::draft::simplify::Ranges;
+use crate::draft::simplify::{Ranges, sides_of_minima};
 
 /// Simplifies a nest in place.
 pub(super) fn tidy(nest: &mut LoopNest) {
@@ -29,7 +29,7 @@ fn take_minima_apart(stmts: &mut [Stmt]) {
             Stmt::For(own) => take_minima_apart(&mut own.body),
             Stmt::Allocate(own) => take_minima_apart(&mut own.body),
             Stmt::If(own) => {
-                let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides).collect();
+                let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides_of_minima).collect();
                 let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
                 own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
                 take_minima_apart(&mut own.then);
@@ -37,20 +37,6 @@ fn take_minima_apart(stmts: &mut [Stmt]) {
             }
             Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
-    }
-}
-
-/// What is at least 0 where an expression is: two, if a minimum is added to the rest.
-fn sides(condition: &IndexExpr) -> Vec<IndexExpr> {
-    let minimum = condition.terms().iter().find_map(|term| match term.factors.as_slice() {
-        [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
-        _ => None,
-    });
-    match minimum.and_then(|(atom, pair)| Some((condition.split_on(atom)?.1, pair))) {
-        Some((rest, pair)) => {
-            [&pair.0, &pair.1].into_iter().flat_map(|side| sides(&rest.add(side))).collect()
-        }
-        None => vec![condition.clone()],
     }
 }
 

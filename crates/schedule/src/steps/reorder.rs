@@ -32,10 +32,14 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     // What is made at the start of the innermost body stays there.
     let new_innermost = *new.last().expect("as long as the chain");
     draft.move_rooms(innermost, new_innermost);
-    // What is passed over is known where all loops are.
+    // What is passed over is known in the innermost of the loops that it depends on, and what comes before a loop further
+    // in, as the beginning of a reduction does, is passed over too.
     let guards: Vec<IndexExpr> =
         new.iter().flat_map(|var| std::mem::take(&mut draft.loops[var.index()].guards)).collect();
-    draft.loops[new_innermost.index()].guards = guards;
+    for guard in guards {
+        let place = new.iter().rev().find(|var| guard.mentions(**var)).unwrap_or(&new_innermost);
+        draft.loops[place.index()].guards.push(guard);
+    }
     draft.touch(&wanted);
     new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))
 }

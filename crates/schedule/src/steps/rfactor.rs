@@ -35,6 +35,7 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
         draft.add_buffer(Buffer { name: name.to_string(), dtype, shape, scope: Scope::Scratch }, room)?;
 
     let last = add_up(draft, &old, var, lanes, &inner, totals);
+    draft.buffers[totals.index()].ragged = inner.iter().any(|var| !draft.loop_of(*var).guards.is_empty());
     let (op, _) = old.reduction().expect("checked above");
     let indices = std::iter::once(var).chain(inner).map(IndexExpr::var).collect();
     draft.change(id, |partial| {
@@ -93,8 +94,15 @@ fn add_up(
             copies.iter().fold(index.clone(), |index, (from, to)| crate::draft::rename(&index, *from, *to))
         };
         copy.extent = renamed(&draft.copied_extent(*original, inner), &copies);
+        let guards = std::mem::take(&mut copy.guards);
         let new = draft.add_loop(copy);
         copies.push((*original, new));
+        // What the reduction passes over, its totals do not.
+        let owner = draft.loop_of(var).owner;
+        let reduced =
+            |var: VarId| draft.loop_of(var).role == LoopRole::Reduction && draft.loop_of(var).owner == owner;
+        let of_elements = guards.iter().filter(|guard| !guard.vars().into_iter().any(reduced));
+        draft.loops[new.index()].guards = of_elements.map(|guard| renamed(guard, &copies)).collect();
         target.indices = target.indices.iter().map(|index| renamed(index, &copies)).collect();
     }
     let lane = draft.add_loop(Loop {

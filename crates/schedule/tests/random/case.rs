@@ -4,12 +4,13 @@ use std::fmt::{self, Display, Formatter};
 
 use tilewright_interp::{Order, run, run_nest};
 use tilewright_ir::{LoopNest, Program, print, verify_nest};
-use tilewright_schedule::{Schedule, apply};
+use tilewright_schedule::Schedule;
 use tilewright_syntax::{Bindings, Code, check, parse};
 
 use super::guarded;
+use super::schedule::Machine;
 use super::source::Source;
-use crate::support::{compare, cpu, inputs};
+use crate::support::{compare, inputs};
 
 /// What is tried.
 #[derive(Clone, Debug)]
@@ -78,9 +79,9 @@ pub fn checked(source: &Source) -> Option<Program> {
 
 impl Case {
     /// How it fails, if it does. A schedule that is refused is no failure.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure_on(&self, machine: Machine) -> Option<Failure> {
         let program = checked(&self.source)?;
-        match guarded(|| apply(&program, &self.schedule, &cpu())) {
+        match guarded(|| machine.apply(&program, &self.schedule)) {
             Err(message) => Some(Failure { kind: FailureKind::Panics, message }),
             Ok(Err(_)) => None,
             Ok(Ok(nest)) => disagreement(&program, &nest),

@@ -7,10 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_ir::{Expr, ExprKind, Program, Role, TensorId, Update, VarKind};
+use tilewright_ir::nest::Axis;
+use tilewright_ir::{Expr, ExprKind, LoopNest, Program, Role, TensorId, Update, VarKind};
 use tilewright_schedule::{
-    Illegal, LayoutDim, LoopName, Place, PromoteScope, Refusal, Schedule, StatementName, Step, apply,
+    Illegal, LayoutDim, LoopName, Place, PromoteScope, Refusal, Schedule, StatementName, Step, Unit, apply,
 };
+use tilewright_target::Gpu;
 
 use super::rng::Rng;
 use crate::support::cpu;
@@ -33,6 +35,36 @@ pub const KINDS: [(StepKind, usize); 12] = [
     ("rfactor", 7),
     ("prefetch", 4),
 ];
+
+/// The kinds for a GPU.
+pub const GPU_KINDS: [(StepKind, usize); 10] = [
+    ("split", 20),
+    ("fuse", 6),
+    ("reorder", 12),
+    ("unroll", 5),
+    ("bind", 35),
+    ("inline", 4),
+    ("compute_at", 10),
+    ("promote operand", 6),
+    ("promote result", 6),
+    ("rfactor", 12),
+];
+
+/// What a schedule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    Cpu,
+    Gpu,
+}
+
+impl Machine {
+    pub fn apply(self, program: &Program, schedule: &Schedule) -> Result<LoopNest, Refusal> {
+        match self {
+            Machine::Cpu => apply(program, schedule, &cpu()),
+            Machine::Gpu => apply(program, schedule, &Gpu::h200()),
+        }
+    }
+}
 
 /// The kinds that code generation has most to do with.
 const FINISHING: [(StepKind, usize); 7] = [
@@ -66,25 +98,25 @@ struct Names {
 
 const NOTHING: &str = "nothing";
 
-fn refusal(program: &Program, steps: &[Step], probe: Step) -> Option<Illegal> {
+fn refusal(machine: Machine, program: &Program, steps: &[Step], probe: Step) -> Option<Illegal> {
     let steps = steps.iter().cloned().chain([probe]).collect();
-    apply(program, &Schedule { steps }, &cpu()).err().map(|refusal| refusal.reason)
+    machine.apply(program, &Schedule { steps }).err().map(|refusal| refusal.reason)
 }
 
 impl Names {
-    fn after(program: &Program, steps: &[Step]) -> Names {
+    fn after(machine: Machine, program: &Program, steps: &[Step]) -> Names {
         let statement = Step::Unroll(StatementName::first(NOTHING).at(NOTHING));
-        let known = match refusal(program, steps, statement) {
+        let known = match refusal(machine, program, steps, statement) {
             Some(Illegal::UnknownStatement { known, .. }) => known,
             other => panic!("asked for the statements and got {other:?}"),
         };
-        let tensors = match refusal(program, steps, Step::Inline { tensor: NOTHING.to_string() }) {
+        let tensors = match refusal(machine, program, steps, Step::Inline { tensor: NOTHING.to_string() }) {
             Some(Illegal::UnknownTensor { known, .. }) => known,
             other => panic!("asked for the tensors and got {other:?}"),
         };
         let with_loops = |name: &String| {
             let name = statement_name(name);
-            match refusal(program, steps, Step::Unroll(name.at(NOTHING))) {
+            match refusal(machine, program, steps, Step::Unroll(name.at(NOTHING))) {
                 Some(Illegal::UnknownLoop { known, .. }) => (name, known),
                 other => panic!("asked for the loops of {name} and got {other:?}"),
             }
@@ -107,6 +139,7 @@ fn statement_name(text: &str) -> StatementName {
 /// A schedule while it is made.
 pub struct Walk<'a> {
     rng: &'a mut Rng,
+    machine: Machine,
     program: &'a Program,
     names: Names,
     /// Statements of the program, and tensors made by others that they read.
@@ -154,10 +187,19 @@ fn loaded(expr: &Expr) -> Vec<TensorId> {
 
 /// Steps for a program, all of which are accepted; or those that `apply` panics at.
 pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
-    let names = Names::after(program, &[]);
-    let (uses, kinds) = (uses(program), &KINDS[..]);
-    let walk = Walk { rng, program, names, uses, kinds, focus: 0, fresh: 0, steps: Vec::new() };
-    walk.grown(12, counts)
+    schedule_for(Machine::Cpu, rng, program, counts)
+}
+
+/// The same for a machine.
+pub fn schedule_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
+    let names = Names::after(machine, program, &[]);
+    let (kinds, turns) = match machine {
+        Machine::Cpu => (&KINDS[..], 12),
+        Machine::Gpu => (&GPU_KINDS[..], 20),
+    };
+    let uses = uses(program);
+    Walk { rng, machine, program, names, uses, kinds, focus: 0, fresh: 0, steps: Vec::new() }
+        .grown(turns, counts)
 }
 
 /// The schedule with more steps, of the kinds that code generation has most to do with.
@@ -166,16 +208,21 @@ pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &m
     if !matches!(super::guarded(|| apply(program, &Schedule { steps: steps.clone() }, &cpu())), Ok(Ok(_))) {
         return Schedule { steps };
     }
-    let names = Names::after(program, &steps);
+    let (machine, names) = (Machine::Cpu, Names::after(Machine::Cpu, program, &steps));
     // The names of the steps before end in smaller numbers.
     let (uses, kinds, fresh) = (uses(program), &FINISHING[..], 100);
-    Walk { rng, program, names, uses, kinds, focus: 0, fresh, steps }.grown(10, counts)
+    Walk { rng, machine, program, names, uses, kinds, focus: 0, fresh, steps }.grown(10, counts)
 }
 
 /// The steps, without those that made the whole refused, if it still is.
-fn without_doubtful(program: &Program, mut steps: Vec<Step>, doubtful: &[Step]) -> Vec<Step> {
+fn without_doubtful(
+    machine: Machine,
+    program: &Program,
+    mut steps: Vec<Step>,
+    doubtful: &[Step],
+) -> Vec<Step> {
     let refused = |steps: &[Step]| {
-        matches!(super::guarded(|| apply(program, &Schedule { steps: steps.to_vec() }, &cpu())), Ok(Err(_)))
+        matches!(super::guarded(|| machine.apply(program, &Schedule { steps: steps.to_vec() })), Ok(Err(_)))
     };
     for step in doubtful.iter().rev() {
         if refused(&steps) {
@@ -196,7 +243,8 @@ impl Walk<'_> {
             let kind = self.kind(turn);
             let Some(step) = self.step(kind) else { continue };
             self.steps.push(step);
-            match super::guarded(|| apply(self.program, &Schedule { steps: self.steps.clone() }, &cpu())) {
+            match super::guarded(|| self.machine.apply(self.program, &Schedule { steps: self.steps.clone() }))
+            {
                 Ok(Ok(_)) => counts.add(kind, true),
                 // Only what follows can make it right: registers whose loops are unrolled later.
                 Ok(Err(Refusal { step: None, .. })) if self.rng.chance(50) => {
@@ -209,9 +257,9 @@ impl Walk<'_> {
                 }
                 Err(_) => break,
             }
-            self.names = Names::after(self.program, &self.steps);
+            self.names = Names::after(self.machine, self.program, &self.steps);
         }
-        Schedule { steps: without_doubtful(self.program, self.steps, &doubtful) }
+        Schedule { steps: without_doubtful(self.machine, self.program, self.steps, &doubtful) }
     }
 
     fn kind(&mut self, turn: i64) -> StepKind {
@@ -234,6 +282,7 @@ impl Walk<'_> {
             "unroll" => Some(Step::Unroll(self.any_loop()?)),
             "vectorize" => Some(Step::Vectorize(self.late_loop()?)),
             "parallel" => Some(Step::Parallel(self.early_loop()?)),
+            "bind" => self.bind(),
             "inline" => self.inline(),
             "compute_at" => self.compute_at(),
             "promote operand" => self.promote_operand(),
@@ -303,6 +352,15 @@ impl Walk<'_> {
         Some(Step::Reorder { loops })
     }
 
+    /// Outer loops to blocks and inner ones to threads, most often along x.
+    fn bind(&mut self) -> Option<Step> {
+        let axis = self.rng.weighted(&[(Axis::X, 60), (Axis::Y, 30), (Axis::Z, 10)]);
+        Some(match self.rng.chance(35) {
+            true => Step::Bind { target: self.early_loop()?, to: Unit::Block(axis) },
+            false => Step::Bind { target: self.late_loop()?, to: Unit::Thread(axis) },
+        })
+    }
+
     fn inline(&mut self) -> Option<Step> {
         let mut tensors: Vec<String> = self.uses.iter().map(|(_, tensor)| tensor.clone()).collect();
         if self.rng.chance(80) {
@@ -327,7 +385,11 @@ impl Walk<'_> {
         let at = if self.rng.chance(20) { Place::Root } else { Place::Loop(self.any_loop()?) };
         self.fresh += 1;
         let name = format!("P{}", self.fresh);
-        let scope = if self.rng.chance(97) { PromoteScope::Packed } else { PromoteScope::Registers };
+        let scope = match self.rng.chance(97) {
+            true if self.machine == Machine::Gpu => PromoteScope::Shared,
+            true => PromoteScope::Packed,
+            false => PromoteScope::Registers,
+        };
         let layout = self.layout(&tensor);
         Some(Step::Promote { tensor, at, name, scope, layout, pad: 0 })
     }
