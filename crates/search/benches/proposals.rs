@@ -60,7 +60,7 @@ fn proposals(c: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(POINTS as u64));
     for (space, knobs) in [("small", small()), ("gemm", gemm()), ("convolution", convolution())] {
         for entry in ALL {
-            let make = || by_name(entry.name, &knobs, Start { seed: 1, points: Vec::new() });
+            let make = || by_name(entry.name, &knobs, Start { seed: 1, ..Start::default() });
             if make().is_ok() {
                 group.bench_function(BenchmarkId::new(entry.name, space), |bencher| {
                     bencher.iter(|| search(&mut *make().expect("it was made before"), &knobs));

@@ -106,7 +106,7 @@ fn awkward_cost(point: &Point) -> Option<f64> {
 /// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were not enough.
 fn trials(landscape: &Landscape, name: &str, seed: u64, quality: f64, most: usize) -> usize {
     let mut strategy =
-        by_name(name, &landscape.knobs, Start { seed, points: Vec::new() }).expect("a known name");
+        by_name(name, &landscape.knobs, Start { seed, ..Start::default() }).expect("a known name");
     let mut tried = 0;
     while tried < most {
         let points = strategy.ask(8);

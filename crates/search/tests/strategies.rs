@@ -33,7 +33,7 @@ fn make(name: &str, knobs: &Knobs, start: Start) -> Box<dyn Strategy> {
 }
 
 fn seed(seed: u64) -> Start {
-    Start { seed, points: Vec::new() }
+    Start { seed, ..Start::default() }
 }
 
 /// Asks in batches of `count` and tells all but the last `late` results at once, until nothing is asked for or told.
@@ -128,7 +128,8 @@ fn starting_points_come_first_and_once() {
     let elsewhere = Point(vec![Value::Choice(0)]);
     let points = vec![first.clone(), elsewhere, first.clone(), second.clone()];
     for entry in ALL {
-        let mut strategy = make(entry.name, &knobs, Start { seed: 1, points: points.clone() });
+        let mut strategy =
+            make(entry.name, &knobs, Start { seed: 1, points: points.clone(), ..Start::default() });
         let asked = strategy.ask(8);
         assert_eq!(asked[..2], [first.clone(), second.clone()], "{}", entry.name);
         assert_all_different_and_inside(&knobs, &asked, entry.name);
@@ -146,7 +147,8 @@ fn foreign_results_are_learned_from() {
         .collect();
     let outside = Told { point: Point(Vec::new()), cost: Some(0.0) };
     for entry in ALL {
-        let mut strategy = make(entry.name, &knobs, Start { seed: 1, points: vec![best.clone()] });
+        let mut strategy =
+            make(entry.name, &knobs, Start { seed: 1, points: vec![best.clone()], ..Start::default() });
         let early = strategy.ask(1);
         strategy.tell(&foreign);
         strategy.tell(&[outside.clone(), outside.clone()]);
@@ -283,7 +285,8 @@ fn genetic_children_have_three_parents() {
     let points: Vec<Point> = (0..3).map(|parent| Point(vec![Value::Choice(parent); 6])).collect();
     let parameters =
         genetic::Parameters { population: 40, elites: 0, crossover_rate: 1.0, mutation_rate: 0.0 };
-    let mut strategy = genetic::Genetic::new(&knobs, Start { seed: 1, points }, parameters);
+    let mut strategy =
+        genetic::Genetic::new(&knobs, Start { seed: 1, points, ..Start::default() }, parameters);
     let first = strategy.ask(40).into_iter().enumerate();
     let results = first.map(|(at, point)| Told { point, cost: (at < 3).then_some(1.0) });
     strategy.tell(&results.collect::<Vec<_>>());
@@ -318,7 +321,8 @@ fn random_points_differ_from_the_order() {
     let mut rng = Pcg64Mcg::seed_from_u64(9);
     let knobs = small();
     let any = knobs.sample(&mut rng).unwrap();
-    let asked = make("random", &knobs, Start { seed: 9, points: vec![any.clone()] }).ask(50);
+    let asked =
+        make("random", &knobs, Start { seed: 9, points: vec![any.clone()], ..Start::default() }).ask(50);
     assert_eq!(asked.len(), 50);
     assert_eq!(asked.iter().filter(|point| **point == any).count(), 1);
 }

@@ -64,6 +64,8 @@ pub struct Start {
     pub seed: u64,
     /// Points that may be good, best first: the default schedule's, or those of similar programs. They are tried first.
     pub points: Vec<Point>,
+    /// How many are tried together: where compiling on many cores takes longest, fewer leave cores idle.
+    pub together: usize,
 }
 
 /// Why a strategy cannot be used.

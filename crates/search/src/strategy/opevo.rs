@@ -6,7 +6,8 @@
 //!
 //! A generation is λ random points at first (those given to start from among them), and ρ children then. Children are bred
 //! one by one, as long as fewer than ρ are open: asked in batches of ρ this is the published algorithm, and a tuner that
-//! tells one result at a time has the next child bred from all that is known by then. A departure: a child that does not
+//! tells one result at a time has the next child bred from all that is known by then. Where more are tried together than
+//! ρ, a generation is as large as that. A departure: a child that does not
 //! become new in a hundred walks, which happens when little is left, is replaced by a random point.
 
 use rand::distr::Distribution;
@@ -52,6 +53,7 @@ pub struct OpEvo {
 impl OpEvo {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start, parameters: Parameters) -> OpEvo {
+        let parameters = Parameters { offspring: parameters.offspring.max(start.together), ..parameters };
         OpEvo { parameters, explored: Explored::new(knobs, start), ranking: Ranking::default(), founders: 0 }
     }
 

@@ -130,7 +130,7 @@ pub fn tune(
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let start = Start { seed: options.seed, points };
+    let start = Start { seed: options.seed, points, together: run.habits.together };
     let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
     run.search(strategy.as_mut())?;
     run.finish()
@@ -161,6 +161,8 @@ pub(crate) struct Tried {
 struct Habits {
     /// Points that a strategy is asked for at a time.
     batch: usize,
+    /// Of these, so many at least, if it can say as many.
+    together: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
     /// Samples of every finalist.
@@ -170,9 +172,9 @@ struct Habits {
 impl Habits {
     fn on(machine: &Machine) -> Habits {
         match machine {
-            Machine::Cpu(_) => Habits { batch: 16, samples: 2, final_samples: 40.0 },
+            Machine::Cpu(_) => Habits { batch: 16, together: 1, samples: 2, final_samples: 40.0 },
             // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
-            Machine::Gpu(_) => Habits { batch: 32, samples: 4, final_samples: 20.0 },
+            Machine::Gpu(_) => Habits { batch: 48, together: 48, samples: 4, final_samples: 20.0 },
         }
     }
 }
