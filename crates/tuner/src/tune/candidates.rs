@@ -148,7 +148,7 @@ impl<'p> Candidates<'p> {
         let share = LOOKED_AT / beginnings.len().max(1);
         let mut corners: Vec<Vec<(f64, Point)>> = Vec::new();
         for beginning in beginnings {
-            let start = Start { seed, points: vec![beginning] };
+            let start = Start { seed, points: vec![beginning], ..Start::default() };
             corners.push(self.corner(start, share, over)?);
         }
         corners.retain(|corner| !corner.is_empty());
