@@ -7,8 +7,8 @@ use crate::knob::Point;
 use crate::space::rejection::Rejection;
 use crate::space::stage::Stage;
 
-/// Copies of the innermost code that are written out.
-const MOST_COPIES: i64 = 2048;
+/// Copies of the innermost code that are written out: more take the compiler seconds.
+const MOST_COPIES: i64 = 1024;
 /// Registers of a thread that its results may take.
 const MOST_RESULTS: i64 = 160;
 /// Results of a thread without a reduction.

@@ -16,6 +16,8 @@ use crate::space::{Builder, KnobId};
 const PAD: i64 = 4;
 /// Elements that a thread copies at once.
 const WIDE: i64 = 4;
+/// Copies of a thread that are written out.
+const MOST_TURNS: i64 = 16;
 
 /// The knob of one operand.
 #[derive(Clone, Debug)]
@@ -130,7 +132,8 @@ pub(super) fn steps(
         }
         let turned = result_last(operand, stage);
         let order = (0..operand.dimensions.len()).collect();
-        let mut copy = Copy { operand, order, tile, stage, kernel, point, names, steps };
+        let elements = way.shared_elements(tile, stage, point);
+        let mut copy = Copy { operand, order, elements, tile, stage, kernel, point, names, steps };
         match way.choice(point) {
             Choice::InPlace => continue,
             Choice::Shared(layout, pad) => {
@@ -166,6 +169,8 @@ struct Copy<'a> {
     operand: &'a Operand,
     /// The operand's dimensions as they are in memory.
     order: Vec<usize>,
+    /// How many elements are copied together.
+    elements: i64,
     tile: &'a Tile,
     stage: &'a Stage,
     kernel: &'a Kernel,
@@ -233,9 +238,13 @@ impl Copy<'_> {
         inner.extend(wide.then(|| (side.clone(), WIDE)));
         self.steps.push(Step::Split { target, outer: turn.clone(), inner });
         let side = wide.then(|| own.at(side));
-        let order = [own.at(thread.clone()), own.at(turn)].into_iter().chain(side.clone());
+        let order = [own.at(thread.clone()), own.at(turn.clone())].into_iter().chain(side.clone());
         self.steps.push(Step::Reorder { loops: order.collect() });
         self.steps.push(Step::Bind { target: own.at(thread), to: Unit::Thread(Axis::X) });
+        let elements = self.kernel.threads * if wide { WIDE } else { 1 };
+        if self.elements <= MOST_TURNS * elements {
+            self.steps.push(Step::Unroll(own.at(turn)));
+        }
         self.steps.extend(side.map(Step::Vectorize));
     }
 
