@@ -112,16 +112,18 @@ pub enum Difference {
 /// How many near ones are worth showing.
 const MOST_NEAR: usize = 5;
 
-/// Samples that say enough.
+/// Samples that say enough, on a processor that others use as well, and on a device.
 const WELL_MEASURED: usize = 20;
+const WELL_MEASURED_ON_DEVICE: usize = 10;
 
 /// After so many schedules that cannot be used, the others are not looked at.
 const MOST_SKIPPED: usize = 64;
 
 /// Those that were measured well, as the finalists of a run are, come before others: of many candidates with few samples,
 /// the luckiest is first.
-fn best_first() -> String {
-    let bytes = WELL_MEASURED * size_of::<f64>();
+fn best_first(target: &TargetFingerprint) -> String {
+    let samples = if target.device == "cpu" { WELL_MEASURED } else { WELL_MEASURED_ON_DEVICE };
+    let bytes = samples * size_of::<f64>();
     format!("ORDER BY length(record.samples) < {bytes}, record.median, record.id")
 }
 
@@ -130,7 +132,7 @@ impl Cache {
     pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
         let filter = Filter { measured: Some(true), ..Filter::of(key) };
         let mut best = None;
-        let order = format!("{} LIMIT 1", best_first());
+        let order = format!("{} LIMIT 1", best_first(&key.target));
         rows::visit(&self.connection, &self.path, &filter, &order, &mut |record| {
             best = Some(record);
             Ok(())
@@ -148,7 +150,7 @@ impl Cache {
         let filter = Filter { measured: Some(true), ..Filter::of(key) };
         let mut choice = Choice { best: None, skipped: Vec::new() };
         let mut refused: HashSet<String> = HashSet::new();
-        rows::each(&self.connection, &self.path, &filter, &best_first(), &mut |_, read| {
+        rows::each(&self.connection, &self.path, &filter, &best_first(&key.target), &mut |_, read| {
             let (seconds, outcome) = match read {
                 Err(why) => (None, Err(format!("it is not one that Tilewright wrote: {why}"))),
                 // The same schedule was most often measured several times.

@@ -42,8 +42,6 @@ pub(super) struct Block {
     pub waits: f64,
     /// Of these, times that what it waits for was asked for long before.
     pub foreseen: f64,
-    /// Times that a thread waits for what it reads from memory itself.
-    pub reads: f64,
     /// Instructions of one thread, one after the other.
     pub chain: f64,
     /// Bytes of the tensors that the kernel touches.
@@ -189,16 +187,15 @@ impl<'a> Walk<'a> {
         self.block.chain += operations * runs;
         let mut loads = Vec::new();
         crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
-        let copies = self.nest.buffer(store.target.tensor).scope == Scope::Shared;
         for access in loads {
-            self.access(access, warps, true, copies);
+            self.access(access, warps, true);
         }
-        self.access(&store.target, warps, false, copies);
+        self.access(&store.target, warps, false);
     }
 
     /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
     /// have in common is loaded once.
-    fn access(&mut self, access: &Access, warps: f64, load: bool, copies: bool) {
+    fn access(&mut self, access: &Access, warps: f64, load: bool) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
@@ -225,19 +222,10 @@ impl<'a> Walk<'a> {
             _ => {
                 self.block.turns += instructions * warps * (sectors / SECTORS_A_TURN).max(1.0);
                 self.block.sectors += instructions * warps * sectors;
-                self.block.reads += if load && !copies { self.rounds(innermost) } else { 0.0 };
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
             }
         }
-    }
-
-    /// How often a thread gets to an access that depends on loops up to this one; written-out iterations do not wait for
-    /// each other.
-    fn rounds(&self, innermost: usize) -> f64 {
-        let serial = |own: &&Around| matches!(own.kind, LoopKind::Serial | LoopKind::Parallel);
-        let around = self.loops.iter().take(innermost + 1).filter(serial);
-        self.share * around.map(|own| own.trips).product::<f64>()
     }
 
     /// The thread loops around, first dimension first.
