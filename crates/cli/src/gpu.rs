@@ -4,16 +4,17 @@ use std::time::{Duration, Instant};
 
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::Inputs;
-use tilewright_ir::{Program, Tensor};
+use tilewright_ir::{Number, Program, Tensor};
+use tilewright_runtime::Timing;
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuError, GpuExecutable, Sampling};
-use tilewright_runtime::{Buffer, Timing};
+use tilewright_runtime::signature::Parameter;
 use tilewright_target::GpuApi;
 use tilewright_tuner::cache::Skipped;
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;
 use crate::failure::Failure;
-use crate::kernel::{Arguments, build_failure, codegen_failure, no_memory, run_failure, views, views_mut};
+use crate::kernel::{build_failure, codegen_failure, run_failure};
 use crate::lookup::{Found, look_up};
 use crate::machine::refuse_options_of_cpu;
 use crate::schedule::ScheduleSource;
@@ -36,6 +37,14 @@ pub struct GpuCompiled {
     executable: GpuExecutable,
     /// What applying the schedule and compiling took.
     pub compile_time: Duration,
+}
+
+/// A compiled program with its data on the device.
+pub struct GpuCall {
+    bound: GpuBound,
+    inputs: Vec<DeviceBuffer>,
+    results: Vec<DeviceBuffer>,
+    scalars: Vec<Number>,
 }
 
 impl GpuCompiler {
@@ -69,48 +78,56 @@ impl GpuCompiler {
 }
 
 impl GpuCompiled {
-    /// The user's data as the kernels take it.
-    pub fn arguments(&self, inputs: Inputs) -> Result<Arguments, Failure> {
-        Arguments::new(self.executable.signature(), inputs)
+    /// Brings the user's data to the device, and makes of the constants what calls need. A tensor is taken away as soon as it
+    /// is there, unless it is needed again.
+    pub fn call(&self, source: &Source, inputs: &mut Inputs, needed_again: bool) -> Result<GpuCall, Failure> {
+        let (device, signature) = (self.executable.device(), self.executable.signature());
+        let scalars = signature.scalars.iter().filter_map(|scalar| inputs.scalars.get(&scalar.name));
+        let scalars = scalars.copied().collect();
+        let mut uploaded = |parameters: &[Parameter]| {
+            let upload = |parameter: &Parameter| {
+                let uploaded = match inputs.tensors.get(&parameter.name) {
+                    Some(tensor) => DeviceBuffer::from_tensor(device, tensor),
+                    None => DeviceBuffer::zeros(device, parameter.layout.dtype(), parameter.layout.shape()),
+                };
+                if !needed_again {
+                    inputs.tensors.remove(&parameter.name);
+                }
+                uploaded
+            };
+            let uploaded = parameters.iter().map(upload).collect::<Result<Vec<_>, _>>();
+            uploaded.map_err(|error| run_failure(source, error))
+        };
+        let constants = uploaded(&signature.constants)?;
+        let bound = self.executable.bind_on(&constants.iter().collect::<Vec<_>>());
+        let bound = bound.map_err(|error| run_failure(source, error))?;
+        Ok(GpuCall {
+            bound,
+            inputs: uploaded(&signature.inputs)?,
+            results: uploaded(&signature.results)?,
+            scalars,
+        })
     }
+}
 
-    fn bind(&self, source: &Source, constants: &[Buffer]) -> Result<GpuBound, Failure> {
-        self.executable.bind(&views(constants)).map_err(|error| run_failure(source, error))
-    }
-
+impl GpuCall {
     /// Calls the program once; results by name, in the order of the signature.
-    pub fn call(&self, source: &Source, arguments: &mut Arguments) -> Result<Vec<(String, Tensor)>, Failure> {
-        let Arguments { constants, inputs, results, scalars } = arguments;
-        let bound = self.bind(source, constants)?;
-        bound
-            .run(&views(inputs), &mut views_mut(results), scalars)
-            .map_err(|error| run_failure(source, error))?;
-        let names = self.executable.signature().results.iter().map(|result| result.name.clone());
-        let tensors = results.iter().map(Buffer::to_tensor).collect::<Result<Vec<_>, _>>();
-        Ok(names.zip(tensors.map_err(no_memory)?).collect())
+    pub fn results(&mut self, source: &Source) -> Result<Vec<(String, Tensor)>, Failure> {
+        let inputs: Vec<&DeviceBuffer> = self.inputs.iter().collect();
+        let mut results: Vec<&mut DeviceBuffer> = self.results.iter_mut().collect();
+        let called = self.bound.launch(&inputs, &mut results, &self.scalars).and_then(|()| self.bound.wait());
+        let tensors = called.and_then(|()| self.results.iter().map(DeviceBuffer::to_tensor).collect());
+        let tensors: Vec<Tensor> = tensors.map_err(|error| run_failure(source, error))?;
+        let names = self.bound.signature().results.iter().map(|result| result.name.clone());
+        Ok(names.zip(tensors).collect())
     }
 
     /// How long a call takes on the device, without the way of the data there and back.
-    pub fn time(
-        &self,
-        source: &Source,
-        arguments: &mut Arguments,
-        sampling: &Sampling,
-    ) -> Result<Timing, Failure> {
-        let Arguments { constants, inputs, results, scalars } = arguments;
-        let bound = self.bind(source, constants)?;
-        let device = self.executable.device();
-        let upload = |buffers: &[Buffer]| {
-            let each = buffers.iter().map(|buffer| DeviceBuffer::from_view(device, &buffer.view()));
-            each.collect::<Result<Vec<_>, _>>()
-        };
-        let timed = || {
-            let (inputs, mut results) = (upload(inputs)?, upload(results)?);
-            let inputs: Vec<&DeviceBuffer> = inputs.iter().collect();
-            let mut results: Vec<&mut DeviceBuffer> = results.iter_mut().collect();
-            bound.time(&inputs, &mut results, scalars, sampling)
-        };
-        timed().map_err(|error| run_failure(source, error))
+    pub fn time(&mut self, source: &Source, sampling: &Sampling) -> Result<Timing, Failure> {
+        let inputs: Vec<&DeviceBuffer> = self.inputs.iter().collect();
+        let mut results: Vec<&mut DeviceBuffer> = self.results.iter_mut().collect();
+        let timing = self.bound.time(&inputs, &mut results, &self.scalars, sampling);
+        timing.map_err(|error| run_failure(source, error))
     }
 }
 

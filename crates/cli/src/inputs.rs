@@ -380,20 +380,21 @@ fn evaluate(expr: &Expr, sizes: &Bindings, value: i64, unknown: &mut Option<Stri
 
 /// Everything the program needs: what was given, and the rest from the seed.
 pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inputs, Failure> {
+    seed::completed(program, given_inputs(program, given)?, seed).map_err(no_memory)
+}
+
+/// What was given, checked, and integer scalars that are known from sizes.
+pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
     let Given { sizes, mut tensors, scalars } = given;
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         let shape = program
             .shape(id)
             .ok_or_else(|| Failure::Input(format!("the shape of {} is not known", declared.name)))?;
-        let tensor = match tensors.remove(&declared.name) {
-            Some((tensor, path)) => {
-                refuse_other_type(&declared.name, declared.dtype, &shape, &tensor, &path)?;
-                tensor
-            }
-            None => seed::tensor(program, id, &shape, seed).map_err(no_memory)?,
-        };
-        inputs.tensors.insert(declared.name.clone(), tensor);
+        if let Some((tensor, path)) = tensors.remove(&declared.name) {
+            refuse_other_type(&declared.name, declared.dtype, &shape, &tensor, &path)?;
+            inputs.tensors.insert(declared.name.clone(), tensor);
+        }
     }
     if let Some((name, (_, path))) = tensors.pop_first() {
         return Err(Failure::Input(format!(
@@ -408,12 +409,8 @@ pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inpu
                 .iter()
                 .any(|symbol| symbol.name == scalar.name && matches!(symbol.kind, SymbolKind::Scalar(_)))
         });
-        let value = match (scalars.get(&scalar.name), bound) {
-            (_, Some(value)) => Number::Int(value as i128),
-            (Some(value), None) => *value,
-            (None, None) => seed::scalar(&scalar.name, scalar.dtype, seed),
-        };
-        inputs.scalars.insert(scalar.name.clone(), value);
+        let value = bound.map(|value| Number::Int(value as i128)).or(scalars.get(&scalar.name).copied());
+        inputs.scalars.extend(value.map(|value| (scalar.name.clone(), value)));
     }
     Ok(inputs)
 }

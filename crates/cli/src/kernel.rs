@@ -97,12 +97,12 @@ impl Compiled {
         self.apply_time + self.codegen_time
     }
 
-    /// The user's data as the kernel takes it.
-    pub fn arguments(&self, inputs: Inputs) -> Result<Arguments, Failure> {
+    /// The user's data as the kernel takes it; all of it is left as it was if somebody needs it afterwards.
+    pub fn arguments(&self, inputs: &mut Inputs, needed_again: bool) -> Result<Arguments, Failure> {
         let kernel = self.executable.kernel();
         let constants: usize = kernel.constants().iter().sum();
         refuse_more_than_free("what the kernel keeps on the way", kernel.scratch_bytes() + constants)?;
-        Arguments::new(self.executable.signature(), inputs)
+        Arguments::new(self.executable.signature(), inputs, needed_again)
     }
 
     /// Gives the kernel its constants.
@@ -125,14 +125,21 @@ impl Compiled {
 }
 
 impl Arguments {
-    /// What the user has given, and room for results.
-    pub fn new(signature: &Signature, mut inputs: Inputs) -> Result<Arguments, Failure> {
+    /// What the user has given, and room for results. A tensor is taken away as soon as it is copied, unless it is needed
+    /// again: there are never two copies of all.
+    fn new(signature: &Signature, inputs: &mut Inputs, needed_again: bool) -> Result<Arguments, Failure> {
         let scalars = signature.scalars.iter().filter_map(|scalar| inputs.scalars.get(&scalar.name));
         let scalars = scalars.copied().collect();
         let mut buffers = |parameters: &[Parameter]| {
-            let buffer = |parameter: &Parameter| match inputs.tensors.remove(&parameter.name) {
-                Some(tensor) => Buffer::from_tensor(&tensor),
-                None => Buffer::zeros(parameter.layout.dtype(), parameter.layout.shape()),
+            let buffer = |parameter: &Parameter| {
+                let buffer = match inputs.tensors.get(&parameter.name) {
+                    Some(tensor) => Buffer::from_tensor(tensor),
+                    None => Buffer::zeros(parameter.layout.dtype(), parameter.layout.shape()),
+                };
+                if !needed_again {
+                    inputs.tensors.remove(&parameter.name);
+                }
+                buffer
             };
             parameters.iter().map(buffer).collect::<Result<Vec<_>, _>>().map_err(no_memory)
         };

@@ -6,7 +6,7 @@ use tilewright_syntax::{Bindings, check};
 
 use crate::args::ProgramArgs;
 use crate::failure::Failure;
-use crate::inputs::{Given, gather, machine_inputs};
+use crate::inputs::{Given, gather, given_inputs, machine_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
 use crate::source::Source;
 
@@ -56,7 +56,11 @@ impl Problem {
     /// The tensors and scalars that were given, checked; nothing from the seed.
     pub fn given_inputs(&mut self) -> Result<Inputs, Failure> {
         let names = self.given.names();
-        let mut inputs = if names.is_empty() { Inputs::default() } else { self.kernel_inputs(false)? };
+        if names.is_empty() {
+            return Ok(Inputs::default());
+        }
+        refuse_too_large(&self.program, kernel_bytes(&self.program))?;
+        let mut inputs = given_inputs(&self.program, std::mem::take(&mut self.given))?;
         inputs.tensors.retain(|name, _| names.contains(name));
         inputs.scalars.retain(|name, _| names.contains(name));
         Ok(inputs)

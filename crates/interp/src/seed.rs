@@ -1,12 +1,23 @@
 //! Inputs made from a seed, for whoever has no data at hand.
+//!
+//! An element is what the generator of its tensor says at its place in row-major order: every release makes the same data
+//! of a seed. The generator can jump ahead, so several threads make a large tensor, each its own part.
+
+use std::mem::MaybeUninit;
+use std::thread;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use tilewright_ir::tensor::TensorError;
+use tilewright_ir::tensor::{TensorError, byte_size};
 use tilewright_ir::{Atom, DType, Expr, ExprKind, IndexExpr, Number, Program, Tensor, TensorId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::Inputs;
+
+/// A thread makes at least so many elements: fewer take no longer than starting it.
+const LEAST_OF_A_THREAD: usize = 1 << 16;
+/// Elements that are made one by one and then moved together.
+const MOVED_TOGETHER: usize = 1 << 12;
 
 /// A generator for one input: the same seed and name give the same data, whatever else the program has.
 fn generator(seed: u64, name: &str) -> Pcg64Mcg {
@@ -15,18 +26,25 @@ fn generator(seed: u64, name: &str) -> Pcg64Mcg {
 
 /// Everything that a program takes. Integer scalars that sizes depend on have the value of their symbol.
 pub fn inputs(program: &Program, seed: u64) -> Result<Inputs, TensorError> {
-    let mut inputs = Inputs::default();
+    completed(program, Inputs::default(), seed)
+}
+
+/// Everything that a program takes: what there is already, and the rest as [`inputs`] makes it.
+pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inputs, TensorError> {
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
-        let shape = program.shape(id).unwrap_or_default();
-        inputs.tensors.insert(declared.name.clone(), tensor(program, id, &shape, seed)?);
+        if !inputs.tensors.contains_key(&declared.name) {
+            let shape = program.shape(id).unwrap_or_default();
+            inputs.tensors.insert(declared.name.clone(), tensor(program, id, &shape, seed)?);
+        }
     }
     for declared in &program.scalars {
         let symbol = program.symbols.iter().find(|symbol| symbol.name == declared.name);
-        let value = match symbol.and_then(|symbol| symbol.value) {
-            Some(value) => Number::Int(value as i128),
-            None => scalar(&declared.name, declared.dtype, seed),
-        };
-        inputs.scalars.insert(declared.name.clone(), value);
+        inputs.scalars.entry(declared.name.clone()).or_insert_with(|| {
+            match symbol.and_then(|symbol| symbol.value) {
+                Some(value) => Number::Int(value as i128),
+                None => scalar(&declared.name, declared.dtype, seed),
+            }
+        });
     }
     Ok(inputs)
 }
@@ -34,13 +52,83 @@ pub fn inputs(program: &Program, seed: u64) -> Result<Inputs, TensorError> {
 /// A tensor for the program's declaration `id`.
 pub fn tensor(program: &Program, id: TensorId, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
     let declared = program.tensor(id);
-    let mut generator = generator(seed, &declared.name);
-    let mut tensor = Tensor::zeros(declared.dtype, shape)?;
     let limit = index_limit(program, id).unwrap_or(10).max(1);
-    for at in 0..tensor.len() {
-        tensor.set(at, draw(&mut generator, declared.dtype, limit));
+    let drawn = Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, limit };
+    drawn.tensor(shape)
+}
+
+/// The elements of a tensor from here on.
+#[derive(Clone)]
+struct Drawn {
+    generator: Pcg64Mcg,
+    dtype: DType,
+    limit: u64,
+}
+
+impl Drawn {
+    fn tensor(self, shape: &[usize]) -> Result<Tensor, TensorError> {
+        let dtype = self.dtype;
+        let bytes =
+            byte_size(dtype, shape).ok_or_else(|| TensorError::TooLarge { dtype, shape: shape.to_vec() })?;
+        let mut data = Vec::new();
+        let refused = |_| TensorError::OutOfMemory { dtype, shape: shape.to_vec(), bytes };
+        data.try_reserve_exact(bytes).map_err(refused)?;
+        // Not zeros first: the threads are also faster at getting the memory from the system, each its own part.
+        self.fill(&mut data.spare_capacity_mut()[..bytes]);
+        // SAFETY: so many bytes were reserved, and `fill` writes every one that it is given.
+        unsafe { data.set_len(bytes) };
+        Tensor::from_bytes(dtype, shape, data)
     }
-    Ok(tensor)
+
+    /// Writes all of these bytes, which are those of whole elements, on all cores.
+    fn fill(self, bytes: &mut [MaybeUninit<u8>]) {
+        let width = self.dtype.bytes();
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let part = (bytes.len() / width).div_ceil(cores).max(LEAST_OF_A_THREAD);
+        thread::scope(|scope| {
+            let mut parts = bytes.chunks_mut(part * width).enumerate();
+            let first = parts.next();
+            for (at, bytes) in parts {
+                let mut drawn = self.clone();
+                drawn.generator.advance(at as u128 * part as u128);
+                scope.spawn(move || drawn.fill_part(bytes));
+            }
+            if let Some((_, bytes)) = first {
+                self.clone().fill_part(bytes);
+            }
+        });
+    }
+
+    /// The same in order.
+    fn fill_part(mut self, bytes: &mut [MaybeUninit<u8>]) {
+        if self.dtype == DType::Float32 {
+            return self.fill_float32(bytes);
+        }
+        let width = self.dtype.bytes();
+        let mut some = Tensor::zeros(self.dtype, &[MOVED_TOGETHER]).expect("a few elements fit");
+        for bytes in bytes.chunks_mut(MOVED_TOGETHER * width) {
+            for at in 0..bytes.len() / width {
+                some.set(at, draw(&mut self.generator, self.dtype, self.limit));
+            }
+            write(bytes, some.bytes());
+        }
+    }
+
+    /// What [`draw`] says, without the detour over numbers of any type: most data is of this one.
+    fn fill_float32(mut self, bytes: &mut [MaybeUninit<u8>]) {
+        for element in bytes.chunks_exact_mut(size_of::<f32>()) {
+            let steps = (self.generator.next_u64() >> 40) as i32 - (1 << 23);
+            write(element, &(steps as f32 / (1u32 << 23) as f32).to_le_bytes());
+        }
+    }
+}
+
+/// Copies as many bytes as there is room for.
+fn write(to: &mut [MaybeUninit<u8>], from: &[u8]) {
+    assert!(to.len() <= from.len(), "every byte is written");
+    for (to, from) in to.iter_mut().zip(from) {
+        to.write(*from);
+    }
 }
 
 /// A scalar of a float type.
@@ -111,4 +199,47 @@ fn visit_accesses(expr: &Expr, visit: &mut dyn FnMut(TensorId, &[IndexExpr])) {
         }
     }
     expr.operands().iter().for_each(|operand| visit_accesses(operand, visit));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The elements one after the other, as they are defined.
+    fn one_by_one(mut drawn: Drawn, length: usize) -> Tensor {
+        let mut tensor = Tensor::zeros(drawn.dtype, &[length]).expect("it is small");
+        for at in 0..length {
+            tensor.set(at, draw(&mut drawn.generator, drawn.dtype, drawn.limit));
+        }
+        tensor
+    }
+
+    #[test]
+    fn elements_do_not_depend_on_who_makes_them() {
+        for dtype in DType::ALL {
+            for (limit, length) in [(10, 0), (7, 1), (10, 5000), (1 << 40, 2 * LEAST_OF_A_THREAD + 77)] {
+                let drawn = Drawn { generator: generator(3, "x"), dtype, limit };
+                let made = drawn.clone().tensor(&[length]).expect("it is small");
+                assert!(made == one_by_one(drawn, length), "{dtype} {limit} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_means_the_same_data_in_every_release() {
+        let drawn = |dtype| Drawn { generator: generator(0, "A"), dtype, limit: 10 };
+        let digest = |dtype| xxh3_64(drawn(dtype).tensor(&[300, 1000]).expect("it is small").bytes());
+        let digests = [DType::Float32, DType::Float16, DType::Int32, DType::Bool].map(digest);
+        let wanted = [0x5f121ffee75dfe4d, 0x4fccc5fbd6d92322, 0x4b1149ccf9520fce, 0x62525ecf644a9081];
+        assert_eq!(digests, wanted);
+    }
+
+    #[test]
+    fn what_cannot_exist_is_refused() {
+        let drawn = Drawn { generator: generator(0, "A"), dtype: DType::Float32, limit: 10 };
+        let error = drawn.clone().tensor(&[usize::MAX, 3]);
+        assert!(matches!(error, Err(TensorError::TooLarge { .. })));
+        let error = drawn.tensor(&[1 << 40, 1 << 18]);
+        assert!(matches!(error, Err(TensorError::OutOfMemory { bytes: 0x1000_0000_0000_0000, .. })));
+    }
 }

@@ -5,7 +5,7 @@ use tilewright_ir::tensor::{Tensor, TensorError};
 
 use crate::copy::{LayoutMismatch, copy};
 use crate::element::Element;
-use crate::memory::Block;
+use crate::memory::{Block, OutOfMemory};
 use crate::view::{Layout, View, ViewMut};
 
 /// A tensor that owns its memory. It is row-major without gaps, and aligned as a [`Block`] is.
@@ -18,8 +18,17 @@ pub struct Buffer {
 impl Buffer {
     /// A tensor of zeros.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
+        Buffer::with(dtype, shape, Block::zeroed)
+    }
+
+    /// With memory of as many bytes as it needs.
+    fn with(
+        dtype: DType,
+        shape: &[usize],
+        block: impl FnOnce(usize) -> Result<Block, OutOfMemory>,
+    ) -> Result<Buffer, TensorError> {
         let layout = Layout::contiguous(dtype, shape)?;
-        let block = Block::zeroed(layout.bytes()).map_err(|error| TensorError::OutOfMemory {
+        let block = block(layout.bytes()).map_err(|error| TensorError::OutOfMemory {
             dtype,
             shape: shape.to_vec(),
             bytes: error.bytes,
@@ -46,12 +55,11 @@ impl Buffer {
 
     /// A copy of a tensor.
     pub fn from_tensor(tensor: &Tensor) -> Result<Buffer, TensorError> {
-        let mut buffer = Buffer::zeros(tensor.dtype(), tensor.shape())?;
-        let bytes = buffer.block.as_bytes_mut();
-        bytes.copy_from_slice(tensor.bytes());
+        let copied = |_| Block::copy_of(tensor.bytes());
+        let mut buffer = Buffer::with(tensor.dtype(), tensor.shape(), copied)?;
         if tensor.dtype() == DType::Bool {
             // To a `Tensor`, any byte but 0 is true; here, as in Rust, only 1 is.
-            bytes.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
+            buffer.block.as_bytes_mut().iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
         }
         Ok(buffer)
     }

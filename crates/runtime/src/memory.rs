@@ -23,7 +23,7 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// An owned, aligned block of bytes that are always initialised; zero when made.
+/// An owned, aligned block of bytes that are always initialised.
 #[derive(Debug)]
 pub struct Block {
     start: NonNull<u8>,
@@ -38,6 +38,27 @@ unsafe impl Sync for Block {}
 impl Block {
     /// A block of zeros.
     pub fn zeroed(bytes: usize) -> Result<Block, OutOfMemory> {
+        // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the advice.
+        // SAFETY: all of the block is written, which is so many bytes long and ours alone.
+        unsafe { Block::written(bytes, |start| start.write_bytes(0, bytes)) }
+    }
+
+    /// A block with a copy of these bytes.
+    pub fn copy_of(from: &[u8]) -> Result<Block, OutOfMemory> {
+        // SAFETY: all of the block is written, which is as long as what is copied and ours alone.
+        unsafe {
+            Block::written(from.len(), |start| {
+                start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len())
+            })
+        }
+    }
+
+    /// A block that `write` fills, unless there is nothing to fill.
+    ///
+    /// # Safety
+    ///
+    /// `write` writes all of the bytes at the start that it is given.
+    unsafe fn written(bytes: usize, write: impl FnOnce(NonNull<u8>)) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block::empty());
         }
@@ -45,9 +66,7 @@ impl Block {
         // SAFETY: the layout is not of size zero.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(OutOfMemory { bytes })?;
         advise_huge_pages(start, layout);
-        // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the advice.
-        // SAFETY: the allocation is at least `bytes` long, and ours alone.
-        unsafe { start.write_bytes(0, bytes) };
+        write(start);
         Ok(Block { start, bytes })
     }
 
@@ -104,7 +123,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         if self.bytes > 0 {
             let layout = layout(self.bytes).expect("the block was allocated with this layout");
-            // SAFETY: allocated in `zeroed` with this same layout.
+            // SAFETY: allocated in `written` with this same layout.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
@@ -146,6 +165,16 @@ mod tests {
             assert!(block.as_bytes().iter().all(|byte| *byte == 0));
             // Dirty what the next block may get.
             block.as_bytes_mut().fill(0xff);
+        }
+    }
+
+    #[test]
+    fn copies_are_aligned_and_whole() {
+        for bytes in [0, 1, 1000, HUGE_PAGE + 1] {
+            let from: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            let block = Block::copy_of(&from).unwrap();
+            assert!(block.as_bytes() == from, "{bytes}");
+            assert_eq!(block.as_ptr() as usize % CACHE_LINE, 0);
         }
     }
 

@@ -1,13 +1,14 @@
 //! Inputs that the user gives, on their way to a worker: a file for each, with the bytes of its elements and nothing else.
 //! Types and shapes are those of the program. A scalar is a tensor without dimensions.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{DType, Number, Program, Tensor};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::rig::RigError;
 use crate::task::Task;
@@ -18,10 +19,12 @@ pub fn write(folder: &Path, program: &Program, inputs: &Inputs) -> io::Result<Ve
         let declared = program.scalars.iter().find(|scalar| scalar.name == *name)?;
         Some((name, scalar(declared.dtype, *value)))
     });
-    let tensors = inputs.tensors.iter().map(|(name, tensor)| (name, Ok(tensor.clone())));
-    let file = |(at, (name, tensor)): (usize, (&String, io::Result<Tensor>))| {
+    let scalars = scalars.map(|(name, scalar)| Ok((name, Cow::Owned(scalar?))));
+    let tensors = inputs.tensors.iter().map(|(name, tensor)| Ok((name, Cow::Borrowed(tensor))));
+    let file = |(at, given): (usize, io::Result<(&String, Cow<'_, Tensor>)>)| {
+        let (name, tensor) = given?;
         let path = folder.join(at.to_string());
-        fs::write(&path, tensor?.bytes())?;
+        fs::write(&path, tensor.bytes())?;
         Ok((name.clone(), path))
     };
     scalars.chain(tensors).enumerate().map(file).collect()
@@ -29,9 +32,21 @@ pub fn write(folder: &Path, program: &Program, inputs: &Inputs) -> io::Result<Ve
 
 /// The names of the inputs of a task, each with a digest of its elements.
 pub fn digests(task: &Task) -> io::Result<Vec<(String, String)>> {
-    let digest =
-        |(name, path): &(String, PathBuf)| Ok((name.clone(), format!("{:016x}", xxh3_64(&fs::read(path)?))));
-    task.inputs.iter().map(digest).collect()
+    let named = |(name, path): &(String, PathBuf)| Ok((name.clone(), format!("{:016x}", digest(path)?)));
+    task.inputs.iter().map(named).collect()
+}
+
+/// A digest of a file, which may be larger than memory has room for.
+fn digest(path: &Path) -> io::Result<u64> {
+    let mut file = fs::File::open(path)?;
+    let mut part = vec![0; 1 << 20];
+    let mut digest = Xxh3::new();
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(digest.digest()),
+            read => digest.update(&part[..read]),
+        }
+    }
 }
 
 fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
@@ -42,18 +57,20 @@ fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
 
 /// Everything that a program takes: what was given, and the rest from the seed.
 pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
-    let mut inputs = seed::inputs(program, task.seed)?;
+    let mut inputs = Inputs::default();
     for (name, path) in &task.inputs {
         let failed =
             |why: &dyn std::fmt::Display| RigError::Input { name: name.clone(), why: why.to_string() };
         let bytes = fs::read(path).map_err(|error| failed(&error))?;
+        let tensor =
+            |dtype, shape: &[usize]| Tensor::from_bytes(dtype, shape, bytes).map_err(|error| failed(&error));
+        let mut supplied = program.tensors_with(|role| role.is_supplied());
         if let Some(declared) = program.scalars.iter().find(|scalar| scalar.name == *name) {
-            let value =
-                Tensor::from_bytes(declared.dtype, &[], bytes).map_err(|error| failed(&error))?.get(0);
-            inputs.scalars.insert(name.clone(), value);
-        } else if let Some(made) = inputs.tensors.get_mut(name) {
-            *made = Tensor::from_bytes(made.dtype(), made.shape(), bytes).map_err(|error| failed(&error))?;
+            inputs.scalars.insert(name.clone(), tensor(declared.dtype, &[])?.get(0));
+        } else if let Some((id, declared)) = supplied.find(|(_, declared)| declared.name == *name) {
+            let shape = program.shape(id).unwrap_or_default();
+            inputs.tensors.insert(name.clone(), tensor(declared.dtype, &shape)?);
         }
     }
-    Ok(inputs)
+    Ok(seed::completed(program, inputs, task.seed)?)
 }

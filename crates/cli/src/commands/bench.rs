@@ -67,13 +67,12 @@ fn timed(
     args: &BenchArgs,
     problem: &Problem,
     compiled: &Compiled,
-    inputs: Inputs,
+    mut inputs: Inputs,
 ) -> Result<Timing, Failure> {
-    let kept = args.check.then(|| inputs.clone());
-    let mut arguments = compiled.arguments(inputs)?;
-    if let Some(kept) = kept {
+    let mut arguments = compiled.arguments(&mut inputs, args.check)?;
+    if args.check {
         let found = compiled.call(&problem.source, &mut arguments)?;
-        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, kept)?)?;
+        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, inputs)?)?;
     }
     let flush_caches = if args.cold { Some(cache_flush(compiled)?) } else { None };
     let options = Options {

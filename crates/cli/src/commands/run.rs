@@ -56,14 +56,13 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
 fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
     let mut compiler = Compiler::new(&args.compile)?;
     let mut problem = Problem::read(&args.program)?;
-    let inputs = problem.kernel_inputs(args.check)?;
+    let mut inputs = problem.kernel_inputs(args.check)?;
     compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
-    let kept = args.check.then(|| inputs.clone());
-    let mut arguments = compiled.arguments(inputs)?;
+    let mut arguments = compiled.arguments(&mut inputs, args.check)?;
     let results = compiled.call(&problem.source, &mut arguments)?;
-    if let Some(kept) = kept {
-        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
+    if args.check {
+        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, inputs)?)?;
     }
     Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
 }
@@ -79,14 +78,12 @@ fn said_of(schedule: &ScheduleSource, skipped: &[Skipped]) -> Vec<String> {
 fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<String>), Failure> {
     let mut compiler = GpuCompiler::new(&args.compile, api, number)?;
     let mut problem = Problem::read(&args.program)?;
-    let inputs = problem.kernel_inputs(args.check)?;
+    let mut inputs = problem.kernel_inputs(args.check)?;
     compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
-    let kept = args.check.then(|| inputs.clone());
-    let mut arguments = compiled.arguments(inputs)?;
-    let results = compiled.call(&problem.source, &mut arguments)?;
-    if let Some(kept) = kept {
-        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, kept)?)?;
+    let results = compiled.call(&problem.source, &mut inputs, args.check)?.results(&problem.source)?;
+    if args.check {
+        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, inputs)?)?;
     }
     Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
 }

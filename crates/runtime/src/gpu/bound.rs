@@ -24,8 +24,9 @@ use crate::view::{View, ViewMut};
 /// An executable with its constant inputs, to be called from any thread. Calls are done one after the other.
 pub struct GpuBound {
     pub(super) code: Arc<Code>,
-    /// Constant inputs, what `setup` made of them, and scratch memory, each at the place of its buffer in the nest.
-    owned: Vec<Option<Memory>>,
+    /// Constant inputs, what `setup` made of them, and scratch memory, each at the place of its buffer in the nest. Only
+    /// constant inputs have others who hold them too.
+    held: Vec<Option<Arc<Memory>>>,
     /// Where a failed check leaves its number: 0, or that of a call that nobody has waited for yet.
     status: Memory,
     /// What [`GpuBound::run`] copies to, kept from its first call on. Whoever queues a call holds the lock: the launches of
@@ -49,12 +50,24 @@ struct Given {
 impl GpuExecutable {
     /// Gives the constant inputs, in the order of the signature, and makes of them, once, what every call needs.
     pub fn bind(&self, constants: &[View<'_>]) -> Result<GpuBound, RunError> {
+        let parameters = &self.code.signature.constants;
+        check_all("constant inputs", parameters, constants.iter().map(View::layout))?;
+        let copies = constants.iter().map(|view| DeviceBuffer::from_view(self.device(), view));
+        let copies = copies.collect::<Result<Vec<_>, _>>()?;
+        self.bind_on(&copies.iter().collect::<Vec<_>>())
+    }
+
+    /// The same with constant inputs that lie on the device already. Nothing is copied: all that they are bound to share
+    /// their memory, which goes when nobody holds it any more.
+    pub fn bind_on(&self, constants: &[&DeviceBuffer]) -> Result<GpuBound, RunError> {
         let code = Arc::clone(&self.code);
-        check_all("constant inputs", &code.signature.constants, constants.iter().map(View::layout))?;
-        let owned = code.places.iter().map(|place| owned_memory(&code.device, *place, constants));
-        let owned = owned.collect::<Result<Vec<_>, _>>()?;
+        let parameters = &code.signature.constants;
+        check_all("constant inputs", parameters, constants.iter().map(|buffer| buffer.layout()))?;
+        check_device(&code.device, parameters, constants.iter().copied())?;
+        let held = code.places.iter().map(|place| held_memory(&code.device, *place, constants));
+        let held = held.collect::<Result<Vec<_>, _>>()?;
         let status = Memory::zeroed(&code.device, size_of::<i64>())?;
-        let mut bound = GpuBound { code, owned, status, copies: Mutex::new(None) };
+        let mut bound = GpuBound { code, held, status, copies: Mutex::new(None) };
         bound.set_up()?;
         bound.forget_what_only_setup_reads();
         Ok(bound)
@@ -62,14 +75,27 @@ impl GpuExecutable {
 }
 
 /// The memory of a buffer that is not given with a call.
-fn owned_memory(device: &Device, place: Place, constants: &[View<'_>]) -> Result<Option<Memory>, RunError> {
+fn held_memory(
+    device: &Device,
+    place: Place,
+    constants: &[&DeviceBuffer],
+) -> Result<Option<Arc<Memory>>, GpuError> {
     Ok(match place {
-        Place::Given(Source::Constant(at)) => {
-            Some(DeviceBuffer::from_view(device, &constants[at])?.into_memory())
-        }
-        Place::Owned(bytes) => Some(Memory::zeroed(device, bytes)?),
+        Place::Given(Source::Constant(at)) => Some(Arc::clone(constants[at].memory())),
+        Place::Owned(bytes) => Some(Arc::new(Memory::zeroed(device, bytes)?)),
         Place::Given(Source::Input(_) | Source::Result(_)) | Place::Inside => None,
     })
+}
+
+fn check_device<'a>(
+    device: &Device,
+    parameters: &[Parameter],
+    buffers: impl Iterator<Item = &'a DeviceBuffer>,
+) -> Result<(), GpuError> {
+    match parameters.iter().zip(buffers).find(|(_, buffer)| buffer.device() != device) {
+        Some((parameter, _)) => Err(GpuError::OtherDevice(parameter.name.clone())),
+        None => Ok(()),
+    }
 }
 
 impl GpuBound {
@@ -122,8 +148,9 @@ impl GpuBound {
         let scalars = signature.scalar_bits(scalars)?;
         check_all("inputs", &signature.inputs, inputs.iter().map(|buffer| buffer.layout()))?;
         check_all("results", &signature.results, results.iter().map(|buffer| buffer.layout()))?;
-        self.check_device(&signature.inputs, inputs.iter().copied())?;
-        self.check_device(&signature.results, results.iter().map(|buffer| &**buffer))?;
+        check_device(self.device(), &signature.inputs, inputs.iter().copied())?;
+        check_device(self.device(), &signature.results, results.iter().map(|buffer| &**buffer))?;
+        results.iter_mut().try_for_each(|buffer| buffer.part_from_sharers())?;
         let given = Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars);
         let _alone = self.lock();
         Ok(self.queue(&self.code.commands.body, &given)?)
@@ -152,17 +179,17 @@ impl GpuBound {
         self.wait()
     }
 
-    /// Gives back the memory of what no call reads, such as weights of which there is a packed copy.
+    /// Lets go of what no call reads, such as weights of which there is a packed copy. Its memory goes if nobody else holds it.
     fn forget_what_only_setup_reads(&mut self) {
         let body = launches(&self.code.commands.body);
         let arguments = body.iter().flat_map(|launch| &launch.arguments);
-        let mut read = vec![false; self.owned.len()];
+        let mut read = vec![false; self.held.len()];
         for argument in arguments {
             if let Argument::Buffer(tensor) = argument {
                 read[tensor.index()] = true;
             }
         }
-        for (memory, read) in self.owned.iter_mut().zip(read) {
+        for (memory, read) in self.held.iter_mut().zip(read) {
             memory.take_if(|_| !read);
         }
     }
@@ -170,18 +197,6 @@ impl GpuBound {
     fn lock(&self) -> MutexGuard<'_, Option<Copies>> {
         // A thread that panicked has left nothing half done but a call that nobody waits for.
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check_device<'a>(
-        &self,
-        parameters: &[Parameter],
-        buffers: impl Iterator<Item = &'a DeviceBuffer>,
-    ) -> Result<(), GpuError> {
-        let elsewhere = |buffer: &DeviceBuffer| buffer.device() != self.device();
-        match parameters.iter().zip(buffers).find(|(_, buffer)| elsewhere(buffer)) {
-            Some((parameter, _)) => Err(GpuError::OtherDevice(parameter.name.clone())),
-            None => Ok(()),
-        }
     }
 
     /// Queues all that a list of commands comes to.
@@ -227,7 +242,7 @@ impl GpuBound {
             Place::Given(Source::Input(at)) => given.inputs.get(at).copied(),
             Place::Given(Source::Result(at)) => given.results.get(at).copied(),
             Place::Given(Source::Constant(_)) | Place::Owned(_) | Place::Inside => {
-                self.owned[tensor.index()].as_ref().map(Memory::address)
+                self.held[tensor.index()].as_ref().map(|memory| memory.address())
             }
         }
     }

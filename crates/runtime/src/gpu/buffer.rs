@@ -1,6 +1,9 @@
 //! A tensor in a device's memory.
 
-use tilewright_ir::DType;
+use std::sync::Arc;
+
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::{DType, Tensor};
 
 use super::device::Device;
 use super::error::GpuError;
@@ -14,24 +17,39 @@ use crate::view::{Layout, View, ViewMut};
 ///
 /// Copies are queued behind all that the device was asked for before, so one into a tensor that a kernel still reads, or
 /// out of one that a kernel still writes, is in order.
+///
+/// Programs that it is bound to as a constant input share its memory. What is written to it afterwards goes elsewhere, so
+/// that they do not see it.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     layout: Layout,
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 impl DeviceBuffer {
     /// A tensor of zeros.
     pub fn zeros(device: &Device, dtype: DType, shape: &[usize]) -> Result<DeviceBuffer, RunError> {
         let layout = Layout::contiguous(dtype, shape)?;
-        let memory = Memory::zeroed(device, layout.bytes())?;
+        let memory = Arc::new(Memory::zeroed(device, layout.bytes())?);
         Ok(DeviceBuffer { layout, memory })
+    }
+
+    /// A copy of a tensor of the IR.
+    pub fn from_tensor(device: &Device, tensor: &Tensor) -> Result<DeviceBuffer, RunError> {
+        if tensor.dtype() == DType::Bool {
+            // What is true may be any byte there, and is 1 here.
+            return DeviceBuffer::from_view(device, &Buffer::from_tensor(tensor)?.view());
+        }
+        let layout = Layout::contiguous(tensor.dtype(), tensor.shape())?;
+        let memory = Memory::new(device, layout.bytes())?;
+        memory.upload(tensor.bytes())?;
+        Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
     }
 
     /// A copy of a tensor of the host, with any strides.
     pub fn from_view(device: &Device, view: &View<'_>) -> Result<DeviceBuffer, RunError> {
         let layout = Layout::contiguous(view.layout().dtype(), view.layout().shape())?;
-        let memory = Memory::new(device, layout.bytes())?;
+        let memory = Arc::new(Memory::new(device, layout.bytes())?);
         let mut buffer = DeviceBuffer { layout, memory };
         buffer.upload(view)?;
         Ok(buffer)
@@ -50,6 +68,7 @@ impl DeviceBuffer {
     /// Replaces every element by those of a tensor of the host, with any strides.
     pub fn upload(&mut self, view: &View<'_>) -> Result<(), RunError> {
         self.check(view.layout())?;
+        self.part_from_sharers()?;
         match view.contiguous_bytes() {
             Some(bytes) => self.memory.upload(bytes)?,
             None => self.memory.upload(Buffer::pack(view)?.bytes())?,
@@ -63,6 +82,7 @@ impl DeviceBuffer {
         if from.device() != self.device() {
             return Err(GpuError::OtherDevice("what is copied".to_owned()).into());
         }
+        self.part_from_sharers()?;
         Ok(self.memory.copy_from(&from.memory)?)
     }
 
@@ -80,12 +100,38 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    pub(super) fn memory(&self) -> &Memory {
+    /// Copies every element to a tensor of the IR.
+    pub fn to_tensor(&self) -> Result<Tensor, RunError> {
+        let mut bytes = Vec::new();
+        let refused = |_| TensorError::OutOfMemory {
+            dtype: self.layout.dtype(),
+            shape: self.layout.shape().to_vec(),
+            bytes: self.layout.bytes(),
+        };
+        bytes.try_reserve_exact(self.layout.bytes()).map_err(refused)?;
+        bytes.resize(self.layout.bytes(), 0);
+        self.memory.download(&mut bytes)?;
+        Ok(Tensor::from_bytes(self.layout.dtype(), self.layout.shape(), bytes)?)
+    }
+
+    /// Whether programs that it is bound to hold its memory as well.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.memory) > 1
+    }
+
+    /// Where it lies, to be read there by others as well.
+    pub(super) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    pub(super) fn into_memory(self) -> Memory {
-        self.memory
+    /// Makes a copy to write to, if others have the memory too.
+    pub(super) fn part_from_sharers(&mut self) -> Result<(), GpuError> {
+        if self.is_shared() {
+            let own = Memory::new(self.device(), self.layout.bytes())?;
+            own.copy_from(&self.memory)?;
+            self.memory = Arc::new(own);
+        }
+        Ok(())
     }
 
     fn check(&self, found: &Layout) -> Result<(), RunError> {

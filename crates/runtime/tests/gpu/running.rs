@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, s};
 use tilewright_codegen::c_family::{Argument, Command, GpuCode};
 use tilewright_ir::nest::{LoopNest, Scope};
-use tilewright_ir::{DType, IndexExpr, Number, Origin, Program, ScalarId, TensorId, VarId};
+use tilewright_ir::{DType, IndexExpr, Number, Origin, Program, ScalarId, Tensor, TensorId, VarId};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuError, GpuExecutable};
 use tilewright_runtime::kernel::OutOfBounds;
 use tilewright_runtime::{RunError, View, ViewMut};
@@ -206,6 +206,92 @@ fn every_bind_has_its_own_constants() {
     });
 }
 
+/// `y(i) = x(i) + w(i)`, of which every call reads the constant `w`.
+fn shifting(device: &Device) -> GpuExecutable {
+    let source = "def shift(float(N) x, const float(N) w) -> (y) { y(i) = x(i) + w(i) }";
+    let program = program(source, &[("N", LENGTH as i64)]);
+    let nest = nest(&program, &["x", "w", "y"], &[]);
+    let body = vec![launch("add", LENGTH, &buffers(&[0, 1, 2]))];
+    build(&program, &nest, code(device, crate::case::ADD, body), device)
+}
+
+#[test]
+fn constants_on_the_device_are_shared_for_as_long_as_calls_read_them() {
+    on_every_device(|device| {
+        let (w, x) = (numbers(LENGTH, 1), numbers(LENGTH, 2));
+        let constant = DeviceBuffer::from_view(device, &w.view().into()).unwrap();
+        let shift = shifting(device);
+        let bounds = [shift.bind_on(&[&constant]).unwrap(), shift.bind_on(&[&constant]).unwrap()];
+        assert!(constant.is_shared());
+        for bound in &bounds {
+            let mut y = Array1::<f32>::zeros(LENGTH);
+            bound.run(&[x.view().into()], &mut [y.view_mut().into()], &[]).unwrap();
+            assert_eq!(y, &x + &w);
+        }
+        let [first, second] = bounds;
+        drop(first);
+        assert!(constant.is_shared());
+        drop(second);
+        assert!(!constant.is_shared());
+        let w = numbers(24, 1);
+        let only_packed = DeviceBuffer::from_view(device, &w.view().into()).unwrap();
+        let layer = layer(device).bind_on(&[&only_packed]).unwrap();
+        assert!(!only_packed.is_shared());
+        drop(only_packed);
+        let (x, mut y) = (Array2::<f32>::ones((40, 24)), Array2::<f32>::zeros((40, 24)));
+        let scalars = [Number::Int(0), Number::Int(0)];
+        layer.run(&[x.view().into()], &mut [y.view_mut().into()], &scalars).unwrap();
+        assert_eq!(y, &x * &w);
+    });
+}
+
+#[test]
+fn what_is_written_to_a_shared_constant_changes_no_program() {
+    on_every_device(|device| {
+        let (w, x) = (numbers(LENGTH, 1), numbers(LENGTH, 2));
+        let upload = |from: &Array1<f32>| DeviceBuffer::from_view(device, &View::from(from.view())).unwrap();
+        let (mut constant, x_there, mut y) = (upload(&w), upload(&x), upload(&x));
+        let shift = shifting(device);
+        let bound = shift.bind_on(&[&constant]).unwrap();
+        let check = |y: &mut DeviceBuffer| {
+            bound.launch(&[&x_there], &mut [y], &[]).unwrap();
+            let mut found = Array1::<f32>::zeros(LENGTH);
+            y.download(&mut found.view_mut().into()).unwrap();
+            assert_eq!(found, &x + &w);
+        };
+        constant.upload(&x.view().into()).unwrap();
+        check(&mut y);
+        let mut constant = upload(&w);
+        let other = shift.bind_on(&[&constant]).unwrap();
+        constant.copy_from(&x_there).unwrap();
+        assert_eq!(constant.to_tensor().unwrap(), x_there.to_tensor().unwrap());
+        let mut constant = upload(&w);
+        let bound = shift.bind_on(&[&constant]).unwrap();
+        other.launch(&[&x_there], &mut [&mut constant], &[]).unwrap();
+        bound.launch(&[&x_there], &mut [&mut y], &[]).unwrap();
+        assert_eq!(constant.to_tensor().unwrap(), y.to_tensor().unwrap());
+    });
+}
+
+#[test]
+fn tensors_of_the_ir_come_back_as_they_were() {
+    on_every_device(|device| {
+        for dtype in DType::ALL {
+            let mut tensor = Tensor::zeros(dtype, &[2, 3]).unwrap();
+            (0..6).for_each(|at| tensor.set(at, Number::Int(at as i128)));
+            let there = DeviceBuffer::from_tensor(device, &tensor).unwrap();
+            assert_eq!(there.to_tensor().unwrap(), tensor, "{dtype}");
+        }
+        let truths = Tensor::from_bytes(DType::Bool, &[3], vec![0, 1, 7]).unwrap();
+        assert_eq!(
+            DeviceBuffer::from_tensor(device, &truths).unwrap().to_tensor().unwrap().bytes(),
+            [0, 1, 1]
+        );
+        let none = Tensor::zeros(DType::Int32, &[0, 3]).unwrap();
+        assert_eq!(DeviceBuffer::from_tensor(device, &none).unwrap().to_tensor().unwrap(), none);
+    });
+}
+
 #[test]
 fn several_threads_call_one_kernel() {
     on_every_device(|device| {
@@ -397,6 +483,8 @@ fn wrong_arguments_are_refused() {
         let wanted = "`w` must be float32(24), and is float32(3)";
         assert_eq!(says(layer.bind(&[short.view().into()])), wanted);
         assert_eq!(says(layer.bind(&[])), "1 constant inputs are needed, and 0 were given");
+        let short = DeviceBuffer::from_view(device, &short.view().into()).unwrap();
+        assert_eq!(says(layer.bind_on(&[&short])), wanted);
         let bound = layer.bind(&[w.view().into()]).unwrap();
         let scalars = [Number::Int(0), Number::Int(0)];
         let x = Array2::<f32>::zeros((40, 24));
@@ -422,6 +510,8 @@ fn tensors_of_another_opening_are_refused() {
         let (here, there, mut sum) = (zeros(device), zeros(&other), zeros(device));
         let error = add.launch(&[&here, &there], &mut [&mut sum], &[]);
         assert_eq!(error, Err(RunError::Gpu(GpuError::OtherDevice("b".into()))));
+        let error = shifting(device).bind_on(&[&there]).err();
+        assert_eq!(error, Some(RunError::Gpu(GpuError::OtherDevice("w".into()))));
     });
 }
 

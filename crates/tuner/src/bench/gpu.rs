@@ -4,7 +4,7 @@
 
 use tilewright_ir::Number;
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};
-use tilewright_runtime::{Buffer, RunError, View};
+use tilewright_runtime::{Buffer, RunError};
 use tilewright_target::GpuApi;
 
 use super::{Plan, Runner};
@@ -18,7 +18,7 @@ const RESOLUTION: f64 = 1e-9;
 pub(crate) struct GpuRunner<'s> {
     pub api: GpuApi,
     pub watch: &'s mut Stopwatch,
-    pub constants: Vec<View<'s>>,
+    pub constants: Vec<&'s DeviceBuffer>,
     pub inputs: Vec<&'s DeviceBuffer>,
     pub scalars: &'s [Number],
     /// What results hold before a call.
@@ -37,7 +37,7 @@ impl Runner for GpuRunner<'_> {
     const EMPTIES_CACHES: bool = true;
 
     fn bind(&self, executable: &GpuExecutable) -> Result<GpuBound, RunError> {
-        executable.bind(&self.constants)
+        executable.bind_on(&self.constants)
     }
 
     fn settle(&mut self, kernel: &GpuBound) -> Result<(), RunError> {

@@ -1,6 +1,9 @@
 //! Kernels on the processor.
 
-use tilewright_ir::{LoopNest, Program};
+use std::borrow::Cow;
+
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::{LoopNest, Number, Program, Tensor};
 use tilewright_runtime::{Buffer, BuildError, Executable, Pool};
 use tilewright_schedule::Schedule;
 use tilewright_target::{Cpu, Target};
@@ -28,20 +31,36 @@ impl Builder for CpuBuilder {
 pub(crate) struct CpuSite {
     builder: CpuBuilder,
     pool: Pool,
-    data: Data,
+    constants: Vec<Buffer>,
+    inputs: Vec<Buffer>,
+    before: Vec<Buffer>,
+    results: Vec<Buffer>,
+    scalars: Vec<Number>,
 }
 
 impl Site for CpuSite {
     type Builder = CpuBuilder;
     type Runner<'s> = CpuRunner<'s>;
 
-    fn new(builder: &CpuBuilder, data: Data) -> Result<CpuSite, RigError> {
-        Ok(CpuSite { builder: builder.clone(), pool: Pool::new(builder.0.cores), data })
+    fn new(builder: &CpuBuilder, data: Data<'_>) -> Result<CpuSite, RigError> {
+        let buffers = |tensors: Vec<Cow<'_, Tensor>>| {
+            let each = tensors.into_iter().map(|tensor| Buffer::from_tensor(&tensor));
+            each.collect::<Result<Vec<_>, TensorError>>()
+        };
+        Ok(CpuSite {
+            builder: builder.clone(),
+            pool: Pool::new(builder.0.cores),
+            constants: buffers(data.constants)?,
+            inputs: buffers(data.inputs)?,
+            before: buffers(data.before)?,
+            results: data.results,
+            scalars: data.scalars,
+        })
     }
 
     fn parts(&mut self) -> (&CpuBuilder, CpuRunner<'_>) {
-        let Data { constants, inputs, before, results, scalars } = &mut self.data;
+        let CpuSite { builder, pool, constants, inputs, before, results, scalars } = self;
         let constants = constants.iter().map(Buffer::view).collect();
-        (&self.builder, CpuRunner { pool: &self.pool, constants, inputs, scalars, before, results })
+        (builder, CpuRunner { pool, constants, inputs, scalars, before, results })
     }
 }

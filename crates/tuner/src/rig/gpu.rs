@@ -1,7 +1,9 @@
-//! Kernels on a device. Inputs, and what results hold before a call, are copied there once and stay.
+//! Kernels on a device. Constants, inputs, and what results hold before a call, are copied there once and stay.
+
+use std::borrow::Cow;
 
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::{LoopNest, Program};
+use tilewright_ir::{LoopNest, Number, Program, Tensor};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuExecutable, KernelResources, Stopwatch};
 use tilewright_runtime::{Buffer, BuildError, RunError};
 use tilewright_schedule::Schedule;
@@ -81,29 +83,41 @@ fn told(kernels: &[KernelResources]) -> String {
 pub(crate) struct GpuSite {
     builder: GpuBuilder,
     watch: Stopwatch,
+    constants: Vec<DeviceBuffer>,
     inputs: Vec<DeviceBuffer>,
     before: Vec<DeviceBuffer>,
     results: Vec<DeviceBuffer>,
-    /// Constants and scalars; results are copied out to it.
-    data: Data,
+    scalars: Vec<Number>,
+    /// Where results are copied to.
+    computed: Vec<Buffer>,
 }
 
 impl Site for GpuSite {
     type Builder = GpuBuilder;
     type Runner<'s> = GpuRunner<'s>;
 
-    fn new(builder: &GpuBuilder, data: Data) -> Result<GpuSite, RigError> {
-        let upload = |buffers: &[Buffer]| {
-            let each = buffers.iter().map(|buffer| DeviceBuffer::from_view(&builder.device, &buffer.view()));
+    fn new(builder: &GpuBuilder, data: Data<'_>) -> Result<GpuSite, RigError> {
+        let upload = |tensors: Vec<Cow<'_, Tensor>>| {
+            let each = tensors.into_iter().map(|tensor| DeviceBuffer::from_tensor(&builder.device, &tensor));
             each.collect::<Result<Vec<_>, RunError>>().map_err(RigError::Device)
         };
+        let copy = |from: &DeviceBuffer| {
+            let (dtype, shape) = (from.layout().dtype(), from.layout().shape());
+            let mut copy = DeviceBuffer::zeros(&builder.device, dtype, shape)?;
+            copy.copy_from(from)?;
+            Ok(copy)
+        };
+        let before = upload(data.before)?;
+        let results = before.iter().map(copy).collect::<Result<_, RunError>>().map_err(RigError::Device)?;
         Ok(GpuSite {
             builder: builder.clone(),
             watch: Stopwatch::new(&builder.device, true).map_err(RigError::Device)?,
-            inputs: upload(&data.inputs)?,
-            before: upload(&data.before)?,
-            results: upload(&data.before)?,
-            data,
+            constants: upload(data.constants)?,
+            inputs: upload(data.inputs)?,
+            before,
+            results,
+            scalars: data.scalars,
+            computed: data.results,
         })
     }
 
@@ -111,12 +125,12 @@ impl Site for GpuSite {
         let runner = GpuRunner {
             api: self.builder.device.gpu().api,
             watch: &mut self.watch,
-            constants: self.data.constants.iter().map(Buffer::view).collect(),
+            constants: self.constants.iter().collect(),
             inputs: self.inputs.iter().collect(),
-            scalars: &self.data.scalars,
+            scalars: &self.scalars,
             before: &self.before,
             results: self.results.iter_mut().collect(),
-            computed: &mut self.data.results,
+            computed: &mut self.computed,
         };
         (&self.builder, runner)
     }

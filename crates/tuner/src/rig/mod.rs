@@ -8,10 +8,13 @@
 pub(crate) mod cpu;
 pub(crate) mod gpu;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 use tilewright_interp::compare::tolerance;
 use tilewright_interp::{Inputs, points, run};
-use tilewright_ir::tensor::TensorError;
+use tilewright_ir::tensor::{TensorError, byte_size};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor};
 use tilewright_runtime::gpu::GpuError;
 use tilewright_runtime::signature::Parameter;
@@ -107,18 +110,20 @@ pub(crate) trait Site: Sized {
         Self: 's;
 
     /// Brings data there.
-    fn new(builder: &Self::Builder, data: Data) -> Result<Self, RigError>;
+    fn new(builder: &Self::Builder, data: Data<'_>) -> Result<Self, RigError>;
 
     /// The two, which can be at work at once.
     fn parts(&mut self) -> (&Self::Builder, Self::Runner<'_>);
 }
 
-/// The tensors and scalars of a program, each in the order of its signature.
-pub(crate) struct Data {
-    pub constants: Vec<Buffer>,
-    pub inputs: Vec<Buffer>,
+/// The tensors and scalars of a program, each in the order of its signature. They may be large, so a site takes them to
+/// where it needs them without another copy in between.
+pub(crate) struct Data<'g> {
+    pub constants: Vec<Cow<'g, Tensor>>,
+    pub inputs: Vec<Cow<'g, Tensor>>,
     /// What results hold before a call: what the caller supplies, or something that no kernel computes.
-    pub before: Vec<Buffer>,
+    pub before: Vec<Cow<'g, Tensor>>,
+    /// Room for results.
     pub results: Vec<Buffer>,
     pub scalars: Vec<Number>,
 }
@@ -144,9 +149,7 @@ impl<S: Site> Rig<S> {
         let given = given::read(&program, task)?;
         let signature = Signature::new(&program)
             .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
-        let wanted = (points(&program) <= MOST_INTERPRETED).then(|| run(&program, given.clone()));
-        let wanted = wanted.transpose().map_err(|error| RigError::Interpreter(error.to_string()))?;
-        let site = S::new(builder, data(&signature, given)?)?;
+        let (site, wanted) = site_and_oracle::<S>(builder, &program, &signature, given)?;
         let mut rig = Rig { program, site, wanted: Vec::new() };
         let names: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
         let reference = match wanted {
@@ -207,21 +210,44 @@ impl<B: Builder> Forge<'_, B> {
     }
 }
 
+/// The site with its data, and what the interpreter computes of the same, where that takes no time. Whoever is the last to
+/// need a tensor takes it.
+fn site_and_oracle<S: Site>(
+    builder: &S::Builder,
+    program: &Program,
+    signature: &Signature,
+    mut given: Inputs,
+) -> Result<(S, Option<BTreeMap<String, Tensor>>), RigError> {
+    let scalars = std::mem::take(&mut given.scalars);
+    if points(program) > MOST_INTERPRETED {
+        let take = |name: &str| given.tensors.remove(name).map(Cow::Owned);
+        return Ok((S::new(builder, data(signature, &scalars, take)?)?, None));
+    }
+    let lend = |name: &str| given.tensors.get(name).map(Cow::Borrowed);
+    let site = S::new(builder, data(signature, &scalars, lend)?)?;
+    let wanted = run(program, Inputs { scalars, ..given });
+    Ok((site, Some(wanted.map_err(|error| RigError::Interpreter(error.to_string()))?)))
+}
+
 /// What was given and what was made, as kernels take it, with room for results.
-fn data(signature: &Signature, mut given: Inputs) -> Result<Data, TensorError> {
-    let scalars = signature.scalars.iter().filter_map(|scalar| given.scalars.get(&scalar.name).copied());
+fn data<'g>(
+    signature: &Signature,
+    scalars: &BTreeMap<String, Number>,
+    mut given: impl FnMut(&str) -> Option<Cow<'g, Tensor>>,
+) -> Result<Data<'g>, TensorError> {
+    let scalars = signature.scalars.iter().filter_map(|scalar| scalars.get(&scalar.name).copied());
     let scalars = scalars.collect();
-    let mut buffers = |parameters: &[Parameter]| {
-        let buffer = |parameter: &Parameter| match given.tensors.remove(&parameter.name) {
-            Some(tensor) => Buffer::from_tensor(&tensor),
-            None => poisoned(parameter.layout.dtype(), parameter.layout.shape()),
+    let mut tensors = |parameters: &[Parameter]| {
+        let tensor = |parameter: &Parameter| match given(&parameter.name) {
+            Some(tensor) => Ok(tensor),
+            None => poisoned(parameter.layout.dtype(), parameter.layout.shape()).map(Cow::Owned),
         };
-        parameters.iter().map(buffer).collect::<Result<Vec<_>, _>>()
+        parameters.iter().map(tensor).collect::<Result<Vec<_>, _>>()
     };
     Ok(Data {
-        constants: buffers(&signature.constants)?,
-        inputs: buffers(&signature.inputs)?,
-        before: buffers(&signature.results)?,
+        constants: tensors(&signature.constants)?,
+        inputs: tensors(&signature.inputs)?,
+        before: tensors(&signature.results)?,
         results: signature.zero_results()?,
         scalars,
     })
@@ -251,13 +277,19 @@ impl From<Refused> for RigError {
 }
 
 /// What no kernel computes: not a number, or all bits set. An element that is never written shows.
-fn poisoned(dtype: DType, shape: &[usize]) -> Result<Buffer, TensorError> {
-    let mut tensor = Tensor::zeros(dtype, shape)?;
-    let poison = if dtype.is_float() { Number::Float(f64::NAN) } else { Number::Int(-0x5a) };
-    for at in 0..tensor.len() {
-        tensor.set(at, poison.convert(dtype));
+fn poisoned(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
+    let mut element = Tensor::zeros(dtype, &[])?;
+    element.set(0, if dtype.is_float() { Number::Float(f64::NAN) } else { Number::Int(-0x5a) });
+    let bytes =
+        byte_size(dtype, shape).ok_or_else(|| TensorError::TooLarge { dtype, shape: shape.to_vec() })?;
+    let mut all = Vec::new();
+    let refused = |_| TensorError::OutOfMemory { dtype, shape: shape.to_vec(), bytes };
+    all.try_reserve_exact(bytes).map_err(refused)?;
+    all.extend_from_slice(&element.bytes()[..bytes.min(dtype.bytes())]);
+    while all.len() < bytes {
+        all.extend_from_within(..all.len().min(bytes - all.len()));
     }
-    Buffer::from_tensor(&tensor)
+    Tensor::from_bytes(dtype, shape, all)
 }
 
 /// Compares the default schedule with the interpreter at sizes that it can manage.

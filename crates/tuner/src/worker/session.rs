@@ -197,7 +197,7 @@ mod tests {
     use crate::rig::Data;
 
     /// A device that a schedule with steps breaks for good; anything else computes zeros in a moment.
-    struct Fragile(FragileBuilder, Data);
+    struct Fragile(FragileBuilder, Vec<Buffer>);
 
     #[derive(Clone)]
     struct FragileBuilder(Cpu);
@@ -223,12 +223,12 @@ mod tests {
         type Builder = FragileBuilder;
         type Runner<'s> = FragileRunner<'s>;
 
-        fn new(builder: &FragileBuilder, data: Data) -> Result<Fragile, RigError> {
-            Ok(Fragile(builder.clone(), data))
+        fn new(builder: &FragileBuilder, data: Data<'_>) -> Result<Fragile, RigError> {
+            Ok(Fragile(builder.clone(), data.results))
         }
 
         fn parts(&mut self) -> (&FragileBuilder, FragileRunner<'_>) {
-            (&self.0, FragileRunner(&self.1.results))
+            (&self.0, FragileRunner(&self.1))
         }
     }
 

@@ -23,14 +23,13 @@ use crate::work::{Work, work};
 pub fn run(args: &BenchArgs, api: GpuApi, number: usize) -> Result<(), Failure> {
     let mut compiler = GpuCompiler::new(&args.compile, api, number)?;
     let mut problem = Problem::read(&args.program)?;
-    let inputs = problem.kernel_inputs(args.check)?;
+    let mut inputs = problem.kernel_inputs(args.check)?;
     compiler.look_up(&args.file, &problem.program)?;
     let compiled = compiler.compile(&problem.program)?;
-    let kept = args.check.then(|| inputs.clone());
-    let mut arguments = compiled.arguments(inputs)?;
-    if let Some(kept) = kept {
-        let found = compiled.call(&problem.source, &mut arguments)?;
-        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, kept)?)?;
+    let mut call = compiled.call(&problem.source, &mut inputs, args.check)?;
+    if args.check {
+        let found = call.results(&problem.source)?;
+        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, inputs)?)?;
     }
     let sampling = Sampling {
         warm_up_time: args.time / 5,
@@ -39,7 +38,7 @@ pub fn run(args: &BenchArgs, api: GpuApi, number: usize) -> Result<(), Failure> 
         flush: true,
         ..Sampling::default()
     };
-    let timing = compiled.time(&problem.source, &mut arguments, &sampling)?;
+    let timing = call.time(&problem.source, &sampling)?;
     let work = work(&problem.program);
     let report = Report { problem: &problem, compiler: &compiler, compiled: &compiled, timing, work };
     print(&if args.json { report.json() } else { report.table() })
