@@ -158,7 +158,8 @@ fn uses(program: &Program) -> Vec<(StatementName, String)> {
     let mut uses = Vec::new();
     let mut written: Vec<TensorId> = Vec::new();
     for (statement, _) in program.statements() {
-        let again = written.contains(&statement.target);
+        let plain = statement.indices.iter().all(|index| index.as_var().is_some());
+        let again = plain && written.contains(&statement.target);
         written.push(statement.target);
         let ordinal = written.iter().filter(|own| **own == statement.target).count();
         let name = StatementName { tensor: program.tensor(statement.target).name.clone(), ordinal };
