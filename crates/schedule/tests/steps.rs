@@ -300,9 +300,9 @@ fn statements_of_a_tensor_stay_where_a_later_one_would_miss_or_undo_them() {
         ("fuse X[3].b, X[3].o -> t\ncompute_at X, X[3].t", "just once"),
         (
             "split X[3].b -> bo, bm:2, bi:2\nreorder X[3].bo, X[3].bi, X[3].bm\ncompute_at X, X[3].bi",
-            "by another",
+            "just once",
         ),
-        ("split X[3].b -> bo, bi:4\nsplit X[3].bi -> bj, bk:3\ncompute_at X, X[3].bj", "by another"),
+        ("split X[3].b -> bo, bi:4\nsplit X[3].bi -> bj, bk:3\ncompute_at X, X[3].bj", "just once"),
         ("promote X at X[2].b -> all packed\ncompute_at X, X[2].o", "promoted outside"),
         ("vectorize X[2].o\ncompute_at X, X[3].b", "move it first"),
         ("compute_at X, X[3].b\ncompute_at X, X[3].b", "is inside its loops"),

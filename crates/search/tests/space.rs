@@ -123,7 +123,6 @@ fn layers_one_after_the_other_can_be_one_kernel() {
     };
     let large = kernels([128, 128, 64, 32, 2], &Gpu::h200());
     assert!(!large.is_empty());
-    large.iter().for_each(|schedule| println!("{schedule}"));
     assert!(!kernels([8, 5, 6, 4, 2], &Gpu { processors: 4, warp: 4, ..Gpu::h200() }).is_empty());
 }
 

@@ -16,7 +16,7 @@ use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 
 /// Steps of a reduction that are written out.
-const WRITTEN_OUT: i64 = 16;
+const WRITTEN_OUT: i64 = 64;
 /// Warps of a block that are enough for what is computed beside its own statement.
 const ENOUGH_WARPS: i64 = 2;
 

@@ -31,11 +31,9 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     widen(draft, tensor, &producers, &mut region);
     // What a later statement leaves is used elsewhere.
     let kept = host.is_some() || draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
-    if kept {
-        covers_once(draft, tensor, place, &uses, &region).map_err(refuse)?;
-    }
-    if host.is_some() && !are_apart(draft, place, &region) {
-        return Err(refuse("some of what an iteration needs is changed by another".to_string()));
+    if kept && !(covers_once(draft, tensor, place, &uses, &region) && are_apart(draft, place, &region)) {
+        let what = if host.is_some() { "a later statement changes it" } else { "it is a result" };
+        return Err(refuse(format!("{what}, and these loops would not compute each element just once")));
     }
 
     for producer in &producers {
@@ -183,15 +181,15 @@ fn plain_variable(index: &IndexExpr) -> Option<VarId> {
     index.offset(-index.constant_part()).as_var()
 }
 
-/// A tensor that the caller gets must be computed whole, and every element once: so one of its uses needs all of it and
-/// each element in one iteration only, and no other needs more.
+/// Whether a tensor is computed whole, and every element once, as one that the caller gets must be: one of its uses needs
+/// all of it and each element in one iteration only, and no other needs more.
 fn covers_once(
     draft: &Draft,
     tensor: TensorId,
     place: VarId,
     reads: &[(StatementId, Access)],
     region: &[Interval],
-) -> Result<(), String> {
+) -> bool {
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let decides = |read: &(StatementId, Access)| {
         let alone = draft.footprint(tensor, std::slice::from_ref(read), Some(place));
@@ -199,10 +197,7 @@ fn covers_once(
         dimensions.all(|((own, all), extent)| own == all || all.is_whole(*extent))
             && uses_once(draft, tensor, place, read, region)
     };
-    match reads.iter().any(decides) {
-        true => Ok(()),
-        false => Err("it is a result, and these loops would not compute each element just once".to_string()),
-    }
+    reads.iter().any(decides)
 }
 
 /// Whether a use needs every element in one iteration only: every loop around the place belongs to a variable that
