@@ -120,6 +120,30 @@ fn statements_of_one_thread_need_no_barrier() {
 }
 
 #[test]
+fn layers_are_one_kernel() {
+    let source = "def layers(float(B, N) I, float(O, N) W, float(O) bias, float(P, O) V) -> (X, Y) {
+        X(b, o) = bias(o)
+        X(b, o) += I(b, n) * W(o, n)
+        X(b, o) = fmax(X(b, o), 0)
+        Y(b, p) = 1
+        Y(b, p) += X(b, o) * V(p, o)
+        Y(b, p) = fmax(Y(b, p), 0)
+    }";
+    let steps = "split Y[3].b -> bb, bi:3
+        bind Y[3].bb -> block.x
+        bind Y[3].p -> thread.x
+        compute_at Y, Y[3].bb
+        compute_at X, Y[3].bb
+        bind Y.p -> thread.x
+        bind Y[2].p -> thread.x
+        bind X.o -> thread.x
+        bind X[2].o -> thread.x
+        bind X[3].o -> thread.x";
+    let nest = agrees(source, &[("B", 7), ("N", 5), ("O", 6), ("P", 3)], steps);
+    assert_eq!(nest.body.len(), 1, "{}", print::nest(&nest));
+}
+
+#[test]
 fn limits_of_the_gpu_are_told() {
     let threads = "split C.i -> io, ii:16\nsplit C.j -> jo, ji:128\nreorder C.io, C.jo, C.ii, C.ji, C.k\nbind C.io -> block.x\n\
         bind C.ii -> thread.y\nbind C.ji -> thread.x";

@@ -255,6 +255,78 @@ fn compute_at_refuses_what_would_change_the_meaning() {
     assert_eq!(touched.step, Some(1));
 }
 
+/// Layers whose results are set, added to and changed again.
+const LAYERS: &str = "def layers(float(B, N) I, float(O, N) W, float(O) bias, float(P, O) V) -> (X, Y) {
+    X(b, o) = bias(o)
+    X(b, o) += I(b, n) * W(o, n)
+    X(b, o) = fmax(X(b, o), 0)
+    Y(b, p) = 1
+    Y(b, p) += X(b, o) * V(p, o)
+    Y(b, p) = fmax(Y(b, p), 0)
+}";
+const LAYER_SIZES: &[(&str, i64)] = &[("B", 7), ("N", 5), ("O", 6), ("P", 3)];
+
+#[test]
+fn statements_of_a_tensor_are_computed_where_a_later_one_changes_it() {
+    for steps in [
+        "compute_at X, X[3].b",
+        "compute_at X, X[3].o",
+        "compute_at X, X[2].b",
+        "compute_at X, X[2].o\npromote X at X[2].o -> total registers",
+        "split X[3].b -> bo, bi:4\ncompute_at X, X[3].bo\nparallel X[3].bo",
+        "split X[3].b -> bo, bm:2, bi:2\ncompute_at X, X[3].bo\nvectorize X[3].o",
+        "split X[3].b -> bo, bi:2\nreorder X[3].o, X[3].bo, X[3].bi\ncompute_at X, X[3].bo",
+        "fuse X[3].b, X[3].o -> t\nreorder X[2].n, X[2].b",
+        "split Y[3].b -> bo, bi:4\ncompute_at Y, Y[3].bo\ncompute_at X, Y[3].bo\nparallel Y[3].bo",
+        "compute_at Y, Y[3].b\ncompute_at X, Y[3].b\nreorder X[2].n, X[2].o\nvectorize X[2].o",
+        "compute_at X, Y[2].b\nparallel Y[2].b",
+    ] {
+        agrees(LAYERS, LAYER_SIZES, steps);
+    }
+    // What comes after is no hindrance.
+    let after = "def f(float(N, M) I) -> (U) {
+        T(i, j) = I(i, j) + 1
+        T(i, j) = T(i, j) * T(i, j)
+        U(i, j) = T(i, M - 1 - j) + T(N - 1 - i, j)
+    }";
+    agrees(after, &[("N", 7), ("M", 5)], "compute_at T, T[2].i\nparallel T[2].i\nvectorize T.j");
+}
+
+#[test]
+fn statements_of_a_tensor_stay_where_a_later_one_would_miss_or_undo_them() {
+    for (steps, why) in [
+        ("compute_at X, X[2].n", "just once"),
+        ("reorder X[2].n, X[2].b\ncompute_at X, X[2].b", "just once"),
+        ("fuse X[3].b, X[3].o -> t\ncompute_at X, X[3].t", "just once"),
+        (
+            "split X[3].b -> bo, bm:2, bi:2\nreorder X[3].bo, X[3].bi, X[3].bm\ncompute_at X, X[3].bi",
+            "just once",
+        ),
+        ("split X[3].b -> bo, bi:4\nsplit X[3].bi -> bj, bk:3\ncompute_at X, X[3].bj", "just once"),
+        ("promote X at X[2].b -> all packed\ncompute_at X, X[2].o", "promoted outside"),
+        ("vectorize X[2].o\ncompute_at X, X[3].b", "move it first"),
+        ("compute_at X, X[3].b\ncompute_at X, X[3].b", "is inside its loops"),
+        ("compute_at X, X.b", "a loop of its own"),
+    ] {
+        let reason = refused(LAYERS, LAYER_SIZES, steps).reason;
+        assert!(matches!(reason, Illegal::ComputeAt { .. }), "{steps}: {reason}");
+        assert!(reason.to_string().contains(why), "{steps}: {reason}");
+    }
+    let sizes = &[("N", 8)];
+    for (source, why) in [
+        ("def f(float(N) I) -> (T) { T(i, j) = I(i) where j in 0:2 T(i, 0) = T(i, 1) }", "other elements"),
+        ("def f(float(N) I) -> (T) { T(i) = I(i) T(i) += 1 where i in 1:N }", "just once"),
+        ("def f(float(N) I) -> (T) { T(i) = I(i) T(i/2) += I(i) }", "just once"),
+        (
+            "def f(float(N) I) -> (T) { T(i) = I(i) X(i) = T(i) T(i) += X(i) }",
+            "`X` uses it before `T[2]` does",
+        ),
+    ] {
+        let reason = refused(source, sizes, "compute_at T, T[2].i").reason.to_string();
+        assert!(reason.contains(why), "{source}: {reason}");
+    }
+}
+
 #[test]
 fn promote_stages_operands() {
     let loops = gemm(

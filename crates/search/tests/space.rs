@@ -11,6 +11,7 @@ use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use tilewright_interp::{Order, compare, points, run, run_nest, seed};
+use tilewright_ir::nest::Stmt;
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_schedule::{Schedule, apply};
 use tilewright_search::space::Space;
@@ -95,6 +96,34 @@ fn points_for_a_gpu_compute_what_the_program_does() {
     let (accepted, rejected) = decode_all(Target::Gpu(&gpu), 20_000);
     println!("accepted {accepted}, rejected {rejected:?}");
     assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
+}
+
+/// Statements outside of all loops, each of which is a kernel.
+fn launches(stmts: &[Stmt]) -> usize {
+    let launches = |stmt: &Stmt| match stmt {
+        Stmt::Allocate(own) => launches(&own.body),
+        _ => 1,
+    };
+    stmts.iter().map(launches).sum()
+}
+
+#[test]
+fn layers_one_after_the_other_can_be_one_kernel() {
+    let source = std::fs::read_to_string("../../examples/benchmarks/mlp3.tw").unwrap();
+    let kernels = |sizes: [i64; 5], gpu: &Gpu| {
+        let program = at_sizes(&source, "mlp3", &|at| sizes[at]).unwrap();
+        let space = Space::new(&program, gpu);
+        let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
+        let one = schedules.filter(|schedule| launches(&apply(&program, schedule, gpu).unwrap().body) == 1);
+        let one: Vec<Schedule> = one.collect();
+        if points(&program) < 20_000 {
+            one.iter().for_each(|schedule| expect_agreement(&program, schedule, Target::Gpu(gpu), "mlp3"));
+        }
+        one
+    };
+    let large = kernels([128, 128, 64, 32, 2], &Gpu::h200());
+    assert!(!large.is_empty());
+    assert!(!kernels([8, 5, 6, 4, 2], &Gpu { processors: 4, warp: 4, ..Gpu::h200() }).is_empty());
 }
 
 /// The schedules that the search for a program begins with, joined.

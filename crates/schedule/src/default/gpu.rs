@@ -2,8 +2,9 @@
 //!
 //! A reduction whose operands are used often gets tiles: a block computes [`TILE`] by [`TILE`] results, a thread
 //! [`OWN`] by [`OWN`] of them in registers, and operands come through shared memory, [`DEPTH`] steps of the reduction at a
-//! time. Threads share the results of other reductions that have few ([`mod@super::combined`]). All else is spread evenly
-//! over threads, neighbours in memory side by side.
+//! time. Threads share the results of other reductions that have few ([`mod@super::combined`]). What is inside the block of
+//! another statement is spread over its threads ([`mod@super::block`]). All else is spread evenly over threads, neighbours
+//! in memory side by side.
 
 use tilewright_ir::nest::{Axis, LoopKind};
 use tilewright_ir::{Access, VarId};
@@ -119,28 +120,6 @@ impl Planner<'_, Gpu> {
             self.guarded(|planner| planner.gather(&own, own.at(thread)));
         }
         spread
-    }
-
-    /// What runs inside a block already, such as the copy of an operand, is spread over its threads.
-    fn spread_in_block(&mut self, statement: StatementId) -> bool {
-        let own = self.name_of(statement);
-        let loops = self.loops_with(statement, LoopRole::Spatial);
-        let Some(all) = self.fused(statement, &loops, "t") else { return loops.is_empty() };
-        let threads = self.threads_beside(statement);
-        let (outer, thread) = (self.new_name("turn"), self.new_name("thread"));
-        let split = Step::Split { target: all, outer: outer.clone(), inner: vec![(thread.clone(), threads)] };
-        self.take(split)
-            && self.take(Step::Reorder { loops: vec![own.at(thread.clone()), own.at(outer)] })
-            && self.bind(own.at(thread), Unit::Thread(Axis::X))
-    }
-
-    /// The threads of the block that a statement runs in.
-    fn threads_beside(&self, statement: StatementId) -> i64 {
-        let path = self.draft.path(statement);
-        let block = path.iter().find(|var| matches!(self.draft.loop_of(**var).kind, LoopKind::Block(_)));
-        let inside = block.map(|block| self.draft.loops_in(self.draft.body_of(*block))).unwrap_or_default();
-        let threads = inside.iter().filter(|var| self.draft.loop_of(**var).kind == LoopKind::Thread(Axis::X));
-        threads.map(|var| self.trips(*var)).max().unwrap_or(THREADS)
     }
 
     /// Tiles of a reduction, with operands in shared memory.
@@ -281,7 +260,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// The results of a statement stay in registers.
-    fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
+    pub(super) fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
         let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
         self.take(Step::Promote {
             tensor: own.tensor.clone(),
@@ -298,7 +277,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// Makes one loop of several; the reduced ones go inside first.
-    fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
+    pub(super) fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
         let [first, rest @ ..] = loops else { return None };
         let own = self.name_of(statement);
         if rest.is_empty() {

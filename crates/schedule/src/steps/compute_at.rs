@@ -1,14 +1,15 @@
 //! `compute_at P, C.io`.
 
 use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
 use crate::draft::region::Interval;
 use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// The statements of a tensor move into a loop of its consumer, and compute what one iteration needs.
+/// The statements of a tensor move into a loop of its consumer, and compute what one iteration needs. A later statement of
+/// the same tensor is a consumer too: then those before it move.
 pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
     let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
     if let Some(what) = draft.promoted(name) {
@@ -16,17 +17,23 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     }
     let tensor = draft.find_tensor(name)?;
     let place = draft.find_loop(at)?;
-    let producers = producers(draft, tensor, place).map_err(refuse)?;
-    let reads = consumers(draft, tensor, place, &producers).map_err(refuse)?;
-    let users: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
-    if let Some(writer) = draft.overwritten_between(&producers, &users) {
+    let host = host(draft, tensor, place);
+    let producers = producers(draft, tensor, place, host).map_err(refuse)?;
+    let uses = match host {
+        Some(host) => vec![use_of_host(draft, tensor, place, &producers, host).map_err(refuse)?],
+        None => consumers(draft, tensor, place, &producers).map_err(refuse)?,
+    };
+    let users: Vec<StatementId> = uses.iter().map(|(id, _)| *id).collect();
+    if let Some(writer) = draft.overwritten_between(&producers, &users, host.map(|_| tensor)) {
         return Err(refuse(format!("`{writer}` changes what it reads before it is used there")));
     }
-    let mut region = draft.footprint(tensor, &reads, Some(place));
+    let mut region = draft.footprint(tensor, &uses, Some(place));
     widen(draft, tensor, &producers, &mut region);
-    let kept = draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
-    if kept {
-        covers_once(draft, tensor, place, &reads, &region).map_err(refuse)?;
+    // What a later statement leaves is used elsewhere.
+    let kept = host.is_some() || draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
+    if kept && !(covers_once(draft, tensor, place, &uses, &region) && are_apart(draft, place, &region)) {
+        let what = if host.is_some() { "a later statement changes it" } else { "it is a result" };
+        return Err(refuse(format!("{what}, and these loops would not compute each element just once")));
     }
 
     for producer in &producers {
@@ -48,12 +55,27 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     Ok(())
 }
 
-/// The statements that define the tensor, which no step may have touched yet.
-fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<StatementId>, String> {
+/// The statement whose loop the place is, if it writes the tensor after others do.
+fn host(draft: &Draft, tensor: TensorId, place: VarId) -> Option<StatementId> {
+    let owner = draft.loop_of(place).owner?;
+    let writers = draft.writers(Parent::Body, tensor);
+    writers.into_iter().skip(1).find(|writer| *writer == owner)
+}
+
+/// The statements that define the tensor, or those before the host, which no step may have touched yet.
+fn producers(
+    draft: &Draft,
+    tensor: TensorId,
+    place: VarId,
+    host: Option<StatementId>,
+) -> Result<Vec<StatementId>, String> {
     let buffer = &draft.buffers[tensor.index()].buffer;
-    let producers = draft.writers(Parent::Body, tensor);
+    let mut producers = draft.writers(Parent::Body, tensor);
     if producers.is_empty() {
         return Err("it is an input, which `promote` can stage".to_string());
+    }
+    if let Some(end) = producers.iter().position(|writer| Some(*writer) == host) {
+        producers.truncate(end);
     }
     if let Scope::Argument(id) = buffer.scope
         && draft.program.tensor(id).role.is_supplied()
@@ -79,6 +101,34 @@ fn producers(draft: &Draft, tensor: TensorId, place: VarId) -> Result<Vec<Statem
         }
     }
     Ok(producers)
+}
+
+/// What a later statement of the tensor uses of it: the elements that it changes, and no others. No other may use it before
+/// that; what comes after sees the same as ever.
+fn use_of_host(
+    draft: &Draft,
+    tensor: TensorId,
+    place: VarId,
+    producers: &[StatementId],
+    host: StatementId,
+) -> Result<(StatementId, Access), String> {
+    let statement = draft.statement(host);
+    let own = &statement.target;
+    if statement.reads().iter().any(|read| read.tensor == tensor && read.indices != own.indices) {
+        return Err(format!("`{}` uses other elements of it than it changes", statement.name));
+    }
+    if draft.gathers_at(host).is_some_and(|gathered| draft.loops_around(place).contains(&gathered)) {
+        return Err(format!("the result of `{}` is promoted outside of that loop", statement.name));
+    }
+    let last = draft.place_in_order(host);
+    let mut others = draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id);
+    let needs_it = |id: &StatementId| !producers.contains(id) && draft.place_in_order(*id) < last;
+    match others.find(needs_it) {
+        Some(other) => {
+            Err(format!("`{}` uses it before `{}` does", draft.statement(other).name, statement.name))
+        }
+        None => Ok((host, own.clone())),
+    }
 }
 
 /// The reads of the tensor, all inside the loop.
@@ -131,15 +181,15 @@ fn plain_variable(index: &IndexExpr) -> Option<VarId> {
     index.offset(-index.constant_part()).as_var()
 }
 
-/// A tensor that the caller gets must be computed whole, and every element once: so one of its uses needs all of it and
-/// each element in one iteration only, and no other needs more.
+/// Whether a tensor is computed whole, and every element once, as one that the caller gets must be: one of its uses needs
+/// all of it and each element in one iteration only, and no other needs more.
 fn covers_once(
     draft: &Draft,
     tensor: TensorId,
     place: VarId,
     reads: &[(StatementId, Access)],
     region: &[Interval],
-) -> Result<(), String> {
+) -> bool {
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let decides = |read: &(StatementId, Access)| {
         let alone = draft.footprint(tensor, std::slice::from_ref(read), Some(place));
@@ -147,10 +197,7 @@ fn covers_once(
         dimensions.all(|((own, all), extent)| own == all || all.is_whole(*extent))
             && uses_once(draft, tensor, place, read, region)
     };
-    match reads.iter().any(decides) {
-        true => Ok(()),
-        false => Err("it is a result, and these loops would not compute each element just once".to_string()),
-    }
+    reads.iter().any(decides)
 }
 
 /// Whether a use needs every element in one iteration only: every loop around the place belongs to a variable that
@@ -187,6 +234,30 @@ fn uses_once(
     around.iter().all(|var| used.contains(var)) && !draft.statement(*consumer).vars.iter().any(other)
 }
 
+/// Whether no element is in the regions of two iterations. In every dimension that differs between iterations, what comes
+/// next in the order of the loops around begins behind the end of what came before.
+fn are_apart(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
+    let around = draft.loops_up_to(place);
+    let ranges = draft.ranges_of(&around);
+    region.iter().all(|Interval { low, available, .. }| {
+        let rises = low
+            .terms()
+            .iter()
+            .all(|term| term.coefficient > 0 && matches!(term.factors.as_slice(), [Atom::Var(_)]));
+        let end = low.add(available);
+        let named: Vec<VarId> = around.iter().copied().filter(|var| low.mentions(*var)).collect();
+        let follows = |at: usize| {
+            let next = low.substitute(&mut |atom| match atom {
+                Atom::Var(var) if *var == named[at] => Some(IndexExpr::var(*var).offset(1)),
+                Atom::Var(var) if named[at + 1..].contains(var) => Some(IndexExpr::constant(0)),
+                _ => None,
+            });
+            ranges.never_negative(&next.sub(&end))
+        };
+        rises && (0..named.len()).all(follows)
+    })
+}
+
 /// The outermost nodes that statements are in, which are in order.
 fn roots(draft: &Draft, statements: &[StatementId]) -> Vec<Node> {
     let mut roots: Vec<Node> = statements.iter().filter_map(|id| draft.branch(Parent::Body, *id)).collect();
@@ -219,8 +290,7 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         };
         draft.loops[var.index()].extent = extent;
         let moved = from.add(&IndexExpr::var(var));
-        let mut replace =
-            |atom: &tilewright_ir::Atom| (*atom == tilewright_ir::Atom::Var(var)).then(|| moved.clone());
+        let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| moved.clone());
         draft.change(producer, |own| own.map_indices(&mut |index| index.substitute(&mut replace)));
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let vars = plain_variables(draft, producer).map_err(refuse)?;
     let readers: Vec<StatementId> =
         draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id).collect();
-    if let Some(writer) = draft.overwritten_between(&[producer], &readers) {
+    if let Some(writer) = draft.overwritten_between(&[producer], &readers, None) {
         return Err(refuse(format!("`{writer}` changes what it reads before it is used")));
     }
     let (target, value) = (draft.statement(producer).target.clone(), draft.statement(producer).value.clone());
@@ -93,14 +93,21 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
 }
 
 impl Draft<'_> {
-    /// A statement that changes what `producers` read, and that comes after them and not after the last of `users`.
-    pub fn overwritten_between(&self, producers: &[StatementId], users: &[StatementId]) -> Option<String> {
+    /// A statement that changes what `producers` read, other than `own`, and that comes after them and not after the last of
+    /// `users`.
+    pub fn overwritten_between(
+        &self,
+        producers: &[StatementId],
+        users: &[StatementId],
+        own: Option<TensorId>,
+    ) -> Option<String> {
         let place = |id: &StatementId| self.place_in_order(*id);
         let (from, to) = (producers.iter().map(place).min()?, users.iter().map(place).max()?);
         let is_between = |id: &StatementId| !producers.contains(id) && (&from..=&to).contains(&&place(id));
         let read: BTreeSet<TensorId> =
             producers.iter().flat_map(|id| self.statement(*id).reads()).map(|access| access.tensor).collect();
-        let writers = read.into_iter().flat_map(|tensor| self.writers(Parent::Body, tensor));
+        let others = read.into_iter().filter(|tensor| Some(*tensor) != own);
+        let writers = others.flat_map(|tensor| self.writers(Parent::Body, tensor));
         let first = writers.filter(is_between).min_by_key(place)?;
         Some(self.statement(first).name.to_string())
     }

@@ -153,17 +153,20 @@ pub struct Walk<'a> {
     pub steps: Vec<Step>,
 }
 
-/// Which statement reads which tensor that another statement writes.
+/// Which statement reads which tensor that another statement writes, or writes it again.
 fn uses(program: &Program) -> Vec<(StatementName, String)> {
     let mut uses = Vec::new();
     let mut written: Vec<TensorId> = Vec::new();
     for (statement, _) in program.statements() {
+        let plain = statement.indices.iter().all(|index| index.as_var().is_some());
+        let again = plain && written.contains(&statement.target);
         written.push(statement.target);
         let ordinal = written.iter().filter(|own| **own == statement.target).count();
         let name = StatementName { tensor: program.tensor(statement.target).name.clone(), ordinal };
         let read = loaded(&statement.value).into_iter();
         let read = read.filter(|tensor| *tensor != statement.target && written.contains(tensor));
-        uses.extend(read.map(|tensor| (name.clone(), program.tensor(tensor).name.clone())));
+        let read: Vec<TensorId> = read.chain(again.then_some(statement.target)).collect();
+        uses.extend(read.into_iter().map(|tensor| (name.clone(), program.tensor(tensor).name.clone())));
     }
     uses
 }

@@ -1,4 +1,5 @@
-//! Where every tensor is computed that others are computed from: temporaries, and results that are used again.
+//! Where every tensor is computed that others are computed from: temporaries, and results that are used again; and where
+//! the first statements of a tensor are computed that a later one changes.
 
 use tilewright_ir::{Program, Role, TensorId};
 use tilewright_schedule::{LoopName, Step};
@@ -11,7 +12,7 @@ use crate::knob::{Knob, Point};
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub tensor: String,
-    /// The last statement that uses it.
+    /// The last statement that uses it, or changes it.
     pub consumer: usize,
     knob: KnobId,
     choices: Vec<Choice>,
@@ -90,6 +91,32 @@ impl Placement {
         let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
         let knob = builder.add(Knob::categorical(declared.name.clone(), names));
         Some(Placement { tensor: declared.name.clone(), consumer, knob, choices })
+    }
+
+    /// Adds a knob for every tensor whose last statement can have those before it in its loops.
+    pub fn earlier(
+        program: &Program,
+        stages: &[Stage],
+        inside: Choice,
+        builder: &mut Builder,
+    ) -> Vec<Placement> {
+        let mut found = Vec::new();
+        for declared in
+            program.tensors.iter().filter(|own| matches!(own.role, Role::Temporary | Role::Output))
+        {
+            let writers: Vec<usize> =
+                (0..stages.len()).filter(|at| stages[*at].name.tensor == declared.name).collect();
+            let [_, .., consumer] = writers[..] else { continue };
+            let last = &stages[consumer];
+            if writers.iter().any(|at| stages[*at].ordered) || last.scatters || last.busy(false).is_empty() {
+                continue;
+            }
+            let choices = vec![Choice::Root, inside];
+            let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
+            let knob = builder.add(Knob::categorical(format!("{}.earlier", declared.name), names));
+            found.push(Placement { tensor: declared.name.clone(), consumer, knob, choices });
+        }
+        found
     }
 
     /// What was chosen.

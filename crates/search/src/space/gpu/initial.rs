@@ -37,7 +37,7 @@ const fn shape(
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 9] = [
+pub(super) const SHAPES: [Shape; 10] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
     shape((1, 8), (1, 4), (8, 16), 16, 3, 1),
@@ -47,7 +47,32 @@ pub(super) const SHAPES: [Shape; 9] = [
     shape((1, 4), (1, 1), (4, 32), 16, 2, 1),
     shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
     shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
+    shape((1, 1), (1, 1), (2, 32), 16, 1, 1),
 ];
+
+/// Rows of a block that computes them whole, with all that they need.
+pub(super) const ROWS: [i64; 2] = [1, 4];
+/// Threads along the other loops of such a block.
+const ROW_THREADS: i64 = 256;
+
+/// Sets the knobs of a statement so that blocks are along its first loop only.
+pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &mut Point) {
+    let mut threads = ROW_THREADS / rows;
+    for (place, (at, knob)) in tile.spatial.iter().zip(&tile.cuts).enumerate().rev() {
+        let (domain, trips) = (&all[knob.0].domain, stage.loops[*at].trips);
+        let value = match place {
+            0 => near(domain, trips, &[1, rows, 1]),
+            _ => {
+                let thread = (1..=threads.min(trips)).rev().find(|thread| trips % thread == 0).unwrap_or(1);
+                threads /= thread;
+                Some(Value::Factors(vec![1, trips / thread, thread, 1]))
+            }
+        };
+        if let Some(value) = value.filter(|value| domain.contains(value)) {
+            point.0[knob.0] = value;
+        }
+    }
+}
 
 /// Sets the knobs of a statement to a shape, as far as its loops allow.
 pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
@@ -60,6 +85,9 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
         .max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
     let mut threads = shape.threads;
     threads.1 = threads.1.min(gpu.block_threads as i64);
+    // What narrow results leave of the threads has more rows.
+    let wide = column.map_or(1, |at| stage.loops[at].trips).max(1);
+    threads.0 *= (threads.1 / wide).max(1);
     for (at, knob) in tile.spatial.iter().zip(&tile.cuts) {
         let trips = stage.loops[*at].trips;
         let ((apart, inner), thread) = match () {

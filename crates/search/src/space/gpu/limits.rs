@@ -22,9 +22,21 @@ const ENOUGH_BLOCKS: i64 = 4;
 /// Threads that a thread's work should be shared out to before multiprocessors are left idle.
 const LEAST_THREADS: i64 = 32;
 
-/// Refuses tiles that leave a GPU idle, or do not fit it.
-pub(super) fn check(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
-    check_threads(tile, stage, gpu, point)?;
+/// Refuses tiles that leave a GPU idle, or do not fit it. What `matters` little is there for others in its blocks, which keep
+/// the GPU busy.
+pub(super) fn check(
+    tile: &Tile,
+    stage: &Stage,
+    matters: bool,
+    gpu: &Gpu,
+    point: &Point,
+) -> Result<(), Rejection> {
+    if tile.threads(point) > gpu.block_threads as i64 {
+        return Err(Rejection::BlockThreads);
+    }
+    if matters {
+        check_busy(tile, stage, gpu, point)?;
+    }
     let words = (stage.dtype.compute_type().bytes() as i64 + 3) / 4;
     let (results, is_reduction) = (tile.results(point), !tile.reduced.is_empty());
     // All threads of a block have their registers at a time, some of them for operands and addresses.
@@ -45,13 +57,10 @@ pub(super) fn check(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Res
     Ok(())
 }
 
-/// Refuses blocks that are too large, or have idle lanes, and grids that leave multiprocessors idle.
-fn check_threads(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
+/// Refuses blocks that have idle lanes, and grids that leave multiprocessors idle.
+fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
     let (threads, blocks) = (tile.threads(point), tile.blocks(point));
     let warp = gpu.warp.max(1) as i64;
-    if threads > gpu.block_threads as i64 {
-        return Err(Rejection::BlockThreads);
-    }
     let possible: i64 = tile.spatial.iter().map(|at| stage.loops[*at].trips).product();
     let lanes = (threads + warp - 1) / warp * warp;
     if possible >= warp && (lanes - threads) * IDLE_LANES > lanes {

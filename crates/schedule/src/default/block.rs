@@ -1,0 +1,131 @@
+//! What runs inside a GPU's block already, beside the statement whose loops the blocks are: copies of operands, and
+//! statements that are computed where they are used.
+//!
+//! All threads of the block share the work, neighbours in memory side by side. A reduction keeps its total in a register
+//! and has several loads under way at a time; constants that threads would read from rows apart are turned around once,
+//! before any call.
+
+use tilewright_ir::nest::{Axis, LoopKind, Scope};
+use tilewright_ir::{Access, Role, TensorId, VarId};
+use tilewright_target::Gpu;
+
+use super::gpu::THREADS;
+use super::{Planner, one_word};
+use crate::analysis::Stride;
+use crate::draft::{LoopRole, Parent, StatementId};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
+
+/// Steps of a reduction that are written out.
+const WRITTEN_OUT: i64 = 64;
+/// Warps of a block that are enough for what is computed beside its own statement.
+const ENOUGH_WARPS: i64 = 2;
+
+impl Planner<'_, Gpu> {
+    /// Spreads a statement over the threads of its block.
+    pub(super) fn spread_in_block(&mut self, statement: StatementId) -> bool {
+        let own = self.name_of(statement);
+        let reduces = !self.loops_with(statement, LoopRole::Reduction).is_empty();
+        let loops = self.loops_to_spread(statement);
+        let trips: i64 = loops.iter().map(|var| self.trips(*var)).product();
+        if let (true, Some(last)) = (reduces, loops.last()) {
+            self.turn_constants(statement, *last);
+        }
+        let fixed = loops.iter().all(|var| {
+            let own = self.draft.loop_of(*var);
+            own.extent.as_constant().is_some() && own.guards.is_empty()
+        });
+        let Some(all) = self.fused(statement, &loops, "t") else { return loops.is_empty() };
+        let threads = self.threads_beside(statement, trips);
+        if fixed && trips <= threads {
+            return self.bind(all.clone(), Unit::Thread(Axis::X)) && self.finish_total(statement, all);
+        }
+        let (outer, thread) = (self.new_name("turn"), self.new_name("thread"));
+        let split = Step::Split { target: all, outer: outer.clone(), inner: vec![(thread.clone(), threads)] };
+        self.take(split)
+            && self.take(Step::Reorder { loops: vec![own.at(thread.clone()), own.at(outer.clone())] })
+            && self.bind(own.at(thread), Unit::Thread(Axis::X))
+            && self.finish_total(statement, own.at(outer))
+    }
+
+    /// The loops of a statement's results, without those that run once.
+    fn loops_to_spread(&self, statement: StatementId) -> Vec<VarId> {
+        let mut loops = self.loops_with(statement, LoopRole::Spatial);
+        if loops.iter().any(|var| self.trips(*var) > 1) {
+            loops.retain(|var| self.trips(*var) > 1);
+        }
+        loops
+    }
+
+    /// The threads of the block that a statement runs in: as many as others have, or what it needs where these are few.
+    fn threads_beside(&self, statement: StatementId, results: i64) -> i64 {
+        let path = self.draft.path(statement);
+        let block = path.iter().find(|var| matches!(self.draft.loop_of(**var).kind, LoopKind::Block(_)));
+        let inside = block.map(|block| self.draft.loops_in(self.draft.body_of(*block))).unwrap_or_default();
+        let threads = inside.iter().filter(|var| self.draft.loop_of(**var).kind == LoopKind::Thread(Axis::X));
+        let beside = threads.map(|var| self.trips(*var)).max();
+        let most = THREADS.min(self.machine.block_threads as i64);
+        let target = self.draft.statement(statement).target.tensor;
+        match beside {
+            None => most,
+            Some(beside) if self.draft.buffers[target.index()].staged => beside,
+            Some(beside) if beside >= ENOUGH_WARPS * self.machine.warp as i64 => beside,
+            Some(beside) => beside.max(results.min(most)),
+        }
+    }
+
+    /// The total of a reduction stays in a register, and some of its steps are written out.
+    fn finish_total(&mut self, statement: StatementId, at: LoopName) -> bool {
+        let own = self.name_of(statement);
+        let Some(last) = self.loops_with(statement, LoopRole::Reduction).last().copied() else { return true };
+        self.guarded(|planner| planner.gather(&own, at));
+        self.guarded(|planner| planner.write_out(last));
+        true
+    }
+
+    /// Writes some iterations of a loop out.
+    fn write_out(&mut self, var: VarId) -> bool {
+        let (target, trips) = (self.loop_name(var), self.trips(var));
+        if trips <= WRITTEN_OUT {
+            return self.take(Step::Unroll(target));
+        }
+        let step = (2..=WRITTEN_OUT).rev().find(|step| trips % step == 0);
+        let Some(step) = step else { return false };
+        let (outer, inner) = (self.new_name("steps"), self.new_name("step"));
+        let own = target.statement.clone();
+        self.take(Step::Split { target, outer, inner: vec![(inner.clone(), step)] })
+            && self.take(Step::Unroll(own.at(inner)))
+    }
+
+    /// Constants that threads along a loop read from rows apart get the dimension of that loop last.
+    fn turn_constants(&mut self, statement: StatementId, along: VarId) {
+        for read in self.draft.statement(statement).reads() {
+            if let Some(layout) = self.turned(statement, &read, along) {
+                let tensor = self.draft.buffers[read.tensor.index()].buffer.name.clone();
+                let name = self.new_name(&format!("{}_turned", one_word(&tensor)));
+                let (at, scope, pad) = (Place::Root, PromoteScope::Packed, 0);
+                self.guarded(|planner| planner.take(Step::Promote { tensor, at, name, scope, layout, pad }));
+            }
+        }
+    }
+
+    /// The dimensions of a constant that only this statement uses, with the one that a loop walks last, if that is not so.
+    fn turned(&self, statement: StatementId, read: &Access, along: VarId) -> Option<Vec<LayoutDim>> {
+        if !self.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1)) {
+            return None;
+        }
+        let readers = self.draft.readers(Parent::Body, read.tensor);
+        let walked = (0..read.indices.len()).filter(|at| read.indices[*at].mentions(along));
+        let [walked] = walked.collect::<Vec<usize>>()[..] else { return None };
+        let others = (0..read.indices.len()).filter(|at| *at != walked);
+        let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
+        let alone = readers.iter().all(|(reader, _)| *reader == statement);
+        alone.then(|| others.chain([walked]).map(whole).collect())
+    }
+
+    fn is_constant(&self, tensor: TensorId) -> bool {
+        match self.draft.buffers[tensor.index()].buffer.scope {
+            Scope::Argument(id) => self.draft.program.tensor(id).role == Role::Input { constant: true },
+            _ => false,
+        }
+    }
+}
