@@ -21,6 +21,8 @@ const LONG: i64 = 32;
 const WORTH_BLOCK: i64 = 4;
 /// Iterations that a thread should have at least in a part.
 const WORTH_PARTS: i64 = 8;
+/// So many times as many threads where they go through memory in jumps.
+const IN_JUMPS: i64 = 4;
 /// Parts of a reduction at most.
 const MOST_PARTS: i64 = 1024;
 /// Neighbours in memory that are worth to be read side by side.
@@ -113,7 +115,9 @@ impl Planner<'_, Gpu> {
     fn spread_parts(&mut self, shared: &Shared) -> bool {
         let threads = if shared.contiguous { THREADS.saturating_mul(shared.results) } else { shared.results };
         let least = if shared.contiguous { THREADS * WORTH_PARTS } else { WORTH_PARTS };
-        let parts = (self.enough_threads() / threads).min(shared.length / least).min(MOST_PARTS);
+        // Threads that go through memory in jumps wait long, and others should run meanwhile.
+        let wanted = self.enough_threads() * if shared.contiguous { 1 } else { IN_JUMPS };
+        let parts = (wanted / threads).min(shared.length / least).min(MOST_PARTS);
         if parts < 2 {
             return false;
         }
@@ -146,7 +150,8 @@ impl Planner<'_, Gpu> {
     ) -> bool {
         let Ok(statement) = self.draft.find_statement(totals) else { return false };
         if !shared.contiguous {
-            return self.spread_evenly(statement);
+            return self.guarded(|planner| planner.spread_with_rows(statement))
+                || self.spread_evenly(statement);
         }
         let row = shared.row.iter().map(|row| totals.at(row.name.clone()));
         let rows = std::iter::once(totals.at(part)).chain(row).collect();

@@ -71,7 +71,7 @@ impl Planner<'_, Gpu> {
     }
 
     /// The same, where a thread has several results along a loop, which share what they read.
-    fn spread_with_rows(&mut self, statement: StatementId) -> bool {
+    pub(super) fn spread_with_rows(&mut self, statement: StatementId) -> bool {
         let Some((row, count)) = self.rows_of_thread(statement) else { return false };
         let (own, outer, inner) = (self.name_of(statement), self.new_name("rows"), self.new_name("row"));
         let target = self.loop_name(row);
