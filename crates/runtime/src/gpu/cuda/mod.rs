@@ -131,7 +131,7 @@ impl Backend for Cuda {
 
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
         let cubin = compile_cuda(text, self.architecture)?;
-        Ok(Box::new(CudaModule::load(&self.stream, cubin, kernels)?))
+        Ok(Box::new(CudaModule::load(&self.stream, cubin, text, kernels)?))
     }
 
     fn stopwatch(&self) -> Result<Box<dyn Stopwatch>, GpuError> {

@@ -25,6 +25,7 @@ impl CudaModule {
     pub(super) fn load(
         stream: &Arc<CudaStream>,
         cubin: Cubin,
+        text: &str,
         kernels: &[KernelUse],
     ) -> Result<CudaModule, GpuError> {
         let context = stream.context();
@@ -34,7 +35,7 @@ impl CudaModule {
             CudaModule { stream: Arc::clone(stream), functions: Vec::new(), resources: Vec::new() };
         for kernel in kernels {
             let function = find(&loaded, &kernel.name)?;
-            check_parameters(&function, kernel)?;
+            check_parameters(&function, kernel, text)?;
             allow_shared(&function, kernel.shared_bytes).map_err(failed("asking for shared memory"))?;
             module.resources.push(resources(&function, kernel).map_err(failed("describing a kernel"))?);
             module.functions.push(function);
@@ -55,24 +56,34 @@ fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunc
     })
 }
 
-/// A launch reads as many arguments as the kernel has parameters, without knowing how many there are: so they are counted
-/// here.
-fn check_parameters(function: &CudaFunction, kernel: &KernelUse) -> Result<(), GpuError> {
-    let mut found = Vec::new();
-    loop {
+/// A launch reads as many arguments as the kernel has parameters, without knowing how many there are. So they are counted
+/// in the text: asking the driver for one that is not there would be an error that tools report.
+fn check_parameters(function: &CudaFunction, kernel: &KernelUse, text: &str) -> Result<(), GpuError> {
+    let other = || GpuError::OtherParameters(kernel.name.clone());
+    if parameters(text, &kernel.name) != Some(kernel.arguments.len()) {
+        return Err(other());
+    }
+    for (at, wanted) in kernel.arguments.iter().enumerate() {
         let (mut offset, mut bytes) = (0, 0);
         // SAFETY: the function is of a loaded module, and the pointers are to integers of ours.
-        let told = unsafe {
-            cuFuncGetParamInfo(function.cu_function(), found.len(), &raw mut offset, &raw mut bytes)
-        };
+        let told = unsafe { cuFuncGetParamInfo(function.cu_function(), at, &raw mut offset, &raw mut bytes) };
         match told {
-            CUresult::CUDA_SUCCESS => found.push(bytes),
-            // There is no parameter of this number.
-            CUresult::CUDA_ERROR_INVALID_VALUE => break,
+            CUresult::CUDA_SUCCESS if bytes == *wanted => {}
+            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_INVALID_VALUE => return Err(other()),
             error => return Err(failed("describing a kernel")(DriverError(error))),
         }
     }
-    if found == kernel.arguments { Ok(()) } else { Err(GpuError::OtherParameters(kernel.name.clone())) }
+    Ok(())
+}
+
+/// How many parameters a kernel has, by its head: `void name(a, b) {`.
+fn parameters(text: &str, name: &str) -> Option<usize> {
+    let heads = text.match_indices(name).map(|(at, _)| &text[at + name.len()..]);
+    let head = heads.filter_map(|rest| rest.strip_prefix('(')).find_map(|rest| {
+        let (inside, after) = rest.split_once(')')?;
+        after.trim_start().starts_with('{').then_some(inside)
+    })?;
+    Some(if head.trim().is_empty() { 0 } else { head.split(',').count() })
 }
 
 /// More than 48 KB of shared memory are given only to kernels that ask for them beforehand.
@@ -118,5 +129,20 @@ impl Module for CudaModule {
             )
         }
         .map_err(failed(DOING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parameters;
+
+    #[test]
+    fn parameters_are_counted_in_the_text() {
+        let text =
+            "// add(x)\nvoid add_1(float* a, int n) {\n}\nvoid add(int n) { add_1(0, n); }\nvoid none( ) {}";
+        assert_eq!(parameters(text, "add_1"), Some(2));
+        assert_eq!(parameters(text, "add"), Some(1));
+        assert_eq!(parameters(text, "none"), Some(0));
+        assert_eq!(parameters(text, "other"), None);
     }
 }
