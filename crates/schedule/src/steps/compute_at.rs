@@ -210,7 +210,9 @@ fn uses_once(
     region: &[Interval],
 ) -> bool {
     let mut around = draft.loops_up_to(place);
-    around.retain(|var| draft.loop_of(*var).extent != IndexExpr::constant(1));
+    // One iteration is no other; but what is in a reduction comes after its beginning.
+    let one = IndexExpr::constant(1);
+    around.retain(|var| draft.loop_of(*var).extent != one || draft.loop_of(*var).role != LoopRole::Spatial);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
     let mut decided: Vec<&IndexExpr> = Vec::new();
