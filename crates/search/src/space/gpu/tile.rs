@@ -291,7 +291,9 @@ impl Cutter<'_> {
         if order.len() > 1 {
             self.steps.push(Step::Reorder { loops: order });
         }
-        let blocks = match self.hosts && blocks.len() <= AXES.len() {
+        let several =
+            self.tile.spatial.iter().filter(|at| self.tile.parts(self.point, **at).block > 1).count() > 1;
+        let blocks = match self.hosts && several && blocks.len() <= AXES.len() {
             true => blocks,
             false => vec![self.fused(&blocks, "block")],
         };
