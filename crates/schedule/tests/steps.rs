@@ -312,6 +312,9 @@ fn statements_of_a_tensor_stay_where_a_later_one_would_miss_or_undo_them() {
         assert!(matches!(reason, Illegal::ComputeAt { .. }), "{steps}: {reason}");
         assert!(reason.to_string().contains(why), "{steps}: {reason}");
     }
+    // A reduction of one iteration has a beginning, too.
+    let one = "def f(float(N) I) -> (T) { T() = 1 T() += I(i) where i in 0:1 }";
+    assert!(matches!(refused(one, &[("N", 1)], "compute_at T, T[2].i").reason, Illegal::ComputeAt { .. }));
     let sizes = &[("N", 8)];
     for (source, why) in [
         ("def f(float(N) I) -> (T) { T(i, j) = I(i) where j in 0:2 T(i, 0) = T(i, 1) }", "other elements"),

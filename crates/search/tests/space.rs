@@ -107,23 +107,32 @@ fn launches(stmts: &[Stmt]) -> usize {
     stmts.iter().map(launches).sum()
 }
 
+/// The schedules of one kernel that the search for a program begins with.
+fn in_one_kernel(source: &str, name: &str, sizes: &[i64], gpu: &Gpu) -> Vec<Schedule> {
+    let program = at_sizes(source, name, &|at| sizes[at]).unwrap();
+    let space = Space::new(&program, gpu);
+    let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
+    let one = schedules.filter(|schedule| launches(&apply(&program, schedule, gpu).unwrap().body) == 1);
+    let one: Vec<Schedule> = one.collect();
+    if points(&program) < 20_000 {
+        one.iter().for_each(|schedule| expect_agreement(&program, schedule, Target::Gpu(gpu), name));
+    }
+    one
+}
+
 #[test]
 fn layers_one_after_the_other_can_be_one_kernel() {
     let source = std::fs::read_to_string("../../examples/benchmarks/mlp3.tw").unwrap();
-    let kernels = |sizes: [i64; 5], gpu: &Gpu| {
-        let program = at_sizes(&source, "mlp3", &|at| sizes[at]).unwrap();
-        let space = Space::new(&program, gpu);
-        let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
-        let one = schedules.filter(|schedule| launches(&apply(&program, schedule, gpu).unwrap().body) == 1);
-        let one: Vec<Schedule> = one.collect();
-        if points(&program) < 20_000 {
-            one.iter().for_each(|schedule| expect_agreement(&program, schedule, Target::Gpu(gpu), "mlp3"));
-        }
-        one
-    };
-    let large = kernels([128, 128, 64, 32, 2], &Gpu::h200());
-    assert!(!large.is_empty());
-    assert!(!kernels([8, 5, 6, 4, 2], &Gpu { processors: 4, warp: 4, ..Gpu::h200() }).is_empty());
+    let small = Gpu { processors: 4, warp: 4, ..Gpu::h200() };
+    assert!(!in_one_kernel(&source, "mlp3", &[128, 128, 64, 32, 2], &Gpu::h200()).is_empty());
+    assert!(!in_one_kernel(&source, "mlp3", &[8, 5, 6, 4, 2], &small).is_empty());
+    // A bias is set where the product is added to it.
+    let layer = "def layer(float(M, K) A, const float(K, N) B, float(N) bias) -> (C) {
+        C(i, j) = bias(j)
+        C(i, j) += A(i, k) * B(k, j)
+    }";
+    assert!(!in_one_kernel(layer, "layer", &[512, 256, 512], &Gpu::h200()).is_empty());
+    assert!(!in_one_kernel(layer, "layer", &[16, 8, 24], &small).is_empty());
 }
 
 /// The schedules that the search for a program begins with, joined.

@@ -209,7 +209,10 @@ fn uses_once(
     (consumer, read): &(StatementId, Access),
     region: &[Interval],
 ) -> bool {
-    let around = draft.loops_up_to(place);
+    let mut around = draft.loops_up_to(place);
+    // One iteration is no other; but what is in a reduction comes after its beginning.
+    let one = IndexExpr::constant(1);
+    around.retain(|var| draft.loop_of(*var).extent != one || draft.loop_of(*var).role != LoopRole::Spatial);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
     let mut decided: Vec<&IndexExpr> = Vec::new();
@@ -220,12 +223,10 @@ fn uses_once(
         let is_whole_variable = |(value, count): &(IndexExpr, IndexExpr)| {
             value == index && *count == IndexExpr::constant(*extent)
         };
-        let vars: Vec<VarId> = index.vars().into_iter().collect();
-        let again = vars.iter().any(|var| used.contains(var));
-        if again || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
+        if decided.contains(&index) || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
             return false;
         }
-        used.extend(vars);
+        used.extend(index.vars());
         decided.push(index);
     }
     // A loop that was fused belongs to several variables, all of which must subscript it.

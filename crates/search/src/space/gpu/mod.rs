@@ -107,6 +107,10 @@ impl<'a> Plan<'a> {
                 for placement in &self.placements {
                     initial::place(placement, near, &mut point);
                 }
+                // What a reduction adds to is set in its own blocks.
+                for own in self.earlier.iter().filter(|own| near && self.reduces(own.consumer)) {
+                    own.set(Choice::AtOuter, &mut point);
+                }
                 if found.is_empty() || (knobs.allows(&point) && !found.contains(&point)) {
                     found.push(point);
                 }
@@ -114,6 +118,10 @@ impl<'a> Plan<'a> {
         }
         found.extend(self.fused_beginnings(knobs).into_iter().filter(|point| knobs.allows(point)));
         found
+    }
+
+    fn reduces(&self, at: usize) -> bool {
+        !self.stages[at].busy(true).is_empty()
     }
 
     /// Sets the knobs of all statements to a shape, or to another where a statement's loops are too short for that.
@@ -134,7 +142,7 @@ impl<'a> Plan<'a> {
     /// Points with all that a statement needs in its blocks, the first statements of its tensor too. These need rows as a
     /// whole, most often.
     fn fused_beginnings(&self, knobs: &Knobs) -> Vec<Point> {
-        if self.earlier.is_empty() {
+        if self.earlier.iter().all(|own| self.reduces(own.consumer)) {
             return Vec::new();
         }
         let mut found: Vec<Point> = Vec::new();
@@ -144,7 +152,9 @@ impl<'a> Plan<'a> {
             self.placements.iter().for_each(|placement| initial::place(placement, true, &mut point));
             for own in &self.earlier {
                 own.set(Choice::AtOuter, &mut point);
-                if let Some(tile) = &self.tiles[own.consumer] {
+                if let Some(tile) = &self.tiles[own.consumer]
+                    && !self.reduces(own.consumer)
+                {
                     initial::rows(tile, &self.stages[own.consumer], knobs, rows, &mut point);
                 }
             }
@@ -206,7 +216,7 @@ impl Decoder<'_, '_> {
         }
         limits::check(tile, stage, matters[at], gpu, self.point)?;
         self.steps.extend(collapse::steps(stage));
-        let kernel: Kernel = tile.steps(stage, self.point, names, &mut self.steps);
+        let kernel: Kernel = tile.steps(stage, self.point, names, hosts, &mut self.steps);
         // What is computed in the blocks themselves is there already.
         let in_memory = |tensor: &str| {
             let placement = self.plan.placements.iter().find(|own| own.tensor == tensor);

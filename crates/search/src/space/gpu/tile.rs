@@ -38,6 +38,8 @@ const ENOUGH: usize = 6;
 const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
 /// Iterations whose operands are in shared memory at a time.
 const STAGES: [i64; 4] = [1, 2, 3, 4];
+/// The dimensions of a grid, from the innermost.
+const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 /// Results that a thread stores at once.
 const WIDE: [i64; 2] = [2, 4];
 /// Devices before this have no copies that threads need not wait for.
@@ -195,9 +197,17 @@ impl Tile {
         STAGES[point.choice(self.stages.0)]
     }
 
-    /// Adds the steps that cut, order and spread the loops.
-    pub fn steps(&self, stage: &Stage, point: &Point, names: &Names, steps: &mut Vec<Step>) -> Kernel {
-        let mut cutter = Cutter { tile: self, stage, names, point, own: stage.name.clone(), steps };
+    /// Adds the steps that cut, order and spread the loops. `hosts`: what it changes is computed in its blocks, so each of
+    /// them is about a loop of its own.
+    pub fn steps(
+        &self,
+        stage: &Stage,
+        point: &Point,
+        names: &Names,
+        hosts: bool,
+        steps: &mut Vec<Step>,
+    ) -> Kernel {
+        let mut cutter = Cutter { tile: self, stage, names, point, hosts, own: stage.name.clone(), steps };
         cutter.share_out();
         cutter.cut()
     }
@@ -227,6 +237,7 @@ struct Cutter<'a> {
     stage: &'a Stage,
     names: &'a Names,
     point: &'a Point,
+    hosts: bool,
     /// The statement whose loops are cut.
     own: StatementName,
     steps: &'a mut Vec<Step>,
@@ -280,10 +291,18 @@ impl Cutter<'_> {
         if order.len() > 1 {
             self.steps.push(Step::Reorder { loops: order });
         }
-        let block = self.fused(&blocks, "block");
+        let several =
+            self.tile.spatial.iter().filter(|at| self.tile.parts(self.point, **at).block > 1).count() > 1;
+        let blocks = match self.hosts && several && blocks.len() <= AXES.len() {
+            true => blocks,
+            false => vec![self.fused(&blocks, "block")],
+        };
         let thread = self.fused(&threads, "thread");
-        self.steps.push(Step::Bind { target: block.clone(), to: Unit::Block(Axis::X) });
+        for (target, axis) in blocks.iter().rev().zip(AXES) {
+            self.steps.push(Step::Bind { target: target.clone(), to: Unit::Block(axis) });
+        }
         self.steps.push(Step::Bind { target: thread, to: Unit::Thread(Axis::X) });
+        let block = blocks.last().expect("there are blocks along some loop").clone();
         let written_out = self.written_out(&reduced);
         let side = self.side_by_side(&inner);
         let unrolled = written_out.into_iter().chain(apart).chain(inner);
