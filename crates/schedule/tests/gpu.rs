@@ -111,6 +111,15 @@ fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
 }
 
 #[test]
+fn what_threads_of_a_thread_give_it_is_waited_for() {
+    let source = "def f(float(N, 2) I) -> (T) { T(i, j) = 1 where i in 0:N, j in 0:2
+        T(i, j) += I(i, k) where j in 0:2 }";
+    let steps = "compute_at T, T[2].i\nbind T[2].i -> thread.y\nfuse T.i, T.j -> t\nbind T.t -> thread.z";
+    let loops = print::nest(&agrees(source, &[("N", 3)], steps));
+    assert_eq!(loops.matches("thread.y i in 3").count(), 2, "{loops}");
+}
+
+#[test]
 fn statements_of_one_thread_need_no_barrier() {
     let source = "def twice(float(N) I) -> (O) { T(i) = I(i) + 1
         O(i) = T(i) * 2 }";

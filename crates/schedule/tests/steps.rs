@@ -216,6 +216,19 @@ const NORM: &str = "def norm(float(N, G, D) I) -> (O, mean, var) {
 }";
 
 #[test]
+fn a_part_of_a_part_ends_where_it_did_when_it_changes_places() {
+    let source = "def f(float(N, M) I) -> (T) { T(i, j) = I(i, j) + 1 }";
+    let steps = "split T.j -> j3, j2:2\nsplit T.j3 -> j6, j4:1, j5:1\nreorder T.i, T.j2, T.j5\nunroll T.j4";
+    for size in [3, 4, 5] {
+        agrees(source, &[("N", 2), ("M", size)], steps);
+    }
+    let sums = "def f(float(N, M) I) -> (T) { T(i) +=! I(i, j) }";
+    for steps in ["split T.j -> j3, j2:2\nsplit T.j3 -> j6, j4:1, j5:1\nreorder T.i, T.j2, T.j5"] {
+        agrees(sums, &[("N", 2), ("M", 3)], steps);
+    }
+}
+
+#[test]
 fn a_result_is_not_computed_at_a_loop_that_is_only_in_part_about_it() {
     let source = "def f(float(N) I) -> (T, O) { T(i) = I(i) + 1
         O(i, j) = T(i) where j in 0:4 }";

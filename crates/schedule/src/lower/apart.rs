@@ -87,7 +87,7 @@ impl Apart<'_> {
     /// Whether a loop over threads is around something that all threads of a block do together.
     fn must_open(&self, own: &For) -> bool {
         let combines = own.body.iter().any(Stmt::combines) && own.combining().is_none();
-        combines || self.has_room_for_threads(&own.body)
+        combines || self.has_room_for_threads(&own.body) || has_company(&own.body)
     }
 
     /// Whether memory has its room outside of other thread loops, which use it.
@@ -208,6 +208,18 @@ impl Apart<'_> {
 
 fn is_over_threads(own: &For) -> bool {
     matches!(own.kind, LoopKind::Thread(_))
+}
+
+/// Whether some loop over threads has statements beside it, to which it may give something.
+fn has_company(stmts: &[Stmt]) -> bool {
+    let alone = stmts.len() == 1 || !has_threads(stmts);
+    !alone
+        || stmts.iter().any(|stmt| match stmt {
+            Stmt::For(own) => has_company(&own.body),
+            Stmt::If(own) => has_company(&own.then) || has_company(&own.otherwise),
+            Stmt::Allocate(own) => has_company(&own.body),
+            _ => false,
+        })
 }
 
 fn has_threads(stmts: &[Stmt]) -> bool {

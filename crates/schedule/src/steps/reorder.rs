@@ -101,6 +101,10 @@ fn deal_out(draft: &mut Draft, new: &[VarId]) {
             let tiles =
                 rest.sub(&IndexExpr::var(*inner)).offset(tile - 1).floor_div(&IndexExpr::constant(tile));
             draft.loops[inner.index()].extent = first;
+            // A part of a part ends with its own part, whatever is left.
+            let own = draft.loop_of(*outer).extent.clone();
+            let ends_first = !around.never_negative(&own.sub(&tiles));
+            let tiles = if ends_first { own.minimum(&tiles) } else { tiles };
             draft.loops[outer.index()].extent = around.simplify(&tiles);
         }
     }
