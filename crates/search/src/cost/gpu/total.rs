@@ -5,7 +5,7 @@ use tilewright_target::Gpu;
 use super::Parts;
 use super::walk::Block;
 
-// Where no data sheet has a number, it is the one with which schedules of forty programs, measured on an H200, were
+// Where no data sheet has a number, it is the one with which schedules of 38 programs, measured on an H200, were
 // ranked best.
 
 /// Registers of a thread beside its results: operands, addresses, counters.
