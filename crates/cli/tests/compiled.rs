@@ -185,11 +185,15 @@ fn show_prints_loops_and_code() {
     }
     let space = folder.fine(&format!("show mm.tw --stage space {SIZES}"));
     assert!(space.contains("C.vector") && space.contains(" points; about "), "{space}");
-    for stage in ["space", "cost", "llvm", "asm"] {
+    for stage in ["llvm", "asm"] {
         let line = format!("show mm.tw --stage {stage} {SIZES} --target cuda:0");
         folder.fails(&line, 2, &[&format!("--stage {stage} is for --target cpu")]);
     }
-    // Text for a GPU needs none.
+    // What is for a GPU needs none.
+    let space = folder.fine(&format!("show mm.tw --stage space {SIZES} --target cuda:0"));
+    assert!(space.contains("C.stages") && space.contains("multiprocessors"), "{space}");
+    let cost = folder.fine(&format!("show mm.tw --stage cost {SIZES} --target cuda:0"));
+    assert!(cost.contains("kernel 1") && cost.contains("on a multiprocessor"), "{cost}");
     let cuda = folder.fine(&format!("show mm.tw --stage cuda {SIZES}"));
     assert!(cuda.contains("__global__") && cuda.contains("// mm\n"), "{cuda}");
     let opencl = folder.fine(&format!("show mm.tw --stage opencl {SIZES}"));

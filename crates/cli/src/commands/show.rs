@@ -9,8 +9,9 @@ use clap::ValueEnum;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{CodegenError, assembly, llvm_ir};
 use tilewright_ir::{LoopNest, Program, Role, TensorId, VarId, print as text};
+use tilewright_runtime::gpu::devices;
 use tilewright_syntax::{Bindings, Checked, Span, check};
-use tilewright_target::{Cpu, Gpu};
+use tilewright_target::{Cpu, Gpu, GpuApi};
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
@@ -26,9 +27,12 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
-        Stage::Space | Stage::Cost | Stage::Llvm | Stage::Asm => of_compiler,
-        Stage::Schedule | Stage::Loops if gpu(args)?.is_none() => of_compiler,
-        Stage::Schedule | Stage::Loops | Stage::Cuda | Stage::Opencl => of_gpu,
+        Stage::Llvm | Stage::Asm => of_compiler,
+        Stage::Cuda | Stage::Opencl => of_gpu,
+        Stage::Space | Stage::Cost | Stage::Schedule | Stage::Loops => match gpu(args)? {
+            Some(_) => of_gpu,
+            None => of_compiler,
+        },
         Stage::Hls | Stage::C => {
             return Err(not_yet(args.stage));
         }
@@ -97,15 +101,23 @@ fn of_compiler(
 
 /// The GPU that a stage is for, if it is for one. Text can be written for a GPU that is not there.
 fn gpu(args: &ShowArgs) -> Result<Option<Gpu>, Failure> {
-    let api = args.target.split(':').next().unwrap_or_default();
-    Ok(match (args.stage, api) {
-        (Stage::Cuda, _) | (_, "cuda") => Some(Gpu::h200()),
-        (Stage::Opencl, _) | (_, "opencl") => Some(Gpu::opencl()),
-        _ => {
-            Target::find(&args.target)?;
-            None
-        }
-    })
+    let named = Target::find(&args.target)?;
+    let wanted = match (args.stage, named) {
+        (Stage::Cuda, Target::Gpu(GpuApi::Cuda, number)) => Some((GpuApi::Cuda, number)),
+        (Stage::Opencl, Target::Gpu(GpuApi::OpenCl, number)) => Some((GpuApi::OpenCl, number)),
+        (Stage::Cuda, _) => Some((GpuApi::Cuda, 0)),
+        (Stage::Opencl, _) => Some((GpuApi::OpenCl, 0)),
+        (_, Target::Gpu(api, number)) => Some((api, number)),
+        (_, Target::Cpu | Target::Interp) => None,
+    };
+    let there = |(api, number): (GpuApi, usize)| {
+        let found = devices().into_iter().find(|device| device.gpu.api == api && device.ordinal == number);
+        found.map(|device| device.gpu).unwrap_or_else(|| match api {
+            GpuApi::Cuda => Gpu::h200(),
+            GpuApi::OpenCl => Gpu::opencl(),
+        })
+    };
+    Ok(wanted.map(there))
 }
 
 /// What the compiler makes of a program for a GPU.
@@ -113,12 +125,16 @@ fn of_gpu(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings)
     let gpu = gpu(args)?.ok_or_else(|| Failure::Usage(format!("{} is no GPU", args.target)))?;
     let program = concrete_program(source, function, bindings, "")?;
     let schedule = ScheduleSource::read(args.compile.schedule.as_deref())?;
-    if args.stage == Stage::Schedule {
-        return Ok(schedule.schedule(&program, &gpu).to_string());
+    match args.stage {
+        Stage::Space => return Ok(space::space(&program, &gpu)),
+        Stage::Schedule => return Ok(schedule.schedule(&program, &gpu).to_string()),
+        _ => {}
     }
     let nest = schedule.apply(&program, &gpu)?;
-    if args.stage == Stage::Loops {
-        return Ok(text::nest(&nest));
+    match args.stage {
+        Stage::Cost => return Ok(cost::on_gpu(&nest, &gpu)),
+        Stage::Loops => return Ok(text::nest(&nest)),
+        _ => {}
     }
     let about = format!("{function}\n\n{}", schedule.schedule(&program, &gpu));
     Ok(gpu_code(&nest, &gpu, &about).map_err(codegen_failure)?.text)

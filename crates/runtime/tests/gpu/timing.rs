@@ -14,11 +14,13 @@ fn samples_are_taken_with_and_without_an_empty_cache() {
         let zeros = || DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
         let (a, b, mut c) = (zeros(), zeros(), zeros());
         for flush in [false, true] {
+            // A machine that is busy with other tests must not run into the cap.
+            let cap = Duration::from_secs(120);
             let sampling =
-                Sampling { samples: 7, warm_up_time: Duration::ZERO, flush, ..Sampling::default() };
+                Sampling { samples: 7, warm_up_time: Duration::ZERO, cap, flush, ..Sampling::default() };
             let timing = add.time(&[&a, &b], &mut [&mut c], &[], &sampling).unwrap();
             assert_eq!(timing.samples, 7, "{timing:?}");
-            assert!(timing.median > 0.0 && timing.median < 1.0, "{timing:?}");
+            assert!(timing.median > 0.0 && timing.median < 60.0, "{timing:?}");
             assert!(if flush { timing.batch == 1 } else { timing.batch >= 1 }, "{timing:?}");
         }
     });
@@ -45,7 +47,7 @@ fn one_watch_times_several_programs_in_turn() {
         let mut watch = Stopwatch::new(device, true).unwrap();
         for program in programs.iter().cycle().take(6) {
             let time = watch.time(1, &mut || program.launch(&[&a, &b], &mut [&mut c], &[])).unwrap();
-            assert!(time > 0.0 && time < 1.0, "{time}");
+            assert!(time > 0.0 && time < 60.0, "{time}");
         }
     });
 }

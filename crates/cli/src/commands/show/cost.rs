@@ -2,7 +2,8 @@
 
 use tilewright_ir::LoopNest;
 use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
-use tilewright_target::Cpu;
+use tilewright_search::cost::gpu;
+use tilewright_target::{Cpu, Gpu};
 
 use crate::time::seconds;
 
@@ -20,5 +21,24 @@ pub fn cost(nest: &LoopNest, cpu: &Cpu) -> String {
     row("spills", seconds(parts.spills));
     row("lanes in vain", format!("{:.0} %", 100.0 * parts.masked_lanes));
     row("idle cores", format!("{:.0} %", 100.0 * parts.idle_cores));
+    out + "\nParts overlap, and add up to more than the whole.\n"
+}
+
+/// The same for a GPU, kernel by kernel.
+pub fn on_gpu(nest: &LoopNest, gpu: &Gpu) -> String {
+    let expected = gpu::estimate(nest, gpu);
+    let mut out = format!("{:<20} {}\n", "expected", seconds(expected.seconds));
+    for (at, parts) in expected.kernels.iter().enumerate() {
+        out += &format!("\n{:<20} {}\n", format!("kernel {}", at + 1), seconds(parts.seconds));
+        let mut row = |name: &str, value: String| out += &format!("  {name:<18} {value}\n");
+        row("blocks", format!("{:.0} of {:.0} threads", parts.blocks, parts.threads));
+        row("at a time", format!("{:.0} on a multiprocessor", parts.resident));
+        row("arithmetic", seconds(parts.compute));
+        row("instructions", seconds(parts.issue));
+        row("shared memory", seconds(parts.shared));
+        row("sectors", seconds(parts.sectors));
+        row("memory", seconds(parts.memory));
+        row("waiting", seconds(parts.latency));
+    }
     out + "\nParts overlap, and add up to more than the whole.\n"
 }

@@ -5,14 +5,15 @@ use std::fmt::Write;
 use tilewright_ir::Program;
 use tilewright_search::knob::Domain;
 use tilewright_search::space::Space;
-use tilewright_target::Cpu;
+use tilewright_target::Target;
 
 /// Points that are drawn to find out how many keep the limits.
 const DRAWS: usize = 20_000;
 
 /// Every knob with its values, and how many points there are.
-pub fn space(program: &Program, cpu: &Cpu) -> String {
-    let space = Space::new(program, cpu);
+pub fn space<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> String {
+    let target = target.into();
+    let space = Space::new(program, target);
     let knobs = space.knobs();
     let width = knobs.iter().map(|knob| knob.name.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -23,8 +24,12 @@ pub fn space(program: &Program, cpu: &Cpu) -> String {
     let share = knobs.allowed_share(DRAWS, 0);
     let _ = writeln!(
         out,
-        "\n{all:.3e} points; about {:.3e} of them fit vectors, registers, code size and cores",
-        all * share
+        "\n{all:.3e} points; about {:.3e} of them fit {}",
+        all * share,
+        match target {
+            Target::Cpu(_) => "vectors, registers, code size and cores",
+            Target::Gpu(_) => "warps, registers, shared memory, code size and multiprocessors",
+        }
     );
     out
 }
