@@ -5,7 +5,7 @@
 
 mod support;
 
-use support::{expect_agreement, program, schedule};
+use support::{agrees_on_gpu as agrees, expect_agreement, program, refused_on_gpu, schedule};
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{LoopNest, print, verify_nest};
@@ -61,19 +61,8 @@ const SOFTMAX_WARPS: &str = "
     bind top.dt -> thread.x";
 
 #[track_caller]
-fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
-    let (program, gpu) = (program(source, sizes), Gpu::h200());
-    let nest = apply(&program, &schedule(steps), &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
-    expect_agreement(&program, &nest, 1);
-    nest
-}
-
-#[track_caller]
 fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> String {
-    match apply(&program(source, sizes), &schedule(steps), &Gpu::h200()) {
-        Err(refusal) => refusal.reason.to_string(),
-        Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
-    }
+    refused_on_gpu(source, sizes, steps).reason.to_string()
 }
 
 /// The nest with every combination of threads replaced by what each thread would store by itself.

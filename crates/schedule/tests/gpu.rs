@@ -8,12 +8,12 @@ mod examples;
 mod support;
 
 use examples::examples;
-use support::{cpu, expect_agreement, program, schedule};
+use support::{agrees_on_gpu as agrees, at_sizes, cpu, expect_agreement, program, refused_on_gpu, schedule};
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Stmt, Sync};
-use tilewright_ir::{LoopNest, Program, print};
+use tilewright_ir::print;
 use tilewright_schedule::{Illegal, apply, default_schedule};
-use tilewright_syntax::{Bindings, check, parse};
+use tilewright_syntax::parse;
 use tilewright_target::Gpu;
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -41,19 +41,8 @@ const TILES: &str = "
     bind Bs.l1 -> thread.x";
 
 #[track_caller]
-fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
-    let (program, gpu) = (program(source, sizes), Gpu::h200());
-    let nest = apply(&program, &schedule(steps), &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
-    expect_agreement(&program, &nest, 1);
-    nest
-}
-
-#[track_caller]
 fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Illegal {
-    match apply(&program(source, sizes), &schedule(steps), &Gpu::h200()) {
-        Err(refusal) => refusal.reason,
-        Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
-    }
+    refused_on_gpu(source, sizes, steps).reason
 }
 
 fn without_barriers(stmts: &mut Vec<Stmt>) {
@@ -177,17 +166,6 @@ fn what_is_not_there_is_refused() {
     assert!(matches!(reduced, Illegal::CarriedDependence { .. }), "{reduced}");
     let inside = refused(GEMM, SIZES, "bind C.i -> thread.x\nbind C.j -> block.x");
     assert!(matches!(inside, Illegal::LoopKind(_)), "{inside}");
-}
-
-/// The program with every size that is still open set by `choose`.
-fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
-    let parsed = parse(source);
-    let open = check(&parsed.ast, name, &Bindings::default()).program?;
-    let mut bindings = Bindings::default();
-    for (at, symbol) in open.symbols.iter().enumerate() {
-        bindings.set(&symbol.name, choose(at));
-    }
-    check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, TensorId, print, verify_nest};
 use tilewright_schedule::{Refusal, Schedule, apply, text};
 use tilewright_syntax::{Bindings, check, parse};
-use tilewright_target::{Cpu, Vectors};
+use tilewright_target::{Cpu, Gpu, Vectors};
 
 /// A machine that is the same wherever the test runs.
 pub fn cpu() -> Cpu {
@@ -129,4 +129,33 @@ pub fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
         Err(refusal) => refusal,
         Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
     }
+}
+
+/// Applies a schedule for a GPU, and runs its loops with their threads followed.
+#[track_caller]
+pub fn agrees_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
+    let (program, gpu) = (program(source, sizes), Gpu::h200());
+    let nest = apply(&program, &schedule(steps), &gpu).unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    expect_agreement(&program, &nest, 1);
+    nest
+}
+
+/// The reason for which a schedule for a GPU is refused.
+#[track_caller]
+pub fn refused_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
+    match apply(&program(source, sizes), &schedule(steps), &Gpu::h200()) {
+        Err(refusal) => refusal,
+        Ok(nest) => panic!("not refused:\n{steps}\n{}", print::nest(&nest)),
+    }
+}
+
+/// The program with every size that is still open set by `choose`, which gets its place.
+pub fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
+    let parsed = parse(source);
+    let open = check(&parsed.ast, name, &Bindings::default()).program?;
+    let mut bindings = Bindings::default();
+    for (at, symbol) in open.symbols.iter().enumerate() {
+        bindings.set(&symbol.name, choose(at));
+    }
+    check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }

@@ -119,6 +119,12 @@ impl Placement {
         found
     }
 
+    /// The steps for all that are computed anew at every use.
+    pub fn inlined<'a>(all: &'a [Placement], point: &'a Point) -> impl Iterator<Item = Step> + 'a {
+        let inlined = all.iter().filter(|own| own.choice(point) == Choice::Inline);
+        inlined.map(|own| Step::Inline { tensor: own.tensor.clone() })
+    }
+
     /// What was chosen.
     pub fn choice(&self, point: &Point) -> Choice {
         self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(Choice::Root)

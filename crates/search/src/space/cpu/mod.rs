@@ -76,7 +76,7 @@ impl<'a> Plan<'a> {
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let mut decoder =
             Decoder { plan: self, point, steps: Vec::new(), late: Vec::new(), done: Vec::new() };
-        decoder.inline();
+        decoder.steps.extend(Placement::inlined(&self.placements, point));
         decoder.arrange()?;
         let Decoder { mut steps, late, done, .. } = decoder;
         steps.extend(late);
@@ -133,11 +133,6 @@ struct Decoder<'s, 'a> {
 }
 
 impl Decoder<'_, '_> {
-    fn inline(&mut self) {
-        let inlined = self.plan.placements.iter().filter(|own| own.choice(self.point) == Choice::Inline);
-        self.steps.extend(inlined.map(|own| Step::Inline { tensor: own.tensor.clone() }));
-    }
-
     /// From the last statement back: what a statement needs is placed at loops that are there already.
     fn arrange(&mut self) -> Result<(), Rejection> {
         let stages = &self.plan.stages;

@@ -77,7 +77,7 @@ impl<'a> Plan<'a> {
     /// The schedule that a point stands for, if it is worth compiling.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let mut decoder = Decoder { plan: self, point, steps: Vec::new(), done: Vec::new() };
-        decoder.inline();
+        decoder.steps.extend(Placement::inlined(&self.placements, point));
         decoder.arrange()?;
         let Decoder { steps, done, .. } = decoder;
         complete(self.program, Schedule { steps }, &done, self.gpu)
@@ -176,11 +176,6 @@ struct Decoder<'s, 'a> {
 }
 
 impl Decoder<'_, '_> {
-    fn inline(&mut self) {
-        let inlined = self.plan.placements.iter().filter(|own| own.choice(self.point) == Choice::Inline);
-        self.steps.extend(inlined.map(|own| Step::Inline { tensor: own.tensor.clone() }));
-    }
-
     /// From the last statement back: what a statement needs is placed in blocks that are there already. All that is inside
     /// others' blocks is spread over their threads by `complete`.
     fn arrange(&mut self) -> Result<(), Rejection> {
