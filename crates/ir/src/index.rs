@@ -281,7 +281,11 @@ impl IndexExpr {
     fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
         let nothing = (IndexExpr::constant(0), self.clone());
         match (divisor.as_constant(), divisor.terms.as_slice()) {
-            (Some(by), _) => self.split_number(by).unwrap_or(nothing),
+            (Some(by), _) => {
+                let (whole, rest) = self.split_number(by).unwrap_or(nothing);
+                rest.without_remainders(by)
+                    .map_or((whole.clone(), rest), |(more, rest)| (whole.add(&more), rest))
+            }
             (None, [Term { factors, coefficient: 1 }]) if divisor.constant == 0 => match factors.as_slice() {
                 [by @ (Atom::Symbol(_) | Atom::Extent(..))] => self.split_factor(by),
                 _ => nothing,
@@ -304,6 +308,22 @@ impl IndexExpr {
         let quotient = floor_div(self.constant, by)?;
         let remainder = floor_mod(self.constant, by);
         Some((IndexExpr::from_terms(whole, quotient), IndexExpr::from_terms(rest, remainder)))
+    }
+
+    /// `self = by * whole + rest` by `x % by = x - by*(x/by)`, where that leaves fewer terms: `x - x%2` is twice `x/2`.
+    fn without_remainders(&self, by: i64) -> Option<(IndexExpr, IndexExpr)> {
+        let (mut whole, mut rest) = (IndexExpr::constant(0), self.clone());
+        for term in &self.terms {
+            if let [Atom::Mod(pair)] = term.factors.as_slice()
+                && pair.1.as_constant() == Some(by)
+            {
+                let quotient = IndexExpr::atom(Atom::FloorDiv(Arc::clone(pair)));
+                whole = whole.sub(&quotient.scale(term.coefficient));
+                rest = rest.sub(&IndexExpr::from(term)).add(&pair.0.scale(term.coefficient));
+            }
+        }
+        let (more, rest) = rest.split_number(by)?;
+        (rest.terms.len() < self.terms.len()).then(|| (whole.add(&more), rest))
     }
 
     fn split_factor(&self, by: &Atom) -> (IndexExpr, IndexExpr) {
@@ -592,6 +612,17 @@ mod tests {
     }
     fn c(value: i64) -> IndexExpr {
         IndexExpr::constant(value)
+    }
+
+    #[test]
+    fn a_number_less_its_remainder_is_a_multiple() {
+        let (x, two) = (i().offset(1), c(2));
+        let even = x.sub(&x.modulo(&two));
+        assert_eq!(even.floor_div(&two), x.floor_div(&two));
+        assert_eq!(even.modulo(&two), c(0));
+        // Where nothing cancels, nothing changes.
+        let sum = n().add(&x.modulo(&two));
+        assert_eq!(sum.floor_div(&two), IndexExpr::atom(Atom::FloorDiv(Arc::new((sum, two)))));
     }
 
     #[test]

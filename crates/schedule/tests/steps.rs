@@ -561,3 +561,24 @@ fn what_a_condition_leaves_out_of_a_sum_is_not_computed() {
     let interior = interior.split("else").next().unwrap_or_default();
     assert_eq!(interior.matches("+=").count(), 4, "half of the eight products are left out:\n{text}");
 }
+
+/// The same with the loop of the results outside of that of the taps: the taps of the other parity are passed over.
+#[test]
+fn iterations_that_add_nothing_are_passed_over() {
+    let up = |apart: i64| {
+        format!(
+            "def up(float(N) a, float(K) w) -> (o) {{\n  o(i) +=! (i + 1 - k) % {apart} == 0 ? (0 <= x && x < N ? a(x) : 0) * w(k) : 0\n    where i in 0:{apart}*N, x = (i + 1 - k)/{apart}\n}}"
+        )
+    };
+    let text = print::nest(&agrees(&up(2), &[("N", 16), ("K", 4)], ""));
+    assert!(text.contains("for k in 2") && text.contains("w[2*k + (i + 1) % 2]"), "{text}");
+    assert!(text.contains("a[(i + 1)/2 - k]"), "the quotient takes the remainder away:\n{text}");
+    // Five taps of three kinds: some results have two, some one.
+    let text = print::nest(&agrees(&up(3), &[("N", 7), ("K", 5)], ""));
+    assert!(text.contains("for k in 2") && text.contains("if 3*k + (i + 1) % 3 <= 4"), "{text}");
+    // Two of one kind and none of the third.
+    agrees(&up(3), &[("N", 7), ("K", 2)], "unroll o.k");
+    // What is asked is known only inside of the loop.
+    agrees(&up(2), &[("N", 16), ("K", 4)], "reorder o.k, o.i");
+    agrees(&up(2), &[("N", 16), ("K", 4)], "split o.i -> io, ii:4\nreorder o.io, o.k, o.ii\nvectorize o.ii");
+}

@@ -1,10 +1,12 @@
 //! Subscripts made simpler by what the ranges of loops tell.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use tilewright_ir::index::{Atom, Term};
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative_within;
-use tilewright_ir::{IndexExpr, Range, SymbolId, VarId, index::Atom};
+use tilewright_ir::{IndexExpr, Range, SymbolId, VarId};
 
 /// Replacements that one question may take: a schedule asks thousands, and one that is not answered costs little.
 const BUDGET: usize = 100;
@@ -122,13 +124,18 @@ impl Ranges {
     /// A number that the expression never exceeds.
     pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
         let plain = upper_bound(expr, self).and_then(|bound| bound.as_constant());
-        smaller(plain, self.by_cases(expr, MOST_CASES, End::High))
+        let taken_apart = smaller(plain, self.by_cases(expr, MOST_CASES, End::High));
+        smaller(taken_apart, self.without_quotients(expr, End::High).and_then(|simpler| self.most(&simpler)))
     }
 
     /// A number that the expression never falls below.
     pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
         let plain = lower_bound(expr, self).and_then(|bound| bound.as_constant());
-        larger(plain, self.by_cases(expr, MOST_CASES, End::Low))
+        let taken_apart = larger(plain, self.by_cases(expr, MOST_CASES, End::Low));
+        larger(
+            taken_apart,
+            self.without_quotients(expr, End::Low).and_then(|simpler| self.least_of(&simpler)),
+        )
     }
 
     /// An end of the values, by putting each side of a minimum or maximum in its place: the rest of the expression
@@ -157,6 +164,27 @@ impl Ranges {
             (End::Low, true) => larger(left, right),
             (End::Low, false) => Some(left?.min(right?)),
         }
+    }
+
+    /// The expression with a difference of quotients by the same number replaced by its end, if there is one. Each of
+    /// the two may be anything while their distance is all but known: `(h + 1)/2 - h/2` is 0 or 1.
+    fn without_quotients(&self, expr: &IndexExpr, end: End) -> Option<IndexExpr> {
+        let quotients: Vec<_> = expr.terms().iter().filter_map(quotient).collect();
+        quotients.iter().filter(|(_, coefficient)| *coefficient > 0).find_map(|(up, coefficient)| {
+            let by = up.1.as_constant().filter(|by| *by > 0)?;
+            let (down, _) = quotients
+                .iter()
+                .find(|(down, other)| *other == -coefficient && down.1 == up.1 && down.0 != up.0)?;
+            let distance = up.0.sub(&down.0);
+            // No step further takes quotients apart: what is inside must do with its ranges.
+            let most = match end {
+                End::High => upper_bound(&distance, self)?.as_constant()?.checked_add(by - 1)?,
+                End::Low => lower_bound(&distance, self)?.as_constant()?,
+            };
+            let [upper, lower] = [up, down].map(|pair| IndexExpr::atom(Atom::FloorDiv(Arc::clone(pair))));
+            let difference = upper.sub(&lower).scale(*coefficient);
+            Some(expr.sub(&difference).offset(most.div_euclid(by).checked_mul(*coefficient)?))
+        })
     }
 
     /// Whether the expression is at least 0 everywhere.
@@ -225,5 +253,13 @@ impl Ranges {
     fn is_remainder(&self, value: &IndexExpr, by: &IndexExpr) -> bool {
         let Some(by) = by.as_constant() else { return false };
         self.least_of(value).is_some_and(|least| least >= 0) && self.most(value).is_some_and(|most| most < by)
+    }
+}
+
+/// The quotient that a term is a multiple of, and how many times.
+fn quotient(term: &Term) -> Option<(&Arc<(IndexExpr, IndexExpr)>, i64)> {
+    match term.factors.as_slice() {
+        [Atom::FloorDiv(pair)] => Some((pair, term.coefficient)),
+        _ => None,
     }
 }

@@ -4,11 +4,12 @@
 //!    results are gathered and stored, where buffers have their room, and by [`mod@idle`] where threads may compute in
 //!    vain; [`mod@effort`] and [`mod@size`]
 //!    refuse what would take too long to compile;
-//! 2. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
-//! 3. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
-//! 4. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
-//! 5. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs;
-//! 6. for a GPU, [`mod@kernels`] makes scratch memory shared, or with [`mod@private`] registers, and checks limits,
+//! 2. [`mod@sieve`] leaves out iterations that add nothing;
+//! 3. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
+//! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
+//! 5. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
+//! 6. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs;
+//! 7. for a GPU, [`mod@kernels`] makes scratch memory shared, or with [`mod@private`] registers, and checks limits,
 //!    [`mod@pipeline`] lets copies run ahead, and [`mod@barriers`] puts barriers; before there are versions, [`mod@apart`]
 //!    lets threads do apart what needs all of a block.
 //!    Conditions stay where they are: a GPU's threads need not jump for them.
@@ -26,6 +27,7 @@ mod pipeline;
 mod prefetch;
 mod private;
 pub(crate) mod remainders;
+mod sieve;
 pub(crate) mod size;
 pub(crate) mod stmts;
 pub(crate) mod tidy;
@@ -41,6 +43,8 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
     let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));
     setup.and(body).check()?;
+    tidy::tidy(&mut nest);
+    sieve::sieve(&mut nest);
     tidy::tidy(&mut nest);
     remainders::guard_ends(&mut nest);
     if let Target::Gpu(_) = draft.target {

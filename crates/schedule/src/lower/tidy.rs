@@ -118,7 +118,7 @@ fn tidy_store(mut own: Store, ranges: &Ranges) -> Store {
 }
 
 /// Whether it adds 0, as a sum over what a condition leaves out does.
-fn adds_nothing(own: &Store) -> bool {
+pub(super) fn adds_nothing(own: &Store) -> bool {
     let is_zero = |number: &Number| match number {
         Number::Int(value) => *value == 0,
         Number::Float(value) => *value == 0.0,

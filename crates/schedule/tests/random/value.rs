@@ -120,7 +120,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A condition that holds on one side of a diagonal, or beside it, of two variables.
+    /// A condition that holds on one side of a diagonal, or beside it, or on every so many-th, of two variables.
     fn triangle(&mut self, scope: &Scope) -> String {
         if scope.vars.len() < 2 {
             return self.condition(scope);
@@ -128,12 +128,14 @@ impl Builder<'_> {
         let at = self.rng.below(scope.vars.len());
         let next = (at + 1 + self.rng.below(scope.vars.len() - 1)) % scope.vars.len();
         let (one, other, by) = (scope.vars[at].name, scope.vars[next].name, self.rng.between(0, 3));
-        match self.rng.below(7) {
+        match self.rng.below(9) {
             0 | 1 => format!("{one} <= {other}"),
             2 => format!("{one} < {other}"),
             3 => format!("{one} <= {other} + {by}"),
             4 => format!("{one} - {other} >= {by}"),
             5 => format!("2*{one} <= {other} + {by}"),
+            6 => format!("({one} - {other} + {by}) % 2 == 0"),
+            7 => format!("({one} + {other} + {by}) % 3 == 0 && {one} < 4"),
             _ => format!("{one} <= {other} && {other} <= {one} + {by}"),
         }
     }

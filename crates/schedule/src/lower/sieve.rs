@@ -1,0 +1,159 @@
+//! Loops of which only every so many-th iteration adds something run those alone.
+//!
+//! A transposed convolution of stride 2 asks `(h + pad - kh) % 2 == 0` in each iteration of `kh`: half of them add 0. Once
+//! `h` is known the others begin at `(h + pad) % 2` and are 2 apart, so the loop becomes
+//!
+//! ```text
+//! for kh in 2
+//!   ... with (h + pad) % 2 + 2*kh for kh, and nothing to ask
+//! ```
+//!
+//! Only reduced loops are like that. Threads that differ in `h` then do the same number of iterations, each its own. The
+//! loop of `h` must be around that of `kh`; where it is inside, the question stays.
+
+use tilewright_ir::index::Term;
+use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
+use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+
+use super::stmts::map_indices;
+use super::tidy::{adds_nothing, truth};
+use crate::draft::comparison::{parts, plain_condition};
+
+/// Leaves out iterations that add nothing.
+pub(super) fn sieve(nest: &mut LoopNest) {
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        stmts.iter_mut().for_each(sieve_one);
+    }
+}
+
+fn sieve_one(stmt: &mut Stmt) {
+    match stmt {
+        Stmt::For(own) => {
+            if let Some(sieve) = Sieve::of(own) {
+                sieve.apply(own);
+            }
+            own.body.iter_mut().for_each(sieve_one);
+        }
+        Stmt::If(own) => own.then.iter_mut().chain(&mut own.otherwise).for_each(sieve_one),
+        Stmt::Allocate(own) => own.body.iter_mut().for_each(sieve_one),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+    }
+}
+
+/// The iterations of a loop that count: `first`, and all that are a multiple of `apart` further.
+struct Sieve {
+    /// What is asked, at least 0 where the iteration counts.
+    question: IndexExpr,
+    first: IndexExpr,
+    apart: i64,
+}
+
+impl Sieve {
+    fn of(own: &For) -> Option<Sieve> {
+        let extent = own.extent.as_constant()?;
+        let mut stores = Vec::new();
+        let simple = matches!(own.kind, LoopKind::Serial | LoopKind::Unrolled);
+        let mut inside = vec![own.var];
+        if extent < 2 || !simple || !only_stores(&own.body, &mut stores, &mut inside) {
+            return None;
+        }
+        // Elsewhere the variable may choose a register.
+        let reduced = |store: &&Store| !store.target.indices.iter().any(|index| index.mentions(own.var));
+        let (first, others) = stores.split_first().filter(|_| stores.iter().all(reduced))?;
+        questions(first)
+            .into_iter()
+            .filter(|question| others.iter().all(|store| questions(store).contains(question)))
+            .find_map(|question| {
+                let (first, apart) = counting(&question, own.var)?;
+                let known = !inside.iter().any(|var| first.mentions(*var)) && !first.has_data();
+                known.then_some(Sieve { question, first, apart })
+            })
+    }
+
+    fn apply(self, own: &mut For) {
+        let extent = own.extent.as_constant().unwrap_or(0);
+        let at = IndexExpr::var(own.var).scale(self.apart).add(&self.first);
+        answer(&mut own.body, &self.question);
+        map_indices(&mut own.body, &mut |index| {
+            index.substitute(&mut |atom| (*atom == Atom::Var(own.var)).then(|| at.clone()))
+        });
+        if extent % self.apart != 0 {
+            let conditions = vec![IndexExpr::constant(extent - 1).sub(&at)];
+            let then = std::mem::take(&mut own.body);
+            own.body = vec![Stmt::If(If { conditions, then, otherwise: Vec::new() })];
+        }
+        own.extent = IndexExpr::constant(extent.div_euclid(self.apart) + i64::from(extent % self.apart != 0));
+    }
+}
+
+/// Whether statements only store; collects the stores, and the variables of the loops around them.
+fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut Vec<VarId>) -> bool {
+    stmts.iter().all(|stmt| match stmt {
+        Stmt::Store(store) => {
+            stores.push(store);
+            true
+        }
+        Stmt::For(own) => {
+            inside.push(own.var);
+            !own.is_spread() && only_stores(&own.body, stores, inside)
+        }
+        Stmt::If(own) => {
+            only_stores(&own.then, stores, inside) && only_stores(&own.otherwise, stores, inside)
+        }
+        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
+    })
+}
+
+/// What a store asks before it adds something; nothing if it always does.
+fn questions(store: &Store) -> Vec<IndexExpr> {
+    let ExprKind::Select(arms) = &store.value.kind else { return Vec::new() };
+    let otherwise = Store { value: arms[2].clone(), ..store.clone() };
+    if !adds_nothing(&otherwise) {
+        return Vec::new();
+    }
+    parts(&arms[0]).into_iter().filter_map(plain_condition).collect()
+}
+
+/// The first value of the variable for which a question `(... + var) % apart <= 0` is answered with yes, and how far apart
+/// these values are.
+fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
+    let ([Term { factors, coefficient: -1 }], 0) = (question.terms(), question.constant_part()) else {
+        return None;
+    };
+    let [Atom::Mod(pair)] = factors.as_slice() else { return None };
+    let apart = pair.1.as_constant().filter(|apart| *apart > 1)?;
+    let (step, rest) = pair.0.split_on(&Atom::Var(var))?;
+    let first = match step.as_constant()? {
+        1 => rest.scale(-1),
+        -1 => rest,
+        _ => return None,
+    };
+    Some((first.modulo(&pair.1), apart))
+}
+
+/// A question that is answered with yes wherever these stores ask it.
+fn answer(stmts: &mut [Stmt], question: &IndexExpr) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Store(store) => {
+                if let ExprKind::Select(arms) = &mut store.value.kind {
+                    answer_in(&mut arms[0], question);
+                }
+            }
+            Stmt::For(own) => answer(&mut own.body, question),
+            Stmt::If(own) => {
+                answer(&mut own.then, question);
+                answer(&mut own.otherwise, question);
+            }
+            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+        }
+    }
+}
+
+fn answer_in(condition: &mut Expr, question: &IndexExpr) {
+    if plain_condition(condition).as_ref() == Some(question) {
+        *condition = truth(true);
+    } else if parts(condition).len() > 1 {
+        condition.operands_mut().iter_mut().for_each(|side| answer_in(side, question));
+    }
+}
