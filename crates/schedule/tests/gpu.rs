@@ -192,3 +192,21 @@ fn every_example_runs_as_its_default_schedule_for_a_gpu_says() {
     }
     assert!(ran > 100, "only {ran} ran");
 }
+
+/// A row of a small image has too few pixels for the threads of a tile, and neighbouring rows are as good.
+#[test]
+fn small_images_are_tiles_of_pixels_by_default() {
+    let source = "def conv(float(C, H, W) I, const float(K, C, 3, 3) F) -> (O) {
+        O(k, y, x) +=! I(c, y + dy, x + dx) * F(k, c, dy, dx)
+    }";
+    let program = program(source, &[("C", 8), ("H", 9), ("W", 9), ("K", 16)]);
+    let gpu = Gpu::h200();
+    let schedule = default_schedule(&program, &gpu);
+    let text = schedule.to_string();
+    assert!(text.contains("fuse O.y, O.x -> pixels"), "{text}");
+    assert!(text.contains("-> I_shared shared") && text.contains("-> F_shared shared"), "{text}");
+    let nest = apply(&program, &schedule, &gpu).unwrap();
+    let loops = print::nest(&nest);
+    assert!(loops.contains("shared float32 I_shared[2, "), "two channels at a time:\n{loops}");
+    expect_agreement(&program, &nest, 3);
+}

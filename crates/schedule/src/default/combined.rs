@@ -64,7 +64,7 @@ impl Planner<'_, Gpu> {
         let trips =
             |loops: &[VarId]| loops.iter().fold(1i64, |all, var| all.saturating_mul(self.trips(*var)));
         let (results, length) = (trips(&spatial), trips(&reduced));
-        if scatters || length < LONG || results >= self.enough_threads() || self.has_reuse(statement) {
+        if scatters || length < LONG || results >= self.enough_threads() || self.is_worth_tiles(statement) {
             return None;
         }
         let results_walk = spatial.iter().any(|var| self.walks_memory(statement, *var));
@@ -84,14 +84,6 @@ impl Planner<'_, Gpu> {
         let along = self.as_one(&own, alongs, "along")?;
         let row = if rows.is_empty() { None } else { Some(self.as_one(&own, rows, "row")?) };
         Some(Shared { own, row, along, results, length, contiguous })
-    }
-
-    /// Whether tiles would use operands again: more than one result needs them.
-    fn has_reuse(&self, statement: StatementId) -> bool {
-        let Some([row, column]) = self.tile_of(statement) else { return false };
-        let reads = self.draft.statement(statement).reads();
-        let needs = |var: VarId, read: &Access| read.indices.iter().any(|index| index.mentions(var));
-        reads.iter().any(|read| !needs(row, read) || !needs(column, read))
     }
 
     /// Whether neighbouring iterations of a loop read neighbours in memory.

@@ -20,6 +20,7 @@ mod block;
 mod combined;
 mod complete;
 mod gpu;
+mod outer_product;
 mod pack;
 mod placement;
 mod threads;

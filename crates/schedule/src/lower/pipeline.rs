@@ -7,9 +7,9 @@
 //! for ko in 64                          copy 0, commit, copy 1, commit
 //!   As = A[.. ko ..]                    for ko in 64
 //!   compute with As               →       wait 1, barrier
-//!                                         compute with As[ko % 3]
 //!                                         if ko + 2 < 64: As[(ko + 2) % 3] = A[.. ko + 2 ..]
 //!                                         commit
+//!                                         compute with As[ko % 3]
 //! ```
 //!
 //! One barrier an iteration is enough: it is behind the wait for what is computed with now, and behind the last use of the
@@ -74,10 +74,10 @@ fn staged(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
         out.push(Stmt::Sync(Sync::Commit));
     }
     let mut inside = vec![Stmt::Sync(Sync::Wait(ahead as u32 - 1)), Stmt::Sync(Sync::Barrier)];
-    inside.extend(stage.compute(rest));
     let next = IndexExpr::var(own.var).offset(ahead);
     inside.extend(when(own.extent.sub(&next).offset(-1), stage.copy(copies, &next)));
     inside.push(Stmt::Sync(Sync::Commit));
+    inside.extend(stage.compute(rest));
     out.push(Stmt::For(For { body: inside, ..own.clone() }));
     for buffer in allocated(&own.body).into_iter().rev() {
         out = vec![Stmt::Allocate(Allocate { buffer, body: out })];

@@ -259,17 +259,18 @@ pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -
                 || own.then.iter().chain(&own.otherwise).any(|stmt| any_index(stmt, test))
         }
         Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-            own.target.indices.iter().any(&mut *test) || any_in_value(&own.value, test)
+            own.target.indices.iter().any(&mut *test) || any_index_in(&own.value, test)
         }
         Stmt::Prefetch(own) => own.element.indices.iter().any(&mut *test),
         Stmt::Sync(_) => false,
     }
 }
 
-fn any_in_value(expr: &Expr, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
+/// Whether some index expression of a value satisfies the predicate.
+pub(crate) fn any_index_in(expr: &Expr, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Index(index) => test(index),
         ExprKind::Load(access) => access.indices.iter().any(&mut *test),
-        _ => expr.operands().iter().any(|operand| any_in_value(operand, test)),
+        _ => expr.operands().iter().any(|operand| any_index_in(operand, test)),
     }
 }
