@@ -199,7 +199,7 @@ fn small_images_are_tiles_of_pixels_by_default() {
     let source = "def conv(float(C, H, W) I, const float(K, C, 3, 3) F) -> (O) {
         O(k, y, x) +=! I(c, y + dy, x + dx) * F(k, c, dy, dx)
     }";
-    let program = program(source, &[("C", 8), ("H", 9), ("W", 9), ("K", 16)]);
+    let program = program(source, &[("C", 24), ("H", 9), ("W", 9), ("K", 16)]);
     let gpu = Gpu::h200();
     let schedule = default_schedule(&program, &gpu);
     let text = schedule.to_string();
