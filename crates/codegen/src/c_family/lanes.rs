@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, Scope, Stmt, Store};
-use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
 use super::dialect::{self, lanes_type};
 use super::index::is_multiple;
@@ -47,7 +47,7 @@ pub(super) struct Lanes {
 impl Lanes {
     /// What holds an element.
     pub(super) fn find(&self, access: &Access) -> Option<&str> {
-        let found = self.loaded.iter().find(|(own, _)| is_same(own, access));
+        let found = self.loaded.iter().find(|(own, _)| own == access);
         found.map(|(_, name)| name.as_str())
     }
 }
@@ -209,12 +209,11 @@ impl Emitter<'_> {
 
     /// The loads of a store that every lane makes, and that are of several elements each.
     fn wide_loads(&self, store: &Store, vector: Vector) -> Vec<(Access, Wide)> {
-        let mut loads: Vec<&Access> = Vec::new();
-        certain_loads(&store.value, &mut loads);
         // What is stored is read before, unless a lane could read what another has stored.
         let target = &store.target;
-        loads.retain(|load| load.tensor != target.tensor || is_same(load, target));
-        loads.into_iter().filter_map(|load| Some((load.clone(), self.wide(load, vector)?))).collect()
+        let loads = store.value.certain_loads().into_iter();
+        let loads = loads.filter(|load| load.tensor != target.tensor || *load == target);
+        loads.filter_map(|load| Some((load.clone(), self.wide(load, vector)?))).collect()
     }
 
     /// An access of all lanes in as few parts as there can be, if lanes are neighbours in memory that is not the thread's own.
@@ -261,21 +260,6 @@ fn go_together(stmts: &[Stmt], lane: VarId) -> bool {
         }
         _ => false,
     })
-}
-
-/// The loads of a value that are made whatever its conditions say, each once.
-fn certain_loads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
-    match &expr.kind {
-        ExprKind::Load(access) if !found.iter().any(|own| is_same(own, access)) => found.push(access),
-        ExprKind::Select(parts) => certain_loads(&parts[0], found),
-        ExprKind::Binary(BinaryOp::And | BinaryOp::Or, pair) => certain_loads(&pair[0], found),
-        _ => expr.operands().iter().for_each(|operand| certain_loads(operand, found)),
-    }
-}
-
-/// Whether two accesses are of one element, wherever they stand in the program.
-fn is_same(left: &Access, right: &Access) -> bool {
-    left.tensor == right.tensor && left.indices == right.indices
 }
 
 fn at_lane(access: &Access, lane: VarId, at: i64) -> Access {
