@@ -39,19 +39,26 @@ pub fn nest_agrees(device: &Device, program: &Program, nest: &LoopNest) {
     let code = gpu_code(nest, device.gpu(), "a test").unwrap();
     let text = code.text.clone();
     let executable = GpuExecutable::new(program, nest, code, device);
-    let bound = executable.unwrap_or_else(|error| panic!("{error}\n{text}")).bind(&[]).unwrap();
-
+    let executable = executable.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let supplied = seed::inputs(program, 7).unwrap();
     let wanted = tilewright_interp::run(program, supplied.clone()).unwrap();
     let named = |test: fn(Role) -> bool| program.tensors_with(test).map(|(_, tensor)| tensor.name.clone());
-    let given: Vec<Buffer> = named(|role| role.is_supplied())
-        .map(|name| Buffer::from_tensor(&supplied.tensors[&name]).unwrap())
-        .collect();
+    let given = |test: fn(Role) -> bool| -> Vec<Buffer> {
+        named(test).map(|name| Buffer::from_tensor(&supplied.tensors[&name]).unwrap()).collect()
+    };
+    let constants = given(|role| role == Role::Input { constant: true });
+    let constants: Vec<_> = constants.iter().map(Buffer::view).collect();
+    let bound = executable.bind(&constants).unwrap();
+    let inputs = given(|role| role == Role::Input { constant: false });
     let results: Vec<String> = named(|role| role.is_result()).collect();
-    let room = |name: &String| Buffer::zeros(wanted[name].dtype(), wanted[name].shape()).unwrap();
+    // What is updated has old values.
+    let room = |name: &String| match supplied.tensors.get(name) {
+        Some(before) => Buffer::from_tensor(before).unwrap(),
+        None => Buffer::zeros(wanted[name].dtype(), wanted[name].shape()).unwrap(),
+    };
     let mut found: Vec<Buffer> = results.iter().map(room).collect();
     let scalars: Vec<Number> = program.scalars.iter().map(|scalar| supplied.scalars[&scalar.name]).collect();
-    let inputs: Vec<_> = given.iter().map(Buffer::view).collect();
+    let inputs: Vec<_> = inputs.iter().map(Buffer::view).collect();
     let mut views: Vec<_> = found.iter_mut().map(Buffer::view_mut).collect();
     bound.run(&inputs, &mut views, &scalars).unwrap();
     drop(views);
