@@ -396,6 +396,24 @@ impl Expr {
         }
     }
 
+    /// The elements that are loaded whatever the conditions inside say, each once; those that subscripts depend on are left
+    /// out.
+    pub fn certain_loads(&self) -> Vec<&Access> {
+        let mut found = Vec::new();
+        self.add_certain_loads(&mut found);
+        found
+    }
+
+    fn add_certain_loads<'e>(&'e self, found: &mut Vec<&'e Access>) {
+        match &self.kind {
+            ExprKind::Load(access) if !found.contains(&access) => found.push(access),
+            ExprKind::Select(parts) => parts[0].add_certain_loads(found),
+            // The second side is looked at only where the first does not decide.
+            ExprKind::Binary(op, pair) if op.is_logical() => pair[0].add_certain_loads(found),
+            _ => self.operands().iter().for_each(|operand| operand.add_certain_loads(found)),
+        }
+    }
+
     /// Calls `visit` on every subscript or index value inside, not descending into data-dependent parts.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         match &mut self.kind {
@@ -417,6 +435,25 @@ impl Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_condition_guards_is_not_certain() {
+        let access =
+            |tensor| Access { tensor: TensorId(tensor), indices: Vec::new(), origin: Origin::default() };
+        let load = |tensor| Expr { dtype: DType::Bool, kind: ExprKind::Load(access(tensor)) };
+        let both = |op, left, right| Expr::binary(op, left, right);
+        let chosen = Expr {
+            dtype: DType::Bool,
+            kind: ExprKind::Select(Box::new([both(BinaryOp::And, load(0), load(1)), load(2), load(3)])),
+        };
+        let all = both(
+            BinaryOp::Equal,
+            both(BinaryOp::Or, load(4), load(5)),
+            both(BinaryOp::Equal, chosen, load(4)),
+        );
+        let tensors: Vec<u32> = all.certain_loads().iter().map(|load| load.tensor.0).collect();
+        assert_eq!(tensors, [4, 0]);
+    }
 
     #[test]
     fn conversion_wraps_rounds_and_saturates() {

@@ -210,3 +210,48 @@ fn small_images_are_tiles_of_pixels_by_default() {
     assert!(loops.contains("shared float32 I_shared[2, "), "two channels at a time:\n{loops}");
     expect_agreement(&program, &nest, 3);
 }
+
+/// A GPU that few threads keep busy, so that programs that are quick to interpret have enough.
+fn small_gpu() -> Gpu {
+    Gpu { processors: 1, processor_threads: 16, ..Gpu::h200() }
+}
+
+/// The results that a thread has side by side without a schedule, where all agrees with the program.
+#[track_caller]
+fn lanes_by_default(source: &str, sizes: &[(&str, i64)]) -> i64 {
+    let (program, gpu) = (program(source, sizes), small_gpu());
+    let steps = default_schedule(&program, &gpu);
+    expect_agreement(&program, &apply(&program, &steps, &gpu).unwrap(), 1);
+    let steps = steps.to_string();
+    let count = [2, 4].into_iter().find(|lanes| steps.contains(&format!(", lane:{lanes}\n")));
+    assert_eq!(count.is_some(), steps.contains("vectorize"), "{steps}");
+    count.unwrap_or(1)
+}
+
+#[test]
+fn threads_have_results_side_by_side_where_all_moves_along() {
+    let scaled = "def f(float(N, M) A, float(M) b, float(N) c) -> (C) { C(i, j) = A(i, j) * b(j) + c(i) }";
+    assert_eq!(lanes_by_default(scaled, &[("N", 6), ("M", 8)]), 4);
+    assert_eq!(lanes_by_default(scaled, &[("N", 6), ("M", 10)]), 2);
+    assert_eq!(lanes_by_default(scaled, &[("N", 8), ("M", 7)]), 1);
+    // One result after the other, whatever the length of rows.
+    let whole = "def f(float(N, M) A) -> (C) { C(i, j) = A(i, j) > 0 ? A(i, j) : 0 }";
+    assert_eq!(lanes_by_default(whole, &[("N", 8), ("M", 7)]), 4);
+    assert_eq!(lanes_by_default(whole, &[("N", 9), ("M", 7)]), 1);
+    let doubles = "def f(double(N, M) A) -> (C) { C(i, j) = A(i, j) * 2 }";
+    assert_eq!(lanes_by_default(doubles, &[("N", 6), ("M", 8)]), 2);
+}
+
+#[test]
+fn threads_have_one_result_where_something_is_read_one_by_one() {
+    let sizes = [("N", 8), ("M", 8)];
+    for value in ["A(j, i)", "A(i, j) + A(i, (j + 1) % M)", "j > 3 ? A(i, j) : 0", "A(i, 2 * (j / 2))"] {
+        let source = format!("def f(float(N, M) A) -> (C) {{ C(i, j) = {value} where i in 0:N, j in 0:M }}");
+        assert_eq!(lanes_by_default(&source, &sizes), 1, "{source}");
+    }
+    let shifted = "def f(float(N) A) -> (C) { C(i) = A(i) + A(i + 1) }";
+    assert_eq!(lanes_by_default(shifted, &[("N", 65)]), 1);
+    // Too few for threads to have several.
+    let few = "def f(float(N) A) -> (C) { C(i) = A(i) + 1 }";
+    assert_eq!(lanes_by_default(few, &[("N", 12)]), 1);
+}

@@ -137,6 +137,10 @@ fn layers_one_after_the_other_can_be_one_kernel() {
 
 /// The schedules that the search for a program begins with, joined.
 fn beginnings(source: &str, sizes: &[(&str, i64)]) -> String {
+    beginnings_on(source, sizes, Target::Cpu(&cpu()))
+}
+
+fn beginnings_on(source: &str, sizes: &[(&str, i64)], target: Target<'_>) -> String {
     let parsed = parse(source);
     let bindings = sizes.iter().fold(Bindings::default(), |mut bindings, (name, value)| {
         bindings.set(*name, *value);
@@ -144,8 +148,7 @@ fn beginnings(source: &str, sizes: &[(&str, i64)]) -> String {
     });
     let name = parsed.ast.functions[0].name.text.clone();
     let program = check(&parsed.ast, &name, &bindings).program.unwrap();
-    let cpu = cpu();
-    let space = Space::new(&program, &cpu);
+    let space = Space::new(&program, target);
     let schedules = space.beginnings().into_iter().filter_map(|point| space.decode(&point).ok());
     schedules.map(|schedule| format!("{schedule}\n")).collect()
 }
@@ -192,4 +195,19 @@ fn loops_that_walk_memory_as_one_are_one() {
     let padded = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < H ? I(c, h, w) : 0.0 }";
     let schedules = beginnings(padded, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(schedules.contains("fuse O.c, O.h, O.w -> "), "{schedules}");
+}
+
+#[test]
+fn threads_of_a_gpu_begin_with_results_side_by_side() {
+    let gpu = Gpu::h200();
+    let begins = |source: &str| beginnings_on(source, &[("N", 4096), ("M", 4096)], Target::Gpu(&gpu));
+    // One loop, of which a block has 256 times four results.
+    let schedules = begins("def f(float(N, M) A) -> (B) { B(i, j) = A(i, j) * 2 }");
+    assert!(
+        schedules.contains("_t:256, i_j_i:4\n") && schedules.contains("vectorize B.i_j_i"),
+        "{schedules}"
+    );
+    let schedules = begins("def f(float(N, M) A, float(M) b) -> (B) { B(i, j) = A(i, j) * b(j) }");
+    assert!(schedules.contains("vectorize B.j_i"), "{schedules}");
+    assert!(!schedules.contains("vectorize B.i_i"), "{schedules}");
 }

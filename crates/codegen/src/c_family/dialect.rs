@@ -34,6 +34,21 @@ pub(super) fn value_type(api: GpuApi, dtype: DType) -> &'static str {
     }
 }
 
+/// The type of some elements side by side in memory.
+pub(super) fn lanes_type(api: GpuApi, dtype: DType, lanes: i64) -> String {
+    let element = match (dtype, api) {
+        (DType::Int8, _) => "char",
+        (DType::Bool | DType::UInt8, _) => "uchar",
+        (DType::Float16 | DType::BFloat16 | DType::UInt16, _) => "ushort",
+        (DType::UInt32, _) => "uint",
+        (DType::Int64, GpuApi::Cuda) => "longlong",
+        (DType::UInt64, GpuApi::Cuda) => "ulonglong",
+        (DType::UInt64, GpuApi::OpenCl) => "ulong",
+        _ => value_type(api, dtype),
+    };
+    format!("{element}{lanes}")
+}
+
 /// The unsigned type of as many bits, in which sums wrap.
 pub(super) fn wrapping_type(api: GpuApi, dtype: DType) -> &'static str {
     match dtype.bits() {

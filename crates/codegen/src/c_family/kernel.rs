@@ -151,7 +151,10 @@ impl Program<'_> {
         let mut commands = Vec::new();
         for stmt in stmts {
             match stmt {
-                Stmt::Allocate(room) => commands.extend(self.commands(&room.body)?),
+                // Registers are a thread's own, also where one thread alone runs all.
+                Stmt::Allocate(room) if self.unit.is_parameter(room.buffer) || has_spread(&room.body) => {
+                    commands.extend(self.commands(&room.body)?);
+                }
                 Stmt::For(own) if !own.is_spread() && has_spread(&own.body) => {
                     let body = self.commands(&own.body)?;
                     no_data(&own.extent)?;

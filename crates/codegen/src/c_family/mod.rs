@@ -9,6 +9,7 @@
 //! | `host` | what the host does: launches, and loops around them |
 //! | `kernel` | which statements are a kernel, its shape, its shared memory, its parameters |
 //! | `stmt` | loops, choices, stores |
+//! | `lanes` | vector loops: several elements in one access |
 //! | `combine` | threads that are combined |
 //! | `expr` | values |
 //! | `index` | subscripts, and what is known of their ranges |
@@ -22,6 +23,7 @@ mod expr;
 mod host;
 mod index;
 mod kernel;
+mod lanes;
 mod names;
 mod prelude;
 mod stmt;

@@ -91,6 +91,7 @@ const RESERVED: &[&str] = &[
 pub(super) struct Identifiers {
     buffers: Vec<String>,
     vars: Vec<String>,
+    taken: BTreeSet<String>,
 }
 
 impl Identifiers {
@@ -98,7 +99,7 @@ impl Identifiers {
         let mut taken = BTreeSet::new();
         let buffers = nest.buffers.iter().map(|buffer| unused(&buffer.name, &mut taken)).collect();
         let vars = nest.vars.iter().map(|var| unused(&var.name, &mut taken)).collect();
-        Identifiers { buffers, vars }
+        Identifiers { buffers, vars, taken }
     }
 
     pub(super) fn buffer(&self, id: TensorId) -> &str {
@@ -107,6 +108,14 @@ impl Identifiers {
 
     pub(super) fn var(&self, id: VarId) -> &str {
         &self.vars[id.index()]
+    }
+
+    /// A name like this for something inside a kernel, which is none of these and not in `local`; it is put there.
+    pub(super) fn local(&self, like: &str, local: &mut BTreeSet<String>) -> String {
+        let mut taken = &self.taken | local;
+        let name = unused(like, &mut taken);
+        local.insert(name.clone());
+        name
     }
 }
 

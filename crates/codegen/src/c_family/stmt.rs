@@ -2,22 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{Allocate, Axis, Buffer, For, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, ScalarId, TensorId, VarId};
-use tilewright_target::GpuApi;
 
 use super::dialect::{self, memory_type, value_type};
 use super::host::Argument;
-use super::index::{Interval, is_multiple};
+use super::index::Interval;
 use super::kernel::Unit;
+use super::lanes::Lanes;
 use super::prelude;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
-
-/// Bytes of one access at most.
-const WIDEST_ACCESS: i64 = 16;
 
 /// Writes the statements of one kernel.
 pub(super) struct Emitter<'a> {
@@ -39,6 +35,8 @@ pub(super) struct Emitter<'a> {
     pub(super) arguments: Vec<Argument>,
     pub(super) functions: BTreeSet<(String, DType)>,
     pub(super) checks: &'a mut Vec<Check>,
+    /// What the lanes of a vector loop have loaded together.
+    pub(super) lanes: Lanes,
 }
 
 impl<'a> Emitter<'a> {
@@ -61,6 +59,7 @@ impl<'a> Emitter<'a> {
             arguments: Vec::new(),
             functions: BTreeSet::new(),
             checks,
+            lanes: Lanes::default(),
         }
     }
 
@@ -97,7 +96,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(choice) => self.choice(choice),
+            Stmt::If(choice) => self.choice(choice, &mut |this, stmts| this.stmts(stmts)),
             Stmt::Allocate(room) => self.allocate(room),
             Stmt::Store(store) => self.in_thread(|this| this.store(store)),
             // A GPU has other threads to run while one waits.
@@ -131,7 +130,7 @@ impl<'a> Emitter<'a> {
             LoopKind::Thread(axis) => self.thread_loop(inner, axis),
             LoopKind::Serial | LoopKind::Parallel => self.counted(inner, None),
             LoopKind::Unrolled => self.counted(inner, Some(dialect::unroll(self.unit.api))),
-            LoopKind::Vector => match self.wide_copy(inner)? {
+            LoopKind::Vector => match self.vector_loop(inner)? {
                 true => Ok(()),
                 false => self.counted(inner, Some(dialect::unroll(self.unit.api))),
             },
@@ -186,7 +185,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What is not in a thread loop of every axis that has several threads is done by the first of these.
-    fn in_thread(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
+    pub(super) fn in_thread(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
         let idle: Vec<String> = Axis::ALL
             .into_iter()
             .filter(|axis| self.block[*axis as usize] > 1 && !self.threads.contains(axis))
@@ -203,19 +202,24 @@ impl<'a> Emitter<'a> {
 
     // Choices and buffers.
 
-    fn choice(&mut self, choice: &If) -> Emit<()> {
+    /// A choice, whose sides are written by `side`.
+    pub(super) fn choice(
+        &mut self,
+        choice: &If,
+        side: &mut dyn FnMut(&mut Self, &[Stmt]) -> Emit<()>,
+    ) -> Emit<()> {
         let mut conditions = Vec::new();
         for condition in &choice.conditions {
             conditions.push(self.condition(condition)?);
         }
         let all = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" && ") };
         self.open(&format!("if ({all}) "));
-        self.stmts(&choice.then)?;
+        side(self, &choice.then)?;
         self.depth -= 1;
         if !choice.otherwise.is_empty() {
             self.line("} else {");
             self.depth += 1;
-            self.stmts(&choice.otherwise)?;
+            side(self, &choice.otherwise)?;
             self.depth -= 1;
         }
         self.line("}");
@@ -321,7 +325,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// `A[...]`.
-    fn element(&mut self, access: &Access) -> Emit<String> {
+    pub(super) fn element(&mut self, access: &Access) -> Emit<String> {
         if self.unit.is_parameter(access.tensor) {
             self.uses(Argument::Buffer(access.tensor));
         }
@@ -331,14 +335,22 @@ impl<'a> Emitter<'a> {
 
     /// What is in memory as a value.
     pub(super) fn load(&mut self, access: &Access) -> Emit<String> {
-        let element = self.element(access)?;
-        Ok(match self.stored_type(access.tensor) {
+        let element = match self.lanes.find(access) {
+            Some(loaded) => loaded.to_owned(),
+            None => self.element(access)?,
+        };
+        Ok(self.read(element, access.tensor))
+    }
+
+    /// An element of a buffer as a value.
+    fn read(&mut self, element: String, of: TensorId) -> String {
+        match self.stored_type(of) {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
                 format!("{}({element})", self.needs("tw_load_half", half))
             }
             Some(DType::Bool) => format!("({element} != 0)"),
             _ => element,
-        })
+        }
     }
 
     /// The type of a buffer in memory; none for registers, which hold values.
@@ -358,7 +370,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A copy to shared memory that the thread does not wait for.
-    fn copy_later(&mut self, to: &Access, value: &Expr, bytes: i64) -> Emit<()> {
+    pub(super) fn copy_later(&mut self, to: &Access, value: &Expr, bytes: i64) -> Emit<()> {
         let target = self.element(to)?;
         let (source, given) = match &value.kind {
             ExprKind::Select(parts) => (&parts[1], Some(self.value(&parts[0])?)),
@@ -378,7 +390,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    fn store(&mut self, store: &Store) -> Emit<()> {
+    pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
         if store.later && self.unit.has_later_copies {
             let bytes = self.unit.nest.buffer(store.target.tensor).dtype.bytes() as i64;
             return self.copy_later(&store.target, &store.value, bytes);
@@ -390,14 +402,20 @@ impl<'a> Emitter<'a> {
     /// Stores a value as a statement says.
     pub(super) fn put(&mut self, store: &Store, value: String) -> Emit<()> {
         let target = self.element(&store.target)?;
+        self.put_at(target, store, value);
+        Ok(())
+    }
+
+    /// The same at a place that stands for the element.
+    pub(super) fn put_at(&mut self, target: String, store: &Store, value: String) {
         let dtype = store.value.dtype;
         let value = match store.reduce {
             None => value,
             Some(op) => {
-                let total = self.load(&store.target)?;
+                let total = self.read(target.clone(), store.target.tensor);
                 if op == tilewright_ir::ReduceOp::Add && dtype.is_float() && total == target {
                     self.line(&format!("{target} += {};", bare(&value)));
-                    return Ok(());
+                    return;
                 }
                 self.reduced(op, &total, &value, dtype)
             }
@@ -409,128 +427,7 @@ impl<'a> Emitter<'a> {
             _ => value,
         };
         self.line(&format!("{target} = {};", bare(&value)));
-        Ok(())
     }
-
-    // Accesses of several elements at once.
-
-    /// A vector loop that only copies neighbours becomes one access of all of them, where both sides are aligned.
-    fn wide_copy(&mut self, inner: &For) -> Emit<bool> {
-        let [Stmt::Store(store)] = inner.body.as_slice() else { return Ok(false) };
-        let (ExprKind::Load(source), None) = (&store.value.kind, store.reduce) else { return Ok(false) };
-        let lanes = inner.extent.as_constant().unwrap_or(0);
-        let dtype = self.unit.nest.buffer(source.tensor).dtype;
-        let bytes = lanes * dtype.bytes() as i64;
-        let same = self.unit.nest.buffer(store.target.tensor).dtype == dtype && store.value.dtype == dtype;
-        let plain = matches!(dtype, DType::Float32 | DType::Int32 | DType::UInt32);
-        if !same || !plain || !matches!(lanes, 2 | 4) || bytes > WIDEST_ACCESS {
-            return Ok(false);
-        }
-        let (source, target) =
-            (lane_alone(source, inner.var, lanes), lane_alone(&store.target, inner.var, lanes));
-        let (Some(from), Some(to)) =
-            (self.aligned(&source, inner.var, lanes), self.aligned(&target, inner.var, lanes))
-        else {
-            return Ok(false);
-        };
-        let first = |access: &Access, indices: Vec<IndexExpr>| Access { indices, ..access.clone() };
-        let (from, to) = (first(&source, from), first(&target, to));
-        if store.later && self.unit.has_later_copies {
-            let value = Expr { dtype, kind: ExprKind::Load(from) };
-            self.in_thread(|this| this.copy_later(&to, &value, bytes))?;
-            return Ok(true);
-        }
-        self.in_thread(|this| this.copy_lanes(&from, &to, dtype, lanes))?;
-        Ok(true)
-    }
-
-    fn copy_lanes(&mut self, from: &Access, to: &Access, dtype: DType, lanes: i64) -> Emit<()> {
-        let api = self.unit.api;
-        let (source, target) = (self.element(from)?, self.element(to)?);
-        let t = match dtype {
-            DType::UInt32 => format!("uint{lanes}"),
-            _ => format!("{}{lanes}", value_type(api, dtype)),
-        };
-        let space = |this: &Self, tensor: TensorId| match this.unit.nest.buffer(tensor).scope {
-            Scope::Shared => dialect::shared(api),
-            Scope::Register | Scope::Scratch if !this.unit.is_parameter(tensor) => "",
-            _ => dialect::global(api),
-        };
-        let registers =
-            |this: &Self, tensor: TensorId| this.unit.nest.buffer(tensor).scope == Scope::Register;
-        let load = format!("*(const {}{t}*)&{source}", space(self, from.tensor));
-        match (registers(self, from.tensor), registers(self, to.tensor)) {
-            (false, false) => self.line(&format!("*({}{t}*)&{target} = {load};", space(self, to.tensor))),
-            (false, true) => {
-                self.open("");
-                self.line(&format!("const {t} lanes = {load};"));
-                let elements = self.lane_elements(to, lanes)?;
-                for (element, lane) in elements.iter().zip(["x", "y", "z", "w"]) {
-                    self.line(&format!("{element} = lanes.{lane};"));
-                }
-                self.close();
-            }
-            _ => {
-                let elements = self.lane_elements(from, lanes)?.join(", ");
-                let made = match api {
-                    GpuApi::Cuda => format!("make_{t}({elements})"),
-                    GpuApi::OpenCl => format!("({t})({elements})"),
-                };
-                self.line(&format!("*({}{t}*)&{target} = {made};", space(self, to.tensor)));
-            }
-        }
-        Ok(())
-    }
-
-    fn lane_elements(&mut self, first: &Access, lanes: i64) -> Emit<Vec<String>> {
-        (0..lanes)
-            .map(|lane| {
-                let mut access = first.clone();
-                if let Some(last) = access.indices.last_mut() {
-                    *last = last.offset(lane);
-                }
-                self.element(&access)
-            })
-            .collect()
-    }
-
-    /// The subscripts of the first lane, if lanes are neighbours and begin at a multiple of their number.
-    fn aligned(&self, access: &Access, lane: VarId, lanes: i64) -> Option<Vec<IndexExpr>> {
-        let (last, others) = access.indices.split_last()?;
-        let others_differ = others.iter().any(|index| index.mentions(lane) || index.has_data());
-        let (step, first) = last.split_on(&Atom::Var(lane))?;
-        if others_differ || step.as_constant() != Some(1) || first.mentions(lane) || first.has_data() {
-            return None;
-        }
-        let spread = self.unit.spread_dimensions(access.tensor);
-        let strides = self.unit.own_strides(access.tensor);
-        let mut place = first.clone();
-        for (dimension, (index, stride)) in others.iter().zip(&strides).enumerate() {
-            if !spread.contains(&dimension) {
-                place = place.add(&index.scale(*stride));
-            }
-        }
-        let mut indices = others.to_vec();
-        indices.push(first);
-        is_multiple(&place.joined(), lanes).then_some(indices)
-    }
-}
-
-/// An access with the lane taken out of quotients and remainders, where lanes begin at a multiple of their number:
-/// `(4*t + lane) % 128` is `4*t % 128 + lane`.
-fn lane_alone(access: &Access, lane: VarId, lanes: i64) -> Access {
-    let alone = |atom: &Atom| {
-        let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
-        let (step, first) = pair.0.split_on(&Atom::Var(lane))?;
-        let by = pair.1.as_constant()?;
-        let whole = step.as_constant() == Some(1) && by % lanes == 0 && is_multiple(&first, lanes);
-        whole.then(|| match atom {
-            Atom::FloorDiv(_) => first.floor_div(&pair.1),
-            _ => first.modulo(&pair.1).add(&IndexExpr::var(lane)),
-        })
-    };
-    let indices = access.indices.iter().map(|index| index.substitute(&mut |atom| alone(atom))).collect();
-    Access { indices, ..access.clone() }
 }
 
 /// A value without the parentheses around all of it.

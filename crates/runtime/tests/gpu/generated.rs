@@ -14,6 +14,7 @@ use tilewright_runtime::{RunError, View, ViewMut};
 use tilewright_target::Gpu;
 
 use crate::case::{nest, on_every_device, program, skip};
+use crate::scheduled::{Case, agrees};
 
 fn access(buffer: u32, index: &IndexExpr) -> Access {
     Access { tensor: TensorId(buffer), indices: vec![index.clone()], origin: Origin::default() }
@@ -101,6 +102,14 @@ fn generated_code_checks_its_subscripts() {
         let error = run([0, 1, 2, 10, 4, 5]).unwrap_err();
         assert!(matches!(&error, RunError::OutOfBounds(out) if out.buffer == "a"), "{error}");
     });
+}
+
+#[test]
+fn one_thread_alone_has_registers() {
+    let source = "def least(float(K) A) -> (T) { T() = 100
+        T() min= A(i) where i in 0:K }";
+    let steps = "promote T at T[2].i -> own registers";
+    on_every_device(|device| agrees(device, &Case { source, sizes: &[("K", 1)], steps }));
 }
 
 #[test]

@@ -49,11 +49,6 @@ impl Planner<'_, Gpu> {
             || shared.contiguous && self.combine_rows(&shared)
     }
 
-    /// Threads that keep the GPU busy.
-    fn enough_threads(&self) -> i64 {
-        (self.machine.processors * self.machine.processor_threads / 2) as i64
-    }
-
     /// The loops of a reduction with few results, as one for the results and one for what is reduced.
     fn shared_reduction(&mut self, statement: StatementId) -> Option<Shared> {
         let own = self.name_of(statement);

@@ -1,8 +1,9 @@
 //! The schedule of a GPU without search: every statement is a kernel.
 //!
-//! A reduction whose operands are used often gets tiles ([`mod@super::outer_product`]). Threads share the results of other reductions that have few ([`mod@super::combined`]). What is inside the block of
-//! another statement is spread over its threads ([`mod@super::block`]). All else is spread evenly over threads, neighbours
-//! in memory side by side.
+//! A reduction whose operands are used often gets tiles ([`mod@super::outer_product`]). Threads share the results of other
+//! reductions that have few ([`mod@super::combined`]). What is inside the block of another statement is spread over its
+//! threads ([`mod@super::block`]). Results without a reduction are spread over threads that have several side by side
+//! ([`mod@super::lanes`]). All else is spread evenly over threads, neighbours in memory side by side.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
@@ -53,6 +54,7 @@ impl Planner<'_, Gpu> {
         let _ = self.guarded(|planner| planner.spread_combined(statement))
             || self.guarded(|planner| planner.spread_tiles(statement))
             || self.guarded(|planner| planner.spread_with_rows(statement))
+            || self.guarded(|planner| planner.spread_in_lanes(statement))
             || self.guarded(|planner| planner.spread_evenly(statement));
     }
 
@@ -90,13 +92,18 @@ impl Planner<'_, Gpu> {
         let column = *spatial.last()?;
         let rows = spatial.iter().filter(|var| self.is_outer_product(statement, **var, column));
         let row = *rows.max_by_key(|var| self.trips(**var))?;
-        let busy = (self.machine.processors * self.machine.processor_threads) as f64 / 2.0;
+        let busy = self.enough_threads() as f64;
         let fits = |own: &i64| self.trips(row) >= *own && count(&spatial) / *own as f64 >= busy;
         ROWS.into_iter().find(fits).map(|own| (row, own))
     }
 
+    /// Threads that keep the GPU busy.
+    pub(super) fn enough_threads(&self) -> i64 {
+        (self.machine.processors * self.machine.processor_threads / 2) as i64
+    }
+
     /// All spatial loops but one that stays inside become one over all threads.
-    fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
+    pub(super) fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
         let mut spatial = self.loops_with(statement, LoopRole::Spatial);
         spatial.retain(|var| inside != Some(&self.loop_name(*var)));
         let Some(all) = self.fused(statement, &spatial, "t") else { return spatial.is_empty() };

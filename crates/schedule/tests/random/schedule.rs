@@ -37,11 +37,12 @@ pub const KINDS: [(StepKind, usize); 12] = [
 ];
 
 /// The kinds for a GPU.
-pub const GPU_KINDS: [(StepKind, usize); 10] = [
+pub const GPU_KINDS: [(StepKind, usize); 11] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),
     ("unroll", 5),
+    ("vectorize", 10),
     ("bind", 35),
     ("inline", 4),
     ("compute_at", 10),

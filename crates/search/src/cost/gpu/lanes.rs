@@ -72,10 +72,17 @@ impl Pattern {
             place(&value, lane) * bytes
         });
         let step = |own: VarId| place(&|var| i64::from(var == own), 0) - place(&|_| 0, 0);
-        let along = side_by_side.iter().filter(|(var, _)| step(*var) == 1).map(|(_, trips)| *trips).max();
-        let fits = |width: &i64| along.is_some_and(|trips| trips % width == 0) && width * bytes <= WIDEST;
+        let along = side_by_side.iter().filter(|(var, _)| step(*var) == 1).max_by_key(|(_, trips)| *trips);
+        let fits =
+            |width: &i64| along.is_some_and(|(_, trips)| trips % width == 0) && width * bytes <= WIDEST;
+        // All begin at a multiple of the width.
+        let vars: BTreeSet<VarId> = access.indices.iter().flat_map(|index| index.vars()).collect();
+        let others = || vars.iter().filter(|var| along.is_none_or(|(own, _)| own != *var));
+        let aligned =
+            |width: &i64| place(&|_| 0, 0) % width == 0 && others().all(|var| step(*var) % width == 0);
         let row_fits = |width: &i64| strides.iter().rev().nth(1).is_none_or(|row| row % width == 0);
-        let width = [4, 2].into_iter().find(|width| fits(width) && row_fits(width)).unwrap_or(1);
+        let width =
+            [4, 2].into_iter().find(|width| fits(width) && row_fits(width) && aligned(width)).unwrap_or(1);
         Pattern { places: places.collect(), bytes, width }
     }
 

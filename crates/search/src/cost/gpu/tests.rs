@@ -72,3 +72,20 @@ fn rows_that_begin_in_one_bank_take_turns() {
     };
     assert!(turned("") > 3.0 * turned(" pad 1"), "{} {}", turned(""), turned(" pad 1"));
 }
+
+#[test]
+fn a_wide_access_is_one_instruction() {
+    let issue = |value: &str, last: &str| {
+        let source = format!("def f(float(N) A) -> (B) {{ B(i) = {value} where i in 0:4194304 }}");
+        let steps =
+            format!("split B.i -> o, t:256, v:4\nbind B.o -> block.x\nbind B.t -> thread.x\n{last} B.v");
+        expected(&source, &[("N", 4_194_308)], &steps).kernels[0].issue
+    };
+    let wide = issue("A(i)", "vectorize");
+    assert!(wide * 3.0 < issue("A(i)", "unroll"));
+    // What is shifted or behind a condition is loaded one by one; the store is as wide as before.
+    for apart in ["A(i + 1)", "A(i) + A(i + 1)", "i > 5 ? A(i) : 0"] {
+        assert!(issue(apart, "vectorize") > 2.0 * wide, "{apart}");
+        assert!(issue(apart, "vectorize") < 0.9 * issue(apart, "unroll"), "{apart}");
+    }
+}

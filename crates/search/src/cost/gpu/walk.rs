@@ -58,6 +58,15 @@ struct Around {
     trips: f64,
 }
 
+/// What is done with an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Load,
+    /// Behind a condition, where every lane loads by itself.
+    GuardedLoad,
+    Store,
+}
+
 /// Goes through the statements of one kernel.
 pub(super) struct Walk<'a> {
     nest: &'a LoopNest,
@@ -187,15 +196,17 @@ impl<'a> Walk<'a> {
         self.block.chain += operations * runs;
         let mut loads = Vec::new();
         crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
+        let certain = store.value.certain_loads();
         for access in loads {
-            self.access(access, warps, true);
+            let kind = if certain.contains(&access) { Kind::Load } else { Kind::GuardedLoad };
+            self.access(access, warps, kind);
         }
-        self.access(&store.target, warps, false);
+        self.access(&store.target, warps, Kind::Store);
     }
 
     /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
     /// have in common is loaded once.
-    fn access(&mut self, access: &Access, warps: f64, load: bool) {
+    fn access(&mut self, access: &Access, warps: f64, kind: Kind) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
             return;
@@ -208,11 +219,11 @@ impl<'a> Walk<'a> {
             let counts = match own.kind {
                 LoopKind::Block(_) | LoopKind::Thread(_) => false,
                 _ if written_out => mentioned(own.var),
-                _ => at <= innermost || !load,
+                _ => at <= innermost || kind == Kind::Store,
             };
             runs *= if counts { own.trips } else { 1.0 };
         }
-        let pattern = Pattern::of(self.nest, access, &self.lanes(), &self.side_by_side(access));
+        let pattern = Pattern::of(self.nest, access, &self.lanes(), &self.side_by_side(access, kind));
         let Touched { width, turns, sectors } = pattern.touched(self.gpu.warp.max(1) as i64);
         let instructions = runs / width;
         self.block.instructions += instructions * warps * (1.0 + PER_ADDRESS / width);
@@ -239,15 +250,16 @@ impl<'a> Walk<'a> {
         found.into_iter().map(|(_, var, trips)| (var, trips)).collect()
     }
 
-    /// Written-out loops, whose iterations may be one wide access.
-    fn side_by_side(&self, access: &Access) -> Vec<(VarId, i64)> {
+    /// Written-out loops, whose iterations may be one wide access. Only in shared memory the compiler finds these by itself.
+    fn side_by_side(&self, access: &Access, kind: Kind) -> Vec<(VarId, i64)> {
         let written_out = |own: &&Around| {
             matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)
                 && access.indices.last().is_some_and(|index: &IndexExpr| index.mentions(own.var))
         };
         let vector_only = !matches!(self.nest.buffer(access.tensor).scope, Scope::Shared);
         let found = self.loops.iter().filter(written_out);
-        let found = found.filter(|own| !vector_only || own.kind == LoopKind::Vector);
+        let wide = |own: &&Around| own.kind == LoopKind::Vector && kind != Kind::GuardedLoad;
+        let found = found.filter(|own| !vector_only || wide(own));
         found.map(|own| (own.var, own.trips as i64)).collect()
     }
 }

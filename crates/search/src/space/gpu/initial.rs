@@ -88,6 +88,10 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     // What narrow results leave of the threads has more rows.
     let wide = column.map_or(1, |at| stage.loops[at].trips).max(1);
     threads.0 *= (threads.1 / wide).max(1);
+    let is_pointwise = tile.reduced.is_empty();
+    if is_pointwise && row.is_none() {
+        threads.1 *= threads.0;
+    }
     for (at, knob) in tile.spatial.iter().zip(&tile.cuts) {
         let trips = stage.loops[*at].trips;
         let ((apart, inner), thread) = match () {
@@ -95,7 +99,12 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
             () if Some(*at) == row => (shape.rows, threads.0),
             () => ((1, 1), 1),
         };
-        let (apart, inner) = if tile.reduced.is_empty() { (1, 1) } else { (apart, inner) };
+        // Without a reduction results share nothing; those that are side by side are stored together.
+        let (apart, inner) = match is_pointwise {
+            true if Some(*at) == column => (1, inner),
+            true => (1, 1),
+            false => (apart, inner),
+        };
         if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner]) {
             point.0[knob.0] = value;
         }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A thread's results are neighbours (fourth parts), or as far apart as there are threads (second parts), so that
-//! neighbouring threads touch neighbouring memory. A part of one iteration is no loop. The longest reduced loop has a part
+//! neighbouring threads touch neighbouring memory. Two or four neighbours along the loop that walks the result are a vector, and
+//! so one access. A part of one iteration is no loop. The longest reduced loop has a part
 //! more, which is spread over blocks too: each has totals of its own, which a second kernel adds up.
 
 use tilewright_ir::nest::Axis;

@@ -1,0 +1,301 @@
+//! Vector loops: several elements in one access.
+//!
+//! What lanes load or store side by side, from a multiple of their number on, is one access of a vector type, and each
+//! lane's part of it has a name. All else is written out lane by lane:
+//!
+//! ```text
+//! for lane in 4: C[4*i + lane] = A[4*i + lane] * b[i]   →   const float4 A_lanes = *(const float4*)&A[4 * i];
+//!                                                           float4 C_results;
+//!                                                           C_results.x = A_lanes.x * b[i];
+//!                                                           …
+//!                                                           *(float4*)&C[4 * i] = C_results;
+//! ```
+//!
+//! A compiler cannot do that by itself, since it does not know where tensors begin; here they begin at a multiple of the
+//! widest access.
+//!
+//! Lanes do not depend on each other, so a statement is done by all of them before the next. A load comes before its statement
+//! only if every lane makes it: one that a condition guards may be out of range where the condition fails, and stays
+//! behind it. Loops in which lanes go different ways, or have loops of their own, are not written here.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::index::Atom;
+use tilewright_ir::nest::{For, Scope, Stmt, Store};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
+
+use super::dialect::{self, lanes_type};
+use super::index::is_multiple;
+use super::stmt::{Emit, Emitter};
+
+/// Bytes of one access at most.
+const WIDEST_ACCESS: i64 = 16;
+/// Elements of one access, from the most.
+const WIDTHS: [i64; 2] = [4, 2];
+/// What the parts of a vector are called.
+const PARTS: [&str; 4] = ["x", "y", "z", "w"];
+/// Lanes that are written out one by one.
+const MOST_LANES: i64 = 16;
+
+/// What is loaded for the lanes of a statement, and the names in use for that.
+#[derive(Default)]
+pub(super) struct Lanes {
+    loaded: Vec<(Access, String)>,
+    names: BTreeSet<String>,
+}
+
+impl Lanes {
+    /// What holds an element.
+    pub(super) fn find(&self, access: &Access) -> Option<&str> {
+        let found = self.loaded.iter().find(|(own, _)| own == access);
+        found.map(|(_, name)| name.as_str())
+    }
+}
+
+/// A vector loop.
+#[derive(Clone, Copy)]
+struct Vector {
+    lane: VarId,
+    lanes: i64,
+}
+
+/// An access of all lanes, in parts of some neighbours each.
+struct Wide {
+    dtype: DType,
+    /// Elements of a part.
+    width: i64,
+    /// The first element of each part.
+    firsts: Vec<Access>,
+}
+
+impl Wide {
+    /// The lanes of a part, with what the vector calls them.
+    fn lanes(&self, part: usize) -> impl Iterator<Item = (i64, &'static str)> + use<> {
+        let first = part as i64 * self.width;
+        (first..first + self.width).zip(PARTS)
+    }
+}
+
+impl Emitter<'_> {
+    /// Writes a vector loop without a loop, if that makes one access of several.
+    pub(super) fn vector_loop(&mut self, inner: &For) -> Emit<bool> {
+        let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
+        let written_here = vector.lanes <= MOST_LANES && go_together(&inner.body, vector.lane);
+        if !written_here || !self.gains(&inner.body, vector) {
+            return Ok(false);
+        }
+        self.in_thread(|this| this.lane_stmts(&inner.body, vector))?;
+        Ok(true)
+    }
+
+    /// Whether some access becomes one of several elements.
+    fn gains(&self, stmts: &[Stmt], vector: Vector) -> bool {
+        stmts.iter().any(|stmt| match stmt {
+            Stmt::Store(store) => {
+                self.wide(&store.target, vector).is_some() || !self.wide_loads(store, vector).is_empty()
+            }
+            Stmt::If(own) => self.gains(&own.then, vector) || self.gains(&own.otherwise, vector),
+            _ => false,
+        })
+    }
+
+    fn lane_stmts(&mut self, stmts: &[Stmt], vector: Vector) -> Emit<()> {
+        stmts.iter().try_for_each(|stmt| match stmt {
+            Stmt::Store(store) => self.store_lanes(store, vector),
+            Stmt::If(own) => self.choice(own, &mut |this, stmts| this.lane_stmts(stmts, vector)),
+            _ => Ok(()),
+        })
+    }
+
+    fn store_lanes(&mut self, store: &Store, vector: Vector) -> Emit<()> {
+        if let Some((from, to)) = self.wide_copy(store, vector) {
+            return self.copy_lanes(store, &from, &to);
+        }
+        if store.later && self.unit.has_later_copies {
+            return self.store_each(store, vector);
+        }
+        let (loads, target) = (self.wide_loads(store, vector), self.wide(&store.target, vector));
+        if loads.is_empty() && target.is_none() {
+            return self.store_each(store, vector);
+        }
+        self.open("");
+        for (load, wide) in &loads {
+            self.load_lanes(load, wide, vector)?;
+        }
+        match target {
+            Some(wide) => self.put_lanes(store, &wide, vector)?,
+            None => self.store_each(store, vector)?,
+        }
+        self.close();
+        self.lanes = Lanes::default();
+        Ok(())
+    }
+
+    /// A store of each lane by itself.
+    fn store_each(&mut self, store: &Store, vector: Vector) -> Emit<()> {
+        (0..vector.lanes).try_for_each(|lane| {
+            let (target, value) = (at_lane(&store.target, vector.lane, lane), value_at(store, vector, lane));
+            self.store(&Store { target, value, ..*store })
+        })
+    }
+
+    fn load_lanes(&mut self, load: &Access, wide: &Wide, vector: Vector) -> Emit<()> {
+        let t = lanes_type(self.unit.api, wide.dtype, wide.width);
+        for (part, first) in wide.firsts.iter().enumerate() {
+            let (name, place) = (self.lane_name(load.tensor, "lanes"), self.wide_place(first, &t, "const ")?);
+            self.line(&format!("const {t} {name} = {place};"));
+            let held = wide.lanes(part);
+            let held = held.map(|(lane, of)| (at_lane(load, vector.lane, lane), format!("{name}.{of}")));
+            self.lanes.loaded.extend(held);
+        }
+        Ok(())
+    }
+
+    /// The values of all lanes, stored together.
+    fn put_lanes(&mut self, store: &Store, wide: &Wide, vector: Vector) -> Emit<()> {
+        let t = lanes_type(self.unit.api, wide.dtype, wide.width);
+        for (part, first) in wide.firsts.iter().enumerate() {
+            let name = self.lane_name(store.target.tensor, "results");
+            let place = self.wide_place(first, &t, "")?;
+            match store.reduce {
+                Some(_) => self.line(&format!("{t} {name} = {place};")),
+                None => self.line(&format!("{t} {name};")),
+            }
+            for (lane, of) in wide.lanes(part) {
+                let value = self.value(&value_at(store, vector, lane))?;
+                self.put_at(format!("{name}.{of}"), store, value);
+            }
+            self.line(&format!("{place} = {name};"));
+        }
+        Ok(())
+    }
+
+    /// Both sides of a plain copy, if they have the same parts.
+    fn wide_copy(&self, store: &Store, vector: Vector) -> Option<(Wide, Wide)> {
+        let (ExprKind::Load(source), None) = (&store.value.kind, store.reduce) else { return None };
+        let (from, to) = (self.wide(source, vector)?, self.wide(&store.target, vector)?);
+        // Of a truth value, only whether it is 0 counts.
+        let same = from.dtype == to.dtype && from.width == to.width && to.dtype != DType::Bool;
+        same.then_some((from, to))
+    }
+
+    fn copy_lanes(&mut self, store: &Store, from: &Wide, to: &Wide) -> Emit<()> {
+        let t = lanes_type(self.unit.api, to.dtype, to.width);
+        for (from, target) in from.firsts.iter().zip(&to.firsts) {
+            if store.later && self.unit.has_later_copies {
+                let value = Expr { dtype: store.value.dtype, kind: ExprKind::Load(from.clone()) };
+                self.copy_later(target, &value, to.width * to.dtype.bytes() as i64)?;
+                continue;
+            }
+            let (from, target) = (self.wide_place(from, &t, "const ")?, self.wide_place(target, &t, "")?);
+            self.line(&format!("{target} = {from};"));
+        }
+        Ok(())
+    }
+
+    /// `*(float4*)&A[…]`.
+    fn wide_place(&mut self, first: &Access, t: &str, constant: &str) -> Emit<String> {
+        let space = match self.unit.nest.buffer(first.tensor).scope {
+            Scope::Shared => dialect::shared(self.unit.api),
+            _ => dialect::global(self.unit.api),
+        };
+        Ok(format!("*({constant}{space}{t}*)&{}", self.element(first)?))
+    }
+
+    fn lane_name(&mut self, tensor: TensorId, what: &str) -> String {
+        let like = format!("{}_{what}", self.unit.names.buffer(tensor));
+        self.unit.names.local(&like, &mut self.lanes.names)
+    }
+
+    /// The loads of a store that every lane makes, and that are of several elements each.
+    fn wide_loads(&self, store: &Store, vector: Vector) -> Vec<(Access, Wide)> {
+        // What is stored is read before, unless a lane could read what another has stored.
+        let target = &store.target;
+        let loads = store.value.certain_loads().into_iter();
+        let loads = loads.filter(|load| load.tensor != target.tensor || *load == target);
+        loads.filter_map(|load| Some((load.clone(), self.wide(load, vector)?))).collect()
+    }
+
+    /// An access of all lanes in as few parts as there can be, if lanes are neighbours in memory that is not the thread's own.
+    fn wide(&self, access: &Access, vector: Vector) -> Option<Wide> {
+        let buffer = self.unit.nest.buffer(access.tensor);
+        if buffer.scope != Scope::Shared && !self.unit.is_parameter(access.tensor) {
+            return None;
+        }
+        let bytes = buffer.dtype.bytes() as i64;
+        let fits = |width: &i64| vector.lanes % width == 0 && width * bytes <= WIDEST_ACCESS;
+        WIDTHS.into_iter().filter(fits).find_map(|width| {
+            let starts = (0..vector.lanes / width).map(|part| part * width);
+            let firsts = starts.map(|start| self.aligned(access, vector.lane, start, width));
+            let firsts = firsts.collect::<Option<Vec<Access>>>()?;
+            Some(Wide { dtype: buffer.dtype, width, firsts })
+        })
+    }
+
+    /// The element of a lane, if the lanes from there on are neighbours and it is at a multiple of their number.
+    fn aligned(&self, access: &Access, lane: VarId, start: i64, lanes: i64) -> Option<Access> {
+        let from_start = IndexExpr::var(lane).offset(start);
+        let access = lane_alone(&with_lane(access, lane, &from_start), lane, lanes);
+        let mut place = IndexExpr::constant(0);
+        for (index, stride) in access.indices.iter().zip(self.unit.own_strides(access.tensor)) {
+            match index.has_data() {
+                false => place = place.add(&index.scale(stride)),
+                true if index.mentions(lane) || stride % lanes != 0 => return None,
+                true => {}
+            }
+        }
+        let (step, first) = place.joined().split_on(&Atom::Var(lane))?;
+        let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && is_multiple(&first, lanes);
+        aligned.then(|| at_lane(&access, lane, 0))
+    }
+}
+
+/// Whether all that is done are stores, by all lanes or none.
+fn go_together(stmts: &[Stmt], lane: VarId) -> bool {
+    stmts.iter().all(|stmt| match stmt {
+        Stmt::Store(_) => true,
+        Stmt::If(own) => {
+            let same_for_all = !own.conditions.iter().any(|condition| condition.mentions(lane));
+            same_for_all && go_together(&own.then, lane) && go_together(&own.otherwise, lane)
+        }
+        _ => false,
+    })
+}
+
+fn at_lane(access: &Access, lane: VarId, at: i64) -> Access {
+    with_lane(access, lane, &IndexExpr::constant(at))
+}
+
+/// The value that a lane stores.
+fn value_at(store: &Store, vector: Vector, at: i64) -> Expr {
+    let mut value = store.value.clone();
+    value.map_indices(&mut |index| put(index, vector.lane, &IndexExpr::constant(at)));
+    value
+}
+
+/// An access with something in the place of its lane.
+fn with_lane(access: &Access, lane: VarId, by: &IndexExpr) -> Access {
+    let indices = access.indices.iter().map(|index| put(index, lane, by)).collect();
+    Access { indices, ..access.clone() }
+}
+
+fn put(index: &IndexExpr, lane: VarId, by: &IndexExpr) -> IndexExpr {
+    index.substitute(&mut |atom| (*atom == Atom::Var(lane)).then(|| by.clone()))
+}
+
+/// An access with the lane taken out of quotients and remainders, where lanes begin at a multiple of their number:
+/// `(4*t + lane) % 128` is `4*t % 128 + lane`.
+fn lane_alone(access: &Access, lane: VarId, lanes: i64) -> Access {
+    let alone = |atom: &Atom| {
+        let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
+        let (step, first) = pair.0.split_on(&Atom::Var(lane))?;
+        let by = pair.1.as_constant()?;
+        let whole = step.as_constant() == Some(1) && by % lanes == 0 && is_multiple(&first, lanes);
+        whole.then(|| match atom {
+            Atom::FloorDiv(_) => first.floor_div(&pair.1),
+            _ => first.modulo(&pair.1).add(&IndexExpr::var(lane)),
+        })
+    };
+    let indices = access.indices.iter().map(|index| index.substitute(&mut |atom| alone(atom))).collect();
+    Access { indices, ..access.clone() }
+}

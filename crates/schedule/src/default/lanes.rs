@@ -1,0 +1,79 @@
+//! Results of a GPU's thread that are side by side, so that it loads and stores several with one access.
+//!
+//! All loops of the result become one, and each thread has as many of its iterations as an access takes. That pays where
+//! everything moves along: what is read shifted, behind a condition or from another row is read one by one, and neighbouring
+//! threads would be apart for it.
+
+use tilewright_ir::{Access, Atom, IndexExpr, VarId};
+use tilewright_target::Gpu;
+
+use super::Planner;
+use crate::draft::{LoopRole, StatementId};
+use crate::step::Step;
+
+/// Bytes of one access at most, and elements.
+const WIDEST_ACCESS: i64 = 16;
+const LANES: [i64; 2] = [4, 2];
+
+impl Planner<'_, Gpu> {
+    /// Spreads a statement without a reduction over threads, of which each has some neighbouring results.
+    pub(super) fn spread_in_lanes(&mut self, statement: StatementId) -> bool {
+        let Some(lanes) = self.lanes_of_thread(statement) else { return false };
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let Some(all) = self.fused(statement, &spatial, "t") else { return false };
+        let (own, outer, lane) = (self.name_of(statement), self.new_name("lanes"), self.new_name("lane"));
+        let split = Step::Split { target: all, outer, inner: vec![(lane.clone(), lanes)] };
+        let lane = own.at(lane);
+        self.take(split)
+            && self.take(Step::Vectorize(lane.clone()))
+            && self.spread_all(statement, Some(&lane))
+    }
+
+    /// How many results of a thread are one access, if there are enough threads then.
+    fn lanes_of_thread(&self, statement: StatementId) -> Option<i64> {
+        if !self.loops_with(statement, LoopRole::Reduction).is_empty() {
+            return None;
+        }
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let results: i64 = spatial.iter().map(|var| self.trips(*var)).product();
+        let target = self.draft.statement(statement).target.tensor;
+        let bytes = self.draft.buffers[target.index()].buffer.dtype.bytes() as i64;
+        let fits = |lanes: &i64| {
+            let divides = lanes * bytes <= WIDEST_ACCESS && results % lanes == 0;
+            divides
+                && results / lanes >= self.enough_threads()
+                && self.moves_along(statement, &spatial, *lanes)
+        };
+        LANES.into_iter().find(fits)
+    }
+
+    /// Whether the result, and all that is not the same for the last loop, is side by side from a multiple of `lanes` on.
+    fn moves_along(&self, statement: StatementId, loops: &[VarId], lanes: i64) -> bool {
+        let Some(last) = loops.last() else { return false };
+        let own = self.draft.statement(statement);
+        let certain = own.value.certain_loads();
+        let moves = |access: &Access| access.indices.iter().any(|index| index.mentions(*last));
+        self.is_aligned(&own.target, loops, lanes)
+            && own
+                .reads()
+                .iter()
+                .all(|read| !moves(read) || (certain.contains(&read) && self.is_aligned(read, loops, lanes)))
+    }
+
+    fn is_aligned(&self, access: &Access, loops: &[VarId], lanes: i64) -> bool {
+        let Some(last) = loops.last() else { return false };
+        let strides = self.draft.buffers[access.tensor.index()].buffer.strides();
+        let parts = access.indices.iter().zip(strides).map(|(index, stride)| index.scale(stride));
+        let place = parts.fold(IndexExpr::constant(0), |sum, part| sum.add(&part)).joined();
+        // One element after the other, however long the rows are.
+        let whole = loops
+            .iter()
+            .fold(IndexExpr::constant(0), |row, var| row.scale(self.trips(*var)).add(&IndexExpr::var(*var)));
+        let in_rows = place.split_on(&Atom::Var(*last)).is_some_and(|(step, row)| {
+            let is_multiple = row.constant_part() % lanes == 0
+                && row.terms().iter().all(|term| term.coefficient % lanes == 0);
+            step.as_constant() == Some(1) && !row.mentions(*last) && is_multiple
+        });
+        place == whole || (in_rows && self.trips(*last) % lanes == 0)
+    }
+}
