@@ -21,7 +21,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{For, Scope, Stmt, Store};
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
 use super::dialect::{self, lanes_type};
@@ -86,6 +86,15 @@ impl Emitter<'_> {
         }
         self.in_thread(|this| this.lane_stmts(&inner.body, vector))?;
         Ok(true)
+    }
+
+    /// Whether a loop is a vector loop that the compiler could not make one of by itself: where the place of what is shared
+    /// is known to it, it can.
+    pub(super) fn gains_by_lanes(&self, inner: &For) -> bool {
+        let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
+        let shared = |access: &Access| self.unit.nest.buffer(access.tensor).scope == Scope::Shared;
+        let [Stmt::Store(store)] = inner.body.as_slice() else { return false };
+        inner.kind == LoopKind::Vector && self.wide_loads(store, vector).iter().any(|(load, _)| !shared(load))
     }
 
     /// Whether some access becomes one of several elements.

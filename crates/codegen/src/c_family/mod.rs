@@ -26,6 +26,7 @@ mod kernel;
 mod lanes;
 mod names;
 mod prelude;
+mod serpentine;
 mod stmt;
 
 use tilewright_ir::LoopNest;

@@ -129,6 +129,7 @@ impl<'a> Emitter<'a> {
             }
             LoopKind::Thread(axis) => self.thread_loop(inner, axis),
             LoopKind::Serial | LoopKind::Parallel => self.counted(inner, None),
+            LoopKind::Unrolled | LoopKind::Vector if self.serpentine(inner)? => Ok(()),
             LoopKind::Unrolled => self.counted(inner, Some(dialect::unroll(self.unit.api))),
             LoopKind::Vector => match self.vector_loop(inner)? {
                 true => Ok(()),
