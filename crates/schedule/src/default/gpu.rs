@@ -200,6 +200,7 @@ impl Planner<'_, Gpu> {
                     at: Place::Loop(at.clone()),
                     name: name.clone(),
                     scope: PromoteScope::Shared,
+                    gathered: false,
                     layout: Vec::new(),
                     pad: 0,
                 };
@@ -267,6 +268,7 @@ impl Planner<'_, Gpu> {
             at: Place::Loop(at),
             name,
             scope: PromoteScope::Registers,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         })

@@ -187,6 +187,7 @@ impl Copy<'_> {
             at: Place::Root,
             name: name.clone(),
             scope: PromoteScope::Packed,
+            gathered: false,
             layout,
             pad: 0,
         });
@@ -207,6 +208,7 @@ impl Copy<'_> {
             at: Place::Loop(self.kernel.stage_at.clone()),
             name,
             scope: PromoteScope::Shared,
+            gathered: false,
             layout,
             pad: if pad == Pad::Yes { PAD } else { 0 },
         });
