@@ -373,9 +373,12 @@ fn gathered_rows_have_a_place_for_each_iteration() {
     ] {
         assert!(loops.contains(part), "no {part}:\n{loops}");
     }
-    // What the loops inside do not change is no dimension.
+    // What the loops inside do not change has one place.
     let row = print::nest(&agrees(LUT, ROWS, "reorder O.l, O.d\npromote LUT at O.l -> row packed gathered"));
-    assert!(row.contains("scratch float32 row[6]") && row.contains("row[l0] = LUT[I[b, l], l0]"), "{row}");
+    assert!(
+        row.contains("scratch float32 row[1, 1, 6]") && row.contains("row[0, 0, l2] = LUT[I[b, l], l2]"),
+        "{row}"
+    );
     let all =
         print::nest(&agrees(LUT, ROWS, "promote LUT at root -> rows packed gathered\nvectorize rows.l2"));
     assert!(all.contains("scratch float32 rows[10, 7, 6]") && !all.contains("setup"), "{all}");

@@ -497,7 +497,8 @@ impl<'a> Emitter<'a> {
     /// The subscripts of the first lane, if lanes are neighbours and begin at a multiple of their number.
     fn aligned(&self, access: &Access, lane: VarId, lanes: i64) -> Option<Vec<IndexExpr>> {
         let (last, others) = access.indices.split_last()?;
-        let others_differ = others.iter().any(|index| index.mentions(lane) || index.has_data());
+        // Which row it is may depend on data, if it is the same for all lanes: rows are whole numbers of accesses.
+        let others_differ = others.iter().any(|index| index.mentions(lane));
         let (step, first) = last.split_on(&Atom::Var(lane))?;
         if others_differ || step.as_constant() != Some(1) || first.mentions(lane) || first.has_data() {
             return None;

@@ -12,6 +12,7 @@ mod combined;
 mod compiling;
 mod dialect;
 mod examples;
+mod gathered;
 mod generated;
 mod running;
 mod timing;

@@ -37,11 +37,9 @@ enum Axis {
 /// How the elements that data chooses are found.
 struct Gather {
     keys: Vec<Key>,
-    /// The loops whose iterations the keys tell apart.
-    inside: Vec<VarId>,
-    /// The subscripts of every read, as far as they depend on data.
+    /// The subscripts of every read, as far as they depend on data, in terms of the keys' [`standin`]s.
     chosen: Vec<Option<IndexExpr>>,
-    /// Where one of these fails nothing is read, and what data says may be no place of the tensor.
+    /// Where one of these fails nothing is read, and what data says may be no place of the tensor. In the same terms.
     given: Vec<Expr>,
     /// Where the text has the access.
     origin: Origin,
@@ -57,10 +55,6 @@ impl Gather {
             visit_reads(&expr, &mut |access| found.push(access.tensor));
         }
         found
-    }
-
-    fn restated(&self, index: &IndexExpr, values: &[IndexExpr]) -> IndexExpr {
-        restated(index, &self.keys, values, &self.inside).expect("keys were chosen so that it can be")
     }
 }
 
@@ -90,12 +84,11 @@ impl View {
         let (id, read) = one_choice(draft, reads)?;
         let around = place.map(|place| draft.loops_up_to(place)).unwrap_or_default();
         let inside: Vec<VarId> = draft.path(id).into_iter().filter(|var| !around.contains(var)).collect();
-        let chosen: Vec<Option<IndexExpr>> =
-            read.indices.iter().map(|index| index.has_data().then(|| index.clone())).collect();
         let given = conditions(draft.statement(id), tensor, with_choices)?;
-        let keys = keys(draft, id, &inside, (&chosen, &given)).ok_or(
+        let found = keys(draft, id, &inside, (read, &given)).ok_or(
             "the loops inside do not tell the variables apart that its subscripts depend on: split and fuse them later",
         )?;
+        let (keys, chosen, given) = found;
         let shape = &draft.buffers[tensor.index()].buffer.shape;
         let first = chosen.iter().position(Option::is_some).unwrap_or(0);
         let mut axes: Vec<Axis> = (0..first).map(Axis::Own).collect();
@@ -106,7 +99,7 @@ impl View {
             Axis::Key(key) => keys[*key].count,
         };
         let shape = axes.iter().map(extent).collect();
-        let gather = Some(Gather { keys, inside, chosen, given, origin: read.origin });
+        let gather = Some(Gather { keys, chosen, given, origin: read.origin });
         Ok(View { shape, axes, gather })
     }
 
@@ -128,13 +121,13 @@ impl View {
         let values: Vec<IndexExpr> = keys.map(|at| coordinates[at].clone()).collect();
         let index =
             |(dimension, chosen): (usize, &Option<IndexExpr>)| match (chosen, at(Axis::Own(dimension))) {
-                (Some(chosen), _) => gather.restated(chosen, &values),
+                (Some(chosen), _) => in_place_of_keys(chosen, &values),
                 (None, own) => coordinates[own.expect("data chooses, or it is an axis")].clone(),
             };
         let load = load(gather.chosen.iter().enumerate().map(index).collect(), gather.origin);
         let zero = || Padding::filling(dtype).outside;
         let given = gather.given.iter().cloned().map(|mut condition| {
-            condition.map_indices(&mut |index| gather.restated(index, &values));
+            condition.map_indices(&mut |index| in_place_of_keys(index, &values));
             condition
         });
         match given.reduce(|left, right| Expr::binary(BinaryOp::And, left, right)) {
@@ -204,36 +197,51 @@ fn one_choice<'r>(
     }
 }
 
-/// The variables of a statement that subscripts and conditions depend on inside of some loops, and no others.
+/// Stands for a key in subscripts: a variable that is none.
+fn standin(key: usize) -> VarId {
+    VarId(u32::MAX - key as u32)
+}
+
+/// A subscript with these values of the keys.
+fn in_place_of_keys(index: &IndexExpr, values: &[IndexExpr]) -> IndexExpr {
+    index.substitute(&mut |atom| match atom {
+        Atom::Var(var) => values.get((u32::MAX - var.0) as usize).cloned(),
+        _ => None,
+    })
+}
+
+/// What data chooses: the keys, subscripts and conditions in their terms.
+type Chosen = (Vec<Key>, Vec<Option<IndexExpr>>, Vec<Expr>);
+
+/// The variables of a statement that subscripts and conditions depend on, and these two in terms of them. A variable that is
+/// fixed outside of the place is one too: which dimensions there are does not depend on the place.
 fn keys(
     draft: &Draft,
     id: StatementId,
     inside: &[VarId],
-    (chosen, given): (&[Option<IndexExpr>], &[Expr]),
-) -> Option<Vec<Key>> {
-    let mut indices: Vec<IndexExpr> = chosen.iter().flatten().cloned().collect();
-    for mut condition in given.iter().cloned() {
-        condition.map_indices(&mut |index| {
-            indices.push(index.clone());
-            index.clone()
-        });
-    }
-    let suffice = |keys: &[Key]| {
-        let values = vec![IndexExpr::constant(0); keys.len()];
-        indices.iter().all(|index| restated(index, keys, &values, inside).is_some())
+    (read, given): (&Access, &[Expr]),
+) -> Option<Chosen> {
+    let in_terms_of = |keys: &[Key]| {
+        let mut uses = vec![false; keys.len()];
+        let mut complete = true;
+        let mut new = |index: &IndexExpr| {
+            let restated = restated(index, keys, inside);
+            complete &= restated.is_some();
+            let restated = restated.unwrap_or_else(|| index.clone());
+            (0..keys.len()).for_each(|key| uses[key] |= restated.mentions(standin(key)));
+            restated
+        };
+        let chosen: Vec<_> = read.indices.iter().map(|index| index.has_data().then(|| new(index))).collect();
+        let mut given = given.to_vec();
+        given.iter_mut().for_each(|condition| condition.map_indices(&mut new));
+        complete.then_some((uses, chosen, given))
     };
-    let mut keys = variables(draft, id, inside)?;
-    if !suffice(&keys) {
-        return None;
-    }
-    for at in (0..keys.len()).rev() {
-        let mut fewer = keys.clone();
-        fewer.remove(at);
-        if suffice(&fewer) {
-            keys = fewer;
-        }
-    }
-    Some(keys)
+    let all = variables(draft, id, inside)?;
+    let (uses, ..) = in_terms_of(&all)?;
+    let used = all.into_iter().zip(uses).filter_map(|(key, used)| used.then_some(key));
+    let keys: Vec<Key> = used.collect();
+    let (_, chosen, given) = in_terms_of(&keys)?;
+    Some((keys, chosen, given))
 }
 
 /// The variables of a statement, and loops inside that are none of them, as those of copies and ordered ones.
@@ -252,38 +260,38 @@ fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key
     known.chain(others).collect()
 }
 
-/// A subscript with these values of the keys, if it depends on the loops inside by them alone.
-fn restated(index: &IndexExpr, keys: &[Key], values: &[IndexExpr], inside: &[VarId]) -> Option<IndexExpr> {
+/// A subscript in terms of the keys, if it depends on the loops inside by them alone.
+fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
     let varies = |index: &IndexExpr| inside.iter().any(|var| index.mentions(*var));
     let mut rest = index.clone();
     let mut moved = IndexExpr::constant(0);
-    for (key, value) in keys.iter().zip(values) {
-        let times = multiple_of(&rest, key, &varies);
+    for (at, key) in keys.iter().enumerate() {
+        let times = multiple_of(&rest, key);
         rest = rest.sub(&key.value.scale(times));
-        moved = moved.add(&value.scale(times));
+        moved = moved.add(&IndexExpr::var(standin(at)).scale(times));
     }
-    let rest = rest.substitute(&mut |atom| restated_atom(atom, keys, values, inside));
+    let rest = rest.substitute(&mut |atom| restated_atom(atom, keys, inside));
     (!varies(&rest)).then(|| moved.add(&rest))
 }
 
-/// How often a key is added in an expression, by the first of its terms that varies.
-fn multiple_of(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool) -> i64 {
-    let Some(first) = key.value.terms().iter().find(|term| varies(&IndexExpr::from(*term))) else { return 0 };
+/// How often a key is added in an expression, by the first of its terms.
+fn multiple_of(index: &IndexExpr, key: &Key) -> i64 {
+    let Some(first) = key.value.terms().first() else { return 0 };
     let same = index.terms().iter().find(|term| term.factors == first.factors);
     let whole = same.filter(|term| term.coefficient % first.coefficient == 0);
     whole.map_or(0, |term| term.coefficient / first.coefficient)
 }
 
-fn restated_atom(atom: &Atom, keys: &[Key], values: &[IndexExpr], inside: &[VarId]) -> Option<IndexExpr> {
+fn restated_atom(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
     let both = |pair: &(IndexExpr, IndexExpr)| {
-        Some((restated(&pair.0, keys, values, inside)?, restated(&pair.1, keys, values, inside)?))
+        Some((restated(&pair.0, keys, inside)?, restated(&pair.1, keys, inside)?))
     };
     match atom {
         // A key that only one loop inside has a part in says what that loop's variable is.
-        Atom::Var(var) if inside.contains(var) => keys.iter().zip(values).find_map(|(key, value)| {
+        Atom::Var(var) if inside.contains(var) => keys.iter().enumerate().find_map(|(at, key)| {
             let (times, rest) = key.value.split_on(atom)?;
             let alone = times.as_constant() == Some(1) && !inside.iter().any(|other| rest.mentions(*other));
-            alone.then(|| value.sub(&rest))
+            alone.then(|| IndexExpr::var(standin(at)).sub(&rest))
         }),
         Atom::FloorDiv(pair) => both(pair).map(|(value, by)| value.floor_div(&by)),
         Atom::Mod(pair) => both(pair).map(|(value, by)| value.modulo(&by)),
@@ -291,9 +299,7 @@ fn restated_atom(atom: &Atom, keys: &[Key], values: &[IndexExpr], inside: &[VarI
         Atom::Max(pair) => both(pair).map(|(one, other)| one.maximum(&other)),
         Atom::Data(data) => {
             let mut value = data.value.clone();
-            value.map_indices(&mut |index| {
-                restated(index, keys, values, inside).unwrap_or_else(|| index.clone())
-            });
+            value.map_indices(&mut |index| restated(index, keys, inside).unwrap_or_else(|| index.clone()));
             Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared: data.declared.clone() }))))
         }
         Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
