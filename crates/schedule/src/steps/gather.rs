@@ -266,7 +266,7 @@ fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexEx
     let mut rest = index.clone();
     let mut moved = IndexExpr::constant(0);
     for (at, key) in keys.iter().enumerate() {
-        let times = multiple_of(&rest, key);
+        let times = multiple_of(&rest, key, &varies);
         rest = rest.sub(&key.value.scale(times));
         moved = moved.add(&IndexExpr::var(standin(at)).scale(times));
     }
@@ -274,9 +274,11 @@ fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexEx
     (!varies(&rest)).then(|| moved.add(&rest))
 }
 
-/// How often a key is added in an expression, by the first of its terms.
-fn multiple_of(index: &IndexExpr, key: &Key) -> i64 {
-    let Some(first) = key.value.terms().first() else { return 0 };
+/// How often a key is added in an expression, by the first of its terms that varies, or the first: what is counted from the
+/// corner of a buffer has no others.
+fn multiple_of(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool) -> i64 {
+    let varying = key.value.terms().iter().find(|term| varies(&IndexExpr::from(*term)));
+    let Some(first) = varying.or(key.value.terms().first()) else { return 0 };
     let same = index.terms().iter().find(|term| term.factors == first.factors);
     let whole = same.filter(|term| term.coefficient % first.coefficient == 0);
     whole.map_or(0, |term| term.coefficient / first.coefficient)
