@@ -37,6 +37,12 @@ pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inp
             inputs.tensors.insert(declared.name.clone(), tensor(program, id, &shape, seed)?);
         }
     }
+    complete_scalars(program, &mut inputs, seed);
+    Ok(inputs)
+}
+
+/// The scalars that a program takes and that there are not yet.
+pub fn complete_scalars(program: &Program, inputs: &mut Inputs, seed: u64) {
     for declared in &program.scalars {
         let symbol = program.symbols.iter().find(|symbol| symbol.name == declared.name);
         inputs.scalars.entry(declared.name.clone()).or_insert_with(|| {
@@ -46,15 +52,44 @@ pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inp
             }
         });
     }
-    Ok(inputs)
 }
 
 /// A tensor for the program's declaration `id`.
 pub fn tensor(program: &Program, id: TensorId, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
+    elements(program, id, seed).0.tensor(shape)
+}
+
+/// The elements of such a tensor, for whoever needs them elsewhere than in a tensor, or not all at once.
+pub fn elements(program: &Program, id: TensorId, seed: u64) -> Elements {
     let declared = program.tensor(id);
     let limit = index_limit(program, id).unwrap_or(10).max(1);
-    let drawn = Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, limit };
-    drawn.tensor(shape)
+    Elements(Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, limit })
+}
+
+/// The elements that a seed makes of a tensor, in row-major order.
+#[derive(Clone)]
+pub struct Elements(Drawn);
+
+impl Elements {
+    /// Their type.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Writes as many elements as there is room for, on all cores; the bytes that were written, which are all.
+    pub fn fill<'b>(&self, bytes: &'b mut [MaybeUninit<u8>]) -> &'b mut [u8] {
+        self.0.clone().fill(bytes);
+        // SAFETY: `fill` writes every byte that it is given.
+        unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [u8]) }
+    }
+
+    /// Replaces bytes by those of the elements that begin so many bytes behind the first, which is at a whole element.
+    pub fn overwrite(&self, begin: usize, bytes: &mut [u8]) {
+        let mut drawn = self.0.clone();
+        drawn.generator.advance((begin / drawn.dtype.bytes()) as u128);
+        // SAFETY: as `fill` only writes, and whole bytes, they stay initialised.
+        drawn.fill(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) });
+    }
 }
 
 /// The elements of a tensor from here on.
@@ -222,6 +257,20 @@ mod tests {
                 let made = drawn.clone().tensor(&[length]).expect("it is small");
                 assert!(made == one_by_one(drawn, length), "{dtype} {limit} {length}");
             }
+        }
+    }
+
+    #[test]
+    fn elements_do_not_depend_on_where_they_are_written() {
+        for dtype in [DType::Float32, DType::Int16, DType::Bool] {
+            let drawn = Drawn { generator: generator(3, "x"), dtype, limit: 10 };
+            let wanted = drawn.clone().tensor(&[3 * LEAST_OF_A_THREAD]).expect("it is small");
+            let mut room = vec![MaybeUninit::uninit(); wanted.bytes().len()];
+            assert!(Elements(drawn.clone()).fill(&mut room) == wanted.bytes(), "{dtype}");
+            let begin = 70_001 * dtype.bytes();
+            let mut part = vec![0; LEAST_OF_A_THREAD * dtype.bytes()];
+            Elements(drawn).overwrite(begin, &mut part);
+            assert!(part == wanted.bytes()[begin..][..part.len()], "{dtype}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! An owned tensor, aligned and contiguous: what kernels like best.
 
+use std::mem::MaybeUninit;
+
 use tilewright_ir::DType;
 use tilewright_ir::tensor::{Tensor, TensorError};
 
@@ -56,12 +58,24 @@ impl Buffer {
     /// A copy of a tensor.
     pub fn from_tensor(tensor: &Tensor) -> Result<Buffer, TensorError> {
         let copied = |_| Block::copy_of(tensor.bytes());
-        let mut buffer = Buffer::with(tensor.dtype(), tensor.shape(), copied)?;
-        if tensor.dtype() == DType::Bool {
-            // To a `Tensor`, any byte but 0 is true; here, as in Rust, only 1 is.
-            buffer.block.as_bytes_mut().iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
+        Ok(Buffer::with(tensor.dtype(), tensor.shape(), copied)?.with_rusts_bools())
+    }
+
+    /// A tensor whose elements `fill` writes in its memory, as it shows by giving their bytes back.
+    pub fn filled(
+        dtype: DType,
+        shape: &[usize],
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> &mut [u8],
+    ) -> Result<Buffer, TensorError> {
+        Ok(Buffer::with(dtype, shape, |bytes| Block::filled(bytes, fill))?.with_rusts_bools())
+    }
+
+    /// To a `Tensor`, any byte but 0 is true; here, as in Rust, only 1 is.
+    fn with_rusts_bools(mut self) -> Buffer {
+        if self.layout.dtype() == DType::Bool {
+            self.block.as_bytes_mut().iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
         }
-        Ok(buffer)
+        self
     }
 
     /// A copy as a tensor of the IR.
@@ -145,6 +159,21 @@ mod tests {
     fn truth_is_1() {
         let tensor = Tensor::from_bytes(DType::Bool, &[3], vec![0, 1, 7]).unwrap();
         assert_eq!(Buffer::from_tensor(&tensor).unwrap().as_slice(), Some(&[false, true, true][..]));
+    }
+
+    #[test]
+    fn elements_are_written_where_they_stay() {
+        fn fill(bytes: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+            bytes.iter_mut().enumerate().for_each(|(at, byte)| _ = byte.write(at as u8));
+            // SAFETY: every byte was just written.
+            unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [u8]) }
+        }
+        let bytes = Buffer::filled(DType::UInt8, &[2, 2], fill).unwrap();
+        assert_eq!(bytes.as_slice(), Some(&[0u8, 1, 2, 3][..]));
+        // Only 1 is true, whatever was written.
+        let bools = Buffer::filled(DType::Bool, &[4], fill).unwrap();
+        assert_eq!(bools.as_slice(), Some(&[false, true, true, true][..]));
+        assert_eq!(Buffer::filled(DType::UInt8, &[0], fill).unwrap().bytes(), &[] as &[u8]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! columns otherwise spends its time in the page tables.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use thiserror::Error;
@@ -51,6 +52,22 @@ impl Block {
                 start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len())
             })
         }
+    }
+
+    /// A block of bytes that `fill` writes, as it shows by giving them back.
+    pub fn filled(
+        bytes: usize,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> &mut [u8],
+    ) -> Result<Block, OutOfMemory> {
+        let write = |start: NonNull<u8>| {
+            // SAFETY: the block is so many bytes long and ours alone.
+            let room = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast(), bytes) };
+            let written = fill(room);
+            let all = written.len() == bytes && std::ptr::eq(written.as_ptr(), start.as_ptr());
+            assert!(all, "what is given back is all that there was to write");
+        };
+        // SAFETY: bytes that are given back as such have been written, and these are all of the block.
+        unsafe { Block::written(bytes, write) }
     }
 
     /// A block that `write` fills, unless there is nothing to fill.

@@ -110,7 +110,7 @@ impl Pair<'_> {
             Step::ComputeAt { tensor, at } => {
                 Step::ComputeAt { tensor: self.tensor(tensor), at: self.loop_name(at) }
             }
-            Step::Promote { tensor, at, scope, layout, pad, .. } => {
+            Step::Promote { tensor, at, scope, gathered, layout, pad, .. } => {
                 let tensor = self.tensor(tensor);
                 let at = match at {
                     Place::Root => Place::Root,
@@ -122,7 +122,8 @@ impl Pair<'_> {
                     PromoteScope::Registers => "r",
                 };
                 let name = self.new_buffer(&tensor, suffix);
-                Step::Promote { tensor, at, name, scope: *scope, layout: layout.clone(), pad: *pad }
+                let (scope, gathered, layout) = (*scope, *gathered, layout.clone());
+                Step::Promote { tensor, at, name, scope, gathered, layout, pad: *pad }
             }
             Step::Rfactor { target, .. } => {
                 let target = self.loop_name(target);
@@ -164,12 +165,18 @@ impl Pair<'_> {
         let own = &self.to.loop_of(var).name;
         let same = self.statement(&name.statement).at(own);
         let means_it = |name: &LoopName| self.to.find_loop(name) == Ok(var);
-        if means_it(&same) {
-            return same;
-        }
-        let others = self.to.statements_in(self.to.body_of(var)).into_iter();
-        let mut spelled = others.map(|id: StatementId| self.to.statement(id).name.at(own));
-        spelled.find(means_it).unwrap_or(same)
+        let spelled = |id: StatementId| self.to.statement(id).name.at(own);
+        let mut others = self.to.statements_in(self.to.body_of(var)).into_iter().map(spelled);
+        let given = || Some(same.clone()).filter(means_it);
+        let found = match self.new_names {
+            // The same however it was said: by the statement whose loop it is, else by the first inside.
+            NewNames::Numbered => {
+                let owner = self.to.loop_of(var).owner.map(spelled).filter(means_it);
+                owner.or_else(|| others.find(means_it))
+            }
+            NewNames::Derived => given().or_else(|| others.find(means_it)),
+        };
+        found.unwrap_or(same)
     }
 
     /// Names for the parts of a loop.

@@ -93,6 +93,9 @@ pub enum Step {
     /// as the buffer with loops `l0`, `l1`, …, one for each dimension of the layout. The result of a statement is
     /// accumulated in the buffer and stored at the iteration's end.
     ///
+    /// `promote LUT at O.lo -> rows shared gathered` copies `rows[b,l,d] = LUT[I[b,l],d]`, for the `b` and `l` of one
+    /// iteration.
+    ///
     /// `promote W at root -> Wp packed (…)` stages all of it; if the program says that W is constant, then only
     /// once, before any number of calls.
     Promote {
@@ -104,6 +107,9 @@ pub enum Step {
         name: String,
         /// Where the buffer lives.
         scope: PromoteScope,
+        /// What data chooses is gathered: a dimension of the tensor whose subscript depends on data is replaced by the
+        /// variables that the subscript depends on, so the buffer holds the rows that are read and not the whole table.
+        gathered: bool,
         /// The buffer's dimensions, outermost first; as the tensor's if empty.
         layout: Vec<LayoutDim>,
         /// Elements that are left free behind each row of the buffer, so that the rows of shared memory begin in

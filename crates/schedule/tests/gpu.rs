@@ -84,6 +84,40 @@ fn every_barrier_is_needed_and_none_is_missing() {
 }
 
 #[test]
+fn threads_share_gathered_rows() {
+    let source = "def lut(const float(E, D) LUT, int32(B, L) I) -> (O) { O(b, d) +=! LUT(I(b, l), d) }";
+    let tiles = "split O.b -> bb, bt:4, bi:2
+        split O.d -> db, dt:8
+        split O.l -> lo, lk:3
+        reorder O.bb, O.db, O.lo, O.bt, O.dt, O.lk, O.bi
+        fuse O.bb, O.db -> block
+        fuse O.bt, O.dt -> t
+        bind O.block -> block.x
+        bind O.t -> thread.x
+        unroll O.bi
+        promote O at O.block -> tile registers
+        promote LUT at O.lo -> rows shared gathered pad 1
+        fuse rows.l0, rows.l1, rows.l2 -> l
+        split rows.l -> lr, lt:32
+        reorder rows.lt, rows.lr
+        bind rows.lt -> thread.x";
+    let indices = "
+        promote I at O.lo -> Is shared
+        fuse Is.l0, Is.l1 -> l
+        split Is.l -> lr, lt:32
+        reorder Is.lt, Is.lr
+        bind Is.lt -> thread.x";
+    let ahead = "\npipeline O.lo stages 2";
+    for sizes in [[("E", 9), ("B", 13), ("D", 11), ("L", 7)], [("E", 9), ("B", 16), ("D", 16), ("L", 6)]] {
+        let loops = print::nest(&agrees(source, &sizes, tiles));
+        assert!(loops.contains("shared float32 rows[8, 3, 9]"), "{loops}");
+        agrees(source, &sizes, &format!("{tiles}{ahead}"));
+        agrees(source, &sizes, &format!("{tiles}{indices}"));
+        agrees(source, &sizes, &format!("{tiles}{indices}{ahead}"));
+    }
+}
+
+#[test]
 fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
     // The conditions on threads past the end are at the innermost loop, which stores have no copy of.
     let steps = "split C.i -> ib, it:4

@@ -107,5 +107,5 @@ fn random_schedules_give_the_same_loops_under_other_names() {
         tried += 1;
         steps += steps_of.steps.len();
     }
-    assert!(tried > 100 && steps > 3 * tried, "only {tried} cases with {steps} steps");
+    assert!(tried > 100 && 2 * steps > 5 * tried, "only {tried} cases with {steps} steps");
 }

@@ -6,7 +6,8 @@
 mod support;
 
 use support::{agrees, cpu, program, refused, schedule};
-use tilewright_ir::print;
+use tilewright_interp::{Order, run, run_nest};
+use tilewright_ir::{Number, print};
 use tilewright_schedule::{Illegal, apply, blame};
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -21,6 +22,9 @@ const SOFTMAX: &str = "def softmax(float(N, D) I) -> (O) {
     total(n) +=! I(n, d) - top(n)
     O(n, d) = I(n, d) - top(n) + total(n)
 }";
+
+const LUT: &str = "def lut(const float(E, D) LUT, int32(B, L) I) -> (O) { O(b, d) +=! LUT(I(b, l), d) }";
+const ROWS: &[(&str, i64)] = &[("E", 9), ("D", 6), ("B", 10), ("L", 7)];
 
 fn gemm(steps: &str) -> String {
     print::nest(&agrees(GEMM, SIZES, steps))
@@ -355,6 +359,166 @@ fn promote_stages_operands() {
     assert!(setup.contains("setup"), "{setup}");
     gemm("promote B at root -> Bp packed (d1%8, d1%16/8, d1/16, d0%4, d0/4)");
     gemm("promote A at root -> Ap packed (d1, d0)");
+}
+
+#[test]
+fn gathered_rows_have_a_place_for_each_iteration() {
+    let tile = "split O.b -> bo, bi:4\nsplit O.l -> lo, li:3\nreorder O.bo, O.lo, O.bi, O.d, O.li\n";
+    let gather = "promote LUT at O.lo -> rows packed gathered";
+    let loops = print::nest(&agrees(LUT, ROWS, &format!("{tile}{gather}")));
+    for part in [
+        "scratch float32 rows[4, 3, 6]",
+        "rows[l0, l1, l2] = LUT[I[4*bo + l0, 3*lo + l1], l2]",
+        "+= rows[bi, li, d]",
+    ] {
+        assert!(loops.contains(part), "no {part}:\n{loops}");
+    }
+    // What the loops inside do not change has one place.
+    let row = print::nest(&agrees(LUT, ROWS, "reorder O.l, O.d\npromote LUT at O.l -> row packed gathered"));
+    assert!(
+        row.contains("scratch float32 row[1, 1, 6]") && row.contains("row[0, 0, l2] = LUT[I[b, l], l2]"),
+        "{row}"
+    );
+    let all =
+        print::nest(&agrees(LUT, ROWS, "promote LUT at root -> rows packed gathered\nvectorize rows.l2"));
+    assert!(all.contains("scratch float32 rows[10, 7, 6]") && !all.contains("setup"), "{all}");
+    agrees(LUT, ROWS, &format!("{tile}{gather} (d2/4, d1, d0, d2%4)\nvectorize rows.l3"));
+    agrees(
+        LUT,
+        ROWS,
+        "fuse O.b, O.d -> t\nsplit O.t -> to, ti:7\npromote LUT at O.to -> rows packed gathered",
+    );
+}
+
+#[test]
+fn the_documented_gather_does_what_it_says() {
+    let text = include_str!("../../../docs/schedules.md");
+    let (_, section) = text.split_once("**Rows that data chooses.**").unwrap();
+    let block = |fence: &str| section.split_once(fence).unwrap().1.split_once("```").unwrap().0;
+    let (source, steps) = (block("```tw\n"), block("```sched\n"));
+    let sizes = &[("E", 50), ("D", 16), ("B", 40), ("L", 20)];
+    let loops = print::nest(&agrees(source, sizes, &format!("{steps}promote I at O.lo -> Is packed")));
+    assert!(loops.contains("rows[l0, l1, l2] = LUT[Is[l0, l1], l2]"), "{loops}");
+}
+
+#[test]
+fn the_indices_of_gathered_rows_are_promoted_too() {
+    let tile = "split O.b -> bo, bi:5\nreorder O.bo, O.l, O.bi, O.d\n";
+    let (rows, indices) =
+        ("promote LUT at O.bo -> rows packed gathered\n", "promote I at O.bo -> Is packed\n");
+    for steps in [[rows, indices], [indices, rows]] {
+        let loops = print::nest(&agrees(LUT, ROWS, &format!("{tile}{}", steps.concat())));
+        assert!(loops.contains("rows[l0, l1, l2] = LUT[Is[l0, l1], l2]"), "{loops}");
+    }
+    // A buffer with an end of its own may have nothing where rows would be looked up.
+    let ragged = refused(LUT, ROWS, &format!("split O.b -> bo, bi:4\n{indices}{rows}"));
+    assert!(ragged.to_string().contains("`Is`, which chooses elements, is a buffer"), "{ragged}");
+    let twice = "def f(float(E, D) T, int32(E) J, int32(B) I) -> (O) { O(b, d) = T(J(I(b)), d) }";
+    let sizes = &[("E", 9), ("D", 6), ("B", 7)];
+    agrees(twice, sizes, "promote T at O.b -> rows packed gathered\npromote J at O.b -> Js packed gathered");
+    agrees(
+        twice,
+        sizes,
+        "promote T at root -> rows packed gathered\npromote J at rows.l0 -> Js packed gathered",
+    );
+}
+
+#[test]
+fn indices_of_indices_are_replaced_once() {
+    // The buffers of a nest are numbered anew where some are not used, and so is what subscripts read.
+    let source = "def f(float(N, N) A, uint8(4) I) -> (O) {
+        T(i) = A(I(i + 2), i + 2) + A(i + 2, i + 1) where i in 0:2
+        O() = 1
+        for t in 0:4 { U() max=! T(clamp(I(t), 0, 1)); O() = U() + O() } }";
+    agrees(source, &[("N", 4)], "inline T\npromote I at O[2].t -> Is packed");
+}
+
+#[test]
+fn nothing_is_gathered_that_no_iteration_reads() {
+    // Every second index, and those behind the last, are of rows that do not exist.
+    let source =
+        "def f(float(E, D) T, int32(N) I) -> (O) { O(b, d) +=! T(I(2*b + k), d) where b in 0:5, k in 0:1 }";
+    let sizes = [("E", 9), ("D", 6), ("N", 16)];
+    let program = program(source, &sizes);
+    let mut inputs = support::inputs(&program, 1);
+    let indices = inputs.tensors.get_mut("I").unwrap();
+    for at in (0..16).filter(|at| at % 2 == 1 || *at >= 10) {
+        indices.set(at, Number::Int(1000));
+    }
+    let wanted = run(&program, inputs.clone()).unwrap();
+    for steps in [
+        "promote T at root -> rows packed gathered",
+        "split O.b -> bo, bi:3\npromote T at O.bo -> rows packed gathered",
+        "split O.b -> bo, bi:2\nreorder O.bo, O.d, O.bi\npromote T at O.bo -> rows packed gathered (d1, d2, d0)",
+    ] {
+        let nest = apply(&program, &schedule(steps), &cpu()).unwrap();
+        let found = run_nest(&nest, &program, inputs.clone(), Order::Ascending).unwrap();
+        support::compare(&wanted, &found, steps);
+    }
+}
+
+#[test]
+fn a_gather_reports_what_the_program_would() {
+    let program = program(LUT, ROWS);
+    let mut inputs = support::inputs(&program, 1);
+    inputs.tensors.get_mut("I").unwrap().set(13, Number::Int(9));
+    let wanted = run(&program, inputs.clone()).unwrap_err().to_string();
+    let nest = apply(&program, &schedule("promote LUT at O.b -> rows packed gathered"), &cpu()).unwrap();
+    let found = run_nest(&nest, &program, inputs, Order::Ascending).unwrap_err().to_string();
+    assert_eq!(found, wanted);
+    assert!(wanted.contains("LUT"), "{wanted}");
+}
+
+#[test]
+fn what_a_condition_leaves_out_is_not_gathered() {
+    let source = "def f(float(E, D) T, int32(B, L) I) -> (O) {
+        O(b, d) +=! (I(b, l) >= 0 && (I(b, l) >= E || l < 1)) ? 0.5 : T(I(b, l) < 0 ? 0 : I(b, l), d) }";
+    let program = program(source, &[("E", 6), ("D", 5), ("B", 10), ("L", 3)]);
+    let mut inputs = support::inputs(&program, 1);
+    for (at, index) in [(3, -7), (7, 1000), (20, 6)] {
+        inputs.tensors.get_mut("I").unwrap().set(at, Number::Int(index));
+    }
+    let wanted = run(&program, inputs.clone()).unwrap();
+    let steps = "split O.b -> bo, bi:4\npromote T at O.bo -> rows packed gathered";
+    let nest = apply(&program, &schedule(steps), &cpu()).unwrap();
+    assert!(print::nest(&nest).contains("rows[bi, l, d]"), "{}", print::nest(&nest));
+    let found = run_nest(&nest, &program, inputs, Order::Ascending).unwrap();
+    support::compare(&wanted, &found, steps);
+}
+
+#[test]
+fn padding_is_gathered_with_rows() {
+    let source = "def f(float(E, D) T, int32(B) I) -> (O) {
+        O(b, d) +=! (d + k >= 1 && d + k - 1 < D) ? T(clamp(I(b), 0, E - 1), d + k - 1) : 0 where d in 0:D, k in 0:3 }";
+    let steps = "split O.b -> bo, bi:4\npromote T at O.bo -> rows packed gathered";
+    let loops = print::nest(&agrees(source, &[("E", 6), ("D", 5), ("B", 10)], steps));
+    assert!(loops.contains("O[4*bo + bi, d] += rows[bi, d + k]"), "{loops}");
+}
+
+#[test]
+fn gathers_that_cannot_be_are_refused() {
+    let two = "def f(float(E, D) T, int32(B) I, int32(B) J) -> (O, P) { O(b, d) = T(I(b), d) * T(J(b), d)
+        P(b, d) = T(I(b), d) + O(b, d) }";
+    let given =
+        "def f(float(E, D) T, int32(B) I) -> (O) { O(b, d) = T(I(b), d) + (I(b) < 3 ? T(I(b), d) : 0) }";
+    let made = "def f(float(E, D) T, int32(B) I) -> (O) { K(b) = I(b) + 0
+        O(b, d) = T(K(b), d) }";
+    let sizes: &[(&str, i64)] = &[("E", 9), ("D", 6), ("B", 5)];
+    let at = |place: &str| format!("promote T at {place} -> rows packed gathered");
+    for (source, steps, why) in [
+        (two, at("O.b"), "different subscripts"),
+        (two, at("root"), "`O` and `P` both read it there"),
+        (given, at("O.b"), "different conditions"),
+        (made, format!("compute_at K, O.d\n{}", at("O.b")), "`K`, which chooses elements, is written"),
+        (made, "promote K at O.b -> Ks packed gathered".to_string(), "no read of it depends on data"),
+        (made, "promote O at O.b -> Os packed gathered".to_string(), "only what is read can be gathered"),
+        (made, format!("{} (d0, d1, d2, d3)", at("root")), "it has no dimension d2"),
+    ] {
+        let reason = refused(source, sizes, &steps).reason.to_string();
+        assert!(reason.contains(why), "{source}\n{steps}: {reason}");
+    }
+    agrees(made, sizes, &format!("compute_at K, O.b\n{}", at("O.b")));
+    agrees(two, sizes, "promote T at P.b -> rows packed gathered");
 }
 
 #[test]

@@ -69,6 +69,7 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
         at,
         name: name.to_owned(),
         scope,
+        gathered: false,
         layout,
         pad: 0,
     };
@@ -90,6 +91,13 @@ fn promotions_have_a_place_a_scope_and_perhaps_a_layout() {
         step("promote W at root -> Wp packed (d0%64/8)"),
         promote("W", Place::Root, "Wp", PromoteScope::Packed, vec![dim(0, Some(64), Some(8))])
     );
+}
+
+#[test]
+fn promotions_may_gather_before_they_are_laid_out() {
+    let gathered = step("promote LUT at C.l -> rows shared gathered (d2, d0, d1) pad 4");
+    assert!(matches!(&gathered, Step::Promote { gathered: true, layout, pad: 4, .. } if layout.len() == 3));
+    assert!(matches!(step("promote LUT at C.l -> gathered packed"), Step::Promote { gathered: false, .. }));
 }
 
 #[test]
@@ -313,9 +321,17 @@ fn promote() -> impl Strategy<Value = Step> {
     let scope = prop_oneof![padded, plain];
     let dim = (0usize..70, option::of(number()), option::of(number()))
         .prop_map(|(dimension, modulo, divide)| LayoutDim { dimension, modulo, divide });
-    (tensor(), place, name(), scope, vec(dim, 0..5)).prop_map(|(tensor, at, name, (scope, pad), layout)| {
-        Step::Promote { tensor, at, name, scope, layout, pad }
-    })
+    (tensor(), place, name(), scope, any::<bool>(), vec(dim, 0..5)).prop_map(
+        |(tensor, at, name, (scope, pad), gathered, layout)| Step::Promote {
+            tensor,
+            at,
+            name,
+            scope,
+            gathered,
+            layout,
+            pad,
+        },
+    )
 }
 
 fn any_step() -> impl Strategy<Value = Step> {

@@ -98,6 +98,29 @@ fn points_for_a_gpu_compute_what_the_program_does() {
     assert!(accepted > 400, "only {accepted} were accepted: {rejected:?}");
 }
 
+#[test]
+fn rows_that_data_chooses_can_go_through_shared_memory() {
+    let source = std::fs::read_to_string(
+        examples().into_iter().find(|path| path.ends_with("benchmarks/1LUT.tw")).unwrap(),
+    );
+    let gpu = Gpu { processors: 4, warp: 4, ..Gpu::h200() };
+    let mut rng = Pcg64Mcg::seed_from_u64(3);
+    let mut gathers = 0;
+    for size in [16, 17] {
+        let program = at_sizes(source.as_ref().unwrap(), "1LUT", &|_| size).unwrap();
+        let space = Space::new(&program, &gpu);
+        let points = (0..60).filter_map(|_| space.knobs().sample(&mut rng));
+        for schedule in points.filter_map(|point| space.decode(&point).ok()) {
+            let gathered = schedule.to_string().contains("gathered");
+            gathers += usize::from(gathered);
+            if gathered {
+                expect_agreement(&program, &schedule, Target::Gpu(&gpu), "1LUT");
+            }
+        }
+    }
+    assert!(gathers > 10, "only {gathers} schedules gather rows");
+}
+
 /// Statements outside of all loops, each of which is a kernel.
 fn launches(stmts: &[Stmt]) -> usize {
     let launches = |stmt: &Stmt| match stmt {

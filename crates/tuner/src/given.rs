@@ -55,7 +55,7 @@ fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
     Ok(tensor)
 }
 
-/// Everything that a program takes: what was given, and the rest from the seed.
+/// What was given of all that a program takes, and every scalar.
 pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
     let mut inputs = Inputs::default();
     for (name, path) in &task.inputs {
@@ -72,5 +72,6 @@ pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
             inputs.tensors.insert(name.clone(), tensor(declared.dtype, &shape)?);
         }
     }
-    Ok(seed::completed(program, inputs, task.seed)?)
+    seed::complete_scalars(program, &mut inputs, task.seed);
+    Ok(inputs)
 }

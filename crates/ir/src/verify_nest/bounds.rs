@@ -83,6 +83,38 @@ impl<'a> Path<'a> {
         low.zip(high).is_some_and(|(low, high)| low >= 0 && high < extent)
     }
 
+    /// Whether the choices around leave a single iteration of the loop at a depth.
+    pub(super) fn leaves_one(&self, depth: usize) -> bool {
+        let narrowed = self.ranges[depth].and_then(|range| self.narrowed(self.loops[depth].var, range, &[]));
+        narrowed.is_some_and(|(low, high)| low == high)
+    }
+
+    /// A range without the values that some condition excludes; `None` if none is left.
+    fn narrowed(
+        &self,
+        var: VarId,
+        (mut low, mut high): (i64, i64),
+        point: &[(VarId, i64)],
+    ) -> Option<(i64, i64)> {
+        for fact in self.facts() {
+            let Some((coefficient, rest)) = fact.split_on(&Atom::Var(var)) else { continue };
+            let Some(coefficient) = coefficient.as_constant() else { continue };
+            if rest.mentions(var) {
+                continue;
+            }
+            let most = upper_bound(&rest, &Ranges { path: self, point });
+            let Some(most) = most.and_then(|most| most.as_constant()) else { continue };
+            // coefficient * var + most >= 0
+            if coefficient < 0 {
+                high = high.min(most.div_euclid(coefficient.checked_neg()?));
+            } else {
+                low =
+                    low.max(most.checked_neg()?.div_euclid(coefficient) + i64::from(most % coefficient != 0));
+            }
+        }
+        (low <= high).then_some((low, high))
+    }
+
     /// Expressions that are at least 0 here.
     fn facts(&self) -> impl Iterator<Item = IndexExpr> {
         self.guards.iter().flat_map(|guard| match (guard.holds, guard.conditions) {
@@ -126,7 +158,7 @@ impl Search<'_> {
         let Some(inner) = self.path.loops.get(point.len()) else { return self.at(point) };
         self.budget.set(self.budget.get().checked_sub(1)?);
         let extent = value(&inner.extent, point)?;
-        let (low, high) = self.narrowed(inner.var, (0, extent.saturating_sub(1)), point)?;
+        let (low, high) = self.path.narrowed(inner.var, (0, extent.saturating_sub(1)), point)?;
         let ends = if low == high || !self.matters(inner.var) { vec![low] } else { vec![low, high] };
         ends.into_iter().find_map(|end| {
             point.push((inner.var, end));
@@ -141,27 +173,6 @@ impl Search<'_> {
         let guards = self.path.guards.iter().flat_map(|guard| guard.conditions);
         let extents = self.path.loops.iter().map(|around| &around.extent);
         guards.chain(extents).chain([self.subscript]).any(|expr| expr.mentions(var))
-    }
-
-    /// A range without the values that some condition excludes; `None` if none is left.
-    fn narrowed(&self, var: VarId, (mut low, mut high): (i64, i64), point: &Point) -> Option<(i64, i64)> {
-        for fact in self.path.facts() {
-            let Some((coefficient, rest)) = fact.split_on(&Atom::Var(var)) else { continue };
-            let Some(coefficient) = coefficient.as_constant() else { continue };
-            if rest.mentions(var) {
-                continue;
-            }
-            let most = upper_bound(&rest, &Ranges { path: self.path, point });
-            let Some(most) = most.and_then(|most| most.as_constant()) else { continue };
-            // coefficient * var + most >= 0
-            if coefficient < 0 {
-                high = high.min(most.div_euclid(coefficient.checked_neg()?));
-            } else {
-                low =
-                    low.max(most.checked_neg()?.div_euclid(coefficient) + i64::from(most % coefficient != 0));
-            }
-        }
-        (low <= high).then_some((low, high))
     }
 
     fn at(&self, point: &Point) -> Option<(i64, Point)> {

@@ -294,8 +294,9 @@ impl<'a> Check<'a> {
     fn apart(&self, target: &Access, lane: Option<VarId>) -> Verdict {
         for (depth, around) in self.path.loops().enumerate() {
             let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
-            let alone =
-                around.extent.as_constant().is_some_and(|extent| extent <= 1) || lane == Some(around.var);
+            let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1)
+                || lane == Some(around.var)
+                || self.path.leaves_one(depth);
             let mentions = target.indices.iter().any(|index| index.mentions(around.var));
             let together =
                 matches!(around.kind, LoopKind::Parallel | LoopKind::Block(_) | LoopKind::Thread(_));

@@ -262,6 +262,10 @@ fn threads_write_different_elements() {
     accepted(&threads(1, vec![set(A, c(0))]));
     let wanted = "every iteration of parallel loop i writes the same element of A, in A[0] = 1.0";
     refused(&threads(8, vec![set(A, c(0))]), wanted);
+    // Where a condition leaves one of them, no other writes it; where it leaves two, one does.
+    let up_to = |last: i64| when(vec![c(last).sub(&v(I))], vec![set(A, c(0))], vec![]);
+    accepted(&threads(8, vec![up_to(0)]));
+    refused(&threads(8, vec![up_to(1)]), wanted);
     let own = each(Parallel, I, c(8), vec![allocate(S, vec![set(S, c(0))])]);
     accepted(&bare(vec![allocate(R, vec![]), own]));
     let wanted = "every iteration of parallel loop i writes the same element of S, in S[0] += 1.0";

@@ -75,12 +75,12 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
     /// The memory has at least this many bytes.
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError>;
 
-    /// Copies bytes to the device.
+    /// Copies bytes to the device, so many behind the begin of a block.
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
-    unsafe fn upload(&self, from: &[u8], to: Address) -> Result<(), GpuError>;
+    /// The memory has at least as many bytes from there on.
+    unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError>;
 
     /// Copies bytes from the device, once all that is queued before is done.
     ///

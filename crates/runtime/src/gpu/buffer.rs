@@ -13,6 +13,9 @@ use crate::kernel::RunError;
 use crate::signature::check_layout;
 use crate::view::{Layout, View, ViewMut};
 
+/// Bytes that are made at a time: whole elements, and enough for all cores.
+const PART: usize = 32 << 20;
+
 /// A tensor that owns memory of a device. It is row-major without gaps.
 ///
 /// Copies are queued behind all that the device was asked for before, so one into a tensor that a kernel still reads, or
@@ -43,6 +46,31 @@ impl DeviceBuffer {
         let layout = Layout::contiguous(tensor.dtype(), tensor.shape())?;
         let memory = Memory::new(device, layout.bytes())?;
         memory.upload(tensor.bytes())?;
+        Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
+    }
+
+    /// A tensor whose bytes `make` writes part by part, given where each begins: the next while one is on its way to the device.
+    /// So a tensor that is only wanted there takes little memory of the host.
+    pub fn from_parts(
+        device: &Device,
+        dtype: DType,
+        shape: &[usize],
+        make: impl Fn(usize, &mut [u8]) + Sync,
+    ) -> Result<DeviceBuffer, RunError> {
+        let layout = Layout::contiguous(dtype, shape)?;
+        let bytes = layout.bytes();
+        let memory = Memory::new(device, bytes)?;
+        let length = |begin: usize| PART.min(bytes.saturating_sub(begin));
+        let [mut ready, mut next] = [0, PART].map(|begin| vec![0; length(begin)]);
+        make(0, &mut ready);
+        for begin in (0..bytes).step_by(PART) {
+            next.truncate(length(begin + PART));
+            std::thread::scope(|scope| {
+                scope.spawn(|| make(begin + PART, &mut next));
+                memory.upload_part(begin, &ready)
+            })?;
+            std::mem::swap(&mut ready, &mut next);
+        }
         Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
     }
 

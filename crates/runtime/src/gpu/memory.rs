@@ -57,7 +57,19 @@ impl Memory {
     pub(super) fn upload(&self, from: &[u8]) -> Result<(), GpuError> {
         assert_eq!(from.len(), self.bytes, "a block is copied as a whole");
         // SAFETY: the block has as many bytes.
-        unsafe { self.device.backend().upload(from, self.address) }
+        unsafe { self.device.backend().upload(from, self.address, 0) }
+    }
+
+    /// Replaces a part of it, which begins so many bytes behind its begin.
+    ///
+    /// # Panics
+    ///
+    /// If it ends before the part does.
+    pub(super) fn upload_part(&self, behind: usize, from: &[u8]) -> Result<(), GpuError> {
+        let end = behind.checked_add(from.len());
+        assert!(end.is_some_and(|end| end <= self.bytes), "a part is inside of its block");
+        // SAFETY: just checked.
+        unsafe { self.device.backend().upload(from, self.address, behind) }
     }
 
     /// Fills it with what another block of the same device holds.

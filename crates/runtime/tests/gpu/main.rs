@@ -13,6 +13,7 @@ mod combined;
 mod compiling;
 mod dialect;
 mod examples;
+mod gathered;
 mod generated;
 mod lanes;
 mod running;

@@ -21,6 +21,23 @@ fn build(program: &Program, nest: &LoopNest, code: GpuCode, device: &Device) -> 
 }
 
 #[test]
+fn a_tensor_is_made_in_parts() {
+    let made = |at: usize| (at % 251) as u8;
+    on_every_device(|device| {
+        // Nothing, one part that is not whole, and some with another at the end.
+        for length in [0, 1000, (64 << 20) + 77] {
+            let make = |begin: usize, part: &mut [u8]| {
+                part.iter_mut().enumerate().for_each(|(at, byte)| *byte = made(begin + at));
+            };
+            let buffer = DeviceBuffer::from_parts(device, DType::UInt8, &[length], make).unwrap();
+            let mut found = vec![0u8; length];
+            buffer.download(&mut ViewMut::from_slice(&mut found, &[length]).unwrap()).unwrap();
+            assert!((0..length).all(|at| found[at] == made(at)), "of {length}");
+        }
+    });
+}
+
+#[test]
 fn vectors_are_added() {
     on_every_device(|device| {
         let add = adding(device).bind(&[]).unwrap();

@@ -128,6 +128,7 @@ impl Planner<'_, Gpu> {
             at: Place::Loop(at),
             name,
             scope: PromoteScope::Registers,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         })

@@ -210,6 +210,7 @@ impl Planner<'_, Gpu> {
                     at: Place::Loop(at.clone()),
                     name: name.clone(),
                     scope: PromoteScope::Shared,
+                    gathered: false,
                     layout: Vec::new(),
                     pad: 0,
                 };

@@ -88,6 +88,7 @@ impl Planner<'_> {
             at: place.map_or(Place::Root, |at| Place::Loop(at.clone())),
             name: staged.tensor.clone(),
             scope: PromoteScope::Packed,
+            gathered: false,
             layout,
             pad: 0,
         };

@@ -90,6 +90,7 @@ impl Planner<'_> {
             at: Place::Loop(at.clone()),
             name: buffer,
             scope: PromoteScope::Registers,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         };

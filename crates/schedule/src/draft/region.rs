@@ -60,24 +60,25 @@ impl Draft<'_> {
         accesses: &[(StatementId, Access)],
         at: Option<VarId>,
     ) -> Vec<Interval> {
-        self.footprint_with_padding(tensor, accesses, at, &[])
+        let accesses: Vec<(StatementId, Vec<IndexExpr>)> =
+            accesses.iter().map(|(id, access)| (*id, access.indices.clone())).collect();
+        self.footprint_in(&self.buffers[tensor.index()].buffer.shape, &accesses, at, &[])
     }
 
-    /// The same, where elements outside of the tensor count in the `padded` dimensions.
-    pub fn footprint_with_padding(
+    /// The same of anything of this shape, where elements outside of it count in the `padded` dimensions.
+    pub fn footprint_in(
         &self,
-        tensor: TensorId,
-        accesses: &[(StatementId, Access)],
+        shape: &[i64],
+        accesses: &[(StatementId, Vec<IndexExpr>)],
         at: Option<VarId>,
         padded: &[usize],
     ) -> Vec<Interval> {
-        let shape = &self.buffers[tensor.index()].buffer.shape;
         let around = at.map(|at| self.loops_up_to(at)).unwrap_or_default();
         let outer = self.ranges_of(&around);
         let dimension = |(at, extent): (usize, &i64)| {
             let bounds = accesses
                 .iter()
-                .map(|(statement, access)| self.bounds_inside(*statement, &access.indices[at], &around));
+                .map(|(statement, indices)| self.bounds_inside(*statement, &indices[at], &around));
             let joined = bounds.reduce(|left, right| {
                 let ((low, high), (other_low, other_high)) = (left?, right?);
                 Some((low.minimum(&other_low), high.maximum(&other_high)))

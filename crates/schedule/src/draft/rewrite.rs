@@ -43,12 +43,24 @@ pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -
     index.substitute(&mut |atom| match atom {
         Atom::Data(data) => {
             let mut value = data.value.clone();
-            replace_loads(&mut value, replace);
+            replace_own_loads(&mut value, replace);
             let declared = data.declared.clone();
             Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
         }
         _ => None,
     })
+}
+
+/// Replaces the loads of a value, but none in their subscripts: `substitute` was there before.
+fn replace_own_loads(expr: &mut Expr, replace: &mut Replace) {
+    match &expr.kind {
+        ExprKind::Load(access) => {
+            if let Some(new) = replace(access) {
+                *expr = new;
+            }
+        }
+        _ => expr.operands_mut().iter_mut().for_each(|operand| replace_own_loads(operand, replace)),
+    }
 }
 
 /// How many nodes an expression has.

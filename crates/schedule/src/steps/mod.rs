@@ -2,6 +2,7 @@
 
 mod compute_at;
 mod fuse;
+mod gather;
 mod inline;
 pub(crate) mod kind;
 mod padding;
@@ -29,11 +30,11 @@ pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
         Step::Bind { target, to } => kind::set(draft, target, kind::of_unit(*to)),
         Step::Inline { tensor } => inline::inline(draft, tensor),
         Step::ComputeAt { tensor, at } => compute_at::compute_at(draft, tensor, at),
-        Step::Promote { tensor, at, name, scope, layout, pad } => match at {
+        Step::Promote { tensor, at, name, scope, gathered, layout, pad } => match at {
             Place::Loop(at) if draft.writes(at, tensor)? => {
-                promote::result(draft, tensor, at, name, *scope, layout)
+                promote::result(draft, tensor, at, name, (*scope, *gathered), layout)
             }
-            _ => promote::operand(draft, tensor, at, name, *scope, (layout, *pad)),
+            _ => promote::operand(draft, tensor, at, name, (*scope, *gathered), (layout, *pad)),
         },
         Step::Rfactor { target, name } => rfactor::rfactor(draft, target, name),
         Step::Pipeline { target, stages } => pipeline::pipeline(draft, target, *stages),

@@ -18,7 +18,7 @@ pub(super) struct Padding {
     /// For each condition its dimension, the sign of the subscript and what is added, which must be at least 0.
     conditions: Vec<(usize, i64, i64)>,
     /// The value outside.
-    outside: Expr,
+    pub outside: Expr,
     /// The type of the choice.
     pub dtype: DType,
 }
@@ -56,7 +56,7 @@ fn collect<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
 }
 
 /// The element that an expression is, or else a constant.
-fn element(expr: &Expr) -> Option<&Access> {
+pub(super) fn element(expr: &Expr) -> Option<&Access> {
     let ExprKind::Select(arms) = &expr.kind else { return None };
     let ExprKind::Literal(_) = &arms[2].kind else { return None };
     match &arms[1].kind {
@@ -110,6 +110,13 @@ impl Padding {
         let zero = if dtype.is_float() { Number::Float(0.0) } else { Number::Int(0) };
         let outside = Expr::literal(dtype, zero.convert(dtype));
         Padding { dimensions: Vec::new(), conditions: Vec::new(), outside, dtype }
+    }
+
+    /// The same with other dimensions in the place of each.
+    pub fn with_dimensions(mut self, new: impl Fn(usize) -> usize) -> Padding {
+        self.dimensions.iter_mut().for_each(|dimension| *dimension = new(*dimension));
+        self.conditions.iter_mut().for_each(|(dimension, ..)| *dimension = new(*dimension));
+        self
     }
 
     /// Also stands for elements before the first of a dimension, or behind the last.

@@ -1,9 +1,10 @@
 //! `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: operands, and `promote C at C.io -> acc registers`: results.
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
 use tilewright_target::Target;
 
+use super::gather::View;
 use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
@@ -19,7 +20,7 @@ pub(super) fn result(
     tensor: &str,
     at: &LoopName,
     name: &str,
-    scope: PromoteScope,
+    (scope, gathered): (PromoteScope, bool),
     layout: &[LayoutDim],
 ) -> Legal<()> {
     let refuse = |why: &str| {
@@ -33,6 +34,9 @@ pub(super) fn result(
     if !layout.is_empty() {
         let why = "the layout of a result's buffer follows its loops, and cannot be chosen".to_string();
         return Err(Illegal::Layout { tensor: tensor.to_string(), at: at.to_string(), part: None, why });
+    }
+    if gathered {
+        return refuse("it is what the statement writes, and only what is read can be gathered");
     }
     if statement.accumulator.is_some() {
         return refuse("it is promoted already");
@@ -62,7 +66,7 @@ pub(super) fn operand(
     name: &str,
     at: &Place,
     buffer: &str,
-    scope: PromoteScope,
+    (scope, gathered): (PromoteScope, bool),
     (layout, pad): (&[LayoutDim], i64),
 ) -> Legal<()> {
     let tensor = draft.find_tensor(name)?;
@@ -71,8 +75,8 @@ pub(super) fn operand(
         Place::Root => None,
         Place::Loop(at) => Some(draft.find_loop(at)?),
     };
-    let refuse =
-        |why: &str| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why: why.to_string() };
+    let refuse_for = |why: String| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why };
+    let refuse = |why: &str| refuse_for(why.to_string());
     if scope == PromoteScope::Registers {
         return Err(refuse("only results go into registers; what is read gets there by itself"));
     }
@@ -83,16 +87,8 @@ pub(super) fn operand(
         return Err(refuse("it is a buffer that is not always full: promote what it was made from"));
     }
     let reads = operand_reads(draft, tensor, place).map_err(refuse)?;
-    let statements: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
-    let padding = padding(draft, tensor, &statements);
-    let reads_choices = padding.is_some();
-    let (region, padding) = match scope {
-        PromoteScope::Shared => filled_region(draft, tensor, &reads, place, padding),
-        _ => {
-            let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice()).unwrap_or_default();
-            (draft.footprint_with_padding(tensor, &reads, place, padded), padding)
-        }
-    };
+    let what = What::of(draft, tensor, place, (scope, gathered), &reads).map_err(refuse_for)?;
+    let What { view, region, padding, reads_choices, position } = what;
     let layout = checked_layout(layout, &region).map_err(|BadLayout { part, why }| Illegal::Layout {
         tensor: name.to_string(),
         at: at.to_string(),
@@ -100,7 +96,7 @@ pub(super) fn operand(
         why,
     })?;
 
-    let once = place.is_none() && is_constant(draft, tensor);
+    let once = place.is_none() && !gathered && is_constant(draft, tensor);
     let room = Buffer {
         name: buffer.to_string(),
         dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
@@ -117,17 +113,59 @@ pub(super) fn operand(
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     draft.buffers[staged.index()].filled =
         scope == PromoteScope::Shared && !draft.buffers[staged.index()].ragged;
-    let stage = Stage { tensor, staged, place, region, layout, padding, reads_choices };
+    let stage = Stage { tensor, staged, place, view, region, layout, padding, reads_choices };
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
     // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
     draft.touch(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     match place {
-        Some(place) => draft.insert(Parent::Loop(place), 0, nest),
         None if once => draft.insert(Parent::Setup, draft.setup.len(), nest),
-        None => draft.insert(Parent::Body, 0, nest),
+        _ => draft.insert(place.map_or(Parent::Body, Parent::Loop), position, nest),
     }
     Ok(())
+}
+
+/// What a buffer is to hold.
+struct What {
+    view: View,
+    region: Vec<Interval>,
+    /// What it holds outside of the tensor, if it holds such elements.
+    padding: Option<Padding>,
+    /// Whether statements read it as a choice between an element and what is outside.
+    reads_choices: bool,
+    /// Where among the nodes at the place its copy goes.
+    position: usize,
+}
+
+impl What {
+    fn of(
+        draft: &Draft,
+        tensor: TensorId,
+        place: Option<VarId>,
+        (scope, gathered): (PromoteScope, bool),
+        reads: &[(StatementId, Access)],
+    ) -> Result<What, String> {
+        let Buffer { shape, dtype, .. } = &draft.buffers[tensor.index()].buffer;
+        let statements: Vec<StatementId> = reads.iter().map(|(id, _)| *id).collect();
+        let padding = padding(draft, tensor, &statements);
+        let reads_choices = padding.is_some();
+        let view = match gathered {
+            true => View::gathered(draft, tensor, reads, place, reads_choices)?,
+            false => View::plain(shape),
+        };
+        let position = view.place_of_copy(draft, place.map_or(Parent::Body, Parent::Loop), &statements)?;
+        let padding = padding.map(|padding| padding.with_dimensions(|own| view.dimension(own)));
+        let reads: Vec<(StatementId, Vec<IndexExpr>)> =
+            reads.iter().map(|(id, read)| (*id, view.coordinates(&read.indices))).collect();
+        let (region, padding) = match scope {
+            PromoteScope::Shared => filled_region(draft, (&view, *dtype), &reads, place, padding),
+            _ => {
+                let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice());
+                (draft.footprint_in(&view.shape, &reads, place, padded.unwrap_or_default()), padding)
+            }
+        };
+        Ok(What { view, region, padding, reads_choices, position })
+    }
 }
 
 /// Refuses shared memory where there is none. That the place is inside of blocks and outside of threads is seen in the
@@ -144,18 +182,16 @@ fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static 
 /// up, so that threads past the end of a tile need no conditions.
 fn filled_region(
     draft: &Draft,
-    tensor: TensorId,
-    reads: &[(StatementId, Access)],
+    (view, dtype): (&View, DType),
+    reads: &[(StatementId, Vec<IndexExpr>)],
     place: Option<VarId>,
     padding: Option<Padding>,
 ) -> (Vec<Interval>, Option<Padding>) {
-    let buffer = &draft.buffers[tensor.index()].buffer;
-    let all: Vec<usize> = (0..buffer.shape.len()).collect();
-    let region = draft.footprint_with_padding(tensor, reads, place, &all);
+    let all: Vec<usize> = (0..view.shape.len()).collect();
+    let region = draft.footprint_in(&view.shape, reads, place, &all);
     let around = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
-    let dtype = buffer.dtype;
     let mut padding = padding;
-    for (dimension, (interval, extent)) in region.iter().zip(&buffer.shape).enumerate() {
+    for (dimension, (interval, extent)) in region.iter().zip(&view.shape).enumerate() {
         let last = interval.low.offset(interval.extent - 1);
         let before = !around.never_negative(&interval.low);
         let behind = !around.never_negative(&IndexExpr::constant(extent - 1).sub(&last));
@@ -292,6 +328,8 @@ struct Stage {
     tensor: TensorId,
     staged: TensorId,
     place: Option<VarId>,
+    /// What the buffer holds a part of.
+    view: View,
     region: Vec<Interval>,
     layout: Vec<Part>,
     /// What the buffer holds outside of the tensor, if it holds such elements.
@@ -301,9 +339,10 @@ struct Stage {
 }
 
 impl Stage {
-    /// The place in the buffer of an element of the tensor.
+    /// The place in the buffer of what a statement reads of the tensor.
     fn indices(&self, indices: &[IndexExpr], ranges: &Ranges) -> Vec<IndexExpr> {
-        let coordinate = |at: usize| indices[at].sub(&self.region[at].low);
+        let coordinates = self.view.coordinates(indices);
+        let coordinate = |at: usize| coordinates[at].sub(&self.region[at].low);
         self.layout.iter().map(|part| ranges.simplify(&part.of(&coordinate(part.dimension)))).collect()
     }
 }
@@ -330,7 +369,7 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
 
 /// The loops that fill the buffer, one a dimension of its layout.
 fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
-    let Stage { tensor, staged, place, region, layout, .. } = stage;
+    let Stage { tensor, staged, place, view, region, layout, .. } = stage;
     let id = StatementId(draft.statements.len());
     let mut ranges = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     let mut rest: Vec<IndexExpr> = region.iter().map(|interval| interval.available.clone()).collect();
@@ -357,8 +396,9 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
         vars[*at] = var;
     }
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
-    let load = Expr { dtype, kind: ExprKind::Load(access(*tensor, coordinates.clone())) };
-    let value = stage.padding.as_ref().map_or(load.clone(), |padding| padding.value(load, &coordinates));
+    let element = view.value((*tensor, dtype), &coordinates);
+    let value =
+        stage.padding.as_ref().map_or(element.clone(), |padding| padding.value(element, &coordinates));
     let buffer = &draft.buffers[staged.index()].buffer;
     let (name, compute) = (draft.next_name(*staged), buffer.dtype.compute_type());
     let indices = vars.iter().map(|var| IndexExpr::var(*var)).collect();

@@ -29,8 +29,9 @@ impl Display for Step {
             Step::Bind { target, to } => write!(f, "{target} -> {to}"),
             Step::Inline { tensor } => f.write_str(tensor),
             Step::ComputeAt { tensor, at } => write!(f, "{tensor}, {at}"),
-            Step::Promote { tensor, at, name, scope, layout, pad } => {
+            Step::Promote { tensor, at, name, scope, gathered, layout, pad } => {
                 write!(f, "{tensor} at {at} -> {name} {scope}")?;
+                f.write_str(if *gathered { " gathered" } else { "" })?;
                 if !layout.is_empty() {
                     f.write_str(" (")?;
                     list(f, layout)?;

@@ -117,7 +117,7 @@ impl Builder<'_> {
             let dtype = if self.rng.chance(85) { self.dtype } else { self.rng.weighted(&TYPES) };
             self.input(name, dtype, rank, Kind::Input);
         }
-        if self.rng.chance(35) {
+        if self.rng.chance(50) {
             let dtype = if self.rng.chance(70) { "uint8" } else { "int32" };
             let rank = self.rng.weighted(&[(1, 60), (2, 40)]);
             self.input("I", dtype, rank, Kind::Index);

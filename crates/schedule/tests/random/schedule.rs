@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use tilewright_ir::nest::Axis;
-use tilewright_ir::{Expr, ExprKind, LoopNest, Program, Role, TensorId, Update, VarKind};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, Program, Role, TensorId, Update, VarKind};
+use tilewright_schedule::analysis::accesses;
 use tilewright_schedule::{
     Illegal, LayoutDim, LoopName, Place, PromoteScope, Refusal, Schedule, StatementName, Step, Unit, apply,
 };
@@ -21,7 +22,7 @@ use crate::support::cpu;
 pub type StepKind = &'static str;
 
 /// The kinds, and how often each is tried.
-pub const KINDS: [(StepKind, usize); 12] = [
+pub const KINDS: [(StepKind, usize); 13] = [
     ("split", 22),
     ("fuse", 8),
     ("reorder", 14),
@@ -31,6 +32,7 @@ pub const KINDS: [(StepKind, usize); 12] = [
     ("inline", 5),
     ("compute_at", 9),
     ("promote operand", 11),
+    ("promote gathered", 11),
     ("promote result", 9),
     ("rfactor", 7),
     ("prefetch", 4),
@@ -47,6 +49,7 @@ pub const GPU_KINDS: [(StepKind, usize); 11] = [
     ("inline", 4),
     ("compute_at", 10),
     ("promote operand", 6),
+    ("promote gathered", 9),
     ("promote result", 6),
     ("rfactor", 12),
 ];
@@ -68,11 +71,12 @@ impl Machine {
 }
 
 /// The kinds that code generation has most to do with.
-const FINISHING: [(StepKind, usize); 7] = [
+const FINISHING: [(StepKind, usize); 8] = [
     ("split", 10),
     ("vectorize", 40),
     ("promote result", 20),
     ("promote operand", 5),
+    ("promote gathered", 5),
     ("unroll", 15),
     ("parallel", 10),
     ("prefetch", 5),
@@ -145,6 +149,8 @@ pub struct Walk<'a> {
     names: Names,
     /// Statements of the program, and tensors made by others that they read.
     uses: Vec<(StatementName, String)>,
+    /// Statements of the program, and tensors that they read where data says.
+    gathers: Vec<(StatementName, String)>,
     /// The kinds of step, and how often each is tried.
     kinds: &'static [(StepKind, usize)],
     /// The statement that most steps are about.
@@ -170,6 +176,21 @@ fn uses(program: &Program) -> Vec<(StatementName, String)> {
         uses.extend(read.into_iter().map(|tensor| (name.clone(), program.tensor(tensor).name.clone())));
     }
     uses
+}
+
+/// Which statement reads which tensor where data says.
+fn gathers(program: &Program) -> Vec<(StatementName, String)> {
+    let mut found = Vec::new();
+    let mut written: Vec<TensorId> = Vec::new();
+    for (statement, _) in program.statements() {
+        written.push(statement.target);
+        let ordinal = written.iter().filter(|own| **own == statement.target).count();
+        let name = StatementName { tensor: program.tensor(statement.target).name.clone(), ordinal };
+        let chosen = |access: &Access| access.indices.iter().any(IndexExpr::has_data);
+        let reads = accesses(&statement.value).into_iter().filter(chosen);
+        found.extend(reads.map(|read| (name.clone(), program.tensor(read.tensor).name.clone())));
+    }
+    found
 }
 
 /// Whether one assignment defines a temporary.
@@ -201,8 +222,8 @@ pub fn schedule_for(machine: Machine, rng: &mut Rng, program: &Program, counts: 
         Machine::Cpu => (&KINDS[..], 12),
         Machine::Gpu => (&GPU_KINDS[..], 20),
     };
-    let uses = uses(program);
-    Walk { rng, machine, program, names, uses, kinds, focus: 0, fresh: 0, steps: Vec::new() }
+    let (uses, gathers) = (uses(program), gathers(program));
+    Walk { rng, machine, program, names, uses, gathers, kinds, focus: 0, fresh: 0, steps: Vec::new() }
         .grown(turns, counts)
 }
 
@@ -214,8 +235,8 @@ pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &m
     }
     let (machine, names) = (Machine::Cpu, Names::after(Machine::Cpu, program, &steps));
     // The names of the steps before end in smaller numbers.
-    let (uses, kinds, fresh) = (uses(program), &FINISHING[..], 100);
-    Walk { rng, machine, program, names, uses, kinds, focus: 0, fresh, steps }.grown(10, counts)
+    let (uses, gathers, kinds, fresh) = (uses(program), gathers(program), &FINISHING[..], 100);
+    Walk { rng, machine, program, names, uses, gathers, kinds, focus: 0, fresh, steps }.grown(10, counts)
 }
 
 /// The steps, without those that made the whole refused, if it still is.
@@ -269,8 +290,12 @@ impl Walk<'_> {
     fn kind(&mut self, turn: i64) -> StepKind {
         // Whole stages move before their loops change.
         let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at");
-        let weight =
-            |(kind, weight): &(StepKind, usize)| (*kind, if early(kind) { 2 * weight } else { *weight });
+        let none_to_gather = self.gathers.is_empty();
+        let weight = |(kind, weight): &(StepKind, usize)| match *kind {
+            "promote gathered" if none_to_gather => (*kind, 0),
+            kind if early(kind) => (kind, 2 * weight),
+            kind => (kind, *weight),
+        };
         let kinds: Vec<(StepKind, usize)> = self.kinds.iter().map(weight).collect();
         self.rng.weighted(&kinds)
     }
@@ -290,6 +315,7 @@ impl Walk<'_> {
             "inline" => self.inline(),
             "compute_at" => self.compute_at(),
             "promote operand" => self.promote_operand(),
+            "promote gathered" => self.promote_gathered(),
             "promote result" => self.promote_result(),
             "rfactor" => self.rfactor(),
             _ => self.prefetch(),
@@ -386,6 +412,19 @@ impl Walk<'_> {
 
     fn promote_operand(&mut self) -> Option<Step> {
         let tensor = self.rng.pick(&self.names.tensors).clone();
+        self.promote(tensor, false)
+    }
+
+    /// What a statement reads where data says, and before or after that other things it reads there.
+    fn promote_gathered(&mut self) -> Option<Step> {
+        let (reader, tensor) = self.rng.pick(&self.gathers).clone();
+        if self.rng.chance(90) {
+            self.focus = self.names.statements.iter().position(|(name, _)| *name == reader)?;
+        }
+        self.promote(tensor, true)
+    }
+
+    fn promote(&mut self, tensor: String, gathered: bool) -> Option<Step> {
         let at = if self.rng.chance(20) { Place::Root } else { Place::Loop(self.any_loop()?) };
         self.fresh += 1;
         let name = format!("P{}", self.fresh);
@@ -395,7 +434,7 @@ impl Walk<'_> {
             false => PromoteScope::Registers,
         };
         let layout = self.layout(&tensor);
-        Some(Step::Promote { tensor, at, name, scope, layout, pad: 0 })
+        Some(Step::Promote { tensor, at, name, scope, gathered, layout, pad: 0 })
     }
 
     fn promote_result(&mut self) -> Option<Step> {
@@ -409,6 +448,7 @@ impl Walk<'_> {
             at,
             name: format!("R{}", self.fresh),
             scope,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         })

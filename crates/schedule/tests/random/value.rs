@@ -152,7 +152,7 @@ impl Builder<'_> {
         let mut indices = Vec::new();
         let mut guards = Vec::new();
         for dim in self.tensors[at].shape.clone() {
-            if let Some(index) = self.data_subscript(scope, &dim, 8) {
+            if let Some(index) = self.data_subscript(scope, &dim, 14) {
                 indices.push(index);
                 continue;
             }

@@ -50,9 +50,28 @@ pub(crate) struct Operand {
     pub constant: bool,
     /// A statement of the program writes it.
     pub computed: bool,
+    /// The dimensions in which data chooses, if it does so by one access.
+    pub by_data: Vec<usize>,
 }
 
 impl Operand {
+    /// The operand as a promotion gathers it: the loops that data depends on in the place of the dimensions in which it
+    /// chooses. None where it does not.
+    pub fn gathered(&self, loops: &[StageLoop]) -> Option<Operand> {
+        let first = *self.by_data.first()?;
+        let mut keys: Vec<usize> = self.by_data.iter().flat_map(|at| self.dimensions[*at].clone()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let own = |range: std::ops::Range<usize>| {
+            let kept = range.filter(|at| !self.by_data.contains(at));
+            kept.map(|at| (self.dimensions[at].clone(), self.shape[at]))
+        };
+        let keys = keys.into_iter().map(|at| (vec![at], loops[at].trips));
+        let all = own(0..first).chain(keys).chain(own(first..self.shape.len()));
+        let (dimensions, shape) = all.unzip();
+        Some(Operand { dimensions, shape, by_data: Vec::new(), constant: false, ..self.clone() })
+    }
+
     /// Elements from one place of a dimension to the next.
     pub fn inner_elements(&self, dimension: usize) -> i64 {
         self.shape[dimension + 1..].iter().product()
@@ -113,8 +132,12 @@ fn analysed(program: &Program, statement: &Statement, name: StatementName, order
         Access { tensor: statement.target, indices: statement.indices.clone(), origin: statement.origin };
     let points: f64 = loops.iter().map(|own| own.trips as f64).product();
     let mut operands: Vec<Operand> = Vec::new();
-    for read in accesses(&statement.value) {
-        let operand = operand(program, &statement.vars, &read);
+    let reads = accesses(&statement.value);
+    for read in &reads {
+        let mut operand = operand(program, &statement.vars, read);
+        if reads.iter().filter(|other| other.tensor == read.tensor).count() > 1 {
+            operand.by_data.clear();
+        }
         if operands.iter().all(|other| other.tensor != operand.tensor) {
             operands.push(operand);
         }
@@ -165,6 +188,7 @@ fn operand(program: &Program, vars: &[VarId], access: &Access) -> Operand {
         shape,
         constant: declared.role == Role::Input { constant: true },
         computed: is_written(program, access.tensor),
+        by_data: (0..access.indices.len()).filter(|at| access.indices[*at].has_data()).collect(),
     }
 }
 

@@ -1,14 +1,12 @@
 //! Kernels on the processor.
 
-use std::borrow::Cow;
-
 use tilewright_ir::tensor::TensorError;
-use tilewright_ir::{LoopNest, Number, Program, Tensor};
+use tilewright_ir::{LoopNest, Number, Program};
 use tilewright_runtime::{Buffer, BuildError, Executable, Pool};
 use tilewright_schedule::Schedule;
 use tilewright_target::{Cpu, Target};
 
-use super::{Builder, Data, RigError, Site};
+use super::{Builder, Data, RigError, Site, Source};
 use crate::bench::cpu::CpuRunner;
 
 /// Compiles for a part of this machine.
@@ -43,9 +41,14 @@ impl Site for CpuSite {
     type Runner<'s> = CpuRunner<'s>;
 
     fn new(builder: &CpuBuilder, data: Data<'_>) -> Result<CpuSite, RigError> {
-        let buffers = |tensors: Vec<Cow<'_, Tensor>>| {
-            let each = tensors.into_iter().map(|tensor| Buffer::from_tensor(&tensor));
-            each.collect::<Result<Vec<_>, TensorError>>()
+        let buffer = |source: Source<'_>| match source {
+            Source::There(tensor) => Buffer::from_tensor(&tensor),
+            Source::Made(elements, shape) => {
+                Buffer::filled(elements.dtype(), &shape, |bytes| elements.fill(bytes))
+            }
+        };
+        let buffers = |sources: Vec<Source<'_>>| {
+            sources.into_iter().map(buffer).collect::<Result<Vec<_>, TensorError>>()
         };
         Ok(CpuSite {
             builder: builder.clone(),

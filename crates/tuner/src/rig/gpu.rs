@@ -1,15 +1,13 @@
 //! Kernels on a device. Constants, inputs, and what results hold before a call, are copied there once and stay.
 
-use std::borrow::Cow;
-
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::{LoopNest, Number, Program, Tensor};
+use tilewright_ir::{LoopNest, Number, Program};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuExecutable, KernelResources, Stopwatch};
 use tilewright_runtime::{Buffer, BuildError, RunError};
 use tilewright_schedule::Schedule;
 use tilewright_target::{Gpu, GpuApi, Target};
 
-use super::{Builder, Data, RigError, Site};
+use super::{Builder, Data, RigError, Site, Source};
 use crate::bench::gpu::GpuRunner;
 use crate::task::TaskError;
 
@@ -97,8 +95,16 @@ impl Site for GpuSite {
     type Runner<'s> = GpuRunner<'s>;
 
     fn new(builder: &GpuBuilder, data: Data<'_>) -> Result<GpuSite, RigError> {
-        let upload = |tensors: Vec<Cow<'_, Tensor>>| {
-            let each = tensors.into_iter().map(|tensor| DeviceBuffer::from_tensor(&builder.device, &tensor));
+        let device = &builder.device;
+        let there = |source: Source<'_>| match source {
+            Source::There(tensor) => DeviceBuffer::from_tensor(device, &tensor),
+            Source::Made(elements, shape) => {
+                let make = |begin: usize, bytes: &mut [u8]| elements.overwrite(begin, bytes);
+                DeviceBuffer::from_parts(device, elements.dtype(), &shape, make)
+            }
+        };
+        let upload = |sources: Vec<Source<'_>>| {
+            let each = sources.into_iter().map(there);
             each.collect::<Result<Vec<_>, RunError>>().map_err(RigError::Device)
         };
         let copy = |from: &DeviceBuffer| {

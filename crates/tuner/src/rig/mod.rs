@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 use tilewright_interp::compare::tolerance;
+use tilewright_interp::seed::{self, Elements};
 use tilewright_interp::{Inputs, points, run};
 use tilewright_ir::tensor::{TensorError, byte_size};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor};
@@ -29,7 +30,9 @@ use crate::task::{Task, TaskError};
 
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
-/// And so many where it only has to agree with the default schedule at smaller sizes.
+/// And inputs of so many bytes at most together, since it needs them beside those of the kernels.
+const MOST_HELD: usize = 256 << 20;
+/// So many points where it only has to agree with the default schedule at smaller sizes.
 const ENOUGH_TO_COMPARE: u64 = 500_000;
 
 /// For a kernel that is only checked.
@@ -116,13 +119,21 @@ pub(crate) trait Site: Sized {
     fn parts(&mut self) -> (&Self::Builder, Self::Runner<'_>);
 }
 
-/// The tensors and scalars of a program, each in the order of its signature. They may be large, so a site takes them to
+/// Where the elements of a tensor come from.
+pub(crate) enum Source<'g> {
+    /// They are there.
+    There(Cow<'g, Tensor>),
+    /// A seed makes them, of this shape, wherever they are wanted.
+    Made(Elements, Vec<usize>),
+}
+
+/// The tensors and scalars of a program, each in the order of its signature. They may be large, so a site takes or makes them
 /// where it needs them without another copy in between.
 pub(crate) struct Data<'g> {
-    pub constants: Vec<Cow<'g, Tensor>>,
-    pub inputs: Vec<Cow<'g, Tensor>>,
+    pub constants: Vec<Source<'g>>,
+    pub inputs: Vec<Source<'g>>,
     /// What results hold before a call: what the caller supplies, or something that no kernel computes.
-    pub before: Vec<Cow<'g, Tensor>>,
+    pub before: Vec<Source<'g>>,
     /// Room for results.
     pub results: Vec<Buffer>,
     pub scalars: Vec<Number>,
@@ -149,7 +160,7 @@ impl<S: Site> Rig<S> {
         let given = given::read(&program, task)?;
         let signature = Signature::new(&program)
             .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
-        let (site, wanted) = site_and_oracle::<S>(builder, &program, &signature, given)?;
+        let (site, wanted) = site_and_oracle::<S>(builder, &program, &signature, given, task.seed)?;
         let mut rig = Rig { program, site, wanted: Vec::new() };
         let names: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
         let reference = match wanted {
@@ -217,30 +228,50 @@ fn site_and_oracle<S: Site>(
     program: &Program,
     signature: &Signature,
     mut given: Inputs,
+    seed: u64,
 ) -> Result<(S, Option<BTreeMap<String, Tensor>>), RigError> {
-    let scalars = std::mem::take(&mut given.scalars);
-    if points(program) > MOST_INTERPRETED {
-        let take = |name: &str| given.tensors.remove(name).map(Cow::Owned);
+    if !suits_interpreter(program, MOST_INTERPRETED) {
+        let scalars = std::mem::take(&mut given.scalars);
+        let made = |name: &str| {
+            let id = program.find_tensor(name).filter(|id| program.tensor(*id).role.is_supplied())?;
+            Some(Source::Made(seed::elements(program, id, seed), program.shape(id)?))
+        };
+        let take = |name: &str| {
+            let there = given.tensors.remove(name).map(|tensor| Source::There(Cow::Owned(tensor)));
+            there.or_else(|| made(name))
+        };
         return Ok((S::new(builder, data(signature, &scalars, take)?)?, None));
     }
-    let lend = |name: &str| given.tensors.get(name).map(Cow::Borrowed);
+    let mut given = seed::completed(program, given, seed)?;
+    let scalars = std::mem::take(&mut given.scalars);
+    let lend = |name: &str| given.tensors.get(name).map(|tensor| Source::There(Cow::Borrowed(tensor)));
     let site = S::new(builder, data(signature, &scalars, lend)?)?;
     let wanted = run(program, Inputs { scalars, ..given });
     Ok((site, Some(wanted.map_err(|error| RigError::Interpreter(error.to_string()))?)))
 }
 
-/// What was given and what was made, as kernels take it, with room for results.
+/// Whether the interpreter can run a program of so many points, and have its inputs.
+fn suits_interpreter(program: &Program, most_points: u64) -> bool {
+    let supplied = program.tensors_with(|role| role.is_supplied());
+    let bytes = supplied.map(|(id, declared)| {
+        program.shape(id).and_then(|shape| byte_size(declared.dtype, &shape)).unwrap_or(usize::MAX)
+    });
+    points(program) <= most_points && bytes.fold(0, usize::saturating_add) <= MOST_HELD
+}
+
+/// What was given and what is made, as kernels take it, with room for results.
 fn data<'g>(
     signature: &Signature,
     scalars: &BTreeMap<String, Number>,
-    mut given: impl FnMut(&str) -> Option<Cow<'g, Tensor>>,
+    mut given: impl FnMut(&str) -> Option<Source<'g>>,
 ) -> Result<Data<'g>, TensorError> {
     let scalars = signature.scalars.iter().filter_map(|scalar| scalars.get(&scalar.name).copied());
     let scalars = scalars.collect();
     let mut tensors = |parameters: &[Parameter]| {
         let tensor = |parameter: &Parameter| match given(&parameter.name) {
-            Some(tensor) => Ok(tensor),
-            None => poisoned(parameter.layout.dtype(), parameter.layout.shape()).map(Cow::Owned),
+            Some(source) => Ok(source),
+            None => poisoned(parameter.layout.dtype(), parameter.layout.shape())
+                .map(|tensor| Source::There(Cow::Owned(tensor))),
         };
         parameters.iter().map(tensor).collect::<Result<Vec<_>, _>>()
     };
@@ -312,7 +343,7 @@ fn check_default_when_small<S: Site>(task: &Task, builder: &S::Builder) -> Resul
 
 /// The task at smaller sizes, if it is too large for the interpreter and there are such.
 fn shrunk(task: &Task) -> Option<Task> {
-    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| points(&program) <= most);
+    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| suits_interpreter(&program, most));
     if fits(task, MOST_INTERPRETED) {
         return None;
     }
@@ -334,4 +365,33 @@ fn shrunk(task: &Task) -> Option<Task> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_target::Cpu;
+
+    use super::*;
+    use crate::task::Place;
+
+    /// A look-up of a few rows of a table with so many.
+    fn lookup(rows: i64) -> Task {
+        Task {
+            source: "def lookup(float(E, D) T, int(B) I) -> (O) { O(b, d) = T(I(b), d) }".to_owned(),
+            function: "lookup".to_owned(),
+            sizes: vec![("E".to_owned(), rows), ("D".to_owned(), 64), ("B".to_owned(), 100)],
+            place: Place::cpu(&Cpu::host()),
+            seed: 0,
+            inputs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_program_with_few_points_and_much_data_is_checked_at_smaller_sizes() {
+        assert!(shrunk(&lookup(1_000_000)).is_none(), "the interpreter can have this");
+        let small = shrunk(&lookup(10_000_000)).unwrap().program().unwrap();
+        assert!(suits_interpreter(&small, ENOUGH_TO_COMPARE));
+    }
 }

@@ -109,10 +109,11 @@ impl Backend for Cuda {
             .map_err(failed(DOING))
     }
 
-    unsafe fn upload(&self, from: &[u8], to: Address) -> Result<(), GpuError> {
+    unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError> {
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise.
-        unsafe { staging.upload(&self.stream, from, to.0) }.map_err(failed("copying to the device"))
+        unsafe { staging.upload(&self.stream, from, to.0 + behind as u64) }
+            .map_err(failed("copying to the device"))
     }
 
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {

@@ -94,11 +94,20 @@ impl Backend for OpenCl {
         let_go(queued).map_err(failed("clearing memory"))
     }
 
-    unsafe fn upload(&self, from: &[u8], to: Address) -> Result<(), GpuError> {
+    unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError> {
         let start = from.as_ptr().cast::<c_void>().cast_mut();
         // SAFETY: the caller's promise; the call returns when the bytes have been read.
         let queued = unsafe {
-            enqueue_write_buffer(self.queue.get(), to.buffer(), CL_TRUE, 0, from.len(), start, 0, ptr::null())
+            enqueue_write_buffer(
+                self.queue.get(),
+                to.buffer(),
+                CL_TRUE,
+                behind,
+                from.len(),
+                start,
+                0,
+                ptr::null(),
+            )
         };
         let_go(queued).map_err(failed("copying to the device"))
     }

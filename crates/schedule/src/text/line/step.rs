@@ -188,10 +188,14 @@ impl Cursor<'_> {
         self.arrow("the name of the buffer")?;
         let (name, _) = self.new_name("the name of the buffer")?;
         let scope = self.scope()?;
+        let gathered = self.at_word("gathered");
+        if gathered {
+            self.advance();
+        }
         let layout = if self.kind() == Kind::LeftParen { self.layout()? } else { Vec::new() };
         let pad = if self.at_word("pad") { self.pad(scope)? } else { 0 };
         self.end(if layout.is_empty() { "a layout in parentheses or " } else { "" })?;
-        Ok(Step::Promote { tensor, at, name, scope, layout, pad })
+        Ok(Step::Promote { tensor, at, name, scope, gathered, layout, pad })
     }
 
     /// `pad 4`, behind a buffer in shared memory.

@@ -122,6 +122,7 @@ impl Pack {
             at,
             name: self.buffer(stage, point, names)?,
             scope: PromoteScope::Packed,
+            gathered: false,
             layout,
             pad: 0,
         })

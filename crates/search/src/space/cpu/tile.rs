@@ -248,6 +248,7 @@ impl Tile {
             at: Place::Loop(levels.around_reduction()?.clone()),
             name: names.buffer(&stage.name, "tile"),
             scope: PromoteScope::Registers,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         })

@@ -110,7 +110,7 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
         }
     }
     set_reduced(tile, stage, all, shape, point);
-    set_operands(tile, stage, column, point);
+    set_operands(tile, column, point);
     point.set_choice(tile.unrolled.0, 3);
     let stages = match &all[tile.stages.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
@@ -191,13 +191,13 @@ fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
     shared.count()
 }
 
-/// Operands go through shared memory, those that are turned with room behind rows.
-fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut Point) {
+/// Operands go through shared memory, those that are turned with room behind rows; what is looked up once is read in place.
+fn set_operands(tile: &Tile, column: Option<usize>, point: &mut Point) {
     for way in &tile.ways {
-        let operand = &stage.operands[way.operand];
+        let operand = &way.operand;
         let walks = column.is_some_and(|at| operand.strides[at] == Stride::Elements(1));
         let wanted = match () {
-            () if tile.reduced.is_empty() => vec![Choice::InPlace],
+            () if tile.reduced.is_empty() || way.gathered => vec![Choice::InPlace],
             () if walks => vec![Choice::Shared(Layout::Plain, Pad::No)],
             () => vec![
                 Choice::Packed,

@@ -22,7 +22,10 @@ const MOST_TURNS: i64 = 16;
 /// The knob of one operand.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
-    pub(super) operand: usize,
+    /// The operand, as it is staged.
+    pub(super) operand: Operand,
+    /// Whether data chooses what is staged of it.
+    pub(super) gathered: bool,
     pub(super) knob: KnobId,
     choices: Vec<Choice>,
 }
@@ -67,16 +70,24 @@ impl Choice {
 }
 
 impl Way {
-    /// Adds a knob for every operand that several threads use.
+    /// Adds a knob for every operand that several threads use, or that data chooses from: threads that look rows up together
+    /// read them whole, and before they need them.
     pub fn all(stage: &Stage, builder: &mut Builder) -> Vec<Way> {
         let points: f64 = stage.loops.iter().map(|own| own.trips as f64).product();
         let reused = |operand: &Operand| points >= 2.0 * operand.elements && !operand.dimensions.is_empty();
-        let candidates = (0..stage.operands.len()).filter(|at| reused(&stage.operands[*at]));
-        candidates.map(|operand| Way::new(stage, operand, builder)).collect()
+        let mut ways = Vec::new();
+        for operand in &stage.operands {
+            match operand.gathered(&stage.loops) {
+                Some(gathered) => ways.push(Way::new(stage, (gathered, true), builder)),
+                None if reused(operand) => ways.push(Way::new(stage, (operand.clone(), false), builder)),
+                None => {}
+            }
+        }
+        ways
     }
 
-    fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Way {
-        let own = &stage.operands[operand];
+    fn new(stage: &Stage, (operand, gathered): (Operand, bool), builder: &mut Builder) -> Way {
+        let own = &operand;
         let mut choices = vec![Choice::InPlace];
         let pads = [Pad::No, Pad::Yes];
         choices.extend(pads.map(|pad| Choice::Shared(Layout::Plain, pad)));
@@ -86,7 +97,7 @@ impl Way {
         }
         let name = format!("{}.{}", stage.name, own.tensor);
         let knob = builder.add(Knob::categorical(name, choices.iter().map(|choice| choice.name())));
-        Way { operand, knob, choices }
+        Way { operand, gathered, knob, choices }
     }
 
     /// What was chosen.
@@ -105,7 +116,7 @@ impl Way {
         if self.choice(point) == Choice::InPlace {
             return 0;
         }
-        let widths = stage.operands[self.operand].dimensions.iter().map(|loops| {
+        let widths = self.operand.dimensions.iter().map(|loops| {
             let mut once: Vec<usize> = loops.clone();
             once.dedup();
             1 + once.iter().map(|at| tile.width(stage, point, *at) - 1).sum::<i64>()
@@ -126,14 +137,15 @@ pub(super) fn steps(
 ) -> Vec<StatementName> {
     let mut copies = Vec::new();
     for way in &tile.ways {
-        let operand = &stage.operands[way.operand];
+        let operand = &way.operand;
         if !in_memory(&operand.tensor) {
             continue;
         }
         let turned = result_last(operand, stage);
         let order = (0..operand.dimensions.len()).collect();
         let elements = way.shared_elements(tile, stage, point);
-        let mut copy = Copy { operand, order, elements, tile, stage, kernel, point, names, steps };
+        let gathered = way.gathered;
+        let mut copy = Copy { operand, gathered, order, elements, tile, stage, kernel, point, names, steps };
         match way.choice(point) {
             Choice::InPlace => continue,
             Choice::Shared(layout, pad) => {
@@ -167,6 +179,7 @@ fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
 /// Writes the steps of one copy.
 struct Copy<'a> {
     operand: &'a Operand,
+    gathered: bool,
     /// The operand's dimensions as they are in memory.
     order: Vec<usize>,
     /// How many elements are copied together.
@@ -187,6 +200,7 @@ impl Copy<'_> {
             at: Place::Root,
             name: name.clone(),
             scope: PromoteScope::Packed,
+            gathered: false,
             layout,
             pad: 0,
         });
@@ -207,6 +221,7 @@ impl Copy<'_> {
             at: Place::Loop(self.kernel.stage_at.clone()),
             name,
             scope: PromoteScope::Shared,
+            gathered: self.gathered,
             layout,
             pad: if pad == Pad::Yes { PAD } else { 0 },
         });

@@ -409,6 +409,7 @@ impl Cutter<'_> {
             at: Place::Loop(block.clone()),
             name: self.names.buffer(&self.stage.name, "tile"),
             scope: PromoteScope::Registers,
+            gathered: false,
             layout: Vec::new(),
             pad: 0,
         });

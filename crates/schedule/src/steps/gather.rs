@@ -1,0 +1,388 @@
+//! What a promotion sees of a tensor: the tensor itself, or what data chooses of it.
+//!
+//! Of `LUT(I(b, l), d)` nobody knows which rows are read, but there is one for each `b` and `l`. A [`View`] of it has the
+//! dimensions `b`, `l` and `d`: the subscript that depends on data is replaced by the variables that it depends on, its
+//! keys. Everything else about a promotion, the part that is staged, its layout, its remainders, is as for a tensor of
+//! that shape; only the copy looks the element up, `LUT[I[b, l], d]`.
+//!
+//! This is the promotion of indirectly accessed arrays of Tensor Comprehensions (section 5.3), with one difference: there
+//! the new dimensions are those of the index array, here they are variables of the statement. Between two elements of
+//! `I(2*b)` there is one that the program never reads, whose row may not exist.
+
+use std::sync::Arc;
+
+use tilewright_ir::index::{Atom, Data};
+use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Origin, TensorId, UnaryOp, VarId};
+
+use super::padding::{Padding, element};
+use crate::draft::{Draft, Parent, Statement, StatementId, visit_reads};
+
+/// A tensor with the dimensions that a promotion arranges.
+pub(super) struct View {
+    /// The extent of every dimension.
+    pub shape: Vec<i64>,
+    /// What every dimension is.
+    axes: Vec<Axis>,
+    gather: Option<Gather>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    /// A dimension of the tensor.
+    Own(usize),
+    /// The values of a key.
+    Key(usize),
+}
+
+/// How the elements that data chooses are found.
+struct Gather {
+    keys: Vec<Key>,
+    /// The subscripts of every read, as far as they depend on data, in terms of the keys' [`standin`]s.
+    chosen: Vec<Option<IndexExpr>>,
+    /// Where one of these fails nothing is read, and what data says may be no place of the tensor. In the same terms.
+    given: Vec<Expr>,
+    /// Where the text has the access.
+    origin: Origin,
+}
+
+impl Gather {
+    /// The tensors that say what is read.
+    fn tensors(&self) -> Vec<TensorId> {
+        let index =
+            |index: &IndexExpr| Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index.clone())) };
+        let mut found = Vec::new();
+        for expr in self.chosen.iter().flatten().map(index).chain(self.given.iter().cloned()) {
+            visit_reads(&expr, &mut |access| found.push(access.tensor));
+        }
+        found
+    }
+}
+
+/// A variable of a statement.
+#[derive(Clone)]
+struct Key {
+    /// In terms of the loops.
+    value: IndexExpr,
+    /// How many values it has.
+    count: i64,
+}
+
+impl View {
+    /// The tensor as it is.
+    pub fn plain(shape: &[i64]) -> View {
+        View { shape: shape.to_vec(), axes: (0..shape.len()).map(Axis::Own).collect(), gather: None }
+    }
+
+    /// What these reads, inside of a loop or anywhere, choose of the tensor.
+    pub fn gathered(
+        draft: &Draft,
+        tensor: TensorId,
+        reads: &[(StatementId, Access)],
+        place: Option<VarId>,
+        with_choices: bool,
+    ) -> Result<View, String> {
+        let (id, read) = one_choice(draft, reads)?;
+        let around = place.map(|place| draft.loops_up_to(place)).unwrap_or_default();
+        let inside: Vec<VarId> = draft.path(id).into_iter().filter(|var| !around.contains(var)).collect();
+        let given = conditions(draft.statement(id), tensor, with_choices)?;
+        let found = keys(draft, id, &inside, (read, &given)).ok_or(
+            "the loops inside do not tell the variables apart that its subscripts depend on: split and fuse them later",
+        )?;
+        let (keys, chosen, given) = found;
+        let shape = &draft.buffers[tensor.index()].buffer.shape;
+        let first = chosen.iter().position(Option::is_some).unwrap_or(0);
+        let mut axes: Vec<Axis> = (0..first).map(Axis::Own).collect();
+        axes.extend((0..keys.len()).map(Axis::Key));
+        axes.extend((first..shape.len()).filter(|at| chosen[*at].is_none()).map(Axis::Own));
+        let extent = |axis: &Axis| match axis {
+            Axis::Own(dimension) => shape[*dimension],
+            Axis::Key(key) => keys[*key].count,
+        };
+        let shape = axes.iter().map(extent).collect();
+        let gather = Some(Gather { keys, chosen, given, origin: read.origin });
+        Ok(View { shape, axes, gather })
+    }
+
+    /// Where the view has what a statement reads of the tensor.
+    pub fn coordinates(&self, indices: &[IndexExpr]) -> Vec<IndexExpr> {
+        let own = |axis: &Axis| match (axis, &self.gather) {
+            (Axis::Key(key), Some(gather)) => gather.keys[*key].value.clone(),
+            (Axis::Own(dimension), _) | (Axis::Key(dimension), None) => indices[*dimension].clone(),
+        };
+        self.axes.iter().map(own).collect()
+    }
+
+    /// What is at a place of the view: an element of the tensor, or 0 where data is not asked.
+    pub fn value(&self, (tensor, dtype): (TensorId, DType), coordinates: &[IndexExpr]) -> Expr {
+        let load = |indices, origin| Expr { dtype, kind: ExprKind::Load(Access { tensor, indices, origin }) };
+        let Some(gather) = &self.gather else { return load(coordinates.to_vec(), Origin::default()) };
+        let at = |wanted: Axis| self.axes.iter().position(|axis| *axis == wanted);
+        let keys = (0..gather.keys.len()).filter_map(|key| at(Axis::Key(key)));
+        let values: Vec<IndexExpr> = keys.map(|at| coordinates[at].clone()).collect();
+        let index =
+            |(dimension, chosen): (usize, &Option<IndexExpr>)| match (chosen, at(Axis::Own(dimension))) {
+                (Some(chosen), _) => in_place_of_keys(chosen, &values),
+                (None, own) => coordinates[own.expect("data chooses, or it is an axis")].clone(),
+            };
+        let load = load(gather.chosen.iter().enumerate().map(index).collect(), gather.origin);
+        let zero = || Padding::filling(dtype).outside;
+        let given = gather.given.iter().cloned().map(|mut condition| {
+            condition.map_indices(&mut |index| in_place_of_keys(index, &values));
+            condition
+        });
+        match given.reduce(|left, right| Expr::binary(BinaryOp::And, left, right)) {
+            Some(given) => Expr { dtype, kind: ExprKind::Select(Box::new([given, load, zero()])) },
+            None => load,
+        }
+    }
+
+    /// The dimension of the view that is one of the tensor.
+    pub fn dimension(&self, own: usize) -> usize {
+        let axis = self.axes.iter().position(|axis| *axis == Axis::Own(own));
+        axis.expect("padding is of dimensions that no data chooses in")
+    }
+
+    /// Where in a part of the tree the copy can be: behind all that writes what chooses elements, and before the reads.
+    pub fn place_of_copy(
+        &self,
+        draft: &Draft,
+        inside: Parent,
+        readers: &[StatementId],
+    ) -> Result<usize, String> {
+        let place = |id: &StatementId| {
+            let branch = draft.branch(inside, *id);
+            draft.children(inside).iter().position(|node| Some(*node) == branch)
+        };
+        let before = readers.iter().filter_map(place).min();
+        let mut first = 0;
+        for tensor in self.gather.iter().flat_map(Gather::tensors) {
+            let buffer = &draft.buffers[tensor.index()];
+            let name = &buffer.buffer.name;
+            if buffer.ragged {
+                return Err(format!(
+                    "`{name}`, which chooses elements, is a buffer that is not always full: promote it after this"
+                ));
+            }
+            for writer in draft.writers(inside, tensor) {
+                let behind = place(&writer).map_or(0, |at| at + 1);
+                if before.is_some_and(|before| behind > before) {
+                    return Err(format!("`{name}`, which chooses elements, is written inside that loop"));
+                }
+                first = first.max(behind);
+            }
+        }
+        Ok(first)
+    }
+}
+
+/// The read that stands for all: data chooses the same for each.
+fn one_choice<'r>(
+    draft: &Draft,
+    reads: &'r [(StatementId, Access)],
+) -> Result<(StatementId, &'r Access), String> {
+    let mut by_data = reads.iter().filter(|(_, read)| read.indices.iter().any(IndexExpr::has_data));
+    let (id, read) =
+        by_data.next().ok_or("no read of it depends on data: leave `gathered` out".to_string())?;
+    if let Some((other, _)) = reads.iter().find(|(other, _)| other != id) {
+        let [one, other] = [id, other].map(|id| &draft.statement(*id).name);
+        return Err(format!("`{one}` and `{other}` both read it there, and choose elements of their own"));
+    }
+    let same = |other: &Access| {
+        let mut pairs = read.indices.iter().zip(&other.indices);
+        pairs.all(|(one, other)| one == other || !one.has_data() && !other.has_data())
+    };
+    match reads.iter().all(|(_, other)| same(other)) {
+        true => Ok((*id, read)),
+        false => Err("its reads there have different subscripts that depend on data".to_string()),
+    }
+}
+
+/// Stands for a key in subscripts: a variable that is none.
+fn standin(key: usize) -> VarId {
+    VarId(u32::MAX - key as u32)
+}
+
+/// A subscript with these values of the keys.
+fn in_place_of_keys(index: &IndexExpr, values: &[IndexExpr]) -> IndexExpr {
+    index.substitute(&mut |atom| match atom {
+        Atom::Var(var) => values.get((u32::MAX - var.0) as usize).cloned(),
+        _ => None,
+    })
+}
+
+/// What data chooses: the keys, subscripts and conditions in their terms.
+type Chosen = (Vec<Key>, Vec<Option<IndexExpr>>, Vec<Expr>);
+
+/// The variables of a statement that subscripts and conditions depend on, and these two in terms of them. A variable that is
+/// fixed outside of the place is one too: which dimensions there are does not depend on the place.
+fn keys(
+    draft: &Draft,
+    id: StatementId,
+    inside: &[VarId],
+    (read, given): (&Access, &[Expr]),
+) -> Option<Chosen> {
+    let in_terms_of = |keys: &[Key]| {
+        let mut uses = vec![false; keys.len()];
+        let mut complete = true;
+        let mut new = |index: &IndexExpr| {
+            let restated = restated(index, keys, inside);
+            complete &= restated.is_some();
+            let restated = restated.unwrap_or_else(|| index.clone());
+            (0..keys.len()).for_each(|key| uses[key] |= restated.mentions(standin(key)));
+            restated
+        };
+        let chosen: Vec<_> = read.indices.iter().map(|index| index.has_data().then(|| new(index))).collect();
+        let mut given = given.to_vec();
+        given.iter_mut().for_each(|condition| condition.map_indices(&mut new));
+        complete.then_some((uses, chosen, given))
+    };
+    let all = variables(draft, id, inside)?;
+    let (uses, ..) = in_terms_of(&all)?;
+    let used = all.into_iter().zip(uses).filter_map(|(key, used)| used.then_some(key));
+    let keys: Vec<Key> = used.collect();
+    let (_, chosen, given) = in_terms_of(&keys)?;
+    Some((keys, chosen, given))
+}
+
+/// The variables of a statement, and loops inside that are none of them, as those of copies and ordered ones.
+fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key>> {
+    let of_program = &draft.statement(id).vars;
+    let known = of_program
+        .iter()
+        .map(|(value, count)| Some(Key { value: value.clone(), count: count.as_constant()? }));
+    let others = inside.iter().filter(|var| !of_program.iter().any(|(value, _)| value.mentions(**var)));
+    let others = others.filter_map(|var| {
+        // Of a loop that is clipped or has conditions, not all iterations are there.
+        let own = draft.loop_of(*var);
+        let count = own.extent.as_constant().filter(|_| own.guards.is_empty())?;
+        Some(Some(Key { value: IndexExpr::var(*var), count }))
+    });
+    known.chain(others).collect()
+}
+
+/// A subscript in terms of the keys, if it depends on the loops inside by them alone.
+fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
+    let varies = |index: &IndexExpr| inside.iter().any(|var| index.mentions(*var));
+    let mut rest = index.clone();
+    let mut moved = IndexExpr::constant(0);
+    for (at, key) in keys.iter().enumerate() {
+        let times = multiple_of(&rest, key, &varies);
+        rest = rest.sub(&key.value.scale(times));
+        moved = moved.add(&IndexExpr::var(standin(at)).scale(times));
+    }
+    let rest = rest.substitute(&mut |atom| restated_atom(atom, keys, inside));
+    (!varies(&rest)).then(|| moved.add(&rest))
+}
+
+/// How often a key is added in an expression, by the first of its terms that varies, or the first: what is counted from the
+/// corner of a buffer has no others.
+fn multiple_of(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool) -> i64 {
+    let varying = key.value.terms().iter().find(|term| varies(&IndexExpr::from(*term)));
+    let Some(first) = varying.or(key.value.terms().first()) else { return 0 };
+    let same = index.terms().iter().find(|term| term.factors == first.factors);
+    let whole = same.filter(|term| term.coefficient % first.coefficient == 0);
+    whole.map_or(0, |term| term.coefficient / first.coefficient)
+}
+
+fn restated_atom(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
+    let both = |pair: &(IndexExpr, IndexExpr)| {
+        Some((restated(&pair.0, keys, inside)?, restated(&pair.1, keys, inside)?))
+    };
+    match atom {
+        // A key that only one loop inside has a part in says what that loop's variable is.
+        Atom::Var(var) if inside.contains(var) => keys.iter().enumerate().find_map(|(at, key)| {
+            let (times, rest) = key.value.split_on(atom)?;
+            let alone = times.as_constant() == Some(1) && !inside.iter().any(|other| rest.mentions(*other));
+            alone.then(|| IndexExpr::var(standin(at)).sub(&rest))
+        }),
+        Atom::FloorDiv(pair) => both(pair).map(|(value, by)| value.floor_div(&by)),
+        Atom::Mod(pair) => both(pair).map(|(value, by)| value.modulo(&by)),
+        Atom::Min(pair) => both(pair).map(|(one, other)| one.minimum(&other)),
+        Atom::Max(pair) => both(pair).map(|(one, other)| one.maximum(&other)),
+        Atom::Data(data) => {
+            let mut value = data.value.clone();
+            value.map_indices(&mut |index| restated(index, keys, inside).unwrap_or_else(|| index.clone()));
+            Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared: data.declared.clone() }))))
+        }
+        Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
+    }
+}
+
+/// The conditions under which a statement reads a tensor, if they are the same for all reads of it. A choice that the buffer
+/// holds, with its padding, counts as read whole.
+fn conditions(statement: &Statement, tensor: TensorId, with_choices: bool) -> Result<Vec<Expr>, String> {
+    let mut search = Search { tensor, with_choices, given: Vec::new(), found: Vec::new() };
+    search.expr(&statement.value);
+    statement.target.indices.iter().for_each(|index| search.index(index));
+    let mut found = search.found.into_iter();
+    let first = found.next().unwrap_or_default();
+    match found.all(|other| other == first) {
+        true => Ok(first),
+        false => Err("different conditions decide whether it is read".to_string()),
+    }
+}
+
+/// A search for the reads of a tensor.
+struct Search {
+    tensor: TensorId,
+    /// Choices between an element and a number are read whole.
+    with_choices: bool,
+    /// The conditions around what is looked at.
+    given: Vec<Expr>,
+    /// For every read its conditions.
+    found: Vec<Vec<Expr>>,
+}
+
+impl Search {
+    fn expr(&mut self, expr: &Expr) {
+        let wanted = self.tensor;
+        let is_own = |access: &Access| access.tensor == wanted;
+        match &expr.kind {
+            ExprKind::Load(access) => {
+                access.indices.iter().for_each(|index| self.index(index));
+                if is_own(access) {
+                    self.found.push(self.given.clone());
+                }
+            }
+            ExprKind::Index(index) => self.index(index),
+            ExprKind::Select(_) if self.with_choices && element(expr).is_some_and(is_own) => {
+                self.found.push(self.given.clone());
+            }
+            ExprKind::Select(parts) => {
+                self.expr(&parts[0]);
+                self.when(parts[0].clone(), &parts[1]);
+                self.when(negated(parts[0].clone()), &parts[2]);
+            }
+            ExprKind::Binary(BinaryOp::And, pair) => {
+                self.expr(&pair[0]);
+                self.when(pair[0].clone(), &pair[1]);
+            }
+            ExprKind::Binary(BinaryOp::Or, pair) => {
+                self.expr(&pair[0]);
+                self.when(negated(pair[0].clone()), &pair[1]);
+            }
+            _ => expr.operands().iter().for_each(|operand| self.expr(operand)),
+        }
+    }
+
+    fn when(&mut self, condition: Expr, expr: &Expr) {
+        self.given.push(condition);
+        self.expr(expr);
+        self.given.pop();
+    }
+
+    fn index(&mut self, index: &IndexExpr) {
+        let mut values = Vec::new();
+        index.visit(&mut |atom| {
+            if let Atom::Data(data) = atom {
+                values.push(data.value.clone());
+            }
+        });
+        values.iter().for_each(|value| self.expr(value));
+    }
+}
+
+fn negated(condition: Expr) -> Expr {
+    let dtype = condition.dtype;
+    Expr { dtype, kind: ExprKind::Unary(UnaryOp::Not, Box::new(condition)) }
+}
