@@ -39,7 +39,7 @@ pub const KINDS: [(StepKind, usize); 13] = [
 ];
 
 /// The kinds for a GPU.
-pub const GPU_KINDS: [(StepKind, usize); 11] = [
+pub const GPU_KINDS: [(StepKind, usize); 12] = [
     ("split", 20),
     ("fuse", 6),
     ("reorder", 12),

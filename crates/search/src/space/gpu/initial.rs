@@ -37,9 +37,10 @@ const fn shape(
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 10] = [
+pub(super) const SHAPES: [Shape; 11] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
+    shape((2, 4), (2, 4), (8, 32), 16, 2, 1),
     shape((1, 8), (1, 4), (8, 16), 16, 3, 1),
     shape((1, 4), (1, 4), (8, 16), 16, 3, 1),
     shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
@@ -112,6 +113,8 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     set_reduced(tile, stage, all, shape, point);
     set_operands(tile, column, point);
     point.set_choice(tile.unrolled.0, 3);
+    // A row's operand is used for all columns before the next row's.
+    point.set_choice(tile.results.0, usize::from(!is_pointwise));
     let stages = match &all[tile.stages.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
         _ => 0,

@@ -39,6 +39,8 @@ const ENOUGH: usize = 6;
 const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
 /// Iterations whose operands are in shared memory at a time.
 const STAGES: [i64; 4] = [1, 2, 3, 4];
+/// Second parts before all fourth parts, or all of one loop before the next.
+const RESULTS: [&str; 2] = ["by part", "by loop"];
 /// The dimensions of a grid, from the innermost.
 const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 /// Results that a thread stores at once.
@@ -60,6 +62,8 @@ pub(crate) struct Tile {
     pub(super) order_threads: KnobId,
     pub(super) unrolled: KnobId,
     pub(super) stages: KnobId,
+    /// In which order a thread goes through its results.
+    pub(super) results: KnobId,
     pub(super) ways: Vec<Way>,
 }
 
@@ -111,6 +115,7 @@ impl Tile {
                 builder.add(Knob::factorisation(name(&own.name), own.trips, parts, divisors(own)))
             })
             .collect();
+        let orders = if reduced.is_empty() { 1 } else { RESULTS.len() };
         let most_stages = if gpu.architecture >= COPIES_AHEAD { STAGES.len() } else { 1 };
         Tile {
             cuts,
@@ -118,6 +123,7 @@ impl Tile {
             order_threads: builder.add(Knob::permutation(name("threads"), spatial.len())),
             unrolled: builder.add(Knob::ordinal(name("unroll"), UNROLLED)),
             stages: builder.add(Knob::ordinal(name("stages"), STAGES.into_iter().take(most_stages))),
+            results: builder.add(Knob::categorical(name("results"), RESULTS.iter().take(orders).copied())),
             ways: Way::all(stage, builder),
             shared_out,
             spatial,
@@ -128,7 +134,7 @@ impl Tile {
     /// The knobs that limits are about.
     pub fn own_knobs(&self) -> std::ops::Range<usize> {
         let first = self.cuts.first().unwrap_or(&self.order_blocks).0;
-        let last = self.ways.last().map_or(self.stages, |way| way.knob);
+        let last = self.ways.last().map_or(self.results, |way| way.knob);
         first..last.0 + 1
     }
 
@@ -251,8 +257,7 @@ struct Levels {
     staged: Vec<LoopName>,
     threads: Vec<LoopName>,
     reduced: Vec<(LoopName, i64)>,
-    apart: Vec<LoopName>,
-    inner: Vec<LoopName>,
+    results: Vec<LoopName>,
 }
 
 impl Cutter<'_> {
@@ -285,9 +290,9 @@ impl Cutter<'_> {
             self.cut_reduced(at, &mut levels);
         }
         self.cut_spatial(&mut levels);
-        let Levels { blocks, staged, threads, reduced, apart, inner } = levels;
+        let Levels { blocks, staged, threads, reduced, results } = levels;
         let names = reduced.iter().map(|(own, _)| own);
-        let all = blocks.iter().chain(&staged).chain(&threads).chain(names).chain(&apart).chain(&inner);
+        let all = blocks.iter().chain(&staged).chain(&threads).chain(names).chain(&results);
         let order: Vec<LoopName> = all.cloned().collect();
         if order.len() > 1 {
             self.steps.push(Step::Reorder { loops: order });
@@ -305,8 +310,8 @@ impl Cutter<'_> {
         self.steps.push(Step::Bind { target: thread, to: Unit::Thread(Axis::X) });
         let block = blocks.last().expect("there are blocks along some loop").clone();
         let written_out = self.written_out(&reduced);
-        let side = self.side_by_side(&inner);
-        let unrolled = written_out.into_iter().chain(apart).chain(inner);
+        let side = self.side_by_side(&results);
+        let unrolled = written_out.into_iter().chain(results);
         self.steps.extend(unrolled.filter(|own| Some(own) != side.as_ref()).map(Step::Unroll));
         self.steps.extend(side.map(Step::Vectorize));
         if !self.tile.reduced.is_empty() {
@@ -363,16 +368,20 @@ impl Cutter<'_> {
         // Results that are side by side come last.
         let mut places: Vec<usize> = (0..tile.spatial.len()).collect();
         places.sort_by_key(|place| self.stage.result[tile.spatial[*place]] == Stride::Elements(1));
-        for place in places {
-            let parts = tile.parts(point, tile.spatial[place]);
-            levels.apart.extend((parts.apart > 1).then(|| part(&place, "w")));
-            levels.inner.extend((parts.inner > 1).then(|| part(&place, "i")));
-        }
+        let results = |place: &usize| {
+            let parts = tile.parts(point, tile.spatial[*place]);
+            [(parts.apart > 1).then(|| part(place, "w")), (parts.inner > 1).then(|| part(place, "i"))]
+        };
+        let by_loop: Vec<[Option<LoopName>; 2]> = places.iter().map(results).collect();
+        levels.results = match point.choice(tile.results.0) {
+            0 => (0..2).flat_map(|level| by_loop.iter().filter_map(move |own| own[level].clone())).collect(),
+            _ => by_loop.into_iter().flatten().flatten().collect(),
+        };
     }
 
     /// The last loop of a thread's results, if they are side by side: they are stored together.
-    fn side_by_side(&self, inner: &[LoopName]) -> Option<LoopName> {
-        let last = inner.last()?;
+    fn side_by_side(&self, results: &[LoopName]) -> Option<LoopName> {
+        let last = results.last()?;
         let mut of_last =
             self.tile.spatial.iter().rev().filter(|at| self.own.at(self.name_of(**at, "i")) == *last);
         let at = *of_last.next()?;
