@@ -12,7 +12,7 @@ use support::{agrees_on_gpu as agrees, at_sizes, cpu, expect_agreement, program,
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Stmt, Sync};
 use tilewright_ir::print;
-use tilewright_schedule::{Illegal, apply, default_schedule};
+use tilewright_schedule::{Illegal, StatementName, apply, complete, default_schedule};
 use tilewright_syntax::parse;
 use tilewright_target::Gpu;
 
@@ -288,4 +288,23 @@ fn threads_have_one_result_where_something_is_read_one_by_one() {
     // Too few for threads to have several.
     let few = "def f(float(N) A) -> (C) { C(i) = A(i) + 1 }";
     assert_eq!(lanes_by_default(few, &[("N", 12)]), 1);
+}
+
+/// One thread for each result of a small layer would wait for memory again and again.
+#[test]
+fn threads_of_a_block_share_the_reductions_of_what_is_computed_there() {
+    let source = "def mlp(float(B, N) I, const float(O, N) W, const float(P, O) V) -> (h, out) {
+        h(b, o) +=! I(b, n) * W(o, n)
+        out(b, p) +=! h(b, o) * V(p, o)
+    }";
+    let program = program(source, &[("B", 3), ("N", 24), ("O", 16), ("P", 8)]);
+    let gpu = Gpu::h200();
+    let host = schedule("bind out.b -> block.x\nbind out.p -> thread.x\ncompute_at h, out.b");
+    let steps = complete(&program, host, &[StatementName::first("out")], &gpu).unwrap();
+    let text = steps.to_string();
+    assert!(text.contains("-> h_parts") && text.contains("-> W_turned packed (d1, d0)"), "{text}");
+    let nest = apply(&program, &steps, &gpu).unwrap();
+    let loops = print::nest(&nest);
+    assert!(loops.contains("shared float32 h_parts[6, 16]"), "six parts of four steps:\n{loops}");
+    expect_agreement(&program, &nest, 3);
 }

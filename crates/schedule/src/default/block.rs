@@ -13,8 +13,11 @@ use super::gpu::THREADS;
 use super::{Planner, one_word};
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, Parent, StatementId};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
+/// Threads that share a reduction inside a block at most, and steps that each should have at least.
+const PART_THREADS: i64 = 512;
+const LEAST_STEPS: i64 = 4;
 /// Steps of a reduction that are written out.
 const WRITTEN_OUT: i64 = 64;
 /// Warps of a block that are enough for what is computed beside its own statement.
@@ -29,6 +32,9 @@ impl Planner<'_, Gpu> {
         let trips: i64 = loops.iter().map(|var| self.trips(*var)).product();
         if let (true, Some(last)) = (reduces, loops.last()) {
             self.turn_constants(statement, *last);
+            if self.guarded(|planner| planner.spread_parts_in_block(statement, &loops)) {
+                return true;
+            }
         }
         let fixed = loops.iter().all(|var| {
             let own = self.draft.loop_of(*var);
@@ -45,6 +51,50 @@ impl Planner<'_, Gpu> {
             && self.take(Step::Reorder { loops: vec![own.at(thread.clone()), own.at(outer.clone())] })
             && self.bind(own.at(thread), Unit::Thread(Axis::X))
             && self.finish_total(statement, own.at(outer))
+    }
+
+    /// Cuts a reduction with few results in parts, which threads of the block have each, and adds these up: one thread for each
+    /// result would wait for memory again and again.
+    fn spread_parts_in_block(&mut self, statement: StatementId, loops: &[VarId]) -> bool {
+        let own = self.name_of(statement);
+        let [along] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
+        let results: i64 = loops.iter().map(|var| self.trips(*var)).product();
+        let (length, threads) = (self.trips(along), PART_THREADS.min(self.machine.block_threads as i64));
+        let steps = (LEAST_STEPS..=WRITTEN_OUT)
+            .find(|steps| length % steps == 0 && results.saturating_mul(length / steps) <= threads);
+        let Some(steps) = steps.filter(|steps| *steps < length) else { return false };
+        let (part, step, parts) = (
+            self.new_name("part"),
+            self.new_name("step"),
+            self.new_name(&format!("{}_parts", one_word(&own.tensor))),
+        );
+        let names: Vec<LoopName> = loops.iter().map(|var| self.loop_name(*var)).collect();
+        let target = self.loop_name(along);
+        let order = [vec![own.at(part.clone())], names, vec![own.at(step.clone())]].concat();
+        let cut = self.take(Step::Split { target, outer: part.clone(), inner: vec![(step.clone(), steps)] })
+            && self.take(Step::Reorder { loops: order })
+            && self.take(Step::Rfactor { target: own.at(part), name: parts.clone() });
+        let Ok(of_parts) = self.draft.find_statement(&StatementName::first(parts.clone())) else {
+            return false;
+        };
+        let Ok(of_total) = self.draft.find_statement(&own) else { return false };
+        cut && self.take(Step::Unroll(StatementName::first(parts).at(step)))
+            && self.spread_whole(of_parts).is_some()
+            && self.spread_whole(of_total).is_some_and(|thread| self.add_up(of_total, thread))
+    }
+
+    /// The parts of a result are added up in a register.
+    fn add_up(&mut self, statement: StatementId, thread: LoopName) -> bool {
+        let own = self.name_of(statement);
+        let [part] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
+        self.take(Step::Unroll(self.loop_name(part))) && self.gather(&own, thread)
+    }
+
+    /// One thread for each result of a statement: the loop of threads.
+    fn spread_whole(&mut self, statement: StatementId) -> Option<LoopName> {
+        let loops = self.loops_to_spread(statement);
+        let all = self.fused(statement, &loops, "t")?;
+        self.bind(all.clone(), Unit::Thread(Axis::X)).then_some(all)
     }
 
     /// The loops of a statement's results, without those that run once.
