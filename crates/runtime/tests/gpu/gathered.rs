@@ -112,7 +112,7 @@ fn gathers_become_cuda_that_compiles() {
         // A row that data chooses begins where an access of four elements may.
         let whole = sizes == SIZES[0];
         assert_eq!(
-            code.text.contains("float4") || code.text.contains("tw_copy_later_16"),
+            code.text.contains("(const float4*)&LUT_") || code.text.contains("tw_copy_later_16"),
             whole,
             "{}",
             code.text
