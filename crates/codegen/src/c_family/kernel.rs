@@ -66,6 +66,10 @@ impl<'a> Unit<'a> {
             count: 0,
         };
         let setup = program.commands(&self.nest.setup)?;
+        if !program.kernels.is_empty() {
+            program.kernels.insert_str(0, "\n// What is made of constants, once:\n");
+            program.kernels.push_str("\n// What every call runs:\n");
+        }
         let body = program.commands(&self.nest.body)?;
         let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
         let doubles = self.nest.buffers.iter().any(|buffer| buffer.dtype == DType::Float64)
