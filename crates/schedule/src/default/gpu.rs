@@ -52,6 +52,7 @@ impl Planner<'_, Gpu> {
             return;
         }
         let _ = self.guarded(|planner| planner.spread_combined(statement))
+            || self.guarded(|planner| planner.spread_tiles_of_parts(statement))
             || self.guarded(|planner| planner.spread_tiles(statement))
             || self.guarded(|planner| planner.spread_with_rows(statement))
             || self.guarded(|planner| planner.spread_in_lanes(statement))

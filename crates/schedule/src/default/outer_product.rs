@@ -2,7 +2,7 @@
 //!
 //! A block computes [`TILES`] by as many results, a thread some of each in registers, and operands come through shared
 //! memory, [`DEPTH`] steps of the reduction at a time. Where the pixels of a row are few, columns are those of several rows;
-//! where blocks would be few, tiles are smaller.
+//! where blocks would be few, tiles are smaller, and a long reduction is cut in parts for blocks of their own.
 
 use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Atom, VarId};
@@ -14,8 +14,10 @@ use crate::draft::{LoopRole, StatementId};
 use crate::lower::stmts::any_index_in;
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
-/// Results of a block along each of two loops, the first that keeps the GPU busy.
+/// Results of a block along each of two loops: along rows the first that keeps the GPU busy, along columns the first of which
+/// most are used, in percent.
 const TILES: [i64; 2] = [64, 32];
+const USED: i64 = 75;
 /// Threads of a block along each of them, at most.
 const SIDE: i64 = 16;
 /// Rows that are worth a tile.
@@ -24,6 +26,11 @@ const FEWEST_ROWS: i64 = 8;
 const WINDOW: i64 = 8;
 /// Steps of the reduction for which operands are in shared memory at a time.
 const DEPTH: i64 = 16;
+/// Blocks for each multiprocessor that parts of a reduction should make up, steps that a part should have at least, and parts
+/// at most.
+const BLOCKS: f64 = 2.0;
+const LEAST_STEPS: i64 = 32;
+const MOST_PARTS: i64 = 16;
 
 /// What becomes of the loops of a reduction.
 struct Tiled {
@@ -54,8 +61,9 @@ impl Planner<'_, Gpu> {
         };
         let [others, reduced, windows] =
             [&tiled.others, &tiled.reduced, &tiled.windows].map(|loops| names(self, loops));
-        let tile = self.tile_for(&tiled);
-        let cuts = [(tiled.row, tile), (tiled.column, tile)].map(|(of, tile)| self.cut(statement, of, tile));
+        let [along_row, along_column] = self.tile_for(&tiled);
+        let cuts = [(tiled.row, along_row), (tiled.column, along_column)];
+        let cuts = cuts.map(|(of, tile)| self.cut(statement, of, tile));
         let [Some(row), Some(column)] = cuts else { return false };
         let (outer, inner) = match tiled.depth {
             Some((depth, count)) => match self.cut_depth(depth, count) {
@@ -105,7 +113,7 @@ impl Planner<'_, Gpu> {
             let reads = self.draft.statement(statement).reads();
             let alike = reads.iter().all(|read| moves(read, next) == moves(read, column));
             let fuse = |planner: &mut Self| planner.fused(statement, &[next, column], "pixels").is_some();
-            if self.trips(column) >= TILES[0] || !alike || !self.guarded(fuse) {
+            if self.trips(column) >= SIDE || !alike || !self.guarded(fuse) {
                 return;
             }
         }
@@ -147,15 +155,47 @@ impl Planner<'_, Gpu> {
         found
     }
 
-    /// The largest tile of which there are enough, or the smallest.
-    fn tile_for(&self, tiled: &Tiled) -> i64 {
+    /// The results of a block along both loops.
+    fn tile_for(&self, tiled: &Tiled) -> [i64; 2] {
+        let smallest = TILES[TILES.len() - 1];
+        let tiles = |var: VarId, tile: i64| (self.trips(var) + tile - 1) / tile;
+        let used = |tile: &i64| 100 * self.trips(tiled.column) >= USED * tile * tiles(tiled.column, *tile);
+        let column = TILES.into_iter().find(used).unwrap_or(smallest);
+        let busy = |tile: &i64| self.blocks(tiled, [*tile, column]) >= self.machine.processors as f64;
+        [TILES.into_iter().find(busy).unwrap_or(smallest), column]
+    }
+
+    /// Blocks, with tiles of so many results along both loops.
+    fn blocks(&self, tiled: &Tiled, [row, column]: [i64; 2]) -> f64 {
         let others: f64 = tiled.others.iter().map(|var| self.trips(*var) as f64).product();
-        let blocks = |tile: i64| {
-            let tiles = |var: VarId| ((self.trips(var) + tile - 1) / tile) as f64;
-            others * tiles(tiled.row) * tiles(tiled.column)
-        };
-        let busy = |tile: &i64| blocks(*tile) >= self.machine.processors as f64;
-        TILES.into_iter().find(busy).unwrap_or(TILES[TILES.len() - 1])
+        let tiles = |var: VarId, tile: i64| ((self.trips(var) + tile - 1) / tile) as f64;
+        others * tiles(tiled.row, row) * tiles(tiled.column, column)
+    }
+
+    /// Tiles of parts of a reduction, where there are too few of the whole.
+    pub(super) fn spread_tiles_of_parts(&mut self, statement: StatementId) -> bool {
+        self.widen_columns(statement);
+        let Some(tiled) = self.tiled_loops(statement) else { return false };
+        let Some((along, _)) = tiled.depth else { return false };
+        let blocks = self.blocks(&tiled, self.tile_for(&tiled));
+        let wanted = (BLOCKS * self.machine.processors as f64 / blocks) as i64;
+        let parts = wanted.min(self.trips(along) / LEAST_STEPS).min(MOST_PARTS);
+        if parts < 2 {
+            return false;
+        }
+        let own = self.name_of(statement);
+        let [part, rest] = ["part", "rest"].map(|what| self.new_name(what));
+        let name = self.new_name(&format!("{}_parts", one_word(&own.tensor)));
+        let (target, steps) = (self.loop_name(along), (self.trips(along) + parts - 1) / parts);
+        let spatial = self.loops_with(statement, LoopRole::Spatial);
+        let results = spatial.iter().map(|var| self.loop_name(*var));
+        let order = std::iter::once(own.at(part.clone())).chain(results).collect();
+        let cut = self.take(Step::Split { target, outer: part.clone(), inner: vec![(rest, steps)] })
+            && self.take(Step::Reorder { loops: order })
+            && self.take(Step::Rfactor { target: own.at(part), name: name.clone() });
+        let found = [StatementName::first(name), own].map(|name| self.draft.find_statement(&name));
+        let [Ok(of_parts), Ok(of_total)] = found else { return false };
+        cut && self.spread_tiles(of_parts) && self.spread_evenly(of_total)
     }
 
     /// Cuts a loop over results: blocks, threads, and what a thread has of its own.
