@@ -17,7 +17,7 @@ const PAD: i64 = 4;
 /// Elements that a thread copies at once.
 const WIDE: i64 = 4;
 /// Copies of a thread that are written out.
-const MOST_TURNS: i64 = 16;
+const MOST_TURNS: i64 = 8;
 
 /// The knob of one operand.
 #[derive(Clone, Debug)]

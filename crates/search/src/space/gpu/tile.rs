@@ -32,6 +32,8 @@ use crate::space::{Builder, KnobId};
 const WASTE_SHORT: u32 = 15;
 const WASTE_LONG: u32 = 5;
 const SHORT: i64 = 64;
+/// Reduced loops up to this are windows, which have few divisors and are as well taken whole.
+const WINDOW: i64 = 16;
 /// Divisors up to this are counted, and so many are enough.
 const MOST_DIVISORS: i64 = 64;
 const ENOUGH: usize = 6;
@@ -231,7 +233,8 @@ impl Tile {
 fn divisors(own: &StageLoop) -> Divisors {
     let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
     match own.trips {
-        _ if own.reduced && count >= 3 => Divisors::Exact,
+        // What is left of a reduction would be code of its own, as long as the rest.
+        trips if own.reduced && (count >= 3 || trips <= WINDOW) => Divisors::Exact,
         trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
         _ if count >= ENOUGH => Divisors::Exact,
         _ => Divisors::Near { most_waste_percent: WASTE_LONG },
