@@ -9,8 +9,9 @@
 //!    [`mod@total`] where only a reduced loop walks memory; [`mod@pack`] copies operands that are used often;
 //! 3. [`mod@threads`]: the outermost loop that has enough iterations runs in parallel.
 //!
-//! For a GPU, [`mod@gpu`] spreads every statement over blocks and threads, [`mod@outer_product`] in tiles, [`mod@combined`] lets threads share a result,
-//! [`mod@lanes`] gives them several side by side, and [`mod@block`] spreads what is inside another's blocks.
+//! For a GPU, [`mod@gpu`] spreads every statement over blocks and threads: [`mod@outer_product`] in tiles, [`mod@combined`]
+//! lets threads share a result, [`mod@lanes`] gives them several side by side, and [`mod@block`] spreads what is inside
+//! another's blocks.
 //!
 //! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
 //! out, down to the loops of the text.
