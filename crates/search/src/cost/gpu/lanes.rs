@@ -9,7 +9,7 @@ use tilewright_ir::index::Atom;
 use tilewright_ir::{Access, LoopNest, VarId};
 
 /// Bytes that memory gives at a time.
-const SECTOR: i64 = 32;
+pub(super) const SECTOR: i64 = 32;
 /// Banks of shared memory, and the bytes that each gives in a turn.
 const BANKS: i64 = 32;
 const BANK_BYTES: i64 = 4;

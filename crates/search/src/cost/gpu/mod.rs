@@ -9,12 +9,13 @@
 //! |---|---|
 //! | `walk` | goes through a kernel and adds up what a block does |
 //! | `lanes` | what the lanes of a warp touch with one access: sectors, and turns of the banks |
+//! | `near` | what of that the cache of a multiprocessor does not have |
 //! | `total` | from that the time: occupancy, waves of blocks, and what holds them up |
 //!
-//! Not modelled: which sectors are found in a cache of the first level, how blocks share the second, instructions for
-//! addresses and conditions beyond a constant share.
+//! Not modelled: how blocks share the second cache, instructions for addresses and conditions beyond a constant share.
 
 mod lanes;
+mod near;
 mod total;
 mod walk;
 
@@ -52,7 +53,7 @@ pub struct Parts {
     pub issue: f64,
     /// Turns of the banks of shared memory.
     pub shared: f64,
-    /// Sectors of global memory, as threads ask for them.
+    /// Sectors of global memory that the cache of a multiprocessor does not have.
     pub sectors: f64,
     /// Memory itself: every tensor once.
     pub memory: f64,

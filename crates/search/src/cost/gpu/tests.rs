@@ -89,3 +89,15 @@ fn a_wide_access_is_one_instruction() {
         assert!(issue(apart, "vectorize") < 0.9 * issue(apart, "unroll"), "{apart}");
     }
 }
+
+#[test]
+fn what_a_block_reads_again_is_near_if_it_fits() {
+    let window = "def conv(float(N) I, float(K) w) -> (O) { O(x) +=! I(x + k) * w(k) }";
+    let steps =
+        "split O.x -> o, t:256\nbind O.o -> block.x\nbind O.t -> thread.x\npromote O at O.t -> own registers";
+    let sectors = |width: i64| {
+        expected(window, &[("N", 1 << 20), ("K", width)], steps).kernels[0].sectors / width as f64
+    };
+    // A window of 64 is fetched once with what is around it; one of half a million does not stay.
+    assert!(sectors(64) * 4.0 < sectors(1 << 19), "{} {}", sectors(64), sectors(1 << 19));
+}

@@ -7,6 +7,7 @@ use tilewright_ir::{Access, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, Tenso
 use tilewright_target::Gpu;
 
 use super::lanes::{Pattern, Touched};
+use super::near;
 use crate::cost::cpu::operation_cost;
 
 /// The side of a choice that is not the usual one runs this often.
@@ -232,11 +233,24 @@ impl<'a> Walk<'a> {
             Scope::Shared => self.block.turns += instructions * warps * turns,
             _ => {
                 self.block.turns += instructions * warps * (sectors / SECTORS_A_TURN).max(1.0);
-                self.block.sectors += instructions * warps * sectors;
+                let asked = instructions * warps * sectors;
+                let fetched = self.share * near::fetched(self.nest, access, &self.loops_of_block());
+                self.block.sectors += if kind == Kind::Store { asked } else { asked.min(fetched) };
                 let bytes = buffer.bytes() as f64;
                 self.tensors.insert(access.tensor, bytes);
             }
         }
+    }
+
+    /// The loops of a block around, outermost first.
+    fn loops_of_block(&self) -> Vec<near::Loop> {
+        let inside = self.loops.iter().filter(|own| !matches!(own.kind, LoopKind::Block(_)));
+        let of = |own: &Around| near::Loop {
+            var: own.var,
+            trips: own.trips,
+            of_threads: matches!(own.kind, LoopKind::Thread(_)),
+        };
+        inside.map(of).collect()
     }
 
     /// The thread loops around, first dimension first.

@@ -1,0 +1,68 @@
+//! What of a block's loads comes from beyond the multiprocessor, whose own cache has the rest.
+//!
+//! Going outwards from an access, the elements that the loops inside touch become more. As long as they fit the cache each is
+//! fetched once; an iteration of the first loop whose elements do not fit fetches them anew. Threads run at the same time,
+//! so what all of them touch counts from the beginning.
+
+use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::{Access, IndexExpr, LoopNest, Range, SymbolId, VarId};
+
+use super::lanes::SECTOR;
+
+/// Bytes of the cache that a block may count on, beside others.
+const ROOM: f64 = 32768.0;
+
+/// A loop of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    pub var: VarId,
+    pub trips: f64,
+    pub of_threads: bool,
+}
+
+/// Sectors that an access fetches. Loops are given outermost first.
+pub(super) fn fetched(nest: &LoopNest, access: &Access, loops: &[Loop]) -> f64 {
+    let mut outside = 1.0;
+    for first in 0..=loops.len() {
+        let inside: Vec<Loop> = loops
+            .iter()
+            .enumerate()
+            .filter(|(at, own)| *at >= first || own.of_threads)
+            .map(|(_, own)| *own)
+            .collect();
+        let sectors = touched(nest, access, &Inside(inside));
+        if sectors * SECTOR as f64 <= ROOM || first == loops.len() {
+            return sectors * outside;
+        }
+        outside *= if loops[first].of_threads { 1.0 } else { loops[first].trips };
+    }
+    outside
+}
+
+/// Sectors of the elements that an access touches over some loops: a box, row by row.
+fn touched(nest: &LoopNest, access: &Access, inside: &Inside) -> f64 {
+    let buffer = nest.buffer(access.tensor);
+    let extent = |(index, whole): (&IndexExpr, &i64)| {
+        let ends = lower_bound(index, inside).zip(upper_bound(index, inside));
+        let distance = ends.and_then(|(low, high)| high.sub(&low).as_constant());
+        distance.map_or(*whole, |distance| (distance + 1).clamp(1, *whole)) as f64
+    };
+    let extents: Vec<f64> = access.indices.iter().zip(&buffer.shape).map(extent).collect();
+    let Some((row, others)) = extents.split_last() else { return 1.0 };
+    let bytes = row * buffer.dtype.bytes() as f64;
+    others.iter().product::<f64>() * (bytes / SECTOR as f64).ceil().max(1.0)
+}
+
+/// The loops over which elements are counted; all others stand still.
+struct Inside(Vec<Loop>);
+
+impl Knowledge for Inside {
+    fn range(&self, var: VarId) -> Option<Range> {
+        let own = self.0.iter().find(|own| own.var == var)?;
+        Some(Range { from: IndexExpr::constant(0), to: IndexExpr::constant(own.trips as i64) })
+    }
+
+    fn least(&self, _: SymbolId) -> Option<i64> {
+        None
+    }
+}
