@@ -522,6 +522,21 @@ fn gathers_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn promote_refuses_a_result_along_a_loop_without_a_known_end() {
+    // How much of `T` there is may be nothing, and what remains after a division by that has no bounds.
+    let source = "def f(float(N) A) -> (O) {
+        T(i, j) = A(i) * A(j) where i in 0:3, j in 0:10
+        O(i, 10*j + k) = (0 <= i + j - 1 && i + j - 1 < 3 ? T(i + j - 1, k) : 0) * T(j, (i + j) % 10)
+            where i in 0:3, j in 0:3, k in 0:10
+    }";
+    let sizes = &[("N", 10)];
+    let steps = "promote T at O.k -> P packed (d1, d0/6, d0%6)\npromote P at P.l1 -> Q packed";
+    agrees(source, sizes, steps);
+    let reason = refused(source, sizes, &format!("{steps}\nfuse P.l0, P.l1 -> t")).reason.to_string();
+    assert!(reason.contains("it is not known how often `P.l2` runs at most"), "{reason}");
+}
+
+#[test]
 fn promote_refuses_layouts_that_lose_elements() {
     let table = [
         ("(d0)", None, "the layout leaves out dimension d1"),

@@ -130,7 +130,19 @@ impl Emitter<'_> {
         let ranges = self.draft.ranges(id);
         // The lanes of a vector lie next to each other.
         let is_vector = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
-        let extent = |var: &VarId| ranges.most(&self.draft.loop_of(*var).extent).unwrap_or(1).max(1);
+        let most = |var: &VarId| ranges.most(&self.draft.loop_of(*var).extent);
+        if let Some(unknown) = loops.iter().find(|var| most(var).is_none()) {
+            let loop_name = self.draft.loop_text(*unknown);
+            return Err(Illegal::Promote {
+                tensor: statement.name.tensor.clone(),
+                at: statement
+                    .accumulator
+                    .as_ref()
+                    .map_or(loop_name.clone(), |own| self.draft.loop_text(own.at)),
+                why: format!("it is not known how often `{loop_name}` runs at most"),
+            });
+        }
+        let extent = |var: &VarId| most(var).unwrap_or(1).max(1);
         // A loop that runs once at most tells nothing apart.
         let mut dimensions: Vec<VarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
         dimensions.sort_by_key(is_vector);
