@@ -18,4 +18,5 @@ mod generated;
 mod lanes;
 mod running;
 mod scheduled;
+mod serpentine;
 mod timing;

@@ -1,0 +1,43 @@
+//! The results of a thread in turns: the order in the text, and that all come out right.
+
+use tilewright_codegen::c_family::gpu_code;
+use tilewright_target::Gpu;
+
+use crate::case::on_every_device;
+use crate::scheduled::{Case, agrees, nest_of};
+
+/// Tiles with an odd number of rows, an even one of columns in two loops, and operands in shared memory.
+const TILES: Case = Case {
+    source: "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }",
+    sizes: &[("M", 12), ("N", 32), ("K", 6)],
+    steps: "split C.i -> ib, it:2, ii:3
+        split C.j -> jw, jt:4, ji:4
+        split C.k -> ko, ki:2
+        reorder C.ib, C.ko, C.it, C.jt, C.ki, C.ii, C.jw, C.ji
+        bind C.ib -> block.x
+        fuse C.it, C.jt -> t
+        bind C.t -> thread.x
+        unroll C.ki
+        unroll C.ii
+        unroll C.jw
+        vectorize C.ji
+        promote C at C.ib -> tile registers
+        promote B at C.ko -> Bs shared
+        bind Bs.l1 -> thread.x",
+};
+
+#[test]
+fn results_in_turns_come_out_right() {
+    on_every_device(|device| agrees(device, &TILES));
+}
+
+#[test]
+fn from_one_result_to_the_next_one_loop_moves_by_one() {
+    let gpu = Gpu::h200();
+    let (_, nest) = nest_of(&TILES, &gpu);
+    let text = gpu_code(&nest, &gpu, "a test").unwrap().text;
+    assert!(text.contains("const int ii = (ki) % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
+    // Three rows: whether a row is an odd one depends on the step too.
+    assert!(text.contains("const int jw = (ki + ii_turn) % 2 == 0 ? jw_turn : 1 - jw_turn;"), "{text}");
+    assert!(text.contains("const int ji = (jw_turn) % 2 == 0 ? ji_turn : 3 - ji_turn;"), "{text}");
+}
