@@ -308,3 +308,20 @@ fn threads_of_a_block_share_the_reductions_of_what_is_computed_there() {
     assert!(loops.contains("shared float32 h_parts[6, 16]"), "six parts of four steps:\n{loops}");
     expect_agreement(&program, &nest, 3);
 }
+
+/// Few tiles with a long reduction leave most of a GPU idle.
+#[test]
+fn long_reductions_of_few_results_are_tiles_of_parts_by_default() {
+    let source =
+        "def conv(float(C, H, W) I, const float(K, C) F) -> (O) { O(k, y, x) +=! I(c, y, x) * F(k, c) }";
+    let program = program(source, &[("C", 256), ("H", 4), ("W", 5), ("K", 16)]);
+    let gpu = Gpu::h200();
+    let schedule = default_schedule(&program, &gpu);
+    let text = schedule.to_string();
+    assert!(text.contains("rfactor O.part -> O_parts"), "{text}");
+    assert!(text.contains("-> I_shared shared") && text.contains("-> F_shared shared"), "{text}");
+    let nest = apply(&program, &schedule, &gpu).unwrap();
+    let loops = print::nest(&nest);
+    assert!(loops.contains("scratch float32 O_parts[8, "), "eight parts of 32 steps:\n{loops}");
+    expect_agreement(&program, &nest, 3);
+}

@@ -1,7 +1,7 @@
 //! The results of a thread, in an order in which each shares an operand with the one before.
 //!
-//! A multiprocessor reads two registers for a multiplication in the time of one, and keeps an operand that the next
-//! multiplication of the same thread needs again. With `for i: for j: O[i, j] += a[i] * b[j]` that is `a[i]`, except where a row
+//! A multiprocessor keeps an operand that the next multiplication of the same thread needs again, and most tiles were faster
+//! where there is one (docs/benchmarks.md). With `for i: for j: O[i, j] += a[i] * b[j]` that is `a[i]`, except where a row
 //! ends and both operands change. So every other row goes backwards: the last `b[j]` of one is the first of the next. With more
 //! loops, one goes backwards wherever those around it have made an odd number of turns, so that from one result to the next
 //! only one loop moves, by one.
