@@ -18,6 +18,8 @@ pub enum Rejection {
     Threads,
     /// A block of a GPU would have more threads than it may, or too few to be worth one.
     BlockThreads,
+    /// The lanes of a GPU's warp cannot be arranged like that, or are already.
+    Lanes,
     /// Multiprocessors of a GPU would have nothing to do.
     Blocks,
     /// Operands need more shared memory than a block has.
@@ -36,6 +38,7 @@ impl fmt::Display for Rejection {
             Rejection::CodeSize => "code size",
             Rejection::Threads => "idle cores",
             Rejection::BlockThreads => "threads of a block",
+            Rejection::Lanes => "lanes of a warp",
             Rejection::Blocks => "idle multiprocessors",
             Rejection::SharedMemory => "shared memory",
             Rejection::NoPlace => "no place",

@@ -5,6 +5,7 @@ use tilewright_target::Gpu;
 
 use super::operand::{Choice, Layout, Pad};
 use super::tile::Tile;
+use super::warp;
 use crate::knob::{Domain, Knobs, Point, Value};
 use crate::space::placement::{self, Placement};
 use crate::space::stage::Stage;
@@ -37,10 +38,12 @@ const fn shape(
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 11] = [
+pub(super) const SHAPES: [Shape; 13] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
-    shape((2, 4), (2, 4), (8, 32), 16, 2, 1),
+    shape((2, 4), (2, 4), (8, 32), 16, 3, 1),
+    shape((2, 4), (2, 4), (8, 16), 16, 2, 1),
+    shape((2, 4), (2, 4), (8, 32), 16, 2, 4),
     shape((1, 8), (1, 4), (8, 16), 16, 3, 1),
     shape((1, 4), (1, 4), (8, 16), 16, 3, 1),
     shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
@@ -124,6 +127,10 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     let mut order: Vec<usize> = (0..tile.spatial.len()).collect();
     order.sort_by_key(|place| Some(tile.spatial[*place]) == column);
     point.0[tile.order_threads.0] = Value::Order(order);
+    tile.warp.set(warp::USUAL, point);
+    if !tile.warp.is_told_apart(tile, point) {
+        tile.warp.set(warp::IN_ORDER, point);
+    }
 }
 
 fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &mut Point) {

@@ -34,6 +34,9 @@ pub(super) fn check(
     if tile.threads(point) > gpu.block_threads as i64 {
         return Err(Rejection::BlockThreads);
     }
+    if !tile.warp.is_told_apart(tile, point) {
+        return Err(Rejection::Lanes);
+    }
     if matters {
         check_busy(tile, stage, gpu, point)?;
     }

@@ -8,6 +8,7 @@ mod initial;
 mod limits;
 mod operand;
 mod tile;
+mod warp;
 
 use tilewright_ir::Program;
 use tilewright_schedule::{LoopName, Schedule, StatementName, Step, complete};

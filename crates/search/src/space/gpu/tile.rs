@@ -6,7 +6,7 @@
 //! ```text
 //! blocks    first parts of result loops                      spread over multiprocessors, as one loop
 //! staged    first parts of reduced loops                     operands are brought to shared memory for each iteration
-//! threads   third parts of result loops                      spread over the threads of a block, as one loop
+//! threads   third parts of result loops                      spread over the threads of a block, as one loop (`warp.rs`)
 //! reduced   second parts of reduced loops                    the last of them written out
 //! tile      second and fourth parts of result loops          written out, results in registers
 //! ```
@@ -22,6 +22,7 @@ use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step, Un
 use tilewright_target::Gpu;
 
 use super::Way;
+use super::warp::Warp;
 use crate::knob::{Divisors, Knob, Point};
 use crate::space::names::Names;
 use crate::space::stage::{Stage, StageLoop};
@@ -62,6 +63,7 @@ pub(crate) struct Tile {
     pub(super) cuts: Vec<KnobId>,
     order_blocks: KnobId,
     pub(super) order_threads: KnobId,
+    pub(super) warp: Warp,
     pub(super) unrolled: KnobId,
     pub(super) stages: KnobId,
     /// In which order a thread goes through its results.
@@ -118,11 +120,13 @@ impl Tile {
             })
             .collect();
         let orders = if reduced.is_empty() { 1 } else { RESULTS.len() };
+        let shares_operands = spatial.len() > 1 && !reduced.is_empty();
         let most_stages = if gpu.architecture >= COPIES_AHEAD { STAGES.len() } else { 1 };
         Tile {
             cuts,
             order_blocks: builder.add(Knob::permutation(name("blocks"), spatial.len())),
             order_threads: builder.add(Knob::permutation(name("threads"), spatial.len())),
+            warp: Warp::new(name("lanes"), gpu, shares_operands, builder),
             unrolled: builder.add(Knob::ordinal(name("unroll"), UNROLLED)),
             stages: builder.add(Knob::ordinal(name("stages"), STAGES.into_iter().take(most_stages))),
             results: builder.add(Knob::categorical(name("results"), RESULTS.iter().take(orders).copied())),
@@ -354,9 +358,12 @@ impl Cutter<'_> {
 
     fn cut_spatial(&mut self, levels: &mut Levels) {
         let (tile, point) = (self.tile, self.point);
-        for at in &tile.spatial {
+        let lanes = tile.warp.lanes(tile, point);
+        let lanes_of = |place: usize, threads: i64| lanes.as_ref().map_or(threads, |lanes| lanes[place]);
+        for (place, at) in tile.spatial.iter().enumerate() {
             let Parts { apart, thread, inner, .. } = tile.parts(point, *at);
-            let wanted = [("w", apart), ("t", thread), ("i", inner)];
+            let lanes = lanes_of(place, thread);
+            let wanted = [("w", apart), ("v", thread / lanes), ("t", lanes), ("i", inner)];
             let inner: Vec<(String, i64)> = wanted
                 .into_iter()
                 .filter(|(part, count)| *count > 1 || *part == "t")
@@ -367,7 +374,13 @@ impl Cutter<'_> {
         }
         let part = |place: &usize, part: &str| self.own.at(self.name_of(tile.spatial[*place], part));
         levels.blocks.extend(point.order(tile.order_blocks.0).iter().map(|place| part(place, "b")));
-        levels.threads.extend(point.order(tile.order_threads.0).iter().map(|place| part(place, "t")));
+        let order = point.order(tile.order_threads.0);
+        let has_warps = |place: &&usize| {
+            let threads = tile.parts(point, tile.spatial[**place]).thread;
+            lanes_of(**place, threads) < threads
+        };
+        levels.threads.extend(order.iter().filter(has_warps).map(|place| part(place, "v")));
+        levels.threads.extend(order.iter().map(|place| part(place, "t")));
         // Results that are side by side come last.
         let mut places: Vec<usize> = (0..tile.spatial.len()).collect();
         places.sort_by_key(|place| self.stage.result[tile.spatial[*place]] == Stride::Elements(1));
