@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::dtype::DType;
 use crate::index::IndexExpr;
-use crate::program::{ScalarId, TensorId};
+use crate::program::{ScalarId, TensorId, VarId};
 
 /// Where in the source text a piece of the program came from, as a byte range.
 ///
@@ -411,6 +411,15 @@ impl Expr {
             // The second side is looked at only where the first does not decide.
             ExprKind::Binary(op, pair) if op.is_logical() => pair[0].add_certain_loads(found),
             _ => self.operands().iter().for_each(|operand| operand.add_certain_loads(found)),
+        }
+    }
+
+    /// Whether a loop's variable is in any subscript.
+    pub fn mentions(&self, var: VarId) -> bool {
+        match &self.kind {
+            ExprKind::Index(index) => index.mentions(var),
+            ExprKind::Load(access) => access.indices.iter().any(|index| index.mentions(var)),
+            _ => self.operands().iter().any(|operand| operand.mentions(var)),
         }
     }
 

@@ -118,6 +118,91 @@ fn threads_share_gathered_rows() {
 }
 
 #[test]
+fn a_thread_has_operands_in_registers() {
+    let own = format!("{TILES}\npromote As at C.ki -> a registers\npromote Bs at C.ki -> b registers");
+    for sizes in [SIZES, &[("M", 16), ("N", 32), ("K", 8)]] {
+        let loops = print::nest(&agrees(GEMM, sizes, &own));
+        for part in
+            ["register float32 a[1, 2]", "register float32 b[1, 2]", "unroll l1 in 2", "a[0, ii] * b[0, ji]"]
+        {
+            assert!(loops.contains(part), "no {part}:\n{loops}");
+        }
+    }
+    // Straight from memory, where a tile goes past the end.
+    agrees(
+        GEMM,
+        SIZES,
+        &TILES
+            .replace("promote A at C.ko -> As shared (d1, d0) pad 1", "promote A at C.ki -> a registers")
+            .split("\n    fuse As")
+            .next()
+            .unwrap()
+            .to_owned(),
+    );
+    // Registers are a thread's, they have no addresses, and they are few.
+    let outside = refused(
+        GEMM,
+        SIZES,
+        &TILES.replace("Bs shared", "Bs registers").replace("\n    bind Bs.l1 -> thread.x", ""),
+    );
+    assert!(outside.to_string().contains("outside of the loops over threads"), "{outside}");
+    let serial = refused(
+        GEMM,
+        SIZES,
+        &format!(
+            "{}\npromote Bs at C.ki -> b registers",
+            TILES.replace("\n    unroll C.ji", "").replace("\n    promote C at C.jb -> tile registers", "")
+        ),
+    );
+    assert!(
+        matches!(&serial, Illegal::RegisterIndex { name, loop_name } if name == "b" && loop_name == "ji"),
+        "{serial}"
+    );
+    let many = "split C.j -> jb, jt:8\nbind C.i -> block.x\nbind C.jb -> block.y\nbind C.jt -> thread.x\npromote A at C.jt -> a registers";
+    let many = refused(GEMM, &[("M", 4), ("N", 16), ("K", 300)], many);
+    assert!(matches!(many, Illegal::ThreadRegisters { needed: 300, .. }), "{many}");
+}
+
+/// Rows of a window with padding in shared memory, in groups of four elements.
+const GROUPS: &str = "
+    split O.x -> xb, xt:TILE
+    bind O.y -> block.y
+    bind O.xb -> block.x
+    bind O.xt -> thread.x
+    promote O at O.xb -> total registers
+    promote I at O.xb -> Is shared (d0, d1/4, d1%4)
+    bind Is.l1 -> thread.x
+    vectorize Is.l2";
+
+#[test]
+fn shared_memory_has_whole_groups_of_elements() {
+    let blur = "def blur(float(H, W) I, int pad) -> (O) {
+        O(y, x) +=! (0 <= u && u < H && 0 <= v && v < W) ? I(u, v) : 0
+          where y in 0:H, x in 0:W, dy in 0:3, dx in 0:3, u = y + dy - 1, v = x + dx - pad }";
+    // The tile's 18 columns begin one element before a group, and those of the first and the last are partly outside.
+    let sizes = |width| [("H", 5), ("W", width), ("pad", 1)];
+    let loops = print::nest(&agrees(blur, &sizes(48), &GROUPS.replace("TILE", "16")));
+    for part in ["shared float32 Is[3, 6, 4]", "16*xb + 4*l1 - 4 >= 0", "48 - 16*xb - 4*l1 >= 0"] {
+        assert!(loops.contains(part), "no {part}:\n{loops}");
+    }
+    // What begins at a group, tiles that begin anywhere, rows that are not made of groups, and tiles that do not divide.
+    agrees(blur, &[("H", 5), ("W", 48), ("pad", 0)], &GROUPS.replace("TILE", "16"));
+    agrees(blur, &sizes(48), &GROUPS.replace("TILE", "6"));
+    agrees(blur, &sizes(46), &GROUPS.replace("TILE", "16"));
+    agrees(blur, &sizes(52), &GROUPS.replace("TILE", "16"));
+    agrees(blur, &sizes(48), &format!("{}\nreorder O.dy, O.xt", GROUPS.replace("TILE", "16")));
+}
+
+#[test]
+fn groups_that_are_partly_outside_are_asked_about_one_by_one() {
+    let clipped = "def f(float(H, W) I) -> (O) {
+        O(y, x) +=! (0 <= v && v < W - 1) ? I(y, v) : 0
+          where y in 0:H, x in 0:W, dy in 0:1, dx in 0:3, v = x + dx - 1 }";
+    let loops = print::nest(&agrees(clipped, &[("H", 3), ("W", 48)], &GROUPS.replace("TILE", "16")));
+    assert!(!loops.contains("Is[1, 6, 4]"), "{loops}");
+}
+
+#[test]
 fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
     // The conditions on threads past the end are at the innermost loop, which stores have no copy of.
     let steps = "split C.i -> ib, it:4

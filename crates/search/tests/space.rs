@@ -121,6 +121,41 @@ fn rows_that_data_chooses_can_go_through_shared_memory() {
     assert!(gathers > 10, "only {gathers} schedules gather rows");
 }
 
+/// Random points whose schedules have a part agree with the program; how many there were.
+fn agreeing(program: &Program, gpu: &Gpu, part: &str, most: usize) -> usize {
+    let mut rng = Pcg64Mcg::seed_from_u64(3);
+    let space = Space::new(program, gpu);
+    let drawn = (0..4000).filter_map(|_| space.knobs().sample(&mut rng));
+    let schedules = drawn.filter_map(|point| space.decode(&point).ok());
+    let with_part = schedules.filter(|schedule| schedule.to_string().contains(part)).take(most);
+    with_part.map(|schedule| expect_agreement(program, &schedule, Target::Gpu(gpu), part)).count()
+}
+
+#[test]
+fn lanes_of_a_warp_can_be_a_rectangle() {
+    let gpu = Gpu { processors: 2, warp: 16, ..Gpu::h200() };
+    let gemm = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
+    let program = at_sizes(gemm, "gemm", &|at| [48, 6, 32][at]).unwrap();
+    assert_eq!(agreeing(&program, &gpu, "fuse C.i_v, C.j_v, C.i_t, C.j_t -> C_thread", 5), 5);
+    // Of 32 threads along the last loop, 8 are in a warp: as many rows as it takes are in it too.
+    let begins = beginnings_on(gemm, &[("M", 2048), ("N", 2048), ("K", 2048)], Target::Gpu(&Gpu::h200()));
+    assert!(begins.contains("split C.j -> j_b, j_w:2, j_v:4, j_t:8, j_i:4"), "{begins}");
+    assert!(begins.contains("split C.i -> i_b, i_w:2, i_v:2, i_t:4, i_i:4"), "{begins}");
+}
+
+#[test]
+fn windows_are_copied_in_groups_where_tiles_begin_at_one() {
+    let gpu = Gpu { processors: 2, warp: 4, ..Gpu::h200() };
+    let conv = "def conv(float(C, W) I, float(K, C, X) F) -> (O) {
+        O(k, w) +=! (0 <= x && x < W ? I(c, x) : 0) * F(k, c, dx) where w in 0:W, x = w + dx - 1 }";
+    let sizes = |width: i64| move |at: usize| [3, width, 5, 3][at];
+    let in_groups =
+        |width: i64, part: &str| agreeing(&at_sizes(conv, "conv", &sizes(width)).unwrap(), &gpu, part, 3);
+    assert_eq!(in_groups(24, "O_Is shared (d0, d1/4, d1%4)"), 3);
+    assert_eq!(in_groups(22, "O_Is shared (d0, d1/2, d1%2)"), 3);
+    assert_eq!(in_groups(21, "O_Is shared (d0, d1/"), 0);
+}
+
 /// Statements outside of all loops, each of which is a kernel.
 fn launches(stmts: &[Stmt]) -> usize {
     let launches = |stmt: &Stmt| match stmt {

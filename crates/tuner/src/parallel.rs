@@ -5,13 +5,17 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 
+/// How many things are done at once.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
+}
+
 /// What `work` makes of every item, in their order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     std::thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
+        for _ in 0..cores().min(items.len()) {
             scope.spawn(|| {
                 while let at = next.fetch_add(1, Ordering::Relaxed)
                     && let Some(item) = items.get(at)
@@ -35,10 +39,9 @@ pub(crate) fn in_order<T: Sync, R: Send>(
     mut take: impl FnMut(usize, R) -> ControlFlow<()>,
 ) {
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let (sender, made) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
+        for _ in 0..cores().min(items.len()) {
             let (sender, next, work) = (sender.clone(), &next, &work);
             scope.spawn(move || {
                 while let at = next.fetch_add(1, Ordering::Relaxed)

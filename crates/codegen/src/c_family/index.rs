@@ -165,23 +165,6 @@ fn times(left: Interval, right: Interval) -> Option<Interval> {
     Some((*products.iter().min()?, *products.iter().max()?))
 }
 
-/// Whether an expression is a multiple of a number whatever its variables are.
-pub(super) fn is_multiple(index: &IndexExpr, of: i64) -> bool {
-    let multiple = |term: &Term| {
-        term.coefficient % of == 0
-            || term.factors.iter().any(|factor| match factor {
-                // The remainder of a multiple by a multiple is one too.
-                Atom::Mod(pair) => {
-                    let scaled = pair.0.scale(term.coefficient);
-                    let by = pair.1.scale(term.coefficient);
-                    is_multiple(&scaled, of) && is_multiple(&by, of)
-                }
-                _ => false,
-            })
-    };
-    index.constant_part() % of == 0 && index.terms().iter().all(multiple)
-}
-
 /// The variables of an expression, those inside of data included.
 pub(super) fn all_vars(index: &IndexExpr) -> BTreeSet<VarId> {
     let mut found = BTreeSet::new();

@@ -25,7 +25,6 @@ use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
 use super::dialect::{self, lanes_type};
-use super::index::is_multiple;
 use super::stmt::{Emit, Emitter};
 
 /// Bytes of one access at most.
@@ -66,6 +65,14 @@ struct Wide {
     width: i64,
     /// The first element of each part.
     firsts: Vec<Access>,
+}
+
+/// A copy of several elements at once.
+struct Copy<'s> {
+    from: Wide,
+    to: Wide,
+    /// A condition that is the same for all lanes, and what is stored where it does not hold.
+    guard: Option<(&'s Expr, &'s Expr)>,
 }
 
 impl Wide {
@@ -117,8 +124,8 @@ impl Emitter<'_> {
     }
 
     fn store_lanes(&mut self, store: &Store, vector: Vector) -> Emit<()> {
-        if let Some((from, to)) = self.wide_copy(store, vector) {
-            return self.copy_lanes(store, &from, &to);
+        if let Some(copy) = self.wide_copy(store, vector) {
+            return self.copy_lanes(store, &copy);
         }
         if store.later && self.unit.has_later_copies {
             return self.store_each(store, vector);
@@ -179,26 +186,70 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Both sides of a plain copy, if they have the same parts.
-    fn wide_copy(&self, store: &Store, vector: Vector) -> Option<(Wide, Wide)> {
-        let (ExprKind::Load(source), None) = (&store.value.kind, store.reduce) else { return None };
+    /// A store as a copy, if it is one and both sides have the same parts.
+    fn wide_copy<'s>(&self, store: &'s Store, vector: Vector) -> Option<Copy<'s>> {
+        let (source, guard) = match &store.value.kind {
+            ExprKind::Select(arms) if !arms[0].mentions(vector.lane) => {
+                (&arms[1], Some((&arms[0], &arms[2])))
+            }
+            _ => (&store.value, None),
+        };
+        let (ExprKind::Load(source), None) = (&source.kind, store.reduce) else { return None };
         let (from, to) = (self.wide(source, vector)?, self.wide(&store.target, vector)?);
         // Of a truth value, only whether it is 0 counts.
         let same = from.dtype == to.dtype && from.width == to.width && to.dtype != DType::Bool;
-        same.then_some((from, to))
+        let constant = guard.is_none_or(|(_, outside)| matches!(outside.kind, ExprKind::Literal(_)));
+        (same && constant).then_some(Copy { from, to, guard })
     }
 
-    fn copy_lanes(&mut self, store: &Store, from: &Wide, to: &Wide) -> Emit<()> {
+    fn copy_lanes(&mut self, store: &Store, copy: &Copy<'_>) -> Emit<()> {
+        let Copy { from, to, guard } = copy;
         let t = lanes_type(self.unit.api, to.dtype, to.width);
         for (from, target) in from.firsts.iter().zip(&to.firsts) {
             if store.later && self.unit.has_later_copies {
-                let value = Expr { dtype: store.value.dtype, kind: ExprKind::Load(from.clone()) };
+                let dtype = store.value.dtype;
+                let load = Expr { dtype, kind: ExprKind::Load(from.clone()) };
+                let value = match guard {
+                    Some((condition, outside)) => {
+                        let arms = [(*condition).clone(), load, (*outside).clone()];
+                        Expr { dtype, kind: ExprKind::Select(Box::new(arms)) }
+                    }
+                    None => load,
+                };
                 self.copy_later(target, &value, to.width * to.dtype.bytes() as i64)?;
                 continue;
             }
             let (from, target) = (self.wide_place(from, &t, "const ")?, self.wide_place(target, &t, "")?);
-            self.line(&format!("{target} = {from};"));
+            match guard {
+                Some((condition, outside)) => {
+                    self.copy_guarded(&t, (&from, &target), condition, outside, to)?
+                }
+                None => self.line(&format!("{target} = {from};")),
+            }
         }
+        Ok(())
+    }
+
+    /// A group of elements where a condition holds, and a constant for each elsewhere.
+    fn copy_guarded(
+        &mut self,
+        t: &str,
+        (from, target): (&str, &str),
+        condition: &Expr,
+        outside: &Expr,
+        to: &Wide,
+    ) -> Emit<()> {
+        let name = self.lane_name(to.firsts[0].tensor, "lanes");
+        let (condition, outside) = (self.value(condition)?, self.value(outside)?);
+        self.open("");
+        self.line(&format!("{t} {name};"));
+        for (_, of) in to.lanes(0) {
+            self.line(&format!("{name}.{of} = {outside};"));
+        }
+        self.line(&format!("if ({condition}) {name} = {from};"));
+        self.line(&format!("{target} = {name};"));
+        self.close();
+        self.lanes = Lanes::default();
         Ok(())
     }
 
@@ -254,7 +305,7 @@ impl Emitter<'_> {
             }
         }
         let (step, first) = place.joined().split_on(&Atom::Var(lane))?;
-        let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && is_multiple(&first, lanes);
+        let aligned = step.as_constant() == Some(1) && !first.mentions(lane) && first.is_multiple_of(lanes);
         aligned.then(|| at_lane(&access, lane, 0))
     }
 }
@@ -299,7 +350,7 @@ fn lane_alone(access: &Access, lane: VarId, lanes: i64) -> Access {
         let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
         let (step, first) = pair.0.split_on(&Atom::Var(lane))?;
         let by = pair.1.as_constant()?;
-        let whole = step.as_constant() == Some(1) && by % lanes == 0 && is_multiple(&first, lanes);
+        let whole = step.as_constant() == Some(1) && by % lanes == 0 && first.is_multiple_of(lanes);
         whole.then(|| match atom {
             Atom::FloorDiv(_) => first.floor_div(&pair.1),
             _ => first.modulo(&pair.1).add(&IndexExpr::var(lane)),

@@ -46,6 +46,23 @@ impl IndexExpr {
         }
     }
 
+    /// Whether it is a multiple of a number whatever its variables are.
+    pub fn is_multiple_of(&self, number: i64) -> bool {
+        let multiple = |term: &Term| {
+            term.coefficient % number == 0
+                || term.factors.iter().any(|factor| match factor {
+                    // The remainder of a multiple by a multiple is one too.
+                    Atom::Mod(pair) => {
+                        let scaled = pair.0.scale(term.coefficient);
+                        let by = pair.1.scale(term.coefficient);
+                        scaled.is_multiple_of(number) && by.is_multiple_of(number)
+                    }
+                    _ => false,
+                })
+        };
+        self.constant_part() % number == 0 && self.terms().iter().all(multiple)
+    }
+
     /// The same with quotients and remainders that belong together put together: `12*(x/12) + x%12` is `x`. Loops that
     /// were fused have such subscripts, and where the dimensions are neighbours in memory they cancel.
     pub fn joined(&self) -> IndexExpr {

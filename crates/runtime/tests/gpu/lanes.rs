@@ -130,8 +130,24 @@ const TILES: Case = Case {
         vectorize Bs.v",
 };
 
-const ALL: [&Case; 9] =
-    [&POINTWISE, &SHIFTED, &REMAINDER, &SIXTEEN, &HALVES, &TYPES, &REDUCTIONS, &GATHERED, &TILES];
+/// A window with padding, of which whole groups of elements are in shared memory.
+const GROUPS: Case = Case {
+    source: "def blur(float(H, W) I) -> (O) {
+        O(y, x) +=! (0 <= u && u < H && 0 <= v && v < W) ? I(u, v) : 7
+          where y in 0:H, x in 0:W, dy in 0:3, dx in 0:3, u = y + dy - 1, v = x + dx - 1 }",
+    sizes: &[("H", 5), ("W", 48)],
+    steps: "split O.x -> xb, xt:16
+        bind O.y -> block.y
+        bind O.xb -> block.x
+        bind O.xt -> thread.x
+        promote O at O.xb -> total registers
+        promote I at O.xb -> Is shared (d0, d1/4, d1%4)
+        bind Is.l1 -> thread.x
+        vectorize Is.l2",
+};
+
+const ALL: [&Case; 10] =
+    [&POINTWISE, &SHIFTED, &REMAINDER, &SIXTEEN, &HALVES, &TYPES, &REDUCTIONS, &GATHERED, &TILES, &GROUPS];
 
 fn opencl() -> Gpu {
     Gpu { api: GpuApi::OpenCl, ..Gpu::h200() }
@@ -244,6 +260,14 @@ fn shared_memory_has_lanes_and_registers_have_not() {
     has(&cuda, &["const float4 Bs_lanes = *(const float4*)&Bs[", "tile[0] += ", "tile[3] += "]);
     assert!(!cuda.contains("&tile["), "{cuda}");
     has(&text(&TILES, &opencl()), &["*(__local float4*)&Bs[", "= *(const __global float4*)&B["]);
+}
+
+#[test]
+fn groups_are_inside_or_outside_as_a_whole() {
+    let group =
+        "float4 Is_lanes; Is_lanes.x = 7.0f; Is_lanes.y = 7.0f; Is_lanes.z = 7.0f; Is_lanes.w = 7.0f; if (";
+    has(&text(&GROUPS, &Gpu::h200()), &[group, ") Is_lanes = *(const float4*)&I["]);
+    has(&text(&GROUPS, &opencl()), &[group, ") Is_lanes = *(const __global float4*)&I["]);
 }
 
 #[test]

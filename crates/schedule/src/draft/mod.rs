@@ -209,13 +209,9 @@ pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
 }
 
 impl Draft<'_> {
-    /// The vectors that code is written out for. A GPU's threads have none that count: what is a vector there is one
-    /// access of several elements.
+    /// The vectors that code is written out for.
     pub fn vectors(&self) -> Vectors {
-        match self.target {
-            Target::Cpu(cpu) => cpu.vectors,
-            Target::Gpu(_) => Vectors::Baseline,
-        }
+        crate::lower::effort::vectors(self.target)
     }
 
     /// The loop behind a variable.

@@ -8,8 +8,8 @@
 //! Only what a schedule adds is limited. The loops of the text always compile, however long their expressions are.
 
 use tilewright_ir::nest::{Combine, For, LoopKind, Stmt, Store};
-use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, VarId};
-use tilewright_target::Vectors;
+use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_target::{Target, Vectors};
 
 use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
@@ -60,6 +60,22 @@ impl Effort {
             true => Err(Illegal::TooMuchCode { operations: self.operations }),
             false => Ok(()),
         }
+    }
+}
+
+/// What compiling a nest takes, in comparison with others for the same target.
+pub fn effort(nest: &LoopNest, target: Target<'_>) -> u64 {
+    let vectors = vectors(target);
+    let efforts = [&nest.setup, &nest.body].map(|stmts| Code::of(stmts, Some(vectors)).effort);
+    efforts.iter().fold(0, |sum, effort| sum.saturating_add(*effort))
+}
+
+/// The vectors that code is written out for. A GPU's threads have none that count: what is a vector there is one access of
+/// several elements.
+pub(crate) fn vectors(target: Target<'_>) -> Vectors {
+    match target {
+        Target::Cpu(cpu) => cpu.vectors,
+        Target::Gpu(_) => Vectors::Baseline,
     }
 }
 

@@ -166,10 +166,10 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// Whether a buffer of the draft is scratch memory, which is made where it is used.
+    /// Whether a buffer of the draft is scratch memory or registers, which are made where they are used.
     fn needs_room(&self, tensor: TensorId) -> bool {
         let buffer = &self.draft.buffers[tensor.index()];
-        !buffer.gone && buffer.buffer.scope == Scope::Scratch
+        !buffer.gone && matches!(buffer.buffer.scope, Scope::Scratch | Scope::Register)
     }
 
     fn statement(&mut self, id: StatementId) -> Vec<Stmt> {

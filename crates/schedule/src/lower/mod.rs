@@ -23,6 +23,7 @@ mod emit;
 mod expand;
 mod idle;
 mod kernels;
+mod own;
 mod pipeline;
 mod prefetch;
 mod private;
@@ -63,6 +64,7 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
             kernels::share(&mut nest, draft);
             pipeline::pipeline(&mut nest, &draft.pipelines);
             kernels::check(&nest, gpu)?;
+            own::check(&nest, draft, gpu)?;
             barriers::synchronise(&mut nest);
         }
     }

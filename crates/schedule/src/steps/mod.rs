@@ -3,8 +3,10 @@
 mod compute_at;
 mod fuse;
 mod gather;
+mod groups;
 mod inline;
 pub(crate) mod kind;
+mod layout;
 mod padding;
 mod pipeline;
 mod prefetch;

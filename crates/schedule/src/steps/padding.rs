@@ -129,10 +129,21 @@ impl Padding {
         self.conditions.extend(behind.map(|extent| (dimension, -1, extent - 1)));
     }
 
-    /// The value of the choice for the element at these subscripts.
-    pub fn value(&self, load: Expr, indices: &[IndexExpr]) -> Expr {
+    /// Whether of groups along a dimension, which begin at multiples of their size, each is inside as a whole or outside.
+    pub fn keeps_whole(&self, dimension: usize, size: i64) -> bool {
+        let own = self.conditions.iter().filter(|(own, ..)| *own == dimension);
+        own.into_iter().all(|(_, sign, added)| match sign {
+            1 => added % size == 0,
+            _ => (added + 1) % size == 0,
+        })
+    }
+
+    /// The value of the choice for an element: the conditions are asked of the first and the last of its neighbours that are
+    /// inside or outside together.
+    pub fn value(&self, load: Expr, (firsts, lasts): (&[IndexExpr], &[IndexExpr])) -> Expr {
         let zero = || Expr::literal(DType::Int64, Number::Int(0));
         let holds = self.conditions.iter().map(|(dimension, sign, added)| {
+            let indices = if *sign == 1 { firsts } else { lasts };
             let index = indices[*dimension].scale(*sign).offset(*added);
             let index = Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index)) };
             Expr::binary(BinaryOp::GreaterEqual, index, zero())

@@ -5,6 +5,8 @@ use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Role, TensorId, Up
 use tilewright_target::Target;
 
 use super::gather::View;
+use super::groups::Groups;
+use super::layout::{BadLayout, Part, checked_layout, nesting_order, padded_shape};
 use super::padding::{Padding, padding, replace_choices};
 use crate::draft::region::Interval;
 use crate::draft::simplify::Ranges;
@@ -78,7 +80,7 @@ pub(super) fn operand(
     let refuse_for = |why: String| Illegal::Promote { tensor: name.to_string(), at: at.to_string(), why };
     let refuse = |why: &str| refuse_for(why.to_string());
     if scope == PromoteScope::Registers {
-        return Err(refuse("only results go into registers; what is read gets there by itself"));
+        in_registers(draft, place).map_err(refuse)?;
     }
     if scope == PromoteScope::Shared {
         in_shared_memory(draft, place).map_err(refuse)?;
@@ -88,20 +90,27 @@ pub(super) fn operand(
     }
     let reads = operand_reads(draft, tensor, place).map_err(refuse)?;
     let what = What::of(draft, tensor, place, (scope, gathered), &reads).map_err(refuse_for)?;
-    let What { view, region, padding, reads_choices, position } = what;
+    let What { view, mut region, padding, reads_choices, position } = what;
     let layout = checked_layout(layout, &region).map_err(|BadLayout { part, why }| Illegal::Layout {
         tensor: name.to_string(),
         at: at.to_string(),
         part,
         why,
     })?;
-
+    let groups = match scope == PromoteScope::Shared && !gathered {
+        true => Groups::of(&layout, &view.shape, padding.as_ref(), &mut region),
+        false => None,
+    };
     let once = place.is_none() && !gathered && is_constant(draft, tensor);
     let room = Buffer {
         name: buffer.to_string(),
         dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
         shape: padded_shape(&layout, &region, pad),
-        scope: if once { Scope::Constant } else { Scope::Scratch },
+        scope: match scope {
+            PromoteScope::Registers => Scope::Register,
+            _ if once => Scope::Constant,
+            _ => Scope::Scratch,
+        },
     };
     let staged = draft.add_buffer(room, place)?;
     let divides = |part: &Part| {
@@ -112,8 +121,8 @@ pub(super) fn operand(
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     draft.buffers[staged.index()].filled =
-        scope == PromoteScope::Shared && !draft.buffers[staged.index()].ragged;
-    let stage = Stage { tensor, staged, place, view, region, layout, padding, reads_choices };
+        scope != PromoteScope::Packed && !draft.buffers[staged.index()].ragged;
+    let stage = Stage { tensor, staged, place, view, region, layout, groups, padding, reads_choices };
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
     // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
@@ -158,13 +167,26 @@ impl What {
         let reads: Vec<(StatementId, Vec<IndexExpr>)> =
             reads.iter().map(|(id, read)| (*id, view.coordinates(&read.indices))).collect();
         let (region, padding) = match scope {
-            PromoteScope::Shared => filled_region(draft, (&view, *dtype), &reads, place, padding),
+            PromoteScope::Shared | PromoteScope::Registers => {
+                filled_region(draft, (&view, *dtype), &reads, place, padding)
+            }
             _ => {
                 let padded = padding.as_ref().map(|padding| padding.dimensions.as_slice());
                 (draft.footprint_in(&view.shape, &reads, place, padded.unwrap_or_default()), padding)
             }
         };
         Ok(What { view, region, padding, reads_choices, position })
+    }
+}
+
+/// Refuses registers where no thread has its own. That the place is inside of a thread is seen in the end.
+fn in_registers(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
+    match (draft.target, place) {
+        (Target::Cpu(_), _) => {
+            Err("on a CPU only results go into registers; what is read gets there by itself")
+        }
+        (Target::Gpu(_), None) => Err("registers are those of a thread: promote at a loop inside it"),
+        (Target::Gpu(_), Some(_)) => Ok(()),
     }
 }
 
@@ -178,7 +200,7 @@ fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static 
     }
 }
 
-/// The part of a tensor that threads read from shared memory, as if it had no end: what is outside of the tensor is filled
+/// The part of a tensor that threads read from shared memory or registers, as if it had no end: what is outside of the tensor is filled
 /// up, so that threads past the end of a tile need no conditions.
 fn filled_region(
     draft: &Draft,
@@ -201,15 +223,6 @@ fn filled_region(
         }
     }
     (region, padding)
-}
-
-/// The extents of the buffer, with rows that are longer than what they hold.
-fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Vec<i64> {
-    let mut shape: Vec<i64> = layout.iter().map(|part| part.extent(region)).collect();
-    if let Some(last) = shape.last_mut() {
-        *last += pad;
-    }
-    shape
 }
 
 /// The reads that the buffer will serve.
@@ -237,92 +250,6 @@ fn is_constant(draft: &Draft, tensor: TensorId) -> bool {
     draft.program.tensor(id).role == Role::Input { constant: true }
 }
 
-/// No tensor is longer than this in one dimension, and products with it do not overflow.
-const LARGEST_IN_LAYOUT: i64 = 1 << 31;
-
-/// One dimension of a buffer: of a coordinate `r`, it holds `(r % modulo) / divide`.
-#[derive(Clone, Copy)]
-struct Part {
-    dimension: usize,
-    modulo: Option<i64>,
-    divide: i64,
-}
-
-impl Part {
-    fn extent(&self, region: &[Interval]) -> i64 {
-        let whole = region[self.dimension].extent;
-        let count = self.modulo.map_or(whole, |modulo| modulo.min(whole));
-        (count + self.divide - 1) / self.divide
-    }
-
-    fn of(&self, coordinate: &IndexExpr) -> IndexExpr {
-        let rest = self.modulo.map_or(coordinate.clone(), |by| coordinate.modulo(&IndexExpr::constant(by)));
-        rest.floor_div(&IndexExpr::constant(self.divide))
-    }
-}
-
-/// What is wrong with a layout, and with which of its parts, if it is one.
-struct BadLayout {
-    part: Option<usize>,
-    why: String,
-}
-
-/// The parts of a layout, if they tell all elements apart.
-fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>, BadLayout> {
-    if layout.is_empty() {
-        return Ok((0..region.len()).map(|dimension| Part { dimension, modulo: None, divide: 1 }).collect());
-    }
-    for (at, dim) in layout.iter().enumerate() {
-        check_part(dim, region.len()).map_err(|why| BadLayout { part: Some(at), why })?;
-    }
-    let parts: Vec<Part> = layout
-        .iter()
-        .map(|dim| Part { dimension: dim.dimension, modulo: dim.modulo, divide: dim.divide.unwrap_or(1) })
-        .collect();
-    for dimension in 0..region.len() {
-        check_dimension(&parts, dimension)?;
-    }
-    Ok(parts)
-}
-
-/// Refuses a part that makes no sense whatever the others are.
-fn check_part(dim: &LayoutDim, dimensions: usize) -> Result<(), String> {
-    if dim.divide.max(dim.modulo).is_some_and(|number| number > LARGEST_IN_LAYOUT) {
-        return Err(format!("a number in the layout is larger than {LARGEST_IN_LAYOUT}"));
-    }
-    if dim.dimension >= dimensions {
-        let last = dimensions.max(1) - 1;
-        return Err(format!("it has no dimension d{}: the last is d{last}", dim.dimension));
-    }
-    if dim.modulo.is_some_and(|modulo| modulo <= dim.divide.unwrap_or(1)) {
-        return Err(format!("`{dim}` in the layout is always 0: leave it out"));
-    }
-    Ok(())
-}
-
-/// Refuses a dimension whose elements are not told apart: one part is the whole quotient, and the remainder of each
-/// is what the next takes apart.
-fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
-    let own = parts.iter().enumerate().filter(|(_, part)| part.dimension == dimension);
-    let mut chain: Vec<(usize, &Part)> = own.collect();
-    chain.sort_by_key(|(_, part)| part.divide);
-    let Some((last, _)) = chain.last().copied() else {
-        return Err(BadLayout { part: None, why: format!("the layout leaves out dimension d{dimension}") });
-    };
-    let mut scale = 1;
-    for (at, part) in chain {
-        let fits = part.divide == scale
-            && part.modulo.is_none() == (at == last)
-            && part.modulo.is_none_or(|modulo| modulo > scale && modulo % scale == 0);
-        if !fits {
-            let why = format!("the layout does not keep the elements of dimension d{dimension} apart");
-            return Err(BadLayout { part: Some(at), why });
-        }
-        scale = part.modulo.unwrap_or(scale);
-    }
-    Ok(())
-}
-
 /// An operand and the buffer that holds a part of it.
 struct Stage {
     tensor: TensorId,
@@ -332,6 +259,7 @@ struct Stage {
     view: View,
     region: Vec<Interval>,
     layout: Vec<Part>,
+    groups: Option<Groups>,
     /// What the buffer holds outside of the tensor, if it holds such elements.
     padding: Option<Padding>,
     /// Whether statements read it as a choice between an element and what is outside.
@@ -369,11 +297,15 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
 
 /// The loops that fill the buffer, one a dimension of its layout.
 fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
-    let Stage { tensor, staged, place, view, region, layout, .. } = stage;
+    let Stage { tensor, staged, place, view, region, layout, groups, .. } = stage;
     let id = StatementId(draft.statements.len());
+    // Registers are told apart when code is written.
+    let in_registers = draft.buffers[staged.index()].buffer.scope == Scope::Register;
     let mut ranges = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     let mut rest: Vec<IndexExpr> = region.iter().map(|interval| interval.available.clone()).collect();
     let mut coordinates: Vec<IndexExpr> = region.iter().map(|interval| interval.low.clone()).collect();
+    // The same for the first of a group, where a group is inside of the tensor as a whole or not at all.
+    let mut firsts = coordinates.clone();
     let mut vars = vec![VarId(0); layout.len()];
     let order = nesting_order(layout);
     for at in &order {
@@ -383,7 +315,7 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
         let var = draft.add_loop(Loop {
             name: format!("l{at}"),
             extent: extent.clone(),
-            kind: LoopKind::Serial,
+            kind: if in_registers { LoopKind::Unrolled } else { LoopKind::Serial },
             role: LoopRole::Spatial,
             owner: Some(id),
             pristine: false,
@@ -393,12 +325,18 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
         let done = IndexExpr::var(var).scale(divide);
         rest[dimension] = ranges.simplify(&rest[dimension].sub(&done).minimum(&by));
         coordinates[dimension] = coordinates[dimension].add(&done);
+        if !groups.is_some_and(|groups| groups.dimension == dimension && divide == 1) {
+            firsts[dimension] = firsts[dimension].add(&done);
+        }
         vars[*at] = var;
     }
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
     let element = view.value((*tensor, dtype), &coordinates);
+    let behind =
+        |at: usize| groups.filter(|groups| groups.dimension == at).map_or(0, |groups| groups.size - 1);
+    let lasts: Vec<IndexExpr> = (0..).zip(&firsts).map(|(at, first)| first.offset(behind(at))).collect();
     let value =
-        stage.padding.as_ref().map_or(element.clone(), |padding| padding.value(element, &coordinates));
+        stage.padding.as_ref().map_or(element.clone(), |padding| padding.value(element, (&firsts, &lasts)));
     let buffer = &draft.buffers[staged.index()].buffer;
     let (name, compute) = (draft.next_name(*staged), buffer.dtype.compute_type());
     let indices = vars.iter().map(|var| IndexExpr::var(*var)).collect();
@@ -413,21 +351,6 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
     });
     let loops: Vec<VarId> = order.iter().map(|at| vars[*at]).collect();
     draft.nest(&loops, vec![Node::Statement(id)])
-}
-
-/// The order of the loops: that of the layout, unless a part of a dimension would come before the coarser parts that
-/// it is clipped by.
-fn nesting_order(layout: &[Part]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..layout.len()).collect();
-    let coarse_first = |left: usize, right: usize| {
-        layout[left].dimension != layout[right].dimension || layout[left].divide > layout[right].divide
-    };
-    let in_order =
-        (0..layout.len()).all(|left| (left + 1..layout.len()).all(|right| coarse_first(left, right)));
-    if !in_order {
-        order.sort_by_key(|at| (layout[*at].dimension, std::cmp::Reverse(layout[*at].divide)));
-    }
-    order
 }
 
 impl Draft<'_> {

@@ -428,10 +428,11 @@ impl Walk<'_> {
         let at = if self.rng.chance(20) { Place::Root } else { Place::Loop(self.any_loop()?) };
         self.fresh += 1;
         let name = format!("P{}", self.fresh);
-        let scope = match self.rng.chance(97) {
-            true if self.machine == Machine::Gpu => PromoteScope::Shared,
-            true => PromoteScope::Packed,
-            false => PromoteScope::Registers,
+        let scope = match self.machine {
+            Machine::Gpu if self.rng.chance(80) => PromoteScope::Shared,
+            Machine::Gpu => PromoteScope::Registers,
+            _ if self.rng.chance(97) => PromoteScope::Packed,
+            _ => PromoteScope::Registers,
         };
         let layout = self.layout(&tensor);
         Some(Step::Promote { tensor, at, name, scope, gathered, layout, pad: 0 })

@@ -20,6 +20,8 @@ pub enum Rejection {
     BlockThreads,
     /// The lanes of a GPU's warp cannot be arranged like that, or are already.
     Lanes,
+    /// What a tile needs does not begin where groups of elements do.
+    Groups,
     /// Multiprocessors of a GPU would have nothing to do.
     Blocks,
     /// Operands need more shared memory than a block has.
@@ -39,6 +41,7 @@ impl fmt::Display for Rejection {
             Rejection::Threads => "idle cores",
             Rejection::BlockThreads => "threads of a block",
             Rejection::Lanes => "lanes of a warp",
+            Rejection::Groups => "groups of elements",
             Rejection::Blocks => "idle multiprocessors",
             Rejection::SharedMemory => "shared memory",
             Rejection::NoPlace => "no place",

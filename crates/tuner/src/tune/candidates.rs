@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tilewright_ir::Program;
-use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_schedule::{apply, default_schedule, effort, text};
 use tilewright_search::cost::Model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
@@ -25,14 +25,24 @@ const TOO_SLOW: f64 = 3.0;
 /// What is to be done with a point.
 #[derive(Clone, Debug)]
 pub(super) enum Judged {
-    /// This schedule is to be measured.
-    Worth(String),
+    /// It is to be measured.
+    Worth(Candidate),
     /// Nothing.
     Rejected,
 }
 
-/// The schedule of a point and the seconds that it should take, unless it was refused.
-type Look = Option<(String, f64)>;
+/// A schedule that may be worth measuring.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub schedule: String,
+    /// The seconds that the model expects it to take.
+    expected: f64,
+    /// What compiling it takes, in comparison with others.
+    pub effort: u64,
+}
+
+/// What a point stands for, unless it was refused.
+type Look = Option<Candidate>;
 
 /// The schedules that were tried, and the means to judge others.
 pub(super) struct Candidates<'p> {
@@ -104,13 +114,13 @@ impl<'p> Candidates<'p> {
 
     fn judged(&mut self, look: Look) -> Judged {
         match look {
-            Some((_, expected)) if expected > TOO_SLOW * self.expected => {
+            Some(own) if own.expected > TOO_SLOW * self.expected => {
                 self.too_slow += 1;
                 Judged::Rejected
             }
-            Some((schedule, expected)) => {
-                self.expected = self.expected.min(expected);
-                Judged::Worth(schedule)
+            Some(own) => {
+                self.expected = self.expected.min(own.expected);
+                Judged::Worth(own)
             }
             None => Judged::Rejected,
         }
@@ -129,16 +139,20 @@ impl<'p> Candidates<'p> {
         counted.collect()
     }
 
-    /// The schedule of a point, and the seconds that the model expects it to take.
-    fn expectation(&self, point: &Point) -> Result<(String, f64), Rejection> {
+    fn expectation(&self, point: &Point) -> Result<Candidate, Rejection> {
         let schedule = self.space.decode(point)?;
         let nest = apply(self.program, &schedule, self.target)
             .map_err(|refusal| Rejection::from(&refusal.reason))?;
-        Ok((schedule.to_string(), self.model.seconds(&nest)))
+        Ok(Candidate {
+            schedule: schedule.to_string(),
+            expected: self.model.seconds(&nest),
+            effort: effort(&nest, self.target),
+        })
     }
 
     /// The points that the model likes best, from different corners of the space: a greedy search with the model in the
-    /// place of the machine from each of the points to begin at, until it is `over`.
+    /// place of the machine from each of the points to begin at, until it is `over`. Those themselves are second in their
+    /// corners, whatever the model thinks of them.
     pub fn ranked(
         &mut self,
         seed: u64,
@@ -148,8 +162,12 @@ impl<'p> Candidates<'p> {
         let share = LOOKED_AT / beginnings.len().max(1);
         let mut corners: Vec<Vec<(f64, Point)>> = Vec::new();
         for beginning in beginnings {
-            let start = Start { seed, points: vec![beginning], ..Start::default() };
-            corners.push(self.corner(start, share, over)?);
+            let start = Start { seed, points: vec![beginning.clone()], ..Start::default() };
+            let mut corner = self.corner(start, share, over)?;
+            if let Some(at) = corner.iter().position(|(_, point)| *point == beginning).filter(|at| *at > 1) {
+                corner[1..=at].rotate_right(1);
+            }
+            corners.push(corner);
         }
         corners.retain(|corner| !corner.is_empty());
         corners.sort_by(|left, right| left[0].0.total_cmp(&right[0].0));
@@ -182,7 +200,7 @@ impl<'p> Candidates<'p> {
             let mut told = Vec::new();
             let looks = self.look(&points);
             for (point, look) in points.into_iter().zip(looks) {
-                let cost = look.map(|(_, expected)| expected);
+                let cost = look.map(|own| own.expected);
                 liked.extend(cost.map(|cost| (cost, point.clone())));
                 told.push(Told { point, cost });
             }

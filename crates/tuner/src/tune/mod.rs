@@ -36,10 +36,11 @@ pub use stop::Stop;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
+use crate::parallel;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use budget::Pace;
-use candidates::{Candidates, Judged};
+use candidates::{Candidate, Candidates, Judged};
 use spent::timed;
 
 /// Candidates that are measured at the end, in turn.
@@ -163,6 +164,8 @@ struct Habits {
     batch: usize,
     /// Of these, so many at least, if it can say as many.
     together: usize,
+    /// Candidates that take no longer together than one alone.
+    at_once: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
     /// Samples of every finalist.
@@ -172,9 +175,15 @@ struct Habits {
 impl Habits {
     fn on(machine: &Machine) -> Habits {
         match machine {
-            Machine::Cpu(_) => Habits { batch: 16, together: 1, samples: 2, final_samples: 40.0 },
+            Machine::Cpu(_) => Habits { batch: 16, together: 1, at_once: 1, samples: 2, final_samples: 40.0 },
             // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
-            Machine::Gpu(_) => Habits { batch: 48, together: 48, samples: 4, final_samples: 20.0 },
+            Machine::Gpu(_) => Habits {
+                batch: 48,
+                together: 48,
+                at_once: parallel::cores(),
+                samples: 4,
+                final_samples: 20.0,
+            },
         }
     }
 }
@@ -217,8 +226,8 @@ impl Run<'_, '_> {
         let trial = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop();
         let trial = trial.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
-        self.proposal.learn(1, begun.elapsed());
-        self.candidate.learn(1, begun.elapsed());
+        self.proposal.learn(self.habits.at_once, begun.elapsed());
+        self.candidate.learn(self.habits.at_once, begun.elapsed());
         self.note(schedule, trial, Kind::Default);
         self.reference = (0, self.default);
         Ok(())
@@ -234,7 +243,7 @@ impl Run<'_, '_> {
 
     /// The first choice of the cost model, whatever the budget: with no trials at all it is what can be had in one shot.
     fn try_first_choice(&mut self, first: Option<&Point>) -> Result<(), TuneError> {
-        let Some(Judged::Worth(schedule)) =
+        let Some(Judged::Worth(Candidate { schedule, .. })) =
             first.and_then(|first| self.candidates.judge(std::slice::from_ref(first)).pop())
         else {
             return Ok(());
@@ -281,19 +290,21 @@ impl Run<'_, '_> {
     /// What becomes of points: those that are worth it are measured, as many as there are trials left.
     fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<Told>, TuneError> {
         let judged = timed(&mut self.spent.proposing, || self.candidates.judge(&points));
-        let mut fresh: Vec<String> = Vec::new();
+        let mut fresh: Vec<&Candidate> = Vec::new();
         for judged in &judged {
-            if let Judged::Worth(schedule) = judged
-                && !self.candidates.knows(schedule)
-                && !fresh.contains(schedule)
+            if let Judged::Worth(own) = judged
+                && !self.candidates.knows(&own.schedule)
+                && !fresh.iter().any(|other| other.schedule == own.schedule)
             {
-                fresh.push(schedule.clone());
+                fresh.push(own);
             }
         }
         fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
-        self.measure(fresh, Kind::Search)?;
+        // What takes longest to compile is begun first, so that in the end no core waits for another.
+        fresh.sort_by_key(|own| std::cmp::Reverse(own.effort));
+        self.measure(fresh.into_iter().map(|own| own.schedule.clone()).collect(), Kind::Search)?;
         let cost = |judged: Judged| match judged {
-            Judged::Worth(schedule) => self.candidates.cost(&schedule),
+            Judged::Worth(own) => self.candidates.cost(&own.schedule),
             Judged::Rejected => None,
         };
         let told = points.into_iter().zip(judged);

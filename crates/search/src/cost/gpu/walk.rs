@@ -63,7 +63,7 @@ struct Around {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Load,
-    /// Behind a condition, where every lane loads by itself.
+    /// Behind a condition that lanes of a vector do not share, so that each loads by itself.
     GuardedLoad,
     Store,
 }
@@ -187,7 +187,8 @@ impl<'a> Walk<'a> {
 
     fn store(&mut self, store: &Store) {
         let warps = self.warps();
-        let runs = self.runs();
+        let together = self.lanes_go_together(&store.value);
+        let runs = self.runs() / together.unwrap_or(1.0);
         let operations = arithmetic(&store.value) + f64::from(u8::from(store.reduce.is_some()));
         // A product that is added is one instruction.
         let fused = store.reduce.is_some() && matches!(&store.value.kind, ExprKind::Binary(BinaryOp::Mul, _));
@@ -199,10 +200,18 @@ impl<'a> Walk<'a> {
         crate::cost::cpu::loads(&store.value, &mut |access| loads.push(access));
         let certain = store.value.certain_loads();
         for access in loads {
-            let kind = if certain.contains(&access) { Kind::Load } else { Kind::GuardedLoad };
+            let kind =
+                if together.is_some() || certain.contains(&access) { Kind::Load } else { Kind::GuardedLoad };
             self.access(access, warps, kind);
         }
         self.access(&store.target, warps, Kind::Store);
+    }
+
+    /// The lanes of a vector, if a value is a choice that is the same for all of them: it is made once.
+    fn lanes_go_together(&self, value: &Expr) -> Option<f64> {
+        let vector = self.loops.last().filter(|own| own.kind == LoopKind::Vector)?;
+        let ExprKind::Select(arms) = &value.kind else { return None };
+        (!arms[0].mentions(vector.var)).then_some(vector.trips)
     }
 
     /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations

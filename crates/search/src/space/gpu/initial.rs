@@ -114,7 +114,7 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
         }
     }
     set_reduced(tile, stage, all, shape, point);
-    set_operands(tile, column, point);
+    set_operands(tile, stage, column, point);
     point.set_choice(tile.unrolled.0, 3);
     // A row's operand is used for all columns before the next row's.
     point.set_choice(tile.results.0, usize::from(!is_pointwise));
@@ -202,12 +202,15 @@ fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
 }
 
 /// Operands go through shared memory, those that are turned with room behind rows; what is looked up once is read in place.
-fn set_operands(tile: &Tile, column: Option<usize>, point: &mut Point) {
+fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut Point) {
     for way in &tile.ways {
         let operand = &way.operand;
         let walks = column.is_some_and(|at| operand.strides[at] == Stride::Elements(1));
         let wanted = match () {
             () if tile.reduced.is_empty() || way.gathered => vec![Choice::InPlace],
+            () if walks && way.groups(tile, stage, point).is_some() => {
+                vec![Choice::Groups, Choice::Shared(Layout::Plain, Pad::No)]
+            }
             () if walks => vec![Choice::Shared(Layout::Plain, Pad::No)],
             () => vec![
                 Choice::Packed,

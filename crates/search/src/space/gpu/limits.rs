@@ -2,6 +2,7 @@
 
 use tilewright_target::Gpu;
 
+use super::operand::{Choice, Way};
 use super::tile::Tile;
 use crate::knob::Point;
 use crate::space::rejection::Rejection;
@@ -36,6 +37,10 @@ pub(super) fn check(
     }
     if !tile.warp.is_told_apart(tile, point) {
         return Err(Rejection::Lanes);
+    }
+    let in_groups = |way: &&Way| way.choice(point) == Choice::Groups;
+    if tile.ways.iter().filter(in_groups).any(|way| way.groups(tile, stage, point).is_none()) {
+        return Err(Rejection::Groups);
     }
     if matters {
         check_busy(tile, stage, gpu, point)?;

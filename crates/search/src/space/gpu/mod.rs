@@ -219,7 +219,7 @@ impl Decoder<'_, '_> {
             let own = tensor == stage.name.tensor && hosts;
             !own && placement.is_none_or(|own| own.choice(self.point) == Choice::Root)
         };
-        let copies = operand::steps(tile, stage, &kernel, self.point, names, &in_memory, &mut self.steps);
+        let copies = operand::steps(tile, stage, &kernel, self.point, names, &in_memory, &mut self.steps)?;
         self.steps.extend(tile.pipeline(&kernel, self.point, !copies.is_empty()));
         self.done.push(kernel.statement.clone());
         self.done.extend(copies);

@@ -8,6 +8,7 @@ use tilewright_schedule::{LayoutDim, LoopName, Place, PromoteScope, StatementNam
 use super::tile::{Kernel, Tile};
 use crate::knob::{Knob, Point};
 use crate::space::names::Names;
+use crate::space::rejection::Rejection;
 use crate::space::stage::{Operand, Stage};
 use crate::space::{Builder, KnobId};
 
@@ -16,6 +17,8 @@ use crate::space::{Builder, KnobId};
 const PAD: i64 = 4;
 /// Elements that a thread copies at once.
 const WIDE: i64 = 4;
+/// The same of rows that do not begin where the tile does, from the most.
+const GROUPS: [i64; 2] = [4, 2];
 /// Copies of a thread that are written out.
 const MOST_TURNS: i64 = 8;
 
@@ -38,6 +41,8 @@ pub(super) enum Choice {
     /// Through shared memory, its dimensions as they are, or those that threads differ in last; with room behind rows or
     /// without.
     Shared(Layout, Pad),
+    /// Through shared memory that has rows of whole groups of elements, each of which is copied at once.
+    Groups,
     /// A constant is brought into the order of use once, before any call, and goes through shared memory then.
     Packed,
 }
@@ -64,6 +69,7 @@ impl Choice {
             Choice::Shared(Layout::Plain, Pad::Yes) => "shared-padded",
             Choice::Shared(Layout::ResultLast, Pad::No) => "turned",
             Choice::Shared(Layout::ResultLast, Pad::Yes) => "turned-padded",
+            Choice::Groups => "groups",
             Choice::Packed => "packed",
         }
     }
@@ -91,6 +97,7 @@ impl Way {
         let mut choices = vec![Choice::InPlace];
         let pads = [Pad::No, Pad::Yes];
         choices.extend(pads.map(|pad| Choice::Shared(Layout::Plain, pad)));
+        choices.extend((!gathered && has_groups(own)).then_some(Choice::Groups));
         if !result_last(own, stage).is_empty() {
             choices.extend(pads.map(|pad| Choice::Shared(Layout::ResultLast, pad)));
             choices.extend(own.constant.then_some(Choice::Packed));
@@ -109,6 +116,21 @@ impl Way {
     pub fn set(&self, wanted: &[Choice], point: &mut Point) {
         let at = wanted.iter().find_map(|choice| self.choices.iter().position(|own| own == choice));
         point.set_choice(self.knob.0, at.unwrap_or(0));
+    }
+
+    /// The largest groups that rows of the tensor are made of, and distances from tile to tile.
+    pub fn groups(&self, tile: &Tile, stage: &Stage, point: &Point) -> Option<i64> {
+        let Operand { strides, dimensions, shape, .. } = &self.operand;
+        let (row, loops) = shape.last().zip(dimensions.last())?;
+        let is_whole = |at: &usize, size: i64| match strides[*at] {
+            Stride::Elements(step) if stage.loops[*at].reduced => {
+                let parts = tile.steps_of(point, *at);
+                parts.share * parts.outer == 1 || step * parts.inner % size == 0
+            }
+            Stride::Elements(step) => step * tile.width(stage, point, *at) % size == 0,
+            _ => false,
+        };
+        GROUPS.into_iter().find(|size| row % size == 0 && loops.iter().all(|at| is_whole(at, *size)))
     }
 
     /// The elements that are in shared memory at a time.
@@ -134,7 +156,7 @@ pub(super) fn steps(
     names: &Names,
     in_memory: &dyn Fn(&str) -> bool,
     steps: &mut Vec<Step>,
-) -> Vec<StatementName> {
+) -> Result<Vec<StatementName>, Rejection> {
     let mut copies = Vec::new();
     for way in &tile.ways {
         let operand = &way.operand;
@@ -148,6 +170,9 @@ pub(super) fn steps(
         let mut copy = Copy { operand, gathered, order, elements, tile, stage, kernel, point, names, steps };
         match way.choice(point) {
             Choice::InPlace => continue,
+            Choice::Groups => {
+                copies.push(copy.share_groups(way.groups(tile, stage, point).ok_or(Rejection::Groups)?))
+            }
             Choice::Shared(layout, pad) => {
                 let layout = if layout == Layout::Plain { Vec::new() } else { turned };
                 copies.push(copy.share(operand.tensor.clone(), layout, pad));
@@ -160,7 +185,7 @@ pub(super) fn steps(
             }
         }
     }
-    copies
+    Ok(copies)
 }
 
 /// The dimensions with those that the result has as well last; empty if they are already.
@@ -174,6 +199,12 @@ fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
         true => Vec::new(),
         false => order.into_iter().map(whole).collect(),
     }
+}
+
+/// Whether rows of a tensor are made of groups, and a tile can begin inside of one, as windows with padding do.
+fn has_groups(operand: &Operand) -> bool {
+    let Some(last) = operand.dimensions.len().checked_sub(1) else { return false };
+    operand.shape.last().is_some_and(|row| row % GROUPS[1] == 0) && operand.dimensions[last].len() > 1
 }
 
 /// Writes the steps of one copy.
@@ -241,6 +272,46 @@ impl Copy<'_> {
             }
         };
         self.spread(&own, target, is_plain);
+        own
+    }
+
+    /// The same with the last dimension in groups, as large as rows and tiles are made of.
+    fn share_groups(&mut self, size: i64) -> StatementName {
+        let name = self.names.buffer(&self.stage.name, &format!("{}s", self.operand.tensor));
+        let own = StatementName::first(name.clone());
+        let last = self.operand.dimensions.len() - 1;
+        let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
+        let groups = LayoutDim { divide: Some(size), ..whole(last) };
+        let elements = LayoutDim { modulo: Some(size), ..whole(last) };
+        self.steps.push(Step::Promote {
+            tensor: self.operand.tensor.clone(),
+            at: Place::Loop(self.kernel.stage_at.clone()),
+            name,
+            scope: PromoteScope::Shared,
+            gathered: false,
+            layout: (0..last).map(whole).chain([groups, elements]).collect(),
+            pad: 0,
+        });
+        let all = self.names.part(&own.tensor, "all");
+        let loops: Vec<LoopName> = (0..=last).map(|at| own.at(format!("l{at}"))).collect();
+        let target = match loops.as_slice() {
+            [one] => one.clone(),
+            _ => {
+                self.steps.push(Step::Fuse { loops, name: all.clone() });
+                own.at(all)
+            }
+        };
+        let (turn, thread) = (self.names.part(&own.tensor, "o"), self.names.part(&own.tensor, "t"));
+        let inner = vec![(thread.clone(), self.kernel.threads)];
+        self.steps.push(Step::Split { target, outer: turn.clone(), inner });
+        let side = own.at(format!("l{}", last + 1));
+        let order = vec![own.at(thread.clone()), own.at(turn.clone()), side.clone()];
+        self.steps.push(Step::Reorder { loops: order });
+        self.steps.push(Step::Bind { target: own.at(thread), to: Unit::Thread(Axis::X) });
+        if self.elements <= MOST_TURNS * self.kernel.threads * size {
+            self.steps.push(Step::Unroll(own.at(turn)));
+        }
+        self.steps.push(Step::Vectorize(side));
         own
     }
 

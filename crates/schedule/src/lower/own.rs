@@ -1,0 +1,102 @@
+//! Operands in a thread's registers: `promote A at O.kk -> a registers`.
+//!
+//! Registers are a thread's own and have no addresses. So such a buffer is inside of the loops over threads, and what
+//! chooses one of its elements is written out: numbers, and loops that are unrolled or vectors.
+
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::{Access, LoopNest, TensorId, VarId};
+use tilewright_target::Gpu;
+
+use crate::draft::{Draft, Legal, visit_reads};
+use crate::illegal::Illegal;
+
+/// Refuses operands in registers that are not a thread's own, that cannot be told apart, or that are too many.
+pub(super) fn check(nest: &LoopNest, draft: &Draft, gpu: &Gpu) -> Legal<()> {
+    let staged = draft
+        .buffers
+        .iter()
+        .zip(&nest.buffers)
+        .map(|(own, buffer)| own.staged && buffer.scope == Scope::Register);
+    let check = Check { nest, staged: staged.collect(), gpu };
+    check.stmts(&nest.body, &mut Vec::new())
+}
+
+struct Check<'a> {
+    nest: &'a LoopNest,
+    /// Which buffers are operands in registers.
+    staged: Vec<bool>,
+    gpu: &'a Gpu,
+}
+
+impl Check<'_> {
+    fn is_staged(&self, buffer: TensorId) -> bool {
+        self.staged.get(buffer.index()) == Some(&true)
+    }
+
+    fn stmts<'n>(&self, stmts: &'n [Stmt], around: &mut Vec<&'n For>) -> Legal<()> {
+        stmts.iter().try_for_each(|stmt| match stmt {
+            Stmt::For(own) => {
+                around.push(own);
+                let checked = self.stmts(&own.body, around);
+                around.pop();
+                checked
+            }
+            Stmt::If(own) => {
+                self.stmts(&own.then, around)?;
+                self.stmts(&own.otherwise, around)
+            }
+            Stmt::Allocate(own) => {
+                if self.is_staged(own.buffer) {
+                    self.room(own.buffer, around)?;
+                }
+                self.stmts(&own.body, around)
+            }
+            Stmt::Store(own) => {
+                let mut found = Ok(());
+                let mut see = |access: &Access| {
+                    if found.is_ok() {
+                        found = self.access(access, around);
+                    }
+                };
+                visit_reads(&own.value, &mut see);
+                see(&own.target);
+                found
+            }
+            Stmt::Combine(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => Ok(()),
+        })
+    }
+
+    fn room(&self, buffer: TensorId, around: &[&For]) -> Legal<()> {
+        let own = self.nest.buffer(buffer);
+        let in_thread = around.iter().any(|own| matches!(own.kind, LoopKind::Thread(_)));
+        if !in_thread {
+            return Err(Illegal::Kernel(format!(
+                "`{}` is in registers, which are a thread's own, but outside of the loops over threads: promote at a loop inside of them, or say `shared`",
+                own.name
+            )));
+        }
+        let needed = own.elements() as usize * own.dtype.bytes().div_ceil(4);
+        if needed < self.gpu.thread_registers {
+            return Ok(());
+        }
+        Err(Illegal::ThreadRegisters { name: own.name.clone(), needed, available: self.gpu.thread_registers })
+    }
+
+    fn access(&self, access: &Access, around: &[&For]) -> Legal<()> {
+        if !self.is_staged(access.tensor) {
+            return Ok(());
+        }
+        let vars = access.indices.iter().flat_map(|index| index.vars());
+        let is_known = |var: &VarId| {
+            let own = around.iter().find(|own| own.var == *var);
+            own.is_some_and(|own| matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector))
+        };
+        match vars.into_iter().find(|var| !is_known(var)) {
+            Some(var) => Err(Illegal::RegisterIndex {
+                name: self.nest.buffer(access.tensor).name.clone(),
+                loop_name: self.nest.var_name(var).to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
