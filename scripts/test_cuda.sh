@@ -18,6 +18,7 @@ readonly TUNED=(
   "examples/flextensor/gemm.tw --sizes M=130,N=66,K=65"
   "examples/benchmarks/bmm.tw --sizes B=6,N=26,K=72,M=26"
   "examples/flextensor/conv2d.tw --sizes N=1,C=17,H=18,W=19,K=20,KH=3,KW=3,stride=1,pad=1"
+  "examples/flextensor/conv2d.tw --sizes N=2,C=12,H=18,W=20,K=20,KH=3,KW=3,stride=1,pad=1"
   "examples/flextensor/depthwise_conv2d.tw --sizes N=1,C=12,H=30,W=31,M=2,KH=3,KW=3,stride=2,pad=1"
   "examples/flextensor/conv_transpose2d.tw --sizes N=1,C=13,H=9,W=10,K=11,KH=4,KW=4,stride=2,pad=1"
   "examples/benchmarks/group_convolution.tw --sizes N=3,G=4,C=5,F=6,H=14,W=13,KH=3,KW=3"

@@ -128,38 +128,32 @@ fn a_thread_has_operands_in_registers() {
             assert!(loops.contains(part), "no {part}:\n{loops}");
         }
     }
-    // Straight from memory, where a tile goes past the end.
+    // Straight from memory, where tiles go past the end.
+    let (tiles, _) = TILES.split_once("\n    promote A").unwrap();
     agrees(
         GEMM,
         SIZES,
-        &TILES
-            .replace("promote A at C.ko -> As shared (d1, d0) pad 1", "promote A at C.ki -> a registers")
-            .split("\n    fuse As")
-            .next()
-            .unwrap()
-            .to_owned(),
+        &format!("{tiles}\npromote A at C.ki -> a registers\npromote B at C.ki -> b registers"),
     );
-    // Registers are a thread's, they have no addresses, and they are few.
-    let outside = refused(
-        GEMM,
-        SIZES,
-        &TILES.replace("Bs shared", "Bs registers").replace("\n    bind Bs.l1 -> thread.x", ""),
-    );
+}
+
+#[test]
+fn registers_are_a_threads_own_without_addresses_and_few() {
+    let (tiles, _) = TILES.split_once("\n    promote A").unwrap();
+    let outside = refused(GEMM, SIZES, &format!("{tiles}\npromote B at C.ko -> b registers"));
     assert!(outside.to_string().contains("outside of the loops over threads"), "{outside}");
-    let serial = refused(
-        GEMM,
-        SIZES,
-        &format!(
-            "{}\npromote Bs at C.ki -> b registers",
-            TILES.replace("\n    unroll C.ji", "").replace("\n    promote C at C.jb -> tile registers", "")
-        ),
-    );
+    let (serial, _) = tiles.split_once("\n    unroll C.ji").unwrap();
+    let serial = refused(GEMM, SIZES, &format!("{serial}\npromote B at C.ki -> b registers"));
     assert!(
         matches!(&serial, Illegal::RegisterIndex { name, loop_name } if name == "b" && loop_name == "ji"),
         "{serial}"
     );
-    let many = "split C.j -> jb, jt:8\nbind C.i -> block.x\nbind C.jb -> block.y\nbind C.jt -> thread.x\npromote A at C.jt -> a registers";
-    let many = refused(GEMM, &[("M", 4), ("N", 16), ("K", 300)], many);
+    let rows = "split C.j -> jb, jt:8
+        bind C.i -> block.x
+        bind C.jb -> block.y
+        bind C.jt -> thread.x
+        promote A at C.jt -> a registers";
+    let many = refused(GEMM, &[("M", 4), ("N", 16), ("K", 300)], rows);
     assert!(matches!(many, Illegal::ThreadRegisters { needed: 300, .. }), "{many}");
 }
 

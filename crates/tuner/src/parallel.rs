@@ -1,6 +1,5 @@
 //! Independent work on all cores.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -31,9 +30,9 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Hands what `work` makes of every item to `take`, in their order and each as soon as it and those before it are made.
-/// Once `take` has had enough, nothing more is begun.
-pub(crate) fn in_order<T: Sync, R: Send>(
+/// Hands what `work` makes of every item to `take`, each as soon as it is made: the work of items is begun in their order,
+/// and `take` has a core of its own. Once it has had enough, nothing more is begun.
+pub(crate) fn as_made<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
     mut take: impl FnMut(usize, R) -> ControlFlow<()>,
@@ -41,7 +40,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let (sender, made) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..cores().min(items.len()) {
+        for _ in 0..(cores() - 1).clamp(1, items.len().max(1)) {
             let (sender, next, work) = (sender.clone(), &next, &work);
             scope.spawn(move || {
                 while let at = next.fetch_add(1, Ordering::Relaxed)
@@ -51,17 +50,9 @@ pub(crate) fn in_order<T: Sync, R: Send>(
             });
         }
         drop(sender);
-        let mut early = BTreeMap::new();
-        let mut wanted = 0;
-        for (at, result) in made {
-            early.insert(at, result);
-            while let Some(result) = early.remove(&wanted) {
-                if take(wanted, result).is_break() {
-                    next.store(items.len(), Ordering::Relaxed);
-                    return;
-                }
-                wanted += 1;
-            }
+        let mut made = made.into_iter();
+        if made.any(|(at, result)| take(at, result).is_break()) {
+            next.store(items.len(), Ordering::Relaxed);
         }
     });
 }
@@ -71,19 +62,25 @@ mod tests {
     use std::ops::ControlFlow;
 
     #[test]
-    fn results_are_taken_in_order_until_there_are_enough() {
+    fn results_are_taken_once_until_there_are_enough() {
         let items: Vec<u64> = (0..100).collect();
-        let mut taken = Vec::new();
-        super::in_order(
-            &items,
-            |item| item * item,
-            |at, square| {
-                taken.push((at as u64, square));
-                if at == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            },
-        );
-        assert_eq!(taken, (0..=60).map(|item| (item, item * item)).collect::<Vec<_>>());
-        super::in_order(&[] as &[u64], |item| *item, |_, _| panic!("there is nothing to take"));
+        for enough in [61, 1000] {
+            let mut taken = Vec::new();
+            super::as_made(
+                &items,
+                |item| item * item,
+                |at, square| {
+                    taken.push((at as u64, square));
+                    if taken.len() == enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                },
+            );
+            assert_eq!(taken.len(), enough.min(items.len()));
+            assert!(taken.iter().all(|(item, square)| item * item == *square), "{taken:?}");
+            taken.sort_unstable();
+            taken.dedup();
+            assert_eq!(taken.len(), enough.min(items.len()));
+        }
+        super::as_made(&[] as &[u64], |item| *item, |_, _| panic!("there is nothing to take"));
     }
 
     #[test]

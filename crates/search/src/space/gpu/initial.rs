@@ -16,6 +16,8 @@ pub(super) struct Shape {
     /// Results of a thread along both: groups that are apart, and neighbours in a group.
     rows: (i64, i64),
     columns: (i64, i64),
+    /// Neighbours that a thread has along a third loop, if there is one: windows have operands in common.
+    others: i64,
     /// Threads along both.
     threads: (i64, i64),
     /// Steps of the reduction for which operands are in shared memory.
@@ -34,11 +36,16 @@ const fn shape(
     stages: i64,
     shares: i64,
 ) -> Shape {
-    Shape { rows, columns, threads, depth, stages, shares }
+    Shape { rows, columns, others: 1, threads, depth, stages, shares }
+}
+
+/// The same with several results along a third loop.
+const fn tall(others: i64, shape: Shape) -> Shape {
+    Shape { others, ..shape }
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 13] = [
+pub(super) const SHAPES: [Shape; 16] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
     shape((2, 4), (2, 4), (8, 32), 16, 3, 1),
@@ -52,6 +59,9 @@ pub(super) const SHAPES: [Shape; 13] = [
     shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
     shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
     shape((1, 1), (1, 1), (2, 32), 16, 1, 1),
+    tall(8, shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
+    tall(8, shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
+    tall(4, shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
 ];
 
 /// Rows of a block that computes them whole, with all that they need.
@@ -65,7 +75,7 @@ pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &m
     for (place, (at, knob)) in tile.spatial.iter().zip(&tile.cuts).enumerate().rev() {
         let (domain, trips) = (&all[knob.0].domain, stage.loops[*at].trips);
         let value = match place {
-            0 => near(domain, trips, &[1, rows, 1]),
+            0 => near(domain, trips, &[1, rows, 1], GivesWay::Largest),
             _ => {
                 let thread = (1..=threads.min(trips)).rev().find(|thread| trips % thread == 0).unwrap_or(1);
                 threads /= thread;
@@ -87,30 +97,33 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
         .copied()
         .filter(|at| Some(*at) != column)
         .max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
-    let mut threads = shape.threads;
-    threads.1 = threads.1.min(gpu.block_threads as i64);
-    // What narrow results leave of the threads has more rows.
-    let wide = column.map_or(1, |at| stage.loops[at].trips).max(1);
-    threads.0 *= (threads.1 / wide).max(1);
     let is_pointwise = tile.reduced.is_empty();
-    if is_pointwise && row.is_none() {
-        threads.1 *= threads.0;
-    }
-    for (at, knob) in tile.spatial.iter().zip(&tile.cuts) {
-        let trips = stage.loops[*at].trips;
-        let ((apart, inner), thread) = match () {
-            () if Some(*at) == column => (shape.columns, threads.1),
-            () if Some(*at) == row => (shape.rows, threads.0),
-            () => ((1, 1), 1),
-        };
+    // What short loops leave of the threads is along others: first rows, then whatever is next to the columns.
+    let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
+    let places: Vec<usize> = (0..tile.spatial.len()).collect();
+    let others = places.iter().rev().filter(|place| ![column, row].contains(&Some(tile.spatial[**place])));
+    let third = others.clone().next().map(|place| tile.spatial[*place]);
+    let of_loop = |at: Option<usize>| places.iter().filter(move |place| at == Some(tile.spatial[**place]));
+    for place in of_loop(column).chain(of_loop(row)).chain(others) {
+        let at = Some(tile.spatial[*place]);
         // Without a reduction results share nothing; those that are side by side are stored together.
-        let (apart, inner) = match is_pointwise {
-            true if Some(*at) == column => (1, inner),
-            true => (1, 1),
-            false => (apart, inner),
+        let (apart, inner) = match () {
+            () if at == column && is_pointwise => (1, shape.columns.1),
+            () if at == column => shape.columns,
+            () if at == row && !is_pointwise => shape.rows,
+            () if at == third && !is_pointwise => (1, shape.others),
+            () => (1, 1),
         };
-        if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner]) {
+        let thread = match () {
+            () if at == column && (!is_pointwise || row.is_some()) => shape.threads.1.min(left),
+            () if at == row && third.is_some() => shape.threads.0.min(left),
+            () => left,
+        };
+        let (knob, trips) = (tile.cuts[*place], stage.loops[tile.spatial[*place]].trips);
+        let gives_way = if at == column { GivesWay::Largest } else { GivesWay::Threads };
+        if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner], gives_way) {
             point.0[knob.0] = value;
+            left /= tile.parts(point, tile.spatial[*place]).thread.max(1);
         }
     }
     set_reduced(tile, stage, all, shape, point);
@@ -144,7 +157,7 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
         let inner = depth.min(trips).max(1);
         let value = match Some(*at) == tile.shared_out {
             true => with_share(&all[knob.0].domain, trips, shape.shares, inner),
-            false => near(&all[knob.0].domain, trips, &[inner]),
+            false => near(&all[knob.0].domain, trips, &[inner], GivesWay::Largest),
         };
         if let Some(value) = value {
             if let Value::Factors(factors) = &value {
@@ -155,22 +168,39 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
     }
 }
 
-/// The parts of a loop with these behind the first, or smaller ones where they are none.
-fn near(domain: &Domain, trips: i64, inner: &[i64]) -> Option<Value> {
-    let mut inner = inner.to_vec();
-    loop {
+/// The parts of a loop with these behind the first, or smaller ones where they are none. Those that divide the loop are
+/// better, unless they are much smaller.
+fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: GivesWay) -> Option<Value> {
+    let smaller = std::iter::successors(Some(inner.to_vec()), |inner| gives_way.smaller(inner));
+    let whole = |inner: &Vec<i64>| trips % inner.iter().product::<i64>() == 0;
+    let valued = |inner: Vec<i64>| {
         let product: i64 = inner.iter().product();
         let first = (trips + product - 1) / product;
-        let value = Value::Factors(std::iter::once(first).chain(inner.iter().copied()).collect());
-        if domain.contains(&value) {
-            return Some(value);
-        }
-        // The largest gives way first: groups, then threads.
+        let value = Value::Factors(std::iter::once(first).chain(inner).collect());
+        domain.contains(&value).then_some((product, value))
+    };
+    let (product, value) = smaller.clone().find_map(valued)?;
+    let exact = smaller.filter(whole).find_map(valued).filter(|(exact, _)| exact * 4 >= product * 3);
+    Some(exact.map_or(value, |(_, exact)| exact))
+}
+
+/// Which of the parts of a loop becomes smaller where they are too large together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GivesWay {
+    /// The largest.
+    Largest,
+    /// Threads, which there can be along other loops: what a thread has of this one is kept.
+    Threads,
+}
+
+impl GivesWay {
+    fn smaller(self, inner: &[i64]) -> Option<Vec<i64>> {
         let largest = (0..inner.len()).max_by_key(|at| inner[*at])?;
-        if inner[largest] == 1 {
-            return None;
-        }
-        inner[largest] -= 1;
+        let threads = (self == GivesWay::Threads).then_some(1).filter(|at| inner.get(*at) > Some(&1));
+        let at = threads.unwrap_or(largest);
+        let mut smaller = inner.to_vec();
+        smaller[at] -= 1;
+        (smaller[at] > 0).then_some(smaller)
     }
 }
 
