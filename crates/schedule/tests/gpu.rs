@@ -14,7 +14,7 @@ use tilewright_ir::nest::{Stmt, Sync};
 use tilewright_ir::print;
 use tilewright_schedule::{Illegal, StatementName, apply, complete, default_schedule};
 use tilewright_syntax::parse;
-use tilewright_target::Gpu;
+use tilewright_target::{Gpu, Target};
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 const SIZES: &[(&str, i64)] = &[("M", 21), ("N", 37), ("K", 11)];
@@ -325,6 +325,18 @@ fn small_images_are_tiles_of_pixels_by_default() {
 }
 
 /// A GPU that few threads keep busy, so that programs that are quick to interpret have enough.
+#[test]
+fn a_thread_has_rows_by_default_where_tiles_would_be_small() {
+    let source = "def group(float(N, G, C, W) I, float(G, K, C, X) F) -> (O) {
+        O(n, g, k, w) +=! I(n, g, c, w + x) * F(g, k, c, x) where w in 0:W - 8 }";
+    let sizes = [("N", 64), ("G", 32), ("C", 3), ("W", 1000), ("K", 4), ("X", 9)];
+    let program = program(source, &sizes);
+    let own = default_schedule(&program, Target::Gpu(&Gpu::h200())).to_string();
+    assert!(own.contains("split O.k -> rows, row:4") && own.contains("unroll O.row"), "{own}");
+    let small = [("N", 2), ("G", 2), ("C", 3), ("W", 19), ("K", 4), ("X", 9)];
+    agrees(source, &small, &own);
+}
+
 fn small_gpu() -> Gpu {
     Gpu { processors: 1, processor_threads: 16, ..Gpu::h200() }
 }

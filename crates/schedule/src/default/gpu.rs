@@ -139,7 +139,7 @@ impl Planner<'_, Gpu> {
         self.take(Step::Bind { target, to })
     }
 
-    /// Makes one loop of several; others go outside first, and the reduced ones inside.
+    /// Makes one loop of several. Where they are not nested directly, others go outside first, and the reduced ones inside.
     pub(super) fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
         let [first, rest @ ..] = loops else { return None };
         let own = self.name_of(statement);
@@ -154,7 +154,8 @@ impl Planner<'_, Gpu> {
             |planner: &Self, loops: &[VarId]| loops.iter().map(|var| planner.loop_name(*var)).collect();
         let mut now = self.draft.own_loops(statement);
         now.retain(|var| order.contains(var));
-        if order != now && !self.take(Step::Reorder { loops: names(self, &order) }) {
+        let are_nested = now.windows(loops.len()).any(|inner| inner == loops);
+        if !are_nested && !self.take(Step::Reorder { loops: names(self, &order) }) {
             return None;
         }
         let names: Vec<LoopName> = names(self, loops);

@@ -22,6 +22,9 @@ pub const STARTS: usize = 24;
 /// A candidate that should take so many times as long as the best known is not tried.
 const TOO_SLOW: f64 = 3.0;
 
+/// The effort of compiling a candidate for a GPU, at most: others are waited for by all, for seconds each.
+const MOST_EFFORT: u64 = 8000;
+
 /// What is to be done with a point.
 #[derive(Clone, Debug)]
 pub(super) enum Judged {
@@ -143,11 +146,11 @@ impl<'p> Candidates<'p> {
         let schedule = self.space.decode(point)?;
         let nest = apply(self.program, &schedule, self.target)
             .map_err(|refusal| Rejection::from(&refusal.reason))?;
-        Ok(Candidate {
-            schedule: schedule.to_string(),
-            expected: self.model.seconds(&nest),
-            effort: effort(&nest, self.target),
-        })
+        let effort = effort(&nest, self.target);
+        if matches!(self.target, Target::Gpu(_)) && effort > MOST_EFFORT {
+            return Err(Rejection::CodeSize);
+        }
+        Ok(Candidate { schedule: schedule.to_string(), expected: self.model.seconds(&nest), effort })
     }
 
     /// The points that the model likes best, from different corners of the space: a greedy search with the model in the
