@@ -16,8 +16,10 @@ pub(super) struct Shape {
     /// Results of a thread along both: groups that are apart, and neighbours in a group.
     rows: (i64, i64),
     columns: (i64, i64),
-    /// Neighbours that a thread has along a third loop, if there is one: windows have operands in common.
-    others: i64,
+    /// What there is along a third loop, if there is one: results of a thread that are apart, threads, or as many as are
+    /// left, and results that are neighbours. Windows of neighbours have operands in common; steps of two have them where
+    /// every other result is read alike.
+    third: (i64, Option<i64>, i64),
     /// Threads along both.
     threads: (i64, i64),
     /// Steps of the reduction for which operands are in shared memory.
@@ -36,16 +38,16 @@ const fn shape(
     stages: i64,
     shares: i64,
 ) -> Shape {
-    Shape { rows, columns, others: 1, threads, depth, stages, shares }
+    Shape { rows, columns, third: (1, None, 1), threads, depth, stages, shares }
 }
 
 /// The same with several results along a third loop.
-const fn tall(others: i64, shape: Shape) -> Shape {
-    Shape { others, ..shape }
+const fn tall(third: (i64, Option<i64>, i64), shape: Shape) -> Shape {
+    Shape { third, ..shape }
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 16] = [
+pub(super) const SHAPES: [Shape; 18] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
     shape((2, 4), (2, 4), (8, 32), 16, 3, 1),
@@ -55,13 +57,15 @@ pub(super) const SHAPES: [Shape; 16] = [
     shape((1, 4), (1, 4), (8, 16), 16, 3, 1),
     shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
     shape((1, 4), (1, 4), (8, 8), 16, 3, 8),
+    shape((4, 4), (1, 2), (4, 8), 16, 2, 4),
     shape((1, 4), (1, 1), (4, 32), 16, 2, 1),
     shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
     shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
     shape((1, 1), (1, 1), (2, 32), 16, 1, 1),
-    tall(8, shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
-    tall(8, shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
-    tall(4, shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
+    tall((1, None, 8), shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
+    tall((1, None, 8), shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
+    tall((1, None, 4), shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
+    tall((8, Some(2), 1), shape((1, 8), (1, 1), (2, 16), 8, 2, 1)),
 ];
 
 /// Rows of a block that computes them whole, with all that they need.
@@ -111,19 +115,21 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
             () if at == column && is_pointwise => (1, shape.columns.1),
             () if at == column => shape.columns,
             () if at == row && !is_pointwise => shape.rows,
-            () if at == third && !is_pointwise => (1, shape.others),
+            () if at == third && !is_pointwise => (shape.third.0, shape.third.2),
             () => (1, 1),
         };
         let thread = match () {
             () if at == column && (!is_pointwise || row.is_some()) => shape.threads.1.min(left),
             () if at == row && third.is_some() => shape.threads.0.min(left),
+            () if at == third && !is_pointwise => shape.third.1.unwrap_or(left),
             () => left,
         };
         let (knob, trips) = (tile.cuts[*place], stage.loops[tile.spatial[*place]].trips);
-        let gives_way = if at == column { GivesWay::Largest } else { GivesWay::Threads };
+        let keeps_threads = at == column || at == third && shape.third.1.is_some();
+        let gives_way = if keeps_threads { GivesWay::Largest } else { GivesWay::Threads };
         if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner], gives_way) {
             point.0[knob.0] = value;
-            left /= tile.parts(point, tile.spatial[*place]).thread.max(1);
+            left = (left / tile.parts(point, tile.spatial[*place]).thread.max(1)).max(1);
         }
     }
     set_reduced(tile, stage, all, shape, point);
