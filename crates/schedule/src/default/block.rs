@@ -13,7 +13,7 @@ use super::gpu::THREADS;
 use super::{Planner, one_word};
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, Parent, StatementId};
-use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step, Unit};
+use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 
 /// Threads that share a reduction inside a block at most, and steps that each should have at least.
 const PART_THREADS: i64 = 512;
@@ -63,24 +63,12 @@ impl Planner<'_, Gpu> {
         let steps = (LEAST_STEPS..=WRITTEN_OUT)
             .find(|steps| length % steps == 0 && results.saturating_mul(length / steps) <= threads);
         let Some(steps) = steps.filter(|steps| *steps < length) else { return false };
-        let (part, step, parts) = (
-            self.new_name("part"),
-            self.new_name("step"),
-            self.new_name(&format!("{}_parts", one_word(&own.tensor))),
-        );
         let names: Vec<LoopName> = loops.iter().map(|var| self.loop_name(*var)).collect();
-        let target = self.loop_name(along);
-        let order = [vec![own.at(part.clone())], names, vec![own.at(step.clone())]].concat();
-        let cut = self.take(Step::Split { target, outer: part.clone(), inner: vec![(step.clone(), steps)] })
-            && self.take(Step::Reorder { loops: order })
-            && self.take(Step::Rfactor { target: own.at(part), name: parts.clone() });
-        let Ok(of_parts) = self.draft.find_statement(&StatementName::first(parts.clone())) else {
-            return false;
-        };
-        let Ok(of_total) = self.draft.find_statement(&own) else { return false };
-        cut && self.take(Step::Unroll(StatementName::first(parts).at(step)))
-            && self.spread_whole(of_parts).is_some()
-            && self.spread_whole(of_total).is_some_and(|thread| self.add_up(of_total, thread))
+        let along = self.loop_name(along);
+        let Some(parts) = self.cut_in_parts(&own, along, &names, steps) else { return false };
+        self.take(Step::Unroll(parts.rest))
+            && self.spread_whole(parts.totals).is_some()
+            && self.spread_whole(parts.sum).is_some_and(|thread| self.add_up(parts.sum, thread))
     }
 
     /// The parts of a result are added up in a register.

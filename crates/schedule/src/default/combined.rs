@@ -10,6 +10,7 @@ use tilewright_ir::{Access, Expr, ExprKind, VarId};
 use tilewright_target::Gpu;
 
 use super::gpu::THREADS;
+use super::parts::Parts;
 use super::{Planner, one_word};
 use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
@@ -108,55 +109,32 @@ impl Planner<'_, Gpu> {
         if parts < 2 {
             return false;
         }
-        let (part, rest) = (self.new_name("part"), self.new_name("rest"));
         let whole = if shared.contiguous { THREADS } else { 1 };
         let length = (shared.length + parts * whole - 1) / (parts * whole) * whole;
-        let own = &shared.own;
-        let cut = Step::Split {
-            target: shared.along.clone(),
-            outer: part.clone(),
-            inner: vec![(rest.clone(), length)],
+        let rows: Vec<LoopName> = shared.row.iter().cloned().collect();
+        let Some(parts) = self.cut_in_parts(&shared.own, shared.along.clone(), &rows, length) else {
+            return false;
         };
-        let outermost =
-            shared.row.iter().map(|row| Step::Reorder { loops: vec![own.at(part.clone()), row.clone()] });
-        // The totals of parts are told apart first, so that they have room outside of all loops.
-        let taken = self.take(cut) && outermost.collect::<Vec<_>>().into_iter().all(|step| self.take(step));
-        let totals = StatementName::first(self.new_name(&format!("{}_parts", one_word(&own.tensor))));
-        let factored =
-            taken && self.take(Step::Rfactor { target: own.at(part.clone()), name: totals.tensor.clone() });
-        factored && self.spread_totals(shared, &totals, [part, rest], length) && self.spread_sum(own)
+        self.spread_totals(shared, &parts, length) && self.spread_sum(parts.sum)
     }
 
     /// The first kernel: the totals of parts.
-    fn spread_totals(
-        &mut self,
-        shared: &Shared,
-        totals: &StatementName,
-        [part, rest]: [String; 2],
-        length: i64,
-    ) -> bool {
-        let Ok(statement) = self.draft.find_statement(totals) else { return false };
+    fn spread_totals(&mut self, shared: &Shared, parts: &Parts, length: i64) -> bool {
         if !shared.contiguous {
-            return self.guarded(|planner| planner.spread_with_rows(statement))
-                || self.spread_evenly(statement);
+            return self.guarded(|planner| planner.spread_with_rows(parts.totals))
+                || self.spread_evenly(parts.totals);
         }
-        let row = shared.row.iter().map(|row| totals.at(row.name.clone()));
-        let rows = std::iter::once(totals.at(part)).chain(row).collect();
-        let Some(row) = self.as_one(totals, rows, "row") else { return false };
+        let own = self.name_of(parts.totals);
+        let row = shared.row.iter().map(|row| own.at(row.name.clone()));
+        let rows = std::iter::once(parts.part.clone()).chain(row).collect();
+        let Some(row) = self.as_one(&own, rows, "row") else { return false };
         let results = shared.results.saturating_mul(shared.length / length.max(1));
-        self.combine_rows(&Shared {
-            own: totals.clone(),
-            row: Some(row),
-            along: totals.at(rest),
-            results,
-            length,
-            contiguous: true,
-        })
+        let (row, along) = (Some(row), parts.rest.clone());
+        self.combine_rows(&Shared { own, row, along, results, length, contiguous: true })
     }
 
     /// The second kernel, which is a small reduction itself.
-    fn spread_sum(&mut self, own: &StatementName) -> bool {
-        let Ok(statement) = self.draft.find_statement(own) else { return false };
+    fn spread_sum(&mut self, statement: StatementId) -> bool {
         if let [parts] = self.draft.own_loops(statement).as_slice() {
             let parts = self.loop_name(*parts);
             return self.guarded(|planner| planner.bind(parts, Unit::Thread(Axis::X)));

@@ -10,8 +10,8 @@
 //! 3. [`mod@threads`]: the outermost loop that has enough iterations runs in parallel.
 //!
 //! For a GPU, [`mod@gpu`] spreads every statement over blocks and threads: [`mod@outer_product`] in tiles, [`mod@combined`]
-//! lets threads share a result, [`mod@lanes`] gives them several side by side, and [`mod@block`] spreads what is inside
-//! another's blocks.
+//! lets threads share a result, [`mod@lanes`] gives them several side by side, [`mod@block`] spreads what is inside
+//! another's blocks, and [`mod@parts`] cuts long reductions for all of them.
 //!
 //! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
 //! out, down to the loops of the text.
@@ -24,6 +24,7 @@ mod gpu;
 mod lanes;
 mod outer_product;
 mod pack;
+mod parts;
 mod placement;
 mod threads;
 mod tile;

@@ -183,19 +183,12 @@ impl Planner<'_, Gpu> {
         if parts < 2 {
             return false;
         }
-        let own = self.name_of(statement);
-        let [part, rest] = ["part", "rest"].map(|what| self.new_name(what));
-        let name = self.new_name(&format!("{}_parts", one_word(&own.tensor)));
-        let (target, steps) = (self.loop_name(along), (self.trips(along) + parts - 1) / parts);
+        let steps = (self.trips(along) + parts - 1) / parts;
         let spatial = self.loops_with(statement, LoopRole::Spatial);
-        let results = spatial.iter().map(|var| self.loop_name(*var));
-        let order = std::iter::once(own.at(part.clone())).chain(results).collect();
-        let cut = self.take(Step::Split { target, outer: part.clone(), inner: vec![(rest, steps)] })
-            && self.take(Step::Reorder { loops: order })
-            && self.take(Step::Rfactor { target: own.at(part), name: name.clone() });
-        let found = [StatementName::first(name), own].map(|name| self.draft.find_statement(&name));
-        let [Ok(of_parts), Ok(of_total)] = found else { return false };
-        cut && self.spread_tiles(of_parts) && self.spread_evenly(of_total)
+        let results: Vec<LoopName> = spatial.iter().map(|var| self.loop_name(*var)).collect();
+        let (own, along) = (self.name_of(statement), self.loop_name(along));
+        let Some(parts) = self.cut_in_parts(&own, along, &results, steps) else { return false };
+        self.spread_tiles(parts.totals) && self.spread_evenly(parts.sum)
     }
 
     /// Cuts a loop over results: blocks, threads, and what a thread has of its own.

@@ -1,0 +1,52 @@
+//! Reductions that are cut in parts. Each part has totals of its own, which a second statement adds up:
+//!
+//! ```text
+//! for i, for k: C[i] += e   →   for part, for i, for rest: C_parts[part, i] += e
+//!                               for i, for part: C[i] += C_parts[part, i]
+//! ```
+//!
+//! Parts can then be computed at the same time: by blocks of a GPU ([`mod@super::combined`], [`mod@super::outer_product`]) or by
+//! threads of one ([`mod@super::block`]).
+
+use tilewright_target::Gpu;
+
+use super::{Planner, one_word};
+use crate::draft::StatementId;
+use crate::step::{LoopName, StatementName, Step};
+
+/// A reduction that is cut in parts.
+pub(super) struct Parts {
+    /// What finds the totals of parts.
+    pub totals: StatementId,
+    /// What adds them up.
+    pub sum: StatementId,
+    /// Its loops over parts, and over what is in one.
+    pub part: LoopName,
+    pub rest: LoopName,
+}
+
+impl Planner<'_, Gpu> {
+    /// Cuts a reduction along a loop, in parts of this length, with the parts outside of the loops over its results.
+    pub(super) fn cut_in_parts(
+        &mut self,
+        own: &StatementName,
+        along: LoopName,
+        results: &[LoopName],
+        length: i64,
+    ) -> Option<Parts> {
+        let [part, rest] = ["part", "rest"].map(|what| self.new_name(what));
+        let totals = StatementName::first(self.new_name(&format!("{}_parts", one_word(&own.tensor))));
+        let split = Step::Split { target: along, outer: part.clone(), inner: vec![(rest.clone(), length)] };
+        // The totals are told apart outside, so that they have room outside of all loops.
+        let order = [&[own.at(part.clone())], results].concat();
+        let cut = self.take(split)
+            && (results.is_empty() || self.take(Step::Reorder { loops: order }))
+            && self.take(Step::Rfactor { target: own.at(part.clone()), name: totals.tensor.clone() });
+        cut.then_some(Parts {
+            sum: self.draft.find_statement(own).ok()?,
+            part: totals.at(part),
+            rest: totals.at(rest),
+            totals: self.draft.find_statement(&totals).ok()?,
+        })
+    }
+}
