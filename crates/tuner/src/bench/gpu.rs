@@ -1,13 +1,15 @@
 //! Calls on a device, by the device's own clock and with an empty cache: what `tilewright bench` measures there.
 //!
-//! Nothing is copied but results, once for every candidate, to be compared.
+//! Nothing is copied but results, once for every candidate, to be compared, and of large ones not even these (`on_device.rs`).
 
 use tilewright_ir::Number;
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};
 use tilewright_runtime::{Buffer, RunError};
 use tilewright_target::GpuApi;
 
-use super::{Plan, Runner};
+use super::on_device::Comparisons;
+use super::{Plan, Runner, Wanted};
+use crate::rig::gpu::GpuBuilder;
 
 /// A first call pays for what is done once, but never for so many times its own time.
 const FIRST: f64 = 2.0;
@@ -16,7 +18,7 @@ const RESOLUTION: f64 = 1e-9;
 
 /// What of a rig is in use while kernels run.
 pub(crate) struct GpuRunner<'s> {
-    pub api: GpuApi,
+    pub builder: &'s GpuBuilder,
     pub watch: &'s mut Stopwatch,
     pub constants: Vec<&'s DeviceBuffer>,
     pub inputs: Vec<&'s DeviceBuffer>,
@@ -26,6 +28,8 @@ pub(crate) struct GpuRunner<'s> {
     pub results: Vec<&'s mut DeviceBuffer>,
     /// Where results are copied to.
     pub computed: &'s mut [Buffer],
+    /// What compares results where they are, once it was asked for.
+    pub comparisons: &'s mut Option<Comparisons>,
 }
 
 impl Runner for GpuRunner<'_> {
@@ -55,7 +59,7 @@ impl Runner for GpuRunner<'_> {
 
     /// Drivers of OpenCL may compile a kernel when it is first called.
     fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
-        match self.api {
+        match self.builder.device().gpu().api {
             GpuApi::Cuda => FIRST * plan.hopeless,
             GpuApi::OpenCl => f64::INFINITY,
         }
@@ -69,6 +73,11 @@ impl Runner for GpuRunner<'_> {
 
     fn sample(&mut self, kernel: &GpuBound) -> Result<f64, RunError> {
         self.timed(kernel)
+    }
+
+    fn agrees(&mut self, wanted: &[Wanted]) -> Result<bool, RunError> {
+        let GpuRunner { builder, before, results, comparisons, .. } = self;
+        comparisons.get_or_insert_with(|| Comparisons::new(builder, wanted, before)).agree(results)
     }
 
     fn results(&mut self) -> Result<&[Buffer], RunError> {

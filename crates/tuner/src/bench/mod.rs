@@ -8,6 +8,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
+pub(crate) mod on_device;
 
 use std::time::Instant;
 
@@ -104,6 +105,11 @@ pub(crate) trait Runner {
 
     /// The time of a call, in seconds, that can be compared with others.
     fn sample(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
+
+    /// Whether what the last call has computed is known to be as wanted, without copying it.
+    fn agrees(&mut self, _: &[Wanted]) -> Result<bool, RunError> {
+        Ok(false)
+    }
 
     /// What the last call has computed.
     fn results(&mut self) -> Result<&[Buffer], RunError>;
@@ -235,6 +241,9 @@ impl<R: Runner> Bench<'_, R> {
 
     /// In what the results differ from what they should be, if they do.
     fn difference(&mut self) -> Result<Option<String>, RunError> {
+        if self.runner.agrees(self.wanted)? {
+            return Ok(None);
+        }
         let found = self.runner.results()?;
         for (Wanted { name, tensor, limit }, found) in self.wanted.iter().zip(found) {
             if same(found, tensor, *limit) {

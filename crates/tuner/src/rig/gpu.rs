@@ -9,6 +9,7 @@ use tilewright_target::{Gpu, GpuApi, Target};
 
 use super::{Builder, Data, RigError, Site, Source};
 use crate::bench::gpu::GpuRunner;
+use crate::bench::on_device::Comparisons;
 use crate::task::TaskError;
 
 /// Of more kernels than this nothing is told.
@@ -28,6 +29,11 @@ impl GpuBuilder {
             true => Ok(GpuBuilder { device }),
             false => Err(TaskError(format!("{} is another device than before", device.name()))),
         }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 }
 
@@ -88,6 +94,8 @@ pub(crate) struct GpuSite {
     scalars: Vec<Number>,
     /// Where results are copied to.
     computed: Vec<Buffer>,
+    /// What compares them where they are, once it was asked for.
+    comparisons: Option<Comparisons>,
 }
 
 impl Site for GpuSite {
@@ -124,12 +132,13 @@ impl Site for GpuSite {
             results,
             scalars: data.scalars,
             computed: data.results,
+            comparisons: None,
         })
     }
 
     fn parts(&mut self) -> (&GpuBuilder, GpuRunner<'_>) {
         let runner = GpuRunner {
-            api: self.builder.device.gpu().api,
+            builder: &self.builder,
             watch: &mut self.watch,
             constants: self.constants.iter().collect(),
             inputs: self.inputs.iter().collect(),
@@ -137,6 +146,7 @@ impl Site for GpuSite {
             before: &self.before,
             results: self.results.iter_mut().collect(),
             computed: &mut self.computed,
+            comparisons: &mut self.comparisons,
         };
         (&self.builder, runner)
     }

@@ -1,0 +1,138 @@
+//! Results that are compared where they were computed.
+//!
+//! To copy large results from a device and compare them here takes longer than all calls of a kernel. So a small program
+//! of our own looks whether every element is as near as it has to be, and only the answer is copied. Before it is believed it
+//! has to tell apart what results hold before a call and what they should hold after one. What it does not find near
+//! enough is compared here, carefully, with a message about the difference.
+
+use tilewright_ir::{DType, Number, Program, Tensor};
+use tilewright_runtime::gpu::{DeviceBuffer, GpuBound};
+use tilewright_runtime::{Buffer, RunError};
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_syntax::{Bindings, check, parse};
+
+use super::Wanted;
+use crate::rig::Builder;
+use crate::rig::gpu::GpuBuilder;
+
+/// Results of fewer elements are compared here, and those of more, which would be there twice.
+const MANY: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 28;
+
+/// One comparison for each result; none for those that are compared here.
+pub(crate) struct Comparisons(Vec<Option<Comparison>>);
+
+impl Comparisons {
+    /// Comparisons with what is wanted. `before`: what results hold before a call.
+    pub fn new(builder: &GpuBuilder, wanted: &[Wanted], before: &[DeviceBuffer]) -> Comparisons {
+        let each = wanted.iter().zip(before);
+        Comparisons(each.map(|(wanted, before)| Comparison::trusted(builder, wanted, before)).collect())
+    }
+
+    /// Whether all results are known to be as they should be.
+    pub fn agree(&mut self, found: &[&mut DeviceBuffer]) -> Result<bool, RunError> {
+        if self.0.len() != found.len() || self.0.iter().any(Option::is_none) {
+            return Ok(false);
+        }
+        let mut all = self.0.iter_mut().flatten().zip(found);
+        all.try_fold(true, |near, (own, found)| Ok(near && own.is_near(found)?))
+    }
+}
+
+/// A comparison with one tensor.
+struct Comparison {
+    kernel: GpuBound,
+    wanted: DeviceBuffer,
+    limit: f64,
+    /// What the kernel answers, there and here.
+    far: DeviceBuffer,
+    answer: Buffer,
+}
+
+impl Comparison {
+    /// A comparison that can be made and tells results apart.
+    fn trusted(builder: &GpuBuilder, wanted: &Wanted, before: &DeviceBuffer) -> Option<Comparison> {
+        let Wanted { tensor, limit, .. } = wanted;
+        if tensor.dtype() != DType::Float32 || !MANY.contains(&tensor.len()) {
+            return None;
+        }
+        let mut own = Comparison::new(builder, tensor, *limit)?;
+        let same = DeviceBuffer::from_tensor(builder.device(), tensor).ok()?;
+        (own.is_near(&same).ok()? && !own.is_near(before).ok()?).then_some(own)
+    }
+
+    fn new(builder: &GpuBuilder, tensor: &Tensor, limit: f64) -> Option<Comparison> {
+        let program = program(tensor.shape())?;
+        let schedule = default_schedule(&program, builder.target());
+        let nest = apply(&program, &schedule, builder.target()).ok()?;
+        let kernel = builder.compile(&program, &nest, &schedule).ok()?.bind_on(&[]).ok()?;
+        let wanted = DeviceBuffer::from_tensor(builder.device(), tensor).ok()?;
+        let far = DeviceBuffer::zeros(builder.device(), DType::Int32, &[]).ok()?;
+        let answer = Buffer::zeros(DType::Int32, &[]).ok()?;
+        Some(Comparison { kernel, wanted, limit, far, answer })
+    }
+
+    fn is_near(&mut self, found: &DeviceBuffer) -> Result<bool, RunError> {
+        let Comparison { kernel, wanted, limit, far, answer } = self;
+        kernel.launch(&[found, wanted], &mut [far], &[Number::Float(*limit)])?;
+        kernel.wait()?;
+        far.download(&mut answer.view_mut())?;
+        Ok(answer.as_slice::<i32>() == Some(&[0]))
+    }
+}
+
+/// The program that compares tensors of a shape: 1 where any element is too far off, or not a number, and 0 where none is.
+fn program(shape: &[usize]) -> Option<Program> {
+    let names =
+        |letter: &str| (0..shape.len()).map(|at| format!("{letter}{at}")).collect::<Vec<_>>().join(", ");
+    let (sizes, at) = (names("N"), names("i"));
+    let source = format!(
+        "def compare(float({sizes}) found, float({sizes}) wanted, float limit) -> (far) {{
+           far() max=! abs(found({at}) - wanted({at})) <= limit ? 0 : 1
+         }}"
+    );
+    let mut bindings = Bindings::default();
+    shape.iter().enumerate().for_each(|(at, extent)| bindings.set(format!("N{at}"), *extent as i64));
+    check(&parse(&source).ast, "compare", &bindings).program.filter(Program::is_concrete)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_runtime::gpu::DeviceInfo;
+    use tilewright_target::GpuApi;
+
+    use super::*;
+
+    /// A tensor of counted numbers, of which one is another.
+    fn counted(shape: &[usize], at: usize, other: f32) -> Tensor {
+        let number = |own: usize| if own == at { other } else { own as f32 };
+        let bytes = (0..shape.iter().product()).flat_map(|own| number(own).to_le_bytes()).collect();
+        Tensor::from_bytes(DType::Float32, shape, bytes).unwrap()
+    }
+
+    #[test]
+    fn elements_that_are_too_far_off_are_found_where_they_are() {
+        let found = DeviceInfo::find(GpuApi::OpenCl, 0);
+        if let Err(error) = &found {
+            let required = std::env::var("TILEWRIGHT_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "opencl"), "opencl is required: {error}");
+            eprintln!("skipped: {error}; `make setup-opencl` installs a device that needs no GPU");
+        }
+        let Ok(found) = found else { return };
+        let builder = GpuBuilder::open(0, &found.gpu).unwrap();
+        let shape = [3, 150, 200];
+        let there = |tensor: &Tensor| DeviceBuffer::from_tensor(builder.device(), tensor).unwrap();
+        let wanted =
+            |shape: &[usize]| Wanted { name: "x".to_owned(), tensor: counted(shape, 0, 0.0), limit: 0.5 };
+        let mut own = Comparisons::new(&builder, &[wanted(&shape)], &[there(&counted(&shape, 7, -1.0))]);
+        let mut agrees = |at, other| own.agree(&[&mut there(&counted(&shape, at, other))]).unwrap();
+        assert!(agrees(0, 0.0) && agrees(89_999, 89_999.25));
+        assert!(!agrees(0, 0.75) && !agrees(89_999, 0.0) && !agrees(45_000, f32::NAN));
+        // What it cannot tell apart, and what is small, is not compared there.
+        let mut vain = Comparisons::new(&builder, &[wanted(&shape)], &[there(&counted(&shape, 0, 0.0))]);
+        assert!(!vain.agree(&[&mut there(&counted(&shape, 0, 0.0))]).unwrap());
+        let mut small = Comparisons::new(&builder, &[wanted(&[9])], &[there(&counted(&[9], 7, -1.0))]);
+        assert!(!small.agree(&[&mut there(&counted(&[9], 0, 0.0))]).unwrap());
+    }
+}
