@@ -95,48 +95,12 @@ pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &m
 /// Sets the knobs of a statement to a shape, as far as its loops allow.
 pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
     let column = column(tile, stage);
-    let row = tile
-        .spatial
-        .iter()
-        .copied()
-        .filter(|at| Some(*at) != column)
-        .max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
-    let is_pointwise = tile.reduced.is_empty();
-    // What short loops leave of the threads is along others: first rows, then whatever is next to the columns.
-    let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
-    let places: Vec<usize> = (0..tile.spatial.len()).collect();
-    let others = places.iter().rev().filter(|place| ![column, row].contains(&Some(tile.spatial[**place])));
-    let third = others.clone().next().map(|place| tile.spatial[*place]);
-    let of_loop = |at: Option<usize>| places.iter().filter(move |place| at == Some(tile.spatial[**place]));
-    for place in of_loop(column).chain(of_loop(row)).chain(others) {
-        let at = Some(tile.spatial[*place]);
-        // Without a reduction results share nothing; those that are side by side are stored together.
-        let (apart, inner) = match () {
-            () if at == column && is_pointwise => (1, shape.columns.1),
-            () if at == column => shape.columns,
-            () if at == row && !is_pointwise => shape.rows,
-            () if at == third && !is_pointwise => (shape.third.0, shape.third.2),
-            () => (1, 1),
-        };
-        let thread = match () {
-            () if at == column && (!is_pointwise || row.is_some()) => shape.threads.1.min(left),
-            () if at == row && third.is_some() => shape.threads.0.min(left),
-            () if at == third && !is_pointwise => shape.third.1.unwrap_or(left),
-            () => left,
-        };
-        let (knob, trips) = (tile.cuts[*place], stage.loops[tile.spatial[*place]].trips);
-        let keeps_threads = at == column || at == third && shape.third.1.is_some();
-        let gives_way = if keeps_threads { GivesWay::Largest } else { GivesWay::Threads };
-        if let Some(value) = near(&all[knob.0].domain, trips, &[apart, thread, inner], gives_way) {
-            point.0[knob.0] = value;
-            left = (left / tile.parts(point, tile.spatial[*place]).thread.max(1)).max(1);
-        }
-    }
+    set_spatial(tile, stage, gpu, all, shape, point);
     set_reduced(tile, stage, all, shape, point);
     set_operands(tile, stage, column, point);
     point.set_choice(tile.unrolled.0, 3);
     // A row's operand is used for all columns before the next row's.
-    point.set_choice(tile.results.0, usize::from(!is_pointwise));
+    point.set_choice(tile.results.0, usize::from(!tile.reduced.is_empty()));
     let stages = match &all[tile.stages.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
         _ => 0,
@@ -149,6 +113,74 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     tile.warp.set(warp::USUAL, point);
     if !tile.warp.is_told_apart(tile, point) {
         tile.warp.set(warp::IN_ORDER, point);
+    }
+}
+
+/// What a loop of the result is to a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Column,
+    Row,
+    Third,
+    Other,
+}
+
+/// The places of a tile's loops with their roles, in the order in which they get threads.
+fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
+    let column = column(tile, stage);
+    let beside = tile.spatial.iter().copied().filter(|at| Some(*at) != column);
+    let row = beside.max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
+    let place = |at: Option<usize>| tile.spatial.iter().position(|own| Some(*own) == at);
+    let (column, row) = (place(column), place(row));
+    let mut others = (0..tile.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
+    let named = [(column, Role::Column), (row, Role::Row), (others.next(), Role::Third)];
+    let named = named.into_iter().filter_map(|(place, role)| Some((place?, role)));
+    named.chain(others.map(|place| (place, Role::Other))).collect()
+}
+
+/// Sets how loops of the result are cut. What short ones leave of the threads is along others.
+fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
+    let roles = roles(tile, stage);
+    let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
+    for (nth, (place, role)) in roles.iter().enumerate() {
+        let (knob, at) = (tile.cuts[*place], tile.spatial[*place]);
+        let is_last = nth + 1 == roles.len();
+        let (parts, gives_way) = match tile.reduced.is_empty() {
+            true => shape.pointwise(*role, left, is_last),
+            false => shape.parts(*role, left, is_last),
+        };
+        if let Some(value) = near(&all[knob.0].domain, stage.loops[at].trips, &parts, gives_way) {
+            point.0[knob.0] = value;
+            left = (left / tile.parts(point, at).thread.max(1)).max(1);
+        }
+    }
+}
+
+impl Shape {
+    /// What of a loop is apart, of threads and side by side, where so many threads are left, and what of that gives way.
+    fn parts(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
+        let Shape { rows, columns, third, threads, .. } = *self;
+        match role {
+            Role::Column => ([columns.0, threads.1.min(left), columns.1], GivesWay::Largest),
+            Role::Row if is_last => ([rows.0, left, rows.1], GivesWay::Threads),
+            Role::Row => ([rows.0, threads.0.min(left), rows.1], GivesWay::Threads),
+            Role::Third => match third.1 {
+                Some(own) => ([third.0, own, third.2], GivesWay::Largest),
+                None => ([third.0, left, third.2], GivesWay::Threads),
+            },
+            Role::Other => ([1, left, 1], GivesWay::Threads),
+        }
+    }
+
+    /// The same without a reduction: results share nothing, but those that are side by side are stored together.
+    fn pointwise(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
+        let ([_, threads, inner], _) = self.parts(role, left, is_last);
+        match role {
+            Role::Column if is_last => ([1, left, inner], GivesWay::Largest),
+            Role::Column => ([1, threads, inner], GivesWay::Largest),
+            Role::Row => ([1, threads, 1], GivesWay::Threads),
+            Role::Third | Role::Other => ([1, left, 1], GivesWay::Threads),
+        }
     }
 }
 
