@@ -118,6 +118,41 @@ fn threads_share_gathered_rows() {
 }
 
 #[test]
+fn a_tiled_product_and_what_follows_it_are_one_kernel() {
+    let source = "def layer(float(M, K) A, float(K, N) B, float(N) b) -> (E) {
+        T(i, j) +=! A(i, k) * B(k, j)
+        E(i, j) = max(T(i, j) + b(j), 0) }";
+    let tiles = "split E.i -> ib, ii:8
+        split E.j -> jb, ji:16
+        reorder E.ib, E.jb, E.ii, E.ji
+        bind E.ib -> block.y
+        bind E.jb -> block.x
+        compute_at T, E.jb
+        split T.i -> it, ir:2
+        split T.j -> jt, jr:2
+        split T.k -> ko, kk:4
+        reorder T.ko, T.it, T.jt, T.kk, T.ir, T.jr
+        fuse T.it, T.jt -> t
+        bind T.t -> thread.x
+        unroll T.ir
+        unroll T.jr
+        promote T at T.jb -> tile registers
+        promote A at T.ko -> As shared (d1, d0)
+        promote B at T.ko -> Bs shared
+        bind As.l1 -> thread.x
+        bind Bs.l1 -> thread.x
+        fuse E.ii, E.ji -> e
+        split E.e -> eo, et:32
+        reorder E.et, E.eo
+        bind E.et -> thread.x";
+    let loops = print::nest(&agrees(source, &[("M", 16), ("N", 32), ("K", 12)], tiles));
+    for part in ["shared float32 T[8, 16]", "register float32 tile[32, 2, 2]", "tile[t, ir, jr] += As["] {
+        assert!(loops.contains(part), "no {part}:\n{loops}");
+    }
+    agrees(source, &[("M", 13), ("N", 21), ("K", 7)], tiles);
+}
+
+#[test]
 fn a_thread_has_operands_in_registers() {
     let own = format!("{TILES}\npromote As at C.ki -> a registers\npromote Bs at C.ki -> b registers");
     for sizes in [SIZES, &[("M", 16), ("N", 32), ("K", 8)]] {
