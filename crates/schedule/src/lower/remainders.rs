@@ -4,6 +4,7 @@
 //! - a serial or parallel loop is clipped: it runs `min(f, rest)` times;
 //! - a vector always has all its lanes, and a mask takes away those past the end;
 //! - an unrolled loop is written out whole, with a condition before each iteration;
+//! - where either of these has all its iterations or none, that is asked once, before it;
 //! - a loop over blocks or threads has as many of them as are ever needed, and a condition for those past the end;
 //! - and so that whole tiles pay for none of this, everything inside the loops that decide whether the tile is
 //!   whole is there twice: a version for whole tiles, without masks and conditions, and one for the rest. In the
@@ -53,6 +54,10 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
                 inside.add(own.var, &own.extent);
                 guard_rigid(&mut own.body, &inside);
                 guard(own, ranges);
+                let agreed = take_agreed(own);
+                if !agreed.is_empty() {
+                    only_if(stmt, agreed);
+                }
             }
             Stmt::If(own) => {
                 guard_rigid(&mut own.then, ranges);
@@ -79,6 +84,36 @@ fn guard(own: &mut For, ranges: &Ranges) {
         own.extent = IndexExpr::constant(most);
         let then = std::mem::take(&mut own.body);
         own.body = vec![Stmt::If(If { conditions: vec![inside], then, otherwise: Vec::new() })];
+    }
+}
+
+/// Takes conditions out of a vector or unrolled loop that all of its iterations answer alike: `4*t + v <= 447` for four `v`
+/// is `4*t <= 447`. A vector is then whole.
+fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
+    let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
+    let (Some(count), [Stmt::If(guard)], true) = (own.extent.as_constant(), own.body.as_mut_slice(), rigid) else {
+        return Vec::new();
+    };
+    if !guard.otherwise.is_empty() {
+        return Vec::new();
+    }
+    let var = IndexExpr::var(own.var);
+    let agreed = |condition: &IndexExpr| {
+        let room = condition.add(&var).offset(1);
+        (!room.mentions(own.var) && room.is_multiple_of(count)).then(|| room.offset(-1))
+    };
+    let taken = guard.conditions.extract_if(.., |condition| agreed(condition).is_some()).collect::<Vec<_>>();
+    if guard.conditions.is_empty() {
+        own.body = std::mem::take(&mut guard.then);
+    }
+    taken.iter().filter_map(agreed).collect()
+}
+
+/// Runs a statement only where conditions hold.
+fn only_if(stmt: &mut Stmt, conditions: Vec<IndexExpr>) {
+    let own = std::mem::replace(stmt, Stmt::If(If { conditions, then: Vec::new(), otherwise: Vec::new() }));
+    if let Stmt::If(question) = stmt {
+        question.then.push(own);
     }
 }
 
@@ -194,18 +229,21 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
     (plain && !decided).then(|| Tile { minimum: atom.clone(), whole, rest: rest.clone() })
 }
 
-/// Calls `visit` on the conditions directly inside loops with a fixed number of iterations.
+/// Calls `visit` on the conditions directly inside loops with a fixed number of iterations, or around one that has all of them
+/// or none.
 fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) => {
-                let rigid = !matches!(own.kind, LoopKind::Serial | LoopKind::Parallel);
-                if let ([Stmt::If(guard)], true) = (own.body.as_slice(), rigid) {
+                if let ([Stmt::If(guard)], true) = (own.body.as_slice(), is_rigid(own)) {
                     guard.conditions.iter().for_each(&mut *visit);
                 }
                 visit_guards(&own.body, visit);
             }
             Stmt::If(own) => {
+                if matches!(own.then.as_slice(), [Stmt::For(inner)] if is_rigid(inner)) {
+                    own.conditions.iter().for_each(&mut *visit);
+                }
                 visit_guards(&own.then, visit);
                 visit_guards(&own.otherwise, visit);
             }
@@ -213,6 +251,10 @@ fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
             Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
     }
+}
+
+fn is_rigid(own: &For) -> bool {
+    !matches!(own.kind, LoopKind::Serial | LoopKind::Parallel)
 }
 
 fn put(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
