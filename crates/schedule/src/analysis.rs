@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use tilewright_ir::interval::Knowledge;
 use tilewright_ir::{
-    Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Statement, VarId, index::Atom,
+    Access, BinaryOp, Builtin, Expr, ExprKind, IndexExpr, Program, Range, Statement, SymbolId, VarId,
+    index::Atom,
 };
 
 use crate::draft::comparison::as_condition;
+pub use crate::draft::multiples::Multiple;
+use crate::draft::multiples::{multiples, settled};
 use crate::draft::simplify::{Ranges, clamped};
 use crate::draft::visit_reads;
 
@@ -69,6 +73,33 @@ pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId
     let mut found = BTreeSet::new();
     undecided(&value, &ranges, &mut found);
     found
+}
+
+/// What a statement asks to have no remainder before it reads anything.
+pub fn asked_multiples(statement: &Statement) -> Vec<Multiple> {
+    multiples(&statement.value)
+}
+
+/// Puts numbers in the place of quotients in a statement's value that are always the same where it reads anything.
+pub fn settle(program: &Program, statement: &mut Statement) {
+    let (asked, known) = (asked_multiples(statement), Values { program, vars: statement.vars.clone() });
+    statement.value.map_indices(&mut |index| settled(index, &asked, &known));
+}
+
+/// The values of a statement's variables.
+struct Values<'p> {
+    program: &'p Program,
+    vars: Vec<VarId>,
+}
+
+impl Knowledge for Values<'_> {
+    fn range(&self, var: VarId) -> Option<Range> {
+        self.vars.contains(&var).then(|| self.program.var(var).range.clone())
+    }
+
+    fn least(&self, _: SymbolId) -> Option<i64> {
+        None
+    }
 }
 
 fn undecided(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {

@@ -156,6 +156,29 @@ fn windows_are_copied_in_groups_where_tiles_begin_at_one() {
     assert_eq!(in_groups(21, "O_Is shared (d0, d1/"), 0);
 }
 
+const TRANSPOSED: &str = "def up(float(C, W) I, const float(C, K, X) F) -> (O) {
+    O(k, w) +=! (w + 1 - x) % 2 == 0 ? (0 <= y && y < W ? I(c, y) : 0) * F(c, k, x) : 0
+      where w in 0:2*W - 4 + X, y = (w + 1 - x)/2 }";
+
+#[test]
+fn results_that_differ_in_a_remainder_have_a_loop_for_it() {
+    let gpu = Gpu { processors: 2, warp: 4, ..Gpu::h200() };
+    // An even number of results, and one that is not.
+    for taps in [4, 3] {
+        let program = at_sizes(TRANSPOSED, "up", &|at| [3, 12, 5, taps][at]).unwrap();
+        assert_eq!(agreeing(&program, &gpu, "split O.w -> w_q, w_r:2\n", 20), 20);
+        assert!(agreeing(&program, &gpu, "O_Is shared (d0, d1/", 3) > 0);
+    }
+    // Two taps and a stride of 2: every tap is one remainder's, and windows are no larger than what they are for.
+    let sizes = [("C", 64), ("W", 512), ("K", 128), ("X", 2)];
+    let begins = beginnings_on(
+        &TRANSPOSED.replace("+ 1", "").replace("- 4", "- 2"),
+        &sizes,
+        Target::Gpu(&Gpu::h200()),
+    );
+    assert!(begins.contains("O_Is shared\n") && begins.contains("vectorize O_Is.O_Is_v"), "{begins}");
+}
+
 /// Statements outside of all loops, each of which is a kernel.
 fn launches(stmts: &[Stmt]) -> usize {
     let launches = |stmt: &Stmt| match stmt {

@@ -57,9 +57,9 @@ impl IndexExpr {
                         let by = pair.1.scale(term.coefficient);
                         scaled.is_multiple_of(number) && by.is_multiple_of(number)
                     }
-                    Atom::Min(pair) | Atom::Max(pair) => {
-                        [&pair.0, &pair.1].iter().all(|side| side.scale(term.coefficient).is_multiple_of(number))
-                    }
+                    Atom::Min(pair) | Atom::Max(pair) => [&pair.0, &pair.1]
+                        .iter()
+                        .all(|side| side.scale(term.coefficient).is_multiple_of(number)),
                     _ => false,
                 })
         };

@@ -14,6 +14,7 @@ mod build;
 mod changes;
 pub(crate) mod comparison;
 mod lookup;
+pub(crate) mod multiples;
 mod prefetch;
 mod reduction;
 pub(crate) mod region;
@@ -34,7 +35,9 @@ use tilewright_target::{Target, Vectors};
 use crate::illegal::Illegal;
 use crate::step::StatementName;
 
+use multiples::Multiple;
 pub(crate) use prefetch::{Lines, Prefetch};
+use simplify::Ranges;
 use table::Table;
 use tree::Links;
 pub(crate) use tree::{Node, Parent};
@@ -157,6 +160,15 @@ impl Statement {
         for index in &self.target.indices {
             visit_index_reads(index, visit);
         }
+    }
+
+    /// What it asks to have no remainder before it reads anything, as it is written and as the ranges of its loops make it.
+    pub fn multiples(&self, ranges: &Ranges) -> Vec<Multiple> {
+        if self.target.indices.iter().any(IndexExpr::has_data) {
+            return Vec::new();
+        }
+        let asked = multiples::multiples(&self.value).into_iter();
+        asked.flat_map(|own| [Multiple { number: ranges.simplify(&own.number), of: own.of }, own]).collect()
     }
 
     /// The tensors that it writes and reads.

@@ -3,18 +3,13 @@
 //! The part is a box: in each dimension, an interval whose low end is an expression in the loops around and whose
 //! extent is a number. It is found by interval analysis of the subscripts over the loops inside; a subscript that
 //! has no bound, because it depends on data, takes the whole dimension.
-//!
-//! Where a statement asks that a number has no remainder before it reads, as a transposed convolution does, its quotient
-//! is the same rounded up as rounded down. Rounded up it has the better low end: `(h - kh)/2` over two rows and two taps
-//! is 0 or more, not -1, so a window is as large as what is read of it.
 
 use tilewright_ir::interval::{lower_bound, upper_bound};
-use tilewright_ir::index::Term;
-use tilewright_ir::{Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
-use super::comparison::parts;
+use super::multiples::rounded_up;
 use super::simplify::{Ranges, clamped};
-use super::{Draft, Statement, StatementId, visit_reads};
+use super::{Draft, StatementId};
 
 /// The integers from `low` on, `extent` of them at most, and never outside of the tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,51 +113,12 @@ impl Draft<'_> {
         for var in path.iter().filter(|var| !around.contains(var)) {
             inside.set(*var, everywhere.most(&self.loop_of(*var).extent)?);
         }
-        let multiples = multiples(self.statement(statement));
+        let multiples = self.statement(statement).multiples(&everywhere);
         let bounds = (lower_bound(&rounded_up(index, &multiples), &inside)?, upper_bound(index, &inside)?);
         let fixed =
             |bound: &IndexExpr| !bound.has_data() && bound.vars().iter().all(|var| around.contains(var));
         (fixed(&bounds.0) && fixed(&bounds.1)).then_some(bounds)
     }
-}
-
-/// A number, and what it is a multiple of.
-type Multiple = (IndexExpr, i64);
-
-/// What a statement asks to have no remainder before it reads anything.
-fn multiples(statement: &Statement) -> Vec<Multiple> {
-    let ExprKind::Select(arms) = &statement.value.kind else { return Vec::new() };
-    let mut asked_for = 0;
-    visit_reads(&arms[1], &mut |_| asked_for += 1);
-    match statement.reads().len() == asked_for {
-        true => parts(&arms[0]).into_iter().filter_map(multiple).collect(),
-        false => Vec::new(),
-    }
-}
-
-/// The question whether a number has no remainder.
-fn multiple(question: &Expr) -> Option<Multiple> {
-    let ExprKind::Binary(BinaryOp::Equal, sides) = &question.kind else { return None };
-    let (ExprKind::Index(remainder), ExprKind::Literal(Number::Int(0))) = (&sides[0].kind, &sides[1].kind) else {
-        return None;
-    };
-    let ([Term { coefficient: 1, factors }], 0) = (remainder.terms(), remainder.constant_part()) else {
-        return None;
-    };
-    let [Atom::Mod(pair)] = factors.as_slice() else { return None };
-    // A remainder that leaves its type may be 0 there and not be none.
-    let (_, most) = sides[0].dtype.integer_bounds()?;
-    Some((pair.0.clone(), pair.1.as_constant().filter(|by| *by > 1 && i128::from(*by) <= most)?))
-}
-
-/// A subscript with its quotients without a remainder rounded up, which are the same.
-fn rounded_up(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
-    index.substitute(&mut |atom| {
-        let Atom::FloorDiv(pair) = atom else { return None };
-        let (number, by) = (&pair.0, pair.1.as_constant()?);
-        let same = |(own, own_by): &Multiple| *own_by == by && number.sub(own).is_multiple_of(by);
-        multiples.iter().any(same).then(|| number.offset(by - 1).floor_div(&pair.1))
-    })
 }
 
 /// The interval from `low` to `high`.

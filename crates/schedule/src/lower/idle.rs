@@ -9,6 +9,7 @@ use tilewright_ir::{Access, IndexExpr, VarId};
 use tilewright_target::Target;
 
 use super::emit::Emitter;
+use crate::draft::multiples::{Multiple, rounded_up};
 use crate::draft::simplify::Ranges;
 use crate::draft::{LoopRole, StatementId};
 
@@ -61,15 +62,18 @@ impl Emitter<'_> {
                 false => own.guards.iter().for_each(|guard| ranges.add_bound(guard)),
             }
         }
-        self.draft.statement(id).reads().iter().all(|read| self.is_there(read, &ranges))
+        let statement = self.draft.statement(id);
+        let multiples = statement.multiples(&ranges);
+        statement.reads().iter().all(|read| self.is_there(read, &ranges, &multiples))
     }
 
-    fn is_there(&self, read: &Access, ranges: &Ranges) -> bool {
+    fn is_there(&self, read: &Access, ranges: &Ranges, multiples: &[Multiple]) -> bool {
         let buffer = &self.draft.buffers[read.tensor.index()];
         let is_written = buffer.filled
             || matches!(buffer.buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role.is_supplied());
         let inside = |(index, extent): (&IndexExpr, &i64)| {
-            ranges.never_negative(index) && ranges.never_negative(&index.scale(-1).offset(extent - 1))
+            ranges.never_negative(&rounded_up(index, multiples))
+                && ranges.never_negative(&index.scale(-1).offset(extent - 1))
         };
         is_written
             && !read.indices.iter().any(IndexExpr::has_data)

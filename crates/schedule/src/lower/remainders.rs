@@ -91,7 +91,8 @@ fn guard(own: &mut For, ranges: &Ranges) {
 /// is `4*t <= 447`. A vector is then whole.
 fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
     let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
-    let (Some(count), [Stmt::If(guard)], true) = (own.extent.as_constant(), own.body.as_mut_slice(), rigid) else {
+    let (Some(count), [Stmt::If(guard)], true) = (own.extent.as_constant(), own.body.as_mut_slice(), rigid)
+    else {
         return Vec::new();
     };
     if !guard.otherwise.is_empty() {

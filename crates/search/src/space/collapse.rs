@@ -48,9 +48,15 @@ fn walk_as_one(stage: &Stage, outer: usize) -> bool {
 fn join(stage: &mut Stage, outer: usize, names: &Names) {
     let inner = stage.loops.remove(outer + 1);
     let own = &mut stage.loops[outer];
+    let name = names.part(&own.name, &inner.name);
+    let mut loops = vec![stage.name.at(own.name.clone())];
+    match stage.made_by.pop_if(|step| matches!(step, Step::Fuse { name, .. } if *name == inner.name)) {
+        Some(Step::Fuse { loops: all, .. }) => loops.extend(all),
+        _ => loops.push(stage.name.at(inner.name)),
+    }
+    stage.made_by.push(Step::Fuse { loops, name: name.clone() });
     own.trips *= inner.trips;
-    own.name = names.part(&own.name, &inner.name);
-    own.parts.extend(inner.parts);
+    own.name = name;
     stage.result.remove(outer);
     for operand in &mut stage.operands {
         operand.strides.remove(outer);
@@ -62,12 +68,4 @@ fn join(stage: &mut Stage, outer: usize, names: &Names) {
             loops.extend(if joined { vec![outer, outer] } else { Vec::new() });
         }
     }
-}
-
-/// The steps that put the loops of a stage together.
-pub(super) fn steps(stage: &Stage) -> impl Iterator<Item = Step> + '_ {
-    stage.loops.iter().filter(|own| own.parts.len() > 1).map(|own| Step::Fuse {
-        loops: own.parts.iter().map(|part| stage.name.at(part.clone())).collect(),
-        name: own.name.clone(),
-    })
 }

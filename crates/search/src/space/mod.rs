@@ -15,6 +15,7 @@ mod gpu;
 mod names;
 mod placement;
 mod rejection;
+mod remainders;
 mod stage;
 
 use tilewright_ir::Program;

@@ -3,8 +3,8 @@
 use tilewright_ir::{
     Access, DType, Expr, ExprKind, Node, Program, Role, Statement, TensorId, VarId, VarKind,
 };
-use tilewright_schedule::StatementName;
 use tilewright_schedule::analysis::{Stride, accesses, operations, stride};
+use tilewright_schedule::{StatementName, Step};
 
 /// One statement of a program.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Stage {
     pub ordered: bool,
     /// Which elements it writes depends on data.
     pub scatters: bool,
+    /// The steps that make its loops of those of the program.
+    pub made_by: Vec<Step>,
 }
 
 /// A loop of a statement.
@@ -31,8 +33,8 @@ pub(crate) struct StageLoop {
     pub name: String,
     pub trips: i64,
     pub reduced: bool,
-    /// The loops of the program that it is made of, outermost first: most often itself.
-    pub parts: Vec<String>,
+    /// Its iterations are the remainders that results differ in, so each has operands of its own.
+    pub remainders: bool,
 }
 
 /// A tensor that a statement reads.
@@ -126,7 +128,13 @@ fn collect(program: &Program, nodes: &[Node], ordered: bool, found: &mut Vec<Sta
     }
 }
 
-fn analysed(program: &Program, statement: &Statement, name: StatementName, ordered: bool) -> Stage {
+/// What is known of a statement of a program whose sizes are known.
+pub(super) fn analysed(
+    program: &Program,
+    statement: &Statement,
+    name: StatementName,
+    ordered: bool,
+) -> Stage {
     let loops: Vec<StageLoop> = statement.vars.iter().map(|var| stage_loop(program, *var)).collect();
     let target =
         Access { tensor: statement.target, indices: statement.indices.clone(), origin: statement.origin };
@@ -149,6 +157,7 @@ fn analysed(program: &Program, statement: &Statement, name: StatementName, order
         work: points * (operations(&statement.value) as f64 + 1.0),
         ordered,
         scatters: target.indices.iter().any(|index| index.has_data()),
+        made_by: Vec::new(),
         name,
         loops,
     }
@@ -160,7 +169,7 @@ fn stage_loop(program: &Program, var: VarId) -> StageLoop {
         name: declared.name.clone(),
         trips: declared.range.extent().as_constant().unwrap_or(1).max(0),
         reduced: declared.kind == VarKind::Reduction,
-        parts: vec![declared.name.clone()],
+        remainders: false,
     }
 }
 

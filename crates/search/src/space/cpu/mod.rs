@@ -175,7 +175,7 @@ impl Decoder<'_, '_> {
             limits::check_threads(tile, stage, target, self.point)?;
         }
         let (steps, levels) = tile.steps(stage, target, self.point, alone, names)?;
-        self.steps.extend(collapse::steps(stage));
+        self.steps.extend(stage.made_by.iter().cloned());
         self.steps.extend(steps);
         self.late.extend(tile.gather(&levels, stage, names));
         self.late.extend(packs.iter().flat_map(|pack| pack.steps(stage, &levels, self.point, names)));

@@ -16,10 +16,8 @@ pub(super) struct Shape {
     /// Results of a thread along both: groups that are apart, and neighbours in a group.
     rows: (i64, i64),
     columns: (i64, i64),
-    /// What there is along a third loop, if there is one: results of a thread that are apart, threads, or as many as are
-    /// left, and results that are neighbours. Windows of neighbours have operands in common; steps of two have them where
-    /// every other result is read alike.
-    third: (i64, Option<i64>, i64),
+    /// Results of a thread along a third loop, if there is one: windows of neighbours have operands in common.
+    third: i64,
     /// Threads along both.
     threads: (i64, i64),
     /// Steps of the reduction for which operands are in shared memory.
@@ -38,16 +36,16 @@ const fn shape(
     stages: i64,
     shares: i64,
 ) -> Shape {
-    Shape { rows, columns, third: (1, None, 1), threads, depth, stages, shares }
+    Shape { rows, columns, third: 1, threads, depth, stages, shares }
 }
 
 /// The same with several results along a third loop.
-const fn tall(third: (i64, Option<i64>, i64), shape: Shape) -> Shape {
+const fn tall(third: i64, shape: Shape) -> Shape {
     Shape { third, ..shape }
 }
 
 /// From large tiles, for large results, to small ones.
-pub(super) const SHAPES: [Shape; 18] = [
+pub(super) const SHAPES: [Shape; 17] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
     shape((2, 4), (2, 4), (8, 32), 16, 3, 1),
@@ -58,10 +56,9 @@ pub(super) const SHAPES: [Shape; 18] = [
     shape((1, 4), (1, 2), (8, 16), 16, 3, 4),
     shape((1, 4), (1, 4), (8, 8), 16, 3, 8),
     shape((4, 4), (1, 2), (4, 8), 16, 2, 4),
-    tall((1, None, 8), shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
-    tall((1, None, 8), shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
-    tall((1, None, 4), shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
-    tall((8, Some(2), 1), shape((1, 8), (1, 1), (2, 16), 8, 2, 1)),
+    tall(8, shape((2, 4), (1, 1), (4, 64), 16, 3, 1)),
+    tall(8, shape((1, 4), (1, 2), (4, 32), 16, 2, 1)),
+    tall(4, shape((2, 4), (1, 2), (16, 16), 16, 2, 4)),
     shape((1, 4), (1, 1), (4, 32), 16, 2, 1),
     shape((1, 2), (1, 1), (4, 32), 8, 1, 1),
     shape((1, 1), (1, 1), (4, 64), 4, 1, 1),
@@ -106,9 +103,11 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
         _ => 0,
     };
     point.set_choice(tile.stages.0, stages);
-    // Threads along columns are neighbours.
+    // Threads along columns are neighbours; those that differ in a remainder use other operands.
     let mut order: Vec<usize> = (0..tile.spatial.len()).collect();
-    order.sort_by_key(|place| Some(tile.spatial[*place]) == column);
+    order.sort_by_key(|place| {
+        (!stage.loops[tile.spatial[*place]].remainders, Some(tile.spatial[*place]) == column)
+    });
     point.0[tile.order_threads.0] = Value::Order(order);
     tile.warp.set(warp::USUAL, point);
     if !tile.warp.is_told_apart(tile, point) {
@@ -123,19 +122,25 @@ enum Role {
     Row,
     Third,
     Other,
+    Remainder,
 }
 
 /// The places of a tile's loops with their roles, in the order in which they get threads.
 fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
     let column = column(tile, stage);
-    let beside = tile.spatial.iter().copied().filter(|at| Some(*at) != column);
+    let is_remainder = |at: usize| stage.loops[at].remainders;
+    let beside = tile.spatial.iter().copied().filter(|at| Some(*at) != column && !is_remainder(*at));
     let row = beside.max_by_key(|at| (shares_most(stage, column, *at), stage.loops[*at].trips));
     let place = |at: Option<usize>| tile.spatial.iter().position(|own| Some(*own) == at);
     let (column, row) = (place(column), place(row));
-    let mut others = (0..tile.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
+    let places = || (0..tile.spatial.len()).rev().filter(|place| ![column, row].contains(&Some(*place)));
+    let (remainders, others): (Vec<usize>, Vec<usize>) =
+        places().partition(|place| is_remainder(tile.spatial[*place]));
+    let mut others = others.into_iter();
     let named = [(column, Role::Column), (row, Role::Row), (others.next(), Role::Third)];
     let named = named.into_iter().filter_map(|(place, role)| Some((place?, role)));
-    named.chain(others.map(|place| (place, Role::Other))).collect()
+    let first = remainders.into_iter().map(|place| (place, Role::Remainder));
+    first.chain(named).chain(others.map(|place| (place, Role::Other))).collect()
 }
 
 /// Sets how loops of the result are cut. What short ones leave of the threads is along others.
@@ -164,11 +169,8 @@ impl Shape {
             Role::Column => ([columns.0, threads.1.min(left), columns.1], GivesWay::Largest),
             Role::Row if is_last => ([rows.0, left, rows.1], GivesWay::Threads),
             Role::Row => ([rows.0, threads.0.min(left), rows.1], GivesWay::Threads),
-            Role::Third => match third.1 {
-                Some(own) => ([third.0, own, third.2], GivesWay::Largest),
-                None => ([third.0, left, third.2], GivesWay::Threads),
-            },
-            Role::Other => ([1, left, 1], GivesWay::Threads),
+            Role::Third => ([1, left, third], GivesWay::Threads),
+            Role::Other | Role::Remainder => ([1, left, 1], GivesWay::Threads),
         }
     }
 
@@ -179,7 +181,7 @@ impl Shape {
             Role::Column if is_last => ([1, left, inner], GivesWay::Largest),
             Role::Column => ([1, threads, inner], GivesWay::Largest),
             Role::Row => ([1, threads, 1], GivesWay::Threads),
-            Role::Third | Role::Other => ([1, left, 1], GivesWay::Threads),
+            Role::Third | Role::Other | Role::Remainder => ([1, left, 1], GivesWay::Threads),
         }
     }
 }
@@ -255,10 +257,14 @@ fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Va
     None
 }
 
-/// The loop along which results are side by side.
+/// The loop along which results are side by side, or the next where those differ in a remainder.
 fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
-    let walks = |at: &&usize| stage.result[**at] == Stride::Elements(1);
-    tile.spatial.iter().find(walks).or(tile.spatial.last()).copied()
+    let distance = |at: &usize| match stage.result[*at] {
+        Stride::Elements(distance) if distance > 0 && !stage.loops[*at].remainders => Some((distance, *at)),
+        _ => None,
+    };
+    let nearest = tile.spatial.iter().filter_map(distance).min();
+    nearest.map(|(_, at)| at).or(tile.spatial.last().copied())
 }
 
 /// How many operands do not move with a loop, so that a tile along it shares them.

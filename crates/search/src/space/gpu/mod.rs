@@ -18,7 +18,7 @@ use super::names::Names;
 use super::placement::{Choice, Placement};
 use super::rejection::Rejection;
 use super::stage::{self, Stage, heavy};
-use super::{Builder, collapse};
+use super::{Builder, collapse, remainders};
 use crate::knob::{Knobs, Point};
 use initial::Shape;
 use operand::Way;
@@ -59,7 +59,7 @@ impl<'a> Plan<'a> {
             let hosts = earlier.iter().any(|own| own.consumer == at);
             tiles.push((tiled && (matters[at] || hosts)).then(|| {
                 // What others need in their blocks is rows, most often.
-                if matters[at] {
+                if matters[at] && !remainders::take_apart(stage, program, statement, &names) {
                     collapse::collapse(stage, program, statement, false, &names);
                 }
                 Tile::new(stage, gpu, &mut builder)
@@ -211,7 +211,7 @@ impl Decoder<'_, '_> {
             return Ok(None);
         }
         limits::check(tile, stage, matters[at], gpu, self.point)?;
-        self.steps.extend(collapse::steps(stage));
+        self.steps.extend(stage.made_by.iter().cloned());
         let kernel: Kernel = tile.steps(stage, self.point, names, hosts, &mut self.steps);
         // What is computed in the blocks themselves is there already.
         let in_memory = |tensor: &str| {

@@ -122,13 +122,15 @@ impl Way {
     pub fn groups(&self, tile: &Tile, stage: &Stage, point: &Point) -> Option<i64> {
         let Operand { strides, dimensions, shape, .. } = &self.operand;
         let (row, loops) = shape.last().zip(dimensions.last())?;
+        // A loop that is whole in every tile does not move it.
+        let moves = |at: usize| match stage.loops[at].reduced {
+            true => tile.steps_of(point, at).share * tile.steps_of(point, at).outer > 1,
+            false => tile.parts(point, at).block > 1,
+        };
         let is_whole = |at: &usize, size: i64| match strides[*at] {
-            Stride::Elements(step) if stage.loops[*at].reduced => {
-                let parts = tile.steps_of(point, *at);
-                parts.share * parts.outer == 1 || step * parts.inner % size == 0
-            }
+            _ if !moves(*at) => true,
             Stride::Elements(step) => step * tile.width(stage, point, *at) % size == 0,
-            _ => false,
+            Stride::Irregular => false,
         };
         GROUPS.into_iter().find(|size| row % size == 0 && loops.iter().all(|at| is_whole(at, *size)))
     }

@@ -1,0 +1,69 @@
+//! Numbers that a statement asks to have no remainder before it reads anything, as a transposed convolution does:
+//! `(h - kh) % 2 == 0 ? I((h - kh)/2) * ... : 0`.
+//!
+//! The quotient of such a number is the same rounded up as rounded down. Rounded up it has the better low end: over two rows
+//! and two taps it is 0, not -1 or 0, so a window of `I` is as large as what is read of it.
+
+use tilewright_ir::index::Term;
+use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
+
+use super::comparison::parts;
+use super::visit_reads;
+
+/// A number, and what it is a multiple of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multiple {
+    /// The number.
+    pub number: IndexExpr,
+    /// At least 2.
+    pub of: i64,
+}
+
+/// What is asked to have no remainder before this value reads anything.
+pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
+    let ExprKind::Select(arms) = &value.kind else { return Vec::new() };
+    let mut always = false;
+    [&arms[0], &arms[2]].into_iter().for_each(|arm| visit_reads(arm, &mut |_| always = true));
+    match always {
+        true => Vec::new(),
+        false => parts(&arms[0]).into_iter().filter_map(multiple).collect(),
+    }
+}
+
+/// The question whether a number has no remainder.
+fn multiple(question: &Expr) -> Option<Multiple> {
+    let ExprKind::Binary(BinaryOp::Equal, sides) = &question.kind else { return None };
+    let (ExprKind::Index(remainder), ExprKind::Literal(Number::Int(0))) = (&sides[0].kind, &sides[1].kind)
+    else {
+        return None;
+    };
+    let ([Term { coefficient: 1, factors }], 0) = (remainder.terms(), remainder.constant_part()) else {
+        return None;
+    };
+    let [Atom::Mod(pair)] = factors.as_slice() else { return None };
+    // A remainder that leaves its type may be 0 there and not be none.
+    let (_, most) = sides[0].dtype.integer_bounds()?;
+    let of = pair.1.as_constant().filter(|of| *of > 1 && i128::from(*of) <= most)?;
+    Some(Multiple { number: pair.0.clone(), of })
+}
+
+/// A subscript with the quotients of multiples rounded up, which are the same.
+pub(crate) fn rounded_up(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
+    index.substitute(&mut |atom| {
+        let Atom::FloorDiv(pair) = atom else { return None };
+        let of = pair.1.as_constant()?;
+        let same = |own: &Multiple| own.of == of && pair.0.sub(&own.number).is_multiple_of(of);
+        multiples.iter().any(same).then(|| pair.0.offset(of - 1).floor_div(&pair.1))
+    })
+}
+
+/// A subscript with the quotients of multiples that are always the same number as that number.
+pub(crate) fn settled(index: &IndexExpr, multiples: &[Multiple], known: &dyn Knowledge) -> IndexExpr {
+    index.substitute(&mut |atom| {
+        let Atom::FloorDiv(_) = atom else { return None };
+        let own = IndexExpr::atom(atom.clone());
+        let low = lower_bound(&rounded_up(&own, multiples), known)?;
+        (low.as_constant().is_some() && upper_bound(&own, known)? == low).then_some(low)
+    })
+}

@@ -1,0 +1,93 @@
+//! Results that are told apart by a remainder get a loop for it.
+//!
+//! A transposed convolution of stride 2 reads `I(y)` where `h - kh` is `2*y`: of its results, those of even `h` read alike and
+//! those of odd `h` do. With `h` as `2*q + r`, neighbours in `q` are neighbours in `I` and use the same weights, as those of
+//! any other convolution do, and `r` is a short loop that threads or blocks can be along.
+
+use tilewright_ir::{Atom, IndexExpr, Program, Range, Statement, Var, VarId, VarKind};
+use tilewright_schedule::Step;
+use tilewright_schedule::analysis::{Multiple, asked_multiples, settle};
+
+use super::names::Names;
+use super::stage::{Stage, analysed};
+
+/// Loops shorter than so many times the remainders are left as they are.
+const LEAST_QUOTIENTS: i64 = 4;
+
+/// A loop of results that differ in a remainder, as two.
+struct Apart {
+    var: VarId,
+    remainders: i64,
+    quotient: VarId,
+    remainder: VarId,
+}
+
+/// Takes loops of a stage apart into quotients and remainders. Whether there are such loops.
+pub(super) fn take_apart(stage: &mut Stage, program: &Program, statement: &Statement, names: &Names) -> bool {
+    let (mut program, mut statement) = (program.clone(), statement.clone());
+    let mut all: Vec<Apart> = Vec::new();
+    for asked in asked_multiples(&statement) {
+        if let Some(var) = told_apart(&program, &statement, &asked)
+            && all.iter().all(|own| own.var != var)
+        {
+            all.push(two_loops(&mut program, var, asked.of, names));
+        }
+    }
+    all.iter().for_each(|own| own.put(&program.vars[own.var.index()].range.from.clone(), &mut statement));
+    settle(&program, &mut statement);
+    if all.is_empty() {
+        return false;
+    }
+    *stage = analysed(&program, &statement, stage.name.clone(), stage.ordered);
+    for own in &all {
+        let name = |var: VarId| program.var(var).name.clone();
+        for own_loop in stage.loops.iter_mut().filter(|own_loop| own_loop.name == name(own.remainder)) {
+            own_loop.remainders = true;
+        }
+        stage.made_by.push(Step::Split {
+            target: stage.name.at(name(own.var)),
+            outer: name(own.quotient),
+            inner: vec![(name(own.remainder), own.remainders)],
+        });
+    }
+    true
+}
+
+/// The loop of the result, if it is one, whose remainder is asked for.
+fn told_apart(program: &Program, statement: &Statement, asked: &Multiple) -> Option<VarId> {
+    let spatial = |var: &VarId| program.var(*var).kind == VarKind::Spatial && statement.vars.contains(var);
+    let vars: Vec<VarId> = asked.number.vars().into_iter().filter(spatial).collect();
+    let [var] = vars.as_slice() else { return None };
+    let (step, _) = asked.number.split_on(&Atom::Var(*var))?;
+    let trips = program.var(*var).range.extent().as_constant()?;
+    let is_long = trips >= LEAST_QUOTIENTS * asked.of;
+    (step.as_constant().map(i64::abs) == Some(1) && is_long).then_some(*var)
+}
+
+/// Adds the variables of two loops to a program.
+fn two_loops(program: &mut Program, var: VarId, remainders: i64, names: &Names) -> Apart {
+    let own = program.var(var).clone();
+    let trips = own.range.extent().as_constant().unwrap_or(1);
+    let mut add = |part: &str, extent: i64| {
+        let range = Range { from: IndexExpr::constant(0), to: IndexExpr::constant(extent) };
+        program.vars.push(Var { name: names.part(&own.name, part), range, kind: own.kind });
+        VarId(program.vars.len() as u32 - 1)
+    };
+    let (quotient, remainder) = (add("q", (trips + remainders - 1) / remainders), add("r", remainders));
+    Apart { var, remainders, quotient, remainder }
+}
+
+impl Apart {
+    /// Puts the two in the place of the one.
+    fn put(&self, from: &IndexExpr, statement: &mut Statement) {
+        let quotient = IndexExpr::var(self.quotient).scale(self.remainders);
+        let value = quotient.add(&IndexExpr::var(self.remainder)).add(from);
+        let mut replaced = |index: &IndexExpr| {
+            index.substitute(&mut |atom| (*atom == Atom::Var(self.var)).then(|| value.clone()))
+        };
+        statement.value.map_indices(&mut replaced);
+        statement.indices.iter_mut().for_each(|index| *index = replaced(index));
+        let place = statement.vars.iter().position(|var| *var == self.var);
+        statement.vars.splice(place.map(|at| at..at + 1).unwrap_or(0..0), [self.quotient, self.remainder]);
+    }
+}
