@@ -51,7 +51,7 @@ const PLAN: Plan =
     Plan { rival: None, best: 0.0, hopeless: 1.0, promising: 1.0, samples: 3, time: 0.001, within: None };
 
 fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
-    measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|trial| trial.outcome.name()).collect()
+    measurer.try_all(&schedules(), &PLAN).unwrap().iter().map(|(_, trial)| trial.outcome.name()).collect()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_a_worker_says_before_it_ends_is_told() {
     let ends = through("(sed -u 2q; echo first >&2; echo 'the last words' >&2; kill -9 0)");
     let mut measurer = started(ends, task()).unwrap();
     let trials = measurer.try_all(&schedules()[..1], &PLAN).unwrap();
-    let Outcome::Crashed(said) = &trials[0].outcome else { panic!("{:?}", trials[0]) };
+    let Outcome::Crashed(said) = &trials[0].1.outcome else { panic!("{:?}", trials[0]) };
     assert!(
         said.starts_with("the worker process ended") && said.ends_with(": first\nthe last words"),
         "{said}"
@@ -135,7 +135,7 @@ fn a_worker_that_freezes_is_replaced() {
     let mut measurer = started(through("(sed -u 2q; sleep 10)"), task()).unwrap();
     let plan = Plan { hopeless: 0.01, ..PLAN };
     let trials = measurer.try_all(&schedules()[..1], &plan).unwrap();
-    assert_eq!(trials[0].outcome, Outcome::TimedOut);
+    assert_eq!(trials[0].1.outcome, Outcome::TimedOut);
     assert_eq!(measurer.replaced(), 1);
 }
 

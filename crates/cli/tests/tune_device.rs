@@ -126,7 +126,8 @@ fn a_worker_measures_on_a_device_and_refuses_what_it_has_no_room_for() {
                 bind C.ib -> block.y\nbind C.jb -> block.x\nbind C.it -> thread.y\nbind C.jt -> thread.x";
     let huge = wide.replace(":8", ":100000");
     let schedules = [wide, &huge, "nonsense"].map(str::to_owned);
-    let trials = measurer.try_all(&schedules, &plan).unwrap();
+    let trials: Vec<Trial> =
+        measurer.try_all(&schedules, &plan).unwrap().into_iter().map(|(_, trial)| trial).collect();
     let kinds: Vec<&str> = trials.iter().map(|trial| trial.outcome.name()).collect();
     assert_eq!(kinds, ["measured", "illegal", "illegal"], "{trials:?}");
     assert!(trials[0].resources.contains("bytes shared"), "{trials:?}");

@@ -464,6 +464,14 @@ pub fn floor_mod(value: i64, by: i64) -> i64 {
     if remainder != 0 && (remainder < 0) != (by < 0) { remainder + by } else { remainder }
 }
 
+/// The largest number that divides both; 0 only where both are.
+pub fn greatest_common_divisor(left: i64, right: i64) -> i64 {
+    match right {
+        0 => left.saturating_abs(),
+        _ => greatest_common_divisor(right, left.wrapping_rem(right)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -487,6 +495,20 @@ mod tests {
         // Where nothing cancels, nothing changes.
         let sum = n().add(&x.modulo(&two));
         assert_eq!(sum.floor_div(&two), IndexExpr::atom(Atom::FloorDiv(Arc::new((sum, two)))));
+    }
+
+    #[test]
+    fn what_is_a_multiple_is_told() {
+        let multiple = |expr: &IndexExpr| expr.is_multiple_of(4);
+        let eights = i().scale(8).offset(4);
+        assert!(multiple(&eights) && !multiple(&i()) && !multiple(&eights.offset(2)));
+        // The remainder, the smaller and the larger of multiples are multiples.
+        assert!(multiple(&eights.modulo(&c(12))) && !multiple(&eights.modulo(&c(10))));
+        assert!(multiple(&eights.minimum(&n().scale(4)).sub(&i().scale(4))));
+        assert!(!multiple(&eights.minimum(&n())) && !multiple(&n().maximum(&eights)));
+        // A factor can be in front of all of it.
+        assert!(multiple(&i().maximum(&n()).scale(4)) && !multiple(&i().maximum(&n()).scale(2)));
+        assert_eq!((greatest_common_divisor(12, -8), greatest_common_divisor(0, -5)), (4, 5));
     }
 
     #[test]

@@ -231,6 +231,63 @@ fn groups_that_are_partly_outside_are_asked_about_one_by_one() {
     assert!(!loops.contains("Is[1, 6, 4]"), "{loops}");
 }
 
+/// A transposed convolution of stride 2 along one axis, padded by one.
+const TRANSPOSED: &str = "def up(float(C, W) I, float(C, K, X) F) -> (O) {
+    O(k, w) +=! (w + 1 - x) % 2 == 0 ? (0 <= y && y < W ? I(c, y) : 0) * F(c, k, x) : 0
+      where w in 0:2*W - 4 + X, y = (w + 1 - x)/2 }";
+
+#[test]
+fn windows_behind_a_remainder_are_as_large_as_what_is_read_of_them() {
+    let steps = "split O.w -> wb, wt:16
+        split O.c -> co, ci:2
+        reorder O.k, O.wb, O.co, O.wt, O.ci, O.x
+        fuse O.k, O.wb -> b
+        bind O.b -> block.x
+        bind O.wt -> thread.x
+        promote O at O.b -> own registers
+        promote I at O.co -> Is shared
+        bind Is.l1 -> thread.x";
+    // Sixteen results lie between eight inputs, with one more on each side; threads past the end compute in vain.
+    for (taps, width) in [(4, "10"), (3, "9"), (2, "9")] {
+        let sizes = [("C", 4), ("W", 13), ("K", 3), ("X", taps)];
+        let nest = agrees(TRANSPOSED, &sizes, steps);
+        let loops = print::nest(&nest);
+        assert!(loops.contains(&format!("shared float32 Is[2, {width}]")), "{taps} taps:\n{loops}");
+    }
+    // A question that reads is asked before anything is known.
+    let asked = TRANSPOSED.replace("(w + 1 - x) % 2 == 0 ?", "I(c, 0) < 2 && (w + 1 - x) % 2 == 0 ?");
+    agrees(&asked, &[("C", 4), ("W", 13), ("K", 3), ("X", 4)], steps);
+}
+
+#[test]
+fn vectors_that_are_whole_or_not_at_all_are_asked_once() {
+    let steps = |lanes: i64| {
+        format!(
+            "split C.i -> ib, it:4
+            split C.j -> jb, jt:8
+            reorder C.ib, C.jb, C.it, C.jt, C.k
+            bind C.ib -> block.y
+            bind C.jb -> block.x
+            fuse C.it, C.jt -> t
+            bind C.t -> thread.x
+            promote B at C.jb -> Bs shared
+            fuse Bs.l0, Bs.l1 -> l
+            split Bs.l -> lo, lt:32, lv:{lanes}
+            reorder Bs.lt, Bs.lo, Bs.lv
+            bind Bs.lt -> thread.x
+            vectorize Bs.lv"
+        )
+    };
+    // Of 80 elements, 20 groups of four are copied by the first 20 of 32 threads.
+    let loops = print::nest(&agrees(GEMM, &[("M", 5), ("N", 24), ("K", 10)], &steps(4)));
+    let whole = loops
+        .split_once("vector lv in 4")
+        .is_some_and(|(before, _)| before.ends_with("if 4*lt <= 79\n          "));
+    assert!(whole, "{loops}");
+    // Of 88 elements, the last group of sixteen has eight.
+    agrees(GEMM, &[("M", 5), ("N", 24), ("K", 11)], &steps(16));
+}
+
 #[test]
 fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
     // The conditions on threads past the end are at the innermost loop, which stores have no copy of.

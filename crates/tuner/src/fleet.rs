@@ -1,7 +1,7 @@
 //! Several workers that share every batch: one for each of several devices of a kind.
 //!
-//! Each has every so-manieth schedule, so that what there was no time for is at the end. The last comparison is left to the
-//! first alone: times are compared that were taken on the same device.
+//! Each has every so-manieth schedule. The last comparison is left to the first alone: times are compared that were taken on
+//! the same device.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
 }
 
 impl<M: Measurer + Send> Measurer for Fleet<M> {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let count = 1 + self.others.len();
         let share = |member: usize| -> Vec<String> {
             schedules.iter().skip(member).step_by(count).cloned().collect()
@@ -60,9 +60,13 @@ impl<M: Measurer + Send> Measurer for Fleet<M> {
             let first = self.first.try_all(&share(0), plan);
             std::iter::once(first).chain(asked.into_iter().map(joined)).collect::<Result<Vec<_>, _>>()
         })?;
-        let mut heard: Vec<_> = heard.into_iter().map(Vec::into_iter).collect();
-        let in_turn = (0..schedules.len()).map_while(|at| heard.get_mut(at % count)?.next());
-        Ok(in_turn.collect())
+        let placed = heard
+            .into_iter()
+            .enumerate()
+            .flat_map(|(member, own)| own.into_iter().map(move |(at, trial)| (member + at * count, trial)));
+        let mut all: Vec<(usize, Trial)> = placed.collect();
+        all.sort_by_key(|(at, _)| *at);
+        Ok(all)
     }
 
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
@@ -85,10 +89,10 @@ mod tests {
     }
 
     impl Measurer for Pretended {
-        fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<Trial>, Lost> {
+        fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
             let tried = &schedules[..schedules.len().min(self.most)];
             self.tried.extend_from_slice(tried);
-            Ok(tried.iter().map(|text| Trial::measured(vec![text.len() as f64])).collect())
+            Ok(tried.iter().map(|text| Trial::measured(vec![text.len() as f64])).enumerate().collect())
         }
 
         fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
@@ -110,7 +114,7 @@ mod tests {
 
     fn tried(fleet: &mut Fleet<Pretended>, count: usize) -> Vec<f64> {
         let schedules: Vec<String> = (1..=count).map(|length| "x".repeat(length)).collect();
-        fleet.try_all(&schedules, &PLAN).unwrap().iter().map(|trial| trial.samples[0]).collect()
+        fleet.try_all(&schedules, &PLAN).unwrap().iter().map(|(_, trial)| trial.samples[0]).collect()
     }
 
     #[test]
@@ -123,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn what_there_was_no_time_for_is_at_the_end() {
+    fn what_there_was_no_time_for_is_missing() {
         // The fifth is the second of the second, which has time for one.
-        assert_eq!(tried(&mut fleet([9, 1, 9]), 7), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(tried(&mut fleet([9, 1, 9]), 7), [1.0, 2.0, 3.0, 4.0, 6.0, 7.0]);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::worker::{Launch, Lost, Worker};
 
 /// Tries candidates and compares times.
 pub trait Measurer {
-    /// What becomes of each schedule, in their order. The last are missing where the time of the plan did not do, or where
-    /// the run should end at once.
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost>;
+    /// What becomes of schedules, by their places and in that order. Some are missing where the time of the plan did not
+    /// do, or where the run should end at once.
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost>;
 
     /// Samples of schedules that take turns, in their order.
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost>;
@@ -105,7 +105,7 @@ impl Supervised {
 }
 
 impl Measurer for Supervised {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let ends = plan.within.map(|within| Instant::now() + Duration::from_secs_f64(within));
         let mut trials: Vec<Option<Trial>> = vec![None; schedules.len()];
         loop {
@@ -122,7 +122,7 @@ impl Measurer for Supervised {
                 self.attempt(schedules, &open[..1], &plan, &mut trials)?;
             }
         }
-        Ok(trials.into_iter().map_while(|trial| trial).collect())
+        Ok(trials.into_iter().enumerate().filter_map(|(at, trial)| Some((at, trial?))).collect())
     }
 
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {

@@ -40,17 +40,17 @@ fn seconds(schedule: &str) -> f64 {
 }
 
 impl Measurer for Pretended<'_> {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let begun = Instant::now();
         let mut trials = Vec::new();
-        for schedule in schedules {
+        for (at, schedule) in schedules.iter().enumerate() {
             let is_late = plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within);
             if is_late || self.stop.is_urgent() {
                 break;
             }
             sleep(self.each);
             self.tried.push(schedule.clone());
-            trials.push(Trial::measured(vec![seconds(schedule); 3]));
+            trials.push((at, Trial::measured(vec![seconds(schedule); 3])));
             if let Some((after, signals)) = self.interrupted
                 && self.tried.len() == after
             {
@@ -75,7 +75,7 @@ impl Measurer for Pretended<'_> {
 struct Busy<'r>(Replay<'r>, Duration);
 
 impl Measurer for Busy<'_> {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         sleep(self.1);
         self.0.try_all(schedules, plan)
     }

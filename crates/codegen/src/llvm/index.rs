@@ -10,6 +10,7 @@ use inkwell::IntPredicate;
 use inkwell::types::IntType;
 use inkwell::types::VectorType;
 use inkwell::values::InstructionOpcode;
+use tilewright_ir::index::greatest_common_divisor;
 use tilewright_ir::{Atom, DType, Data, IndexExpr, Term, VarId};
 
 use super::function::{Binding, Emit, Emitter};
@@ -312,7 +313,7 @@ fn lane_out_of_division(atom: &Atom, lane: VarId, lanes: u32) -> Option<IndexExp
     if step.as_constant() != Some(1) || rest.mentions(lane) {
         return None;
     }
-    let grain = rest.terms().iter().fold(by, |grain, term| gcd(grain, term.coefficient));
+    let grain = rest.terms().iter().fold(by, |grain, term| greatest_common_divisor(grain, term.coefficient));
     let start = rest.constant_part().rem_euclid(grain);
     if start + lanes as i64 > grain {
         return None;
@@ -321,12 +322,4 @@ fn lane_out_of_division(atom: &Atom, lane: VarId, lanes: u32) -> Option<IndexExp
         Atom::FloorDiv(_) => rest.floor_div(&pair.1),
         _ => rest.modulo(&pair.1).add(&IndexExpr::var(lane)),
     })
-}
-
-fn gcd(left: i64, right: i64) -> i64 {
-    let (mut left, mut right) = (left.unsigned_abs(), right.unsigned_abs());
-    while right != 0 {
-        (left, right) = (right, left % right);
-    }
-    left as i64
 }

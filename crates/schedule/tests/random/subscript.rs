@@ -122,8 +122,19 @@ pub fn subscript(rng: &mut Rng, scope: &mut Scope, dim: &Extent, new: usize) -> 
 
 /// A subscript that brings in one or two variables.
 fn with_new(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
-    let form =
-        rng.weighted(&[(0, 50), (1, 7), (2, 8), (3, 5), (4, 6), (5, 4), (6, 4), (7, 4), (8, 10), (9, 4)]);
+    let form = rng.weighted(&[
+        (0, 50),
+        (1, 7),
+        (2, 8),
+        (3, 5),
+        (4, 6),
+        (5, 4),
+        (6, 4),
+        (7, 4),
+        (8, 10),
+        (9, 4),
+        (10, 5),
+    ]);
     let text = match form {
         1 => {
             let by = rng.between(1, 2);
@@ -140,6 +151,7 @@ fn with_new(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript>
         7 => format!("{} - 1 - {}", dim.text, scope.fresh(0, dim)?),
         8 => return padded(rng, scope, dim),
         9 => scope.fresh(1, dim)?.to_string(),
+        10 => return transposed(rng, scope, dim),
         _ => scope.fresh(0, dim)?.to_string(),
     };
     Some(Subscript::plain(text))
@@ -157,6 +169,17 @@ fn window(rng: &mut Rng, scope: &mut Scope, dim: &Extent, stride: i64) -> Option
 fn padded(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
     let (outer, inner) = (scope.fresh(0, dim)?, scope.fresh(0, &Extent::number(rng.between(2, 3)))?);
     Some(Subscript::guarded(format!("{outer} + {inner} - 1"), dim))
+}
+
+/// `(i + 1 - k)/2` where there is no remainder.
+fn transposed(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
+    let (by, stride) = (rng.between(0, 2), rng.between(2, 3));
+    let outer = scope.fresh(0, &dim.times(&Extent::number(stride)))?;
+    let inner = scope.fresh(0, &Extent::number(rng.between(2, 4)))?;
+    let number = format!("({outer} + {by} - {inner})");
+    let inside = Subscript::guarded(format!("{number}/{stride}"), dim);
+    let guard = inside.guard.map(|guard| format!("{number} % {stride} == 0 && {guard}"));
+    Some(Subscript { guard, ..inside })
 }
 
 /// A subscript made of variables that there are.

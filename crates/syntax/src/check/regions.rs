@@ -4,6 +4,7 @@
 //! element. A region is covered if nothing is left of it once the boxes are taken away. With steps this is asked
 //! for each residue class by itself, where the elements are dense again.
 
+use tilewright_ir::index::greatest_common_divisor;
 use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{Atom, IndexExpr, VarId};
 
@@ -158,9 +159,4 @@ fn covers_class(model: &Model, region: Region, boxes: &[Region], steps: &[i64], 
 
 fn least_common_multiple(left: i64, right: i64) -> i64 {
     left / greatest_common_divisor(left, right) * right
-}
-
-/// Never 0 unless both are.
-pub(super) fn greatest_common_divisor(left: i64, right: i64) -> i64 {
-    if right == 0 { left.saturating_abs() } else { greatest_common_divisor(right, left % right) }
 }

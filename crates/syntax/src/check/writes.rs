@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
+use tilewright_ir::index::greatest_common_divisor;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative;
 use tilewright_ir::{Atom, IndexExpr, VarId, VarKind, print};
 
 use super::model::{Model, Read, Statement};
-use super::regions::{greatest_common_divisor, magnitude};
+use super::regions::magnitude;
 use super::witness::{Search, search};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};

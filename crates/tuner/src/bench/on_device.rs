@@ -2,7 +2,7 @@
 //!
 //! To copy large results from a device and compare them here takes longer than all calls of a kernel. So a small program
 //! of our own looks whether every element is as near as it has to be, and only the answer is copied. Before it is believed it
-//! has to tell apart what results hold before a call and what they should hold after one. What it does not find near
+//! has to tell what results should hold after a call from what they hold before, and from the same with another last element. What it does not find near
 //! enough is compared here, carefully, with a message about the difference.
 
 use tilewright_ir::{DType, Number, Program, Tensor};
@@ -57,7 +57,10 @@ impl Comparison {
         }
         let mut own = Comparison::new(builder, tensor, *limit)?;
         let same = DeviceBuffer::from_tensor(builder.device(), tensor).ok()?;
-        (own.is_near(&same).ok()? && !own.is_near(before).ok()?).then_some(own)
+        let other = DeviceBuffer::from_tensor(builder.device(), &with_another_end(tensor)?).ok()?;
+        let told_apart =
+            own.is_near(&same).ok()? && !own.is_near(before).ok()? && !own.is_near(&other).ok()?;
+        told_apart.then_some(own)
     }
 
     fn new(builder: &GpuBuilder, tensor: &Tensor, limit: f64) -> Option<Comparison> {
@@ -78,6 +81,13 @@ impl Comparison {
         far.download(&mut answer.view_mut())?;
         Ok(answer.as_slice::<i32>() == Some(&[0]))
     }
+}
+
+/// The same tensor with a last element that is no number.
+fn with_another_end(tensor: &Tensor) -> Option<Tensor> {
+    let mut bytes = tensor.bytes().to_vec();
+    *bytes.last_chunk_mut()? = f32::NAN.to_le_bytes();
+    Tensor::from_bytes(DType::Float32, tensor.shape(), bytes).ok()
 }
 
 /// The program that compares tensors of a shape: 1 where any element is too far off, or not a number, and 0 where none is.

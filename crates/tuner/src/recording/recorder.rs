@@ -38,12 +38,12 @@ impl<M: Measurer> Recorder<M> {
 
 impl<M: Measurer> Measurer for Recorder<M> {
     /// How many there was time for comes first.
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let trials = self.measurer.try_all(schedules, plan)?;
         self.decided(trials.len());
         let at = self.at();
-        let answers = schedules.iter().zip(&trials).map(|(schedule, trial)| Answer::Tried {
-            schedule: schedule.clone(),
+        let answers = trials.iter().map(|(place, trial)| Answer::Tried {
+            schedule: schedules[*place].clone(),
             trial: trial.clone(),
             at,
         });

@@ -33,14 +33,15 @@ impl<'r> Replay<'r> {
         Ok(*number)
     }
 
-    fn tried(&mut self, schedule: &String) -> Result<Trial, Lost> {
-        match self.answers.next() {
-            Some(Answer::Tried { schedule: recorded, trial, at }) if recorded == schedule => {
-                self.at = *at;
-                Ok(trial.clone())
-            }
-            _ => Err(not_recorded("schedule", schedule)),
+    /// The next candidate that was tried of these, which begin at a place.
+    fn tried(&mut self, schedules: &[String], first: usize) -> Result<(usize, Trial), Lost> {
+        if let Some(Answer::Tried { schedule, trial, at }) = self.answers.next()
+            && let Some(place) = schedules[first..].iter().position(|own| own == schedule)
+        {
+            self.at = *at;
+            return Ok((first + place, trial.clone()));
         }
+        Err(not_recorded("schedule", schedules.get(first).map_or("", String::as_str)))
     }
 }
 
@@ -49,9 +50,14 @@ fn not_recorded(what: &str, schedules: &str) -> Lost {
 }
 
 impl Measurer for Replay<'_> {
-    fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<Trial>, Lost> {
-        let number = self.decided()?;
-        schedules.iter().take(number).map(|schedule| self.tried(schedule)).collect()
+    fn try_all(&mut self, schedules: &[String], _: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
+        let (number, mut first) = (self.decided()?, 0);
+        let next = |_| {
+            let tried = self.tried(schedules, first)?;
+            first = tried.0 + 1;
+            Ok(tried)
+        };
+        (0..number).map(next).collect()
     }
 
     fn race(&mut self, schedules: &[String], _: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {

@@ -223,8 +223,7 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         let schedule = self.candidates.default_schedule();
         let plan = Plan { promising: self.worth_many_samples(), ..THOROUGHLY };
-        let trial = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop();
-        let trial = trial.ok_or(Lost::Hurried)?;
+        let trial = self.try_one(&schedule, &plan)?.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
         self.proposal.learn(self.habits.at_once, begun.elapsed());
         self.candidate.learn(self.habits.at_once, begun.elapsed());
@@ -254,7 +253,7 @@ impl Run<'_, '_> {
         let promising = self.worth_many_samples();
         let rival = Some(self.rival());
         let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
-        if let Some(trial) = self.try_all(std::slice::from_ref(&schedule), &plan)?.pop() {
+        if let Some(trial) = self.try_one(&schedule, &plan)? {
             self.one_shot = Some(trial.clone());
             self.note(schedule, trial, Kind::OneShot);
         }
@@ -328,8 +327,8 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         let trials = self.try_all(&schedules, &plan)?;
         self.candidate.learn(trials.len(), begun.elapsed());
-        for (schedule, trial) in schedules.into_iter().zip(trials) {
-            self.note(schedule, trial, kind);
+        for (at, trial) in trials {
+            self.note(schedules[at].clone(), trial, kind);
         }
         self.reconsider_reference()
     }

@@ -41,11 +41,11 @@ impl TimeSpent {
 
     /// A batch that took so long by the clock. A worker measures one candidate at a time, but compiles several: of the
     /// time that is left, compiling has at most what all candidates took together.
-    fn add(&mut self, wall: Duration, trials: &[Trial]) {
+    fn add(&mut self, wall: Duration, trials: &[(usize, Trial)]) {
         let wall = wall.as_secs_f64();
         // Several devices measure at once.
-        let measuring = trials.iter().map(|trial| trial.effort.measuring).sum::<f64>().min(wall);
-        let compiling: f64 = trials.iter().map(|trial| trial.effort.compiling).sum();
+        let measuring = trials.iter().map(|(_, trial)| trial.effort.measuring).sum::<f64>().min(wall);
+        let compiling: f64 = trials.iter().map(|(_, trial)| trial.effort.compiling).sum();
         self.measuring += measuring;
         self.compiling += compiling.min(wall - measuring).max(0.0);
     }
@@ -67,11 +67,16 @@ pub(super) fn timed<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
 
 impl Run<'_, '_> {
     /// Has candidates tried, and notes what that took.
-    pub(super) fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<Trial>, Lost> {
+    pub(super) fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let begun = Instant::now();
         let trials = self.measurer.try_all(schedules, plan)?;
         self.spent.add(begun.elapsed(), &trials);
         Ok(trials)
+    }
+
+    /// The same for one candidate.
+    pub(super) fn try_one(&mut self, schedule: &String, plan: &Plan) -> Result<Option<Trial>, Lost> {
+        Ok(self.try_all(std::slice::from_ref(schedule), plan)?.pop().map(|(_, trial)| trial))
     }
 }
 
@@ -80,8 +85,8 @@ mod tests {
     use super::*;
     use crate::outcome::Effort;
 
-    fn trial(compiling: f64, measuring: f64) -> Trial {
-        Trial { effort: Effort { compiling, measuring }, ..Trial::measured(vec![1e-3]) }
+    fn trial(compiling: f64, measuring: f64) -> (usize, Trial) {
+        (0, Trial { effort: Effort { compiling, measuring }, ..Trial::measured(vec![1e-3]) })
     }
 
     #[test]

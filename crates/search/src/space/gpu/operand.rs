@@ -209,6 +209,16 @@ fn has_groups(operand: &Operand) -> bool {
     operand.shape.last().is_some_and(|row| row % GROUPS[1] == 0) && operand.dimensions[last].len() > 1
 }
 
+/// What a thread copies at once.
+enum Side {
+    /// One element.
+    None,
+    /// A part of the loop over all elements.
+    OfAll,
+    /// The iterations of this loop, so many.
+    Loop(LoopName, i64),
+}
+
 /// Writes the steps of one copy.
 struct Copy<'a> {
     operand: &'a Operand,
@@ -242,22 +252,12 @@ impl Copy<'_> {
 
     /// The copy, with its threads along the tensor's own last dimension.
     fn share(&mut self, tensor: String, layout: Vec<LayoutDim>, pad: Pad) -> StatementName {
-        let name = self.names.buffer(&self.stage.name, &format!("{}s", self.operand.tensor));
-        let own = StatementName::first(name.clone());
         let dimensions: Vec<usize> = match layout.is_empty() {
             true => (0..self.operand.dimensions.len()).collect(),
             false => layout.iter().map(|own| own.dimension).collect(),
         };
         let is_plain = layout.is_empty();
-        self.steps.push(Step::Promote {
-            tensor,
-            at: Place::Loop(self.kernel.stage_at.clone()),
-            name,
-            scope: PromoteScope::Shared,
-            gathered: self.gathered,
-            layout,
-            pad: if pad == Pad::Yes { PAD } else { 0 },
-        });
+        let own = self.promote(tensor, layout, pad);
         // The loops of the copy, in the order of the tensor's dimensions.
         let place = |dimension: usize| dimensions.iter().position(|own| *own == dimension).unwrap_or(0);
         let loops: Vec<LoopName> =
@@ -265,37 +265,46 @@ impl Copy<'_> {
         if !is_plain {
             self.steps.push(Step::Reorder { loops: loops.clone() });
         }
-        let all = self.names.part(&own.tensor, "all");
-        let target = match loops.as_slice() {
-            [one] => one.clone(),
-            _ => {
-                self.steps.push(Step::Fuse { loops, name: all.clone() });
-                own.at(all)
-            }
+        let side = match is_plain && self.rows_are_whole() {
+            true => Side::OfAll,
+            false => Side::None,
         };
-        self.spread(&own, target, is_plain);
+        self.spread(&own, loops, side);
         own
     }
 
     /// The same with the last dimension in groups, as large as rows and tiles are made of.
     fn share_groups(&mut self, size: i64) -> StatementName {
-        let name = self.names.buffer(&self.stage.name, &format!("{}s", self.operand.tensor));
-        let own = StatementName::first(name.clone());
         let last = self.operand.dimensions.len() - 1;
         let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
         let groups = LayoutDim { divide: Some(size), ..whole(last) };
         let elements = LayoutDim { modulo: Some(size), ..whole(last) };
-        self.steps.push(Step::Promote {
-            tensor: self.operand.tensor.clone(),
-            at: Place::Loop(self.kernel.stage_at.clone()),
-            name,
-            scope: PromoteScope::Shared,
-            gathered: false,
-            layout: (0..last).map(whole).chain([groups, elements]).collect(),
-            pad: 0,
-        });
-        let all = self.names.part(&own.tensor, "all");
+        let layout = (0..last).map(whole).chain([groups, elements]).collect();
+        let own = self.promote(self.operand.tensor.clone(), layout, Pad::No);
         let loops: Vec<LoopName> = (0..=last).map(|at| own.at(format!("l{at}"))).collect();
+        let side = own.at(format!("l{}", last + 1));
+        self.spread(&own, loops, Side::Loop(side, size));
+        own
+    }
+
+    fn promote(&mut self, tensor: String, layout: Vec<LayoutDim>, pad: Pad) -> StatementName {
+        let name = self.names.buffer(&self.stage.name, &format!("{}s", self.operand.tensor));
+        self.steps.push(Step::Promote {
+            tensor,
+            at: Place::Loop(self.kernel.stage_at.clone()),
+            name: name.clone(),
+            scope: PromoteScope::Shared,
+            gathered: self.gathered,
+            layout,
+            pad: if pad == Pad::Yes { PAD } else { 0 },
+        });
+        StatementName::first(name)
+    }
+
+    /// Every thread copies elements as far apart as there are threads, or several side by side.
+    fn spread(&mut self, own: &StatementName, loops: Vec<LoopName>, side: Side) {
+        let part = |part: &str| self.names.part(&own.tensor, part);
+        let (all, turn, thread, of_all) = (part("all"), part("o"), part("t"), part("v"));
         let target = match loops.as_slice() {
             [one] => one.clone(),
             _ => {
@@ -303,34 +312,20 @@ impl Copy<'_> {
                 own.at(all)
             }
         };
-        let (turn, thread) = (self.names.part(&own.tensor, "o"), self.names.part(&own.tensor, "t"));
-        let inner = vec![(thread.clone(), self.kernel.threads)];
-        self.steps.push(Step::Split { target, outer: turn.clone(), inner });
-        let side = own.at(format!("l{}", last + 1));
-        let order = vec![own.at(thread.clone()), own.at(turn.clone()), side.clone()];
-        self.steps.push(Step::Reorder { loops: order });
-        self.steps.push(Step::Bind { target: own.at(thread), to: Unit::Thread(Axis::X) });
-        if self.elements <= MOST_TURNS * self.kernel.threads * size {
-            self.steps.push(Step::Unroll(own.at(turn)));
-        }
-        self.steps.push(Step::Vectorize(side));
-        own
-    }
-
-    /// Every thread copies elements as far apart as there are threads, or several side by side.
-    fn spread(&mut self, own: &StatementName, target: LoopName, is_plain: bool) {
-        let part = |part: &str| self.names.part(&own.tensor, part);
-        let (turn, thread, side) = (part("o"), part("t"), part("v"));
         let mut inner = vec![(thread.clone(), self.kernel.threads)];
-        let wide = is_plain && self.rows_are_whole();
-        inner.extend(wide.then(|| (side.clone(), WIDE)));
+        let (side, wide) = match side {
+            Side::None => (None, 1),
+            Side::Loop(own, size) => (Some(own), size),
+            Side::OfAll => {
+                inner.push((of_all.clone(), WIDE));
+                (Some(own.at(of_all)), WIDE)
+            }
+        };
         self.steps.push(Step::Split { target, outer: turn.clone(), inner });
-        let side = wide.then(|| own.at(side));
         let order = [own.at(thread.clone()), own.at(turn.clone())].into_iter().chain(side.clone());
         self.steps.push(Step::Reorder { loops: order.collect() });
         self.steps.push(Step::Bind { target: own.at(thread), to: Unit::Thread(Axis::X) });
-        let elements = self.kernel.threads * if wide { WIDE } else { 1 };
-        if self.elements <= MOST_TURNS * elements {
+        if self.elements <= MOST_TURNS * self.kernel.threads * wide {
             self.steps.push(Step::Unroll(own.at(turn)));
         }
         self.steps.extend(side.map(Step::Vectorize));

@@ -5,6 +5,7 @@
 //! row need those of 1 and 32, and the banks of shared memory give them in fewer turns. Large matrix products were 6 % faster
 //! for it on an H200.
 
+use tilewright_ir::index::greatest_common_divisor;
 use tilewright_target::Gpu;
 
 use super::tile::Tile;
@@ -64,7 +65,7 @@ impl Warp {
         for (nth, place) in several.enumerate() {
             let threads = threads(*place);
             let wanted = if nth == 0 { along } else { own.left };
-            own.lanes[*place] = largest_common_divisor(threads, wanted);
+            own.lanes[*place] = greatest_common_divisor(threads, wanted);
             own.left /= own.lanes[*place];
             own.differs |= nth == 0 && own.lanes[*place] == along && threads > along;
         }
@@ -79,11 +80,4 @@ struct Rectangle {
     left: i64,
     /// Whether it is cut out of the last loop.
     differs: bool,
-}
-
-fn largest_common_divisor(left: i64, right: i64) -> i64 {
-    match right {
-        0 => left,
-        _ => largest_common_divisor(right, left % right),
-    }
 }
