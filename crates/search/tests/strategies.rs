@@ -28,11 +28,11 @@ fn told(knobs: &Knobs, point: &Point) -> Told {
     Told { point: point.clone(), cost: cost(knobs, point) }
 }
 
-fn make(name: &str, knobs: &Knobs, start: Start) -> Box<dyn Strategy> {
+fn make(name: &str, knobs: &Knobs, start: Start<'static>) -> Box<dyn Strategy> {
     by_name(name, knobs, start).expect("a strategy of this name")
 }
 
-fn seed(seed: u64) -> Start {
+fn seed(seed: u64) -> Start<'static> {
     Start { seed, ..Start::default() }
 }
 
@@ -200,7 +200,8 @@ fn names_are_known() {
         assert!(!entry.description.is_empty());
     }
     let error = by_name("hill", &knobs, seed(0)).err().unwrap();
-    let expected = "there is no strategy `hill`; there are random, grid, genetic, opevo, gbfs";
+    let expected =
+        "there is no strategy `hill`; there are random, grid, genetic, opevo, gbfs, p-method, bandit";
     assert_eq!(error.to_string(), expected);
 }
 

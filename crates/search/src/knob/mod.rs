@@ -15,6 +15,7 @@
 //! goes, and stop at its largest value.
 
 mod categorical;
+mod direction;
 mod factorisation;
 mod knobs;
 mod ordinal;

@@ -32,7 +32,7 @@ pub(super) struct Explored {
 }
 
 impl Explored {
-    pub fn new(knobs: &Knobs, start: Start) -> Explored {
+    pub fn new(knobs: &Knobs, start: Start<'_>) -> Explored {
         Explored {
             size: knobs.size(),
             knobs: knobs.clone(),

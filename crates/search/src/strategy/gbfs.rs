@@ -47,7 +47,7 @@ pub struct Gbfs {
 
 impl Gbfs {
     /// A search of `knobs`.
-    pub fn new(knobs: &Knobs, mut start: Start, parameters: Parameters) -> Gbfs {
+    pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Gbfs {
         if start.points.is_empty() {
             start.points.extend(knobs.nth(0));
         }

@@ -56,7 +56,7 @@ pub struct Genetic {
 
 impl Genetic {
     /// A search of `knobs`.
-    pub fn new(knobs: &Knobs, start: Start, parameters: Parameters) -> Genetic {
+    pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Genetic {
         let explored = Explored::new(knobs, start);
         Genetic { parameters, explored, population: Ranking::default(), unborn: VecDeque::new() }
     }

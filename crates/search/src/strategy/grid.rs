@@ -16,7 +16,7 @@ pub struct Grid {
 
 impl Grid {
     /// A search of `knobs`, which may have a million points.
-    pub fn new(knobs: &Knobs, start: Start) -> Result<Grid, Unsuitable> {
+    pub fn new(knobs: &Knobs, start: Start<'_>) -> Result<Grid, Unsuitable> {
         match knobs.size() {
             size if size > LARGEST => Err(Unsuitable::TooLarge { size, largest: LARGEST }),
             _ => Ok(Grid { explored: Explored::new(knobs, start) }),

@@ -5,27 +5,57 @@
 //!
 //! - [`random`] and [`grid`], to compare with and for small spaces;
 //! - [`genetic`], as Tensor Comprehensions tunes;
-//! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike.
+//! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike;
+//! - [`pmethod`], which goes on from good points in all directions;
+//! - [`bandit`], which has several of these take turns.
+//!
+//! With the feature `learning` there are also those whose models learn: `na2c`, `qmethod` and `controller` have networks that
+//! say where to go, and `annealing` trees that say what is good.
 //!
 //! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs` keeps told points in
-//! the order of their costs. A strategy that learns from features takes them from
-//! [`Knobs::features`](crate::knob::Knobs::features).
+//! the order of their costs; `pool.rs` draws from them; `learning/` has networks and trees. Models take points as
+//! [`Knobs::features`](crate::knob::Knobs::features), or as what [`Features`] says of them.
 //!
 //! What holds for all: no point is asked for twice; the same seed and the same told results give the same points; where
 //! nothing is left to try, they ask for nothing; points outside the space, told or given to start from, are ignored.
 
+#[cfg(feature = "learning")]
+pub mod annealing;
+pub mod bandit;
+#[cfg(feature = "learning")]
+pub mod controller;
+#[cfg(feature = "learning")]
+mod decisions;
 mod explored;
 pub mod gbfs;
 pub mod genetic;
 pub mod grid;
+#[cfg(feature = "learning")]
+mod learning;
+#[cfg(feature = "learning")]
+pub mod na2c;
 pub mod opevo;
+pub mod pmethod;
+mod pool;
+#[cfg(feature = "learning")]
+pub mod qmethod;
 pub mod random;
 mod ranking;
 
+#[cfg(feature = "learning")]
+use annealing::Annealing;
+use bandit::Bandit;
+#[cfg(feature = "learning")]
+use controller::Controller;
 use gbfs::Gbfs;
 use genetic::Genetic;
 use grid::Grid;
+#[cfg(feature = "learning")]
+use na2c::Na2c;
 use opevo::OpEvo;
+use pmethod::PMethod;
+#[cfg(feature = "learning")]
+use qmethod::QMethod;
 use random::Random;
 
 use thiserror::Error;
@@ -57,15 +87,32 @@ pub trait Strategy: Send {
     fn tell(&mut self, results: &[Told]);
 }
 
+/// What is known of points before they are tried.
+pub trait Features: Sync {
+    /// Numbers for each of some points, as many for every point of every program; none for points that stand for nothing.
+    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
+}
+
+/// What was tried for another program on the same machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Experience {
+    /// The [features](Features) of what was tried, and its cost; none where it was invalid.
+    pub trials: Vec<(Vec<f32>, Option<f64>)>,
+}
+
 /// Where a search begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+#[derive(Clone, Default)]
+pub struct Start<'a> {
     /// Decides all that is random.
     pub seed: u64,
     /// Points that may be good, best first: the default schedule's, or those of similar programs. They are tried first.
     pub points: Vec<Point>,
     /// How many are tried together: where compiling on many cores takes longest, fewer leave cores idle.
     pub together: usize,
+    /// What is known of points before they are tried; without, models learn from the points' own numbers.
+    pub features: Option<&'a dyn Features>,
+    /// What was tried for other programs, in the same features.
+    pub experience: &'a [Experience],
 }
 
 /// Why a strategy cannot be used.
@@ -99,7 +146,7 @@ pub struct Entry {
 }
 
 /// Makes a strategy that searches the knobs.
-pub type Make = fn(&Knobs, Start) -> Result<Box<dyn Strategy>, Unsuitable>;
+pub type Make = for<'a> fn(&Knobs, Start<'a>) -> Result<Box<dyn Strategy + 'a>, Unsuitable>;
 
 /// Every strategy.
 pub const ALL: &[Entry] = &[
@@ -128,10 +175,48 @@ pub const ALL: &[Entry] = &[
         description: "greedy best-first search among neighbours (G-BFS)",
         make: |knobs, start| Ok(Box::new(Gbfs::new(knobs, start, gbfs::Parameters::default()))),
     },
+    #[cfg(feature = "learning")]
+    Entry {
+        name: na2c::NAME,
+        description: "walks around the best point that a policy learns to direct (N-A2C)",
+        make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, na2c::Parameters::default()))),
+    },
+    #[cfg(feature = "learning")]
+    Entry {
+        name: qmethod::NAME,
+        description: "steps from good points in the direction that a network values most (FlexTensor)",
+        make: |knobs, start| Ok(Box::new(QMethod::new(knobs, start, qmethod::Parameters::default()))),
+    },
+    Entry {
+        name: pmethod::NAME,
+        description: "steps from good points in all directions (FlexTensor)",
+        make: |knobs, start| Ok(Box::new(PMethod::new(knobs, start, pmethod::Parameters::default()))),
+    },
+    #[cfg(feature = "learning")]
+    Entry {
+        name: annealing::NAME,
+        description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
+        make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, annealing::Parameters::default()))),
+    },
+    #[cfg(feature = "learning")]
+    Entry {
+        name: controller::NAME,
+        description: "a recurrent network that says all knobs one after the other",
+        make: |knobs, start| Ok(Box::new(Controller::new(knobs, start, controller::Parameters::default()))),
+    },
+    Entry {
+        name: bandit::NAME,
+        description: "several strategies, each for as long as it delivers",
+        make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, bandit::Parameters::default())?)),
+    },
 ];
 
 /// The strategy called `name`, with the parameters of its paper.
-pub fn by_name(name: &str, knobs: &Knobs, start: Start) -> Result<Box<dyn Strategy>, Unsuitable> {
+pub fn by_name<'a>(
+    name: &str,
+    knobs: &Knobs,
+    start: Start<'a>,
+) -> Result<Box<dyn Strategy + 'a>, Unsuitable> {
     let entry = ALL.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| Unsuitable::Unknown { name: name.to_owned() })?;
     (entry.make)(knobs, start)

@@ -61,7 +61,7 @@ pub struct OpEvo {
 
 impl OpEvo {
     /// A search of `knobs`.
-    pub fn new(knobs: &Knobs, start: Start, parameters: Parameters) -> OpEvo {
+    pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> OpEvo {
         let busy = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).count();
         let few = if start.points.is_empty() { 1.0 } else { CHANGED / busy.max(1) as f64 };
         let parameters = Parameters {

@@ -13,7 +13,7 @@ pub struct Random {
 
 impl Random {
     /// A search of `knobs`.
-    pub fn new(knobs: &Knobs, start: Start) -> Random {
+    pub fn new(knobs: &Knobs, start: Start<'_>) -> Random {
         Random { explored: Explored::new(knobs, start) }
     }
 }

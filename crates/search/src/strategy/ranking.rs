@@ -60,6 +60,13 @@ impl Ranking {
         Some((point, cost))
     }
 
+    /// Takes a point out.
+    pub fn remove(&mut self, point: &Point) {
+        if let Some(cost) = self.costs.remove(point) {
+            self.order.remove(&(cost, point.clone()));
+        }
+    }
+
     /// Leaves only the `count` cheapest.
     pub fn truncate(&mut self, count: usize) {
         while self.order.len() > count

@@ -131,7 +131,7 @@ pub fn tune(
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let start = Start { seed: options.seed, points, together: run.habits.together };
+    let start = Start { seed: options.seed, points, together: run.habits.together, ..Start::default() };
     let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
     run.search(strategy.as_mut())?;
     run.finish()

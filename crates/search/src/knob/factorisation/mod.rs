@@ -115,6 +115,26 @@ impl Factorisation {
         }
     }
 
+    #[cfg(feature = "learning")]
+    /// What a factor after the first can be beside others after the first whose product is given, smallest first.
+    pub(crate) fn inner_factors(&self, others: i64) -> Vec<i64> {
+        match &self.ways {
+            Ways::None => Vec::new(),
+            Ways::Exact(_) if others < 1 || self.extent % others != 0 => Vec::new(),
+            Ways::Exact(_) => Primes::of(self.extent / others).divisors(),
+            Ways::Near(near) => near.inner_factors(others),
+        }
+    }
+
+    #[cfg(feature = "learning")]
+    /// The factorisation with these factors after the first, which were chosen one by one of what there was.
+    pub(crate) fn with_inner(&self, inner: &[i64]) -> Option<Vec<i64>> {
+        let product = exact::product(inner)?;
+        let first = (self.extent + product - 1) / product;
+        let factors: Vec<i64> = std::iter::once(first).chain(inner.iter().copied()).collect();
+        self.contains(&factors).then_some(factors)
+    }
+
     pub(super) fn width(&self) -> usize {
         self.parts
     }

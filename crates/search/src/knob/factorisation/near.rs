@@ -90,6 +90,13 @@ impl Near {
         self.whole(&inner)
     }
 
+    #[cfg(feature = "learning")]
+    /// What an inner factor can be beside others of this product, smallest first.
+    pub fn inner_factors(&self, others: i64) -> Vec<i64> {
+        let multiples = self.products.iter().filter(|product| others > 0 && *product % others == 0);
+        multiples.map(|product| product / others).collect()
+    }
+
     /// Whether `factors`, which are as many as there should be, are one of these.
     pub fn contains(&self, factors: &[i64]) -> bool {
         let (outermost, inner) = (factors[0], &factors[1..]);

@@ -1,0 +1,271 @@
+//! Boosted trees with simulated annealing, as AutoTVM tunes (Chen et al., Learning to Optimize Tensor Programs, 2018).
+//!
+//! Trees learn to rank what was tried. Chains of annealing walk through the space with the trees in the place of the machine,
+//! each step another value for one knob, and go on from where they were in the next round. Of the best points that they
+//! pass, a batch is chosen that is good and has many different values, and a few of it are random.
+//!
+//! The trees see what the tuner gives: features of the loop nest that a point stands for. Without, they see the point's own.
+//! They also learn from what was tried for other programs, each ranked in itself, where that is given.
+//!
+//! Departures: a batch is 16 points, not 64, and annealing takes 20 steps a round, not 500: a trial costs milliseconds here
+//! where it cost a second, and the features of a loop nest cost about as much as AutoTVM's whole budget for one step. Points
+//! to start from are where chains begin. Where annealing finds nothing new, random points are tried, so that in the end
+//! the whole space is seen.
+
+use std::collections::{HashMap, VecDeque};
+
+use rand::RngExt;
+
+use super::explored::Explored;
+use super::learning::{Group, Trees};
+use super::ranking::Cost;
+use super::{Experience, Features, Start, Strategy, Told};
+use crate::knob::{Knobs, Point, Value};
+
+pub(super) const NAME: &str = "trees";
+
+/// Values that are drawn for a step until one keeps the rules.
+const DRAWS: usize = 8;
+
+/// The parameters of [`Annealing`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Points that are tried between lessons.
+    pub batch: usize,
+    /// Chains of annealing.
+    pub chains: usize,
+    /// Steps of a chain in a round.
+    pub steps: usize,
+    /// How many times the batch the best are that it is chosen from.
+    pub choice: usize,
+    /// ε: the share of a batch that is random.
+    pub random: f64,
+    /// What a value that the batch does not have yet is worth, in comparison with the spread of scores.
+    pub diversity: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { batch: 16, chains: 32, steps: 20, choice: 3, random: 0.05, diversity: 0.1 }
+    }
+}
+
+/// Boosted trees that annealing asks.
+pub struct Annealing<'a> {
+    parameters: Parameters,
+    explored: Explored,
+    features: Option<&'a dyn Features>,
+    /// What was learned elsewhere.
+    before: Vec<Group>,
+    /// All that was told, by its numbers; none for what has none.
+    told: Vec<(Point, Option<Cost>)>,
+    best: Option<Cost>,
+    rows: HashMap<Point, Option<Vec<f32>>>,
+    chains: Vec<Point>,
+    drawn: VecDeque<Point>,
+}
+
+impl<'a> Annealing<'a> {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Annealing<'a> {
+        let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
+        let chains = start.points.iter().filter(|point| knobs.contains(point)).cloned();
+        let features = start.features;
+        let before = match features {
+            Some(_) => start.experience.iter().map(Group::from).collect(),
+            None => Vec::new(),
+        };
+        Annealing {
+            parameters,
+            chains: chains.take(parameters.chains).collect(),
+            explored: Explored::new(knobs, start),
+            features,
+            before,
+            told: Vec::new(),
+            best: None,
+            rows: HashMap::new(),
+            drawn: VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored.start() {
+            return Some(point);
+        }
+        loop {
+            match self.drawn.pop_front() {
+                // It may have been told meanwhile, without being asked for.
+                Some(point) if !self.explored.is_open(&point) => {}
+                Some(point) => return Some(point),
+                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
+                None => self.plan()?,
+            }
+        }
+    }
+
+    /// The next batch.
+    fn plan(&mut self) -> Option<()> {
+        let Parameters { batch, random, .. } = self.parameters;
+        if let Some(trees) = self.trees() {
+            let liked = self.anneal(&trees);
+            for point in self.different(liked) {
+                if !self.explored.chance(random) && self.explored.visit(&point) {
+                    self.drawn.push_back(point);
+                }
+            }
+        }
+        while self.drawn.len() < batch
+            && let Some(point) = self.explored.fresh()
+        {
+            self.drawn.push_back(point);
+        }
+        (!self.drawn.is_empty()).then_some(())
+    }
+
+    /// What was learned by now.
+    fn trees(&mut self) -> Option<Trees> {
+        let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
+        self.look(&points);
+        let best = self.best?;
+        let mut own = Group::default();
+        for (point, cost) in &self.told {
+            if let Some(Some(row)) = self.rows.get(point) {
+                own.rows.push(row.clone());
+                own.labels.push(cost.map_or(0.0, |cost| (cost.fitness() / best.fitness()) as f32));
+            }
+        }
+        Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
+    }
+
+    /// Finds out the numbers of points.
+    fn look(&mut self, points: &[Point]) {
+        let new: Vec<Point> =
+            points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
+        let rows = match self.features {
+            Some(features) => features.of(&new),
+            None => new.iter().map(|point| Some(self.explored.knobs.features(point))).collect(),
+        };
+        self.rows.extend(new.into_iter().zip(rows));
+    }
+
+    fn score(&self, trees: &Trees, point: &Point) -> f32 {
+        let row = self.rows.get(point).and_then(Option::as_ref);
+        row.map_or(f32::NEG_INFINITY, |row| trees.score(row))
+    }
+
+    /// New points that the trees like, the best first.
+    fn anneal(&mut self, trees: &Trees) -> Vec<(f32, Point)> {
+        let Parameters { chains, steps, batch, choice, .. } = self.parameters;
+        while self.chains.len() < chains
+            && let Some(point) = self.explored.knobs.sample(&mut self.explored.rng)
+        {
+            self.chains.push(point);
+        }
+        let mut at = std::mem::take(&mut self.chains);
+        self.look(&at);
+        let mut scores: Vec<f32> = at.iter().map(|point| self.score(trees, point)).collect();
+        let mut passed: HashMap<Point, f32> = HashMap::new();
+        for step in 0..steps {
+            let heat = 1.0 - step as f32 / steps as f32;
+            let next: Vec<Point> = at.iter().map(|point| self.changed(point)).collect();
+            self.look(&next);
+            for (chain, next) in next.into_iter().enumerate() {
+                let score = self.score(trees, &next);
+                if score.is_finite() && !self.explored.is_visited(&next) {
+                    passed.insert(next.clone(), score);
+                }
+                let chance = ((score - scores[chain]) / (heat + 1e-5)).min(1.0).exp();
+                if self.explored.chance(f64::from(chance)) || !scores[chain].is_finite() {
+                    (at[chain], scores[chain]) = (next, score);
+                }
+            }
+        }
+        self.chains = at;
+        let mut liked: Vec<(f32, Point)> = passed.into_iter().map(|(point, score)| (score, point)).collect();
+        liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        liked.truncate(batch * choice.max(1));
+        liked
+    }
+
+    /// The point with another value for one knob.
+    fn changed(&mut self, point: &Point) -> Point {
+        let Explored { knobs, rng, .. } = &mut self.explored;
+        let busy: Vec<usize> = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).collect();
+        for _ in 0..DRAWS {
+            let Some(knob) = busy.get(rng.random_range(0..busy.len().max(1))) else { break };
+            let Some(value) = knobs[*knob].domain.sample(rng) else { break };
+            let mut changed = point.clone();
+            changed.0[*knob] = value;
+            if changed != *point && knobs.allows(&changed) {
+                return changed;
+            }
+        }
+        point.clone()
+    }
+
+    /// A batch of points that are good and differ from each other: greedily, each for its score and for the values that it
+    /// brings in.
+    fn different(&self, mut liked: Vec<(f32, Point)>) -> Vec<Point> {
+        let (best, worst) = match (liked.first(), liked.last()) {
+            (Some((best, _)), Some((worst, _))) => (*best, *worst),
+            _ => return Vec::new(),
+        };
+        let worth = self.parameters.diversity as f32 * (best - worst).max(f32::EPSILON);
+        let mut seen: Vec<Vec<Value>> = vec![Vec::new(); self.explored.knobs.len()];
+        let mut chosen = Vec::new();
+        while chosen.len() < self.parameters.batch && !liked.is_empty() {
+            let new = |point: &Point| {
+                point.0.iter().zip(&seen).filter(|(value, seen)| !seen.contains(value)).count()
+            };
+            let gain = |(score, point): &(f32, Point)| score + worth * new(point) as f32;
+            let next = (0..liked.len())
+                .reduce(|best, at| if gain(&liked[at]) > gain(&liked[best]) { at } else { best });
+            let Some(next) = next else { break };
+            let (_, point) = liked.remove(next);
+            for (value, seen) in point.0.iter().zip(&mut seen) {
+                if !seen.contains(value) {
+                    seen.push(value.clone());
+                }
+            }
+            chosen.push(point);
+        }
+        chosen
+    }
+}
+
+impl From<&Experience> for Group {
+    fn from(own: &Experience) -> Group {
+        let costs = || own.trials.iter().filter_map(|(_, cost)| cost.and_then(Cost::new));
+        let best = costs().min();
+        let label = |cost: &Option<f64>| match (cost.and_then(Cost::new), best) {
+            (Some(own), Some(best)) => (own.fitness() / best.fitness()) as f32,
+            _ => 0.0,
+        };
+        Group {
+            rows: own.trials.iter().map(|(row, _)| row.clone()).collect(),
+            labels: own.trials.iter().map(|(_, cost)| label(cost)).collect(),
+        }
+    }
+}
+
+impl Strategy for Annealing<'_> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            let cost = self.explored.told(told);
+            if let Some(cost) = cost {
+                self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
+            }
+            if self.explored.is_visited(&told.point) {
+                self.told.push((told.point.clone(), cost));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The RNN controller that G-BFS and N-A2C are compared with (Compiler-level matrix multiplication optimization, section 4;
+//! Bello, Zoph, Vasudevan, Le 2017): a recurrent policy says all knobs of a point, one decision after the other, and is
+//! trained by policy gradient.
+//!
+//! An LSTM of 64 says a batch of points; when their times are known, it learns by REINFORCE: the reward is inverse to the
+//! time, less a running mean of rewards, and a bonus for entropy keeps it from settling. Rewards are relative to the best
+//! time, so that they are between 0 and 1 for every program; an invalid point has none.
+//!
+//! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: points that
+//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, so that in the
+//! end the whole space is seen. Points to start from are tried, and learned from as if they had been said.
+
+use std::collections::VecDeque;
+
+use candle_core::Result;
+use candle_nn::{AdamW, Optimizer, ParamsAdamW};
+
+use super::decisions::Decisions;
+use super::explored::Explored;
+use super::learning::{Recurrent, rows, sure};
+use super::ranking::Cost;
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "rnn";
+
+/// Sequences that are said at a time, and how often for a batch.
+const SAID: usize = 32;
+const MOST_TIMES: usize = 4;
+/// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
+const MOST_WORDS: usize = 20_000;
+
+/// The parameters of [`Controller`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Points that are tried between lessons.
+    pub batch: usize,
+    /// Width of the network.
+    pub hidden: usize,
+    /// How fast it learns.
+    pub rate: f64,
+    /// How much of the running mean of rewards is kept.
+    pub decay: f64,
+    /// How much a policy that leaves things open is worth, for each decision.
+    pub entropy: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { batch: 8, hidden: 64, rate: 5e-3, decay: 0.9, entropy: 0.01 }
+    }
+}
+
+/// A recurrent policy.
+pub struct Controller {
+    parameters: Parameters,
+    explored: Explored,
+    decisions: Decisions,
+    /// None where there is nothing to decide, or too much.
+    policy: Option<(Recurrent, AdamW)>,
+    /// The best cost, the running mean of rewards, and what is still to be learned from.
+    best: Option<Cost>,
+    mean: Option<f64>,
+    heard: Vec<(Point, Option<Cost>)>,
+    drawn: VecDeque<Point>,
+}
+
+impl Controller {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Controller {
+        let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
+        let mut explored = Explored::new(knobs, start);
+        let decisions = Decisions::of(knobs);
+        let words: usize = decisions.words().sum();
+        let speaks =
+            words <= MOST_WORDS && decisions.words().len() > 0 && decisions.words().all(|words| words > 0);
+        let policy = speaks.then(|| {
+            let hidden = parameters.hidden.max(1);
+            let network = sure(Recurrent::new(decisions.words(), hidden, &mut explored.rng));
+            let rate = ParamsAdamW { lr: parameters.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
+            let optimiser = sure(AdamW::new(network.vars(), rate));
+            (network, optimiser)
+        });
+        Controller {
+            parameters,
+            explored,
+            decisions,
+            policy,
+            best: None,
+            mean: None,
+            heard: Vec::new(),
+            drawn: VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored.start() {
+            return Some(point);
+        }
+        loop {
+            match self.drawn.pop_front() {
+                // It may have been told meanwhile, without being asked for.
+                Some(point) if !self.explored.is_open(&point) => {}
+                Some(point) => return Some(point),
+                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
+                None => self.draw()?,
+            }
+        }
+    }
+
+    /// Points that the policy says, or random ones where it says none that are new.
+    fn draw(&mut self) -> Option<()> {
+        self.learn();
+        for _ in 0..MOST_TIMES {
+            if self.drawn.len() >= self.parameters.batch {
+                break;
+            }
+            self.say();
+        }
+        if self.drawn.is_empty() {
+            self.drawn.push_back(self.explored.fresh()?);
+        }
+        Some(())
+    }
+
+    fn say(&mut self) {
+        let Some((network, _)) = &self.policy else { return };
+        let open = |said: &[usize]| self.decisions.open(said);
+        let said = sure(network.say(SAID, &open, &mut self.explored.rng));
+        for own in said {
+            if self.drawn.len() < self.parameters.batch
+                && let Some(point) = self.decisions.point(&own)
+                && self.explored.visit(&point)
+            {
+                self.drawn.push_back(point);
+            }
+        }
+    }
+
+    fn learn(&mut self) {
+        let heard = std::mem::take(&mut self.heard);
+        let reward = |cost: Option<Cost>| match (cost, self.best) {
+            (Some(own), Some(best)) => own.fitness() / best.fitness(),
+            _ => 0.0,
+        };
+        let known =
+            heard.iter().filter_map(|(point, cost)| Some((self.decisions.said(point)?, reward(*cost))));
+        let (said, rewards): (Vec<Vec<usize>>, Vec<f64>) = known.unzip();
+        if said.is_empty() || self.policy.is_none() {
+            return;
+        }
+        let own = rewards.iter().sum::<f64>() / rewards.len() as f64;
+        let mean = self.mean.unwrap_or(own);
+        self.mean = Some(self.parameters.decay * mean + (1.0 - self.parameters.decay) * own);
+        let advantages = rewards.iter().map(|reward| vec![(reward - mean) as f32]).collect::<Vec<_>>();
+        sure(self.lesson(&said, &advantages));
+    }
+
+    fn lesson(&mut self, said: &[Vec<usize>], advantages: &[Vec<f32>]) -> Result<()> {
+        let Some((network, optimiser)) = &mut self.policy else { return Ok(()) };
+        let open = |said: &[usize]| self.decisions.open(said);
+        let (likelihood, entropy) = network.likelihood(said, &open)?;
+        let gained = (likelihood * rows(advantages, 1)?)?;
+        let loss = (gained + (entropy * self.parameters.entropy)?)?.mean_all()?.neg()?;
+        optimiser.backward_step(&loss)
+    }
+}
+
+impl Strategy for Controller {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            let cost = self.explored.told(told);
+            if let Some(cost) = cost {
+                self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
+            }
+            if self.policy.is_some() && self.explored.is_visited(&told.point) {
+                self.heard.push((told.point.clone(), cost));
+            }
+        }
+    }
+}

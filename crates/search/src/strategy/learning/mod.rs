@@ -1,0 +1,13 @@
+//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what trains them, boosted trees.
+
+mod adadelta;
+mod inputs;
+mod network;
+mod recurrent;
+mod trees;
+
+pub(super) use adadelta::AdaDelta;
+pub(super) use inputs::Inputs;
+pub(super) use network::{Network, rows, sure};
+pub(super) use recurrent::Recurrent;
+pub(super) use trees::{Group, Trees};

@@ -1,0 +1,163 @@
+//! A recurrent network that says words one after the other: an LSTM with words of its own at every place.
+
+use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_nn::ops::{log_softmax, sigmoid};
+use rand::{Rng, RngExt};
+
+/// What keeps a word from being said: its logit is so much smaller.
+const CLOSED: f32 = -1e9;
+
+/// The network.
+pub(in crate::strategy) struct Recurrent {
+    hidden: usize,
+    /// From the last word, and from what is remembered, to the four gates.
+    from_word: Var,
+    from_state: Var,
+    gates: Var,
+    /// What is before the first word.
+    begin: Var,
+    places: Vec<Place>,
+}
+
+/// The words that can be at a place.
+struct Place {
+    /// What they mean to what follows.
+    meaning: Var,
+    /// How likely they are.
+    logits: Var,
+    biases: Var,
+}
+
+/// What is remembered of the words so far, for several sequences.
+struct State {
+    output: Tensor,
+    cell: Tensor,
+    /// The meaning of the last word.
+    last: Tensor,
+}
+
+impl Recurrent {
+    /// A network for places with so many words each.
+    pub fn new<R: Rng + ?Sized>(
+        words: impl Iterator<Item = usize>,
+        hidden: usize,
+        rng: &mut R,
+    ) -> Result<Recurrent> {
+        let mut drawn = |rows: usize, columns: usize| {
+            let bound = (3.0 / rows.max(1) as f32).sqrt();
+            let weights = (0..rows * columns).map(|_| rng.random_range(-bound..bound)).collect();
+            Var::from_vec(weights, (rows, columns), &Device::Cpu)
+        };
+        let zeros = |columns: usize| Var::zeros((1, columns), DType::F32, &Device::Cpu);
+        Ok(Recurrent {
+            hidden,
+            from_word: drawn(hidden, 4 * hidden)?,
+            from_state: drawn(hidden, 4 * hidden)?,
+            gates: zeros(4 * hidden)?,
+            begin: drawn(1, hidden)?,
+            places: words
+                .map(|words| {
+                    let (meaning, logits) = (drawn(words, hidden)?, drawn(hidden, words)?);
+                    Ok(Place { meaning, logits, biases: zeros(words)? })
+                })
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// All that is learned.
+    pub fn vars(&self) -> Vec<Var> {
+        let shared = [&self.from_word, &self.from_state, &self.gates, &self.begin];
+        let own = self.places.iter().flat_map(|place| [&place.meaning, &place.logits, &place.biases]);
+        shared.into_iter().chain(own).cloned().collect()
+    }
+
+    /// Says so many sequences. `open` says which words can follow.
+    pub fn say<R: Rng + ?Sized>(
+        &self,
+        count: usize,
+        open: &dyn Fn(&[usize]) -> Vec<bool>,
+        rng: &mut R,
+    ) -> Result<Vec<Vec<usize>>> {
+        let mut said: Vec<Vec<usize>> = vec![Vec::with_capacity(self.places.len()); count];
+        let mut state = self.begin(count)?;
+        for place in &self.places {
+            let closed = closed(&said, open)?;
+            let (next, logarithms) = self.next(&state, place, &closed)?;
+            let chances: Vec<Vec<f32>> = logarithms.exp()?.to_vec2()?;
+            let mut words = Vec::with_capacity(count);
+            for (own, chances) in said.iter_mut().zip(&chances) {
+                let word = drawn(chances, rng.random());
+                own.push(word);
+                words.push(word as u32);
+            }
+            state = self.heard(next, place, words)?;
+        }
+        Ok(said)
+    }
+
+    /// The logarithm of the probability of each of some sequences, and the entropy at all places together.
+    pub fn likelihood(
+        &self,
+        said: &[Vec<usize>],
+        open: &dyn Fn(&[usize]) -> Vec<bool>,
+    ) -> Result<(Tensor, Tensor)> {
+        let mut state = self.begin(said.len())?;
+        let mut total = Tensor::zeros((said.len(), 1), DType::F32, &Device::Cpu)?;
+        let mut entropy = total.clone();
+        for (at, place) in self.places.iter().enumerate() {
+            let before: Vec<Vec<usize>> = said.iter().map(|own| own[..at].to_vec()).collect();
+            let (next, logarithms) = self.next(&state, place, &closed(&before, open)?)?;
+            let words: Vec<u32> = said.iter().map(|own| own[at] as u32).collect();
+            let taken = Tensor::from_vec(words.clone(), (said.len(), 1), &Device::Cpu)?;
+            total = (total + logarithms.gather(&taken, 1)?)?;
+            entropy = (entropy - (logarithms.exp()? * &logarithms)?.sum_keepdim(1)?)?;
+            state = self.heard(next, place, words)?;
+        }
+        Ok((total, entropy))
+    }
+
+    fn begin(&self, count: usize) -> Result<State> {
+        let zeros = Tensor::zeros((count, self.hidden), DType::F32, &Device::Cpu)?;
+        let last = self.begin.broadcast_as((count, self.hidden))?.contiguous()?;
+        Ok(State { output: zeros.clone(), cell: zeros, last })
+    }
+
+    /// What is remembered next, and the logarithms of the chances of all words.
+    fn next(&self, state: &State, place: &Place, closed: &Tensor) -> Result<(State, Tensor)> {
+        let gates = (state.last.matmul(&self.from_word)? + state.output.matmul(&self.from_state)?)?;
+        let gates = gates.broadcast_add(&self.gates)?.chunk(4, 1)?;
+        let kept = (sigmoid(&gates[0])? * &state.cell)?;
+        let cell = (kept + (sigmoid(&gates[1])? * gates[2].tanh()?)?)?;
+        let output = (sigmoid(&gates[3])? * cell.tanh()?)?;
+        let logits = output.matmul(&place.logits)?.broadcast_add(&place.biases)?;
+        let logarithms = log_softmax(&(logits + closed)?, 1)?;
+        Ok((State { output, cell, last: state.last.clone() }, logarithms))
+    }
+
+    fn heard(&self, state: State, place: &Place, words: Vec<u32>) -> Result<State> {
+        let count = words.len();
+        let last = place.meaning.index_select(&Tensor::from_vec(words, count, &Device::Cpu)?, 0)?;
+        Ok(State { last, ..state })
+    }
+}
+
+/// Very small numbers for the words that cannot follow, and 0 for others.
+fn closed(said: &[Vec<usize>], open: &dyn Fn(&[usize]) -> Vec<bool>) -> Result<Tensor> {
+    let rows: Vec<Vec<bool>> = said.iter().map(|own| open(own)).collect();
+    let width = rows.first().map_or(0, Vec::len);
+    let numbers = rows.concat().into_iter().map(|open| if open { 0.0 } else { CLOSED }).collect();
+    Tensor::from_vec(numbers, (said.len(), width), &Device::Cpu)
+}
+
+/// The word that a number between 0 and 1 falls on.
+fn drawn(chances: &[f32], mut at: f32) -> usize {
+    for (word, chance) in chances.iter().enumerate() {
+        if at < *chance {
+            return word;
+        }
+        at -= chance;
+    }
+    // The chances add up to a little less than 1.
+    let likeliest = (0..chances.len()).max_by(|left, right| chances[*left].total_cmp(&chances[*right]));
+    likeliest.unwrap_or(0)
+}

@@ -1,0 +1,50 @@
+//! Points that were measured, from which FlexTensor's methods draw where to go on (section 5.1, "Heuristic Method").
+//!
+//! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*), E* being the best: the nearer
+//! it comes to the best, the more often it is a start.
+
+use rand::Rng;
+use rand::distr::Distribution;
+use rand::distr::weighted::WeightedIndex;
+
+use super::ranking::{Cost, Ranking};
+use crate::knob::Point;
+
+/// Points of so little weight are never drawn, and there may be thousands.
+const LEAST_WEIGHT: f64 = 1e-4;
+
+/// Points to go on from.
+#[derive(Default)]
+pub(super) struct Pool {
+    ranking: Ranking,
+}
+
+impl Pool {
+    pub fn insert(&mut self, point: Point, cost: Cost) {
+        self.ranking.insert(point, cost);
+    }
+
+    /// Takes a point out from which there is nowhere to go.
+    pub fn remove(&mut self, point: &Point) {
+        self.ranking.remove(point);
+    }
+
+    /// Up to `count` different points, drawn with γ.
+    pub fn draw<R: Rng + ?Sized>(&self, count: usize, gamma: f64, rng: &mut R) -> Vec<Point> {
+        let Some((_, best)) = self.ranking.iter().next() else { return Vec::new() };
+        let weight = |cost: Cost| (-gamma * (1.0 - cost.fitness() / best.fitness())).exp();
+        let mut open: Vec<(&Point, f64)> = self
+            .ranking
+            .iter()
+            .map(|(point, cost)| (point, weight(cost)))
+            .take_while(|(_, weight)| *weight >= LEAST_WEIGHT)
+            .collect();
+        let mut drawn = Vec::new();
+        while drawn.len() < count
+            && let Ok(chances) = WeightedIndex::new(open.iter().map(|(_, weight)| *weight))
+        {
+            drawn.push(open.swap_remove(chances.sample(rng)).0.clone());
+        }
+        drawn
+    }
+}

@@ -1,0 +1,255 @@
+//! The Q-method (FlexTensor, section 5.1): from points drawn by how good they are, in the direction that a network expects
+//! most of.
+//!
+//! A network of four layers, X, takes a point and says a value for every direction. From every start the search goes one
+//! step, or several, each in the open direction of the largest value. What a step from p to e has brought, (E_e - E_p)/E_p,
+//! is kept, and every five trials X learns from it: its value for the step should be that, and α times the best value that
+//! an older copy, Y, sees from e. AdaDelta changes X, and Y becomes a copy of it.
+//!
+//! The paper writes the loss as (X(e) - target)²; the value that a step from p has is X(p) in its direction, so that is what
+//! is taught here. An invalid point has the performance 0. Where the paper says nothing: γ, α, the widths, how many starts
+//! and steps there are, and how often all that is known is gone through.
+//!
+//! Departures: where several prime factors can move in the direction, any of them does. Points all of whose neighbours were
+//! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
+//! it goes on from others.
+
+use std::collections::{HashMap, VecDeque};
+
+use candle_core::{Result, Tensor};
+use rand::RngExt;
+use rand::seq::IteratorRandom;
+
+use super::explored::Explored;
+use super::learning::{AdaDelta, Inputs, Network, rows, sure};
+use super::pool::Pool;
+use super::ranking::Cost;
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "q-method";
+
+/// Trials from one lesson to the next.
+const BETWEEN_LESSONS: usize = 5;
+
+/// The parameters of [`QMethod`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Points to go on from in a trial.
+    pub starts: usize,
+    /// Steps from each of them.
+    pub steps: usize,
+    /// γ: how much better a point has to be to be drawn more often.
+    pub gamma: f64,
+    /// Random points to begin with, where none are given.
+    pub first: usize,
+    /// α: what the best direction from the next point counts.
+    pub discount: f64,
+    /// Width of the hidden layers.
+    pub hidden: usize,
+    /// Steps that are learned from at a time, at most.
+    pub lesson: usize,
+    /// How often all that is known is gone through in a lesson.
+    pub rounds: usize,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters {
+            starts: 4,
+            steps: 1,
+            gamma: 8.0,
+            first: 8,
+            discount: 0.7,
+            hidden: 64,
+            lesson: 128,
+            rounds: 8,
+        }
+    }
+}
+
+/// A step that was made.
+struct Step {
+    from: Point,
+    direction: usize,
+    to: Point,
+}
+
+/// Directions that a network chooses.
+pub struct QMethod {
+    parameters: Parameters,
+    explored: Explored,
+    inputs: Inputs,
+    /// X, and what trains it.
+    network: Network,
+    optimiser: AdaDelta,
+    /// Y.
+    older: Network,
+    /// Costs of all points that were told; none for invalid ones.
+    costs: HashMap<Point, Option<Cost>>,
+    pool: Pool,
+    steps: Vec<Step>,
+    /// Random points that are still to be tried first.
+    first: usize,
+    drawn: VecDeque<Point>,
+    trials: usize,
+}
+
+impl QMethod {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
+        let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
+        let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
+        let mut explored = Explored::new(knobs, start);
+        let inputs = Inputs::of(knobs);
+        let hidden = parameters.hidden.max(1);
+        let widths = [inputs.width(), hidden, hidden, hidden, knobs.directions()];
+        let network = sure(Network::new(&widths, &mut explored.rng));
+        let older = sure(Network::new(&widths, &mut explored.rng));
+        sure(older.copy(&network));
+        QMethod {
+            parameters,
+            explored,
+            inputs,
+            optimiser: sure(AdaDelta::new(network.vars())),
+            network,
+            older,
+            costs: HashMap::new(),
+            pool: Pool::default(),
+            steps: Vec::new(),
+            first,
+            drawn: VecDeque::new(),
+            trials: 0,
+        }
+    }
+
+    fn next(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored.start() {
+            return Some(point);
+        }
+        if self.first > 0 {
+            self.first -= 1;
+            return self.explored.fresh();
+        }
+        loop {
+            match self.drawn.pop_front() {
+                // It may have been told meanwhile, without being asked for.
+                Some(point) if !self.explored.is_open(&point) => {}
+                Some(point) => return Some(point),
+                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
+                None => self.trial()?,
+            }
+        }
+    }
+
+    /// Steps from some points, or a random point.
+    fn trial(&mut self) -> Option<()> {
+        self.trials += 1;
+        if self.trials.is_multiple_of(BETWEEN_LESSONS) {
+            self.learn();
+        }
+        while self.drawn.is_empty() {
+            let Parameters { starts, gamma, steps, .. } = self.parameters;
+            let starts = self.pool.draw(starts, gamma, &mut self.explored.rng);
+            if starts.is_empty() {
+                self.drawn.push_back(self.explored.fresh()?);
+            }
+            for start in starts {
+                let mut at = start.clone();
+                for step in 0..steps.max(1) {
+                    match self.step(&at) {
+                        Some(next) => at = next,
+                        None if step == 0 => self.pool.remove(&start),
+                        None => break,
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The neighbour in the best direction that leads to a new point.
+    fn step(&mut self, at: &Point) -> Option<Point> {
+        let Explored { knobs, .. } = &self.explored;
+        let moves = knobs.directed_moves(at).into_iter().map(|(direction, step)| (direction, at.after(step)));
+        let open: Vec<(usize, Point)> = moves.filter(|(_, point)| !self.explored.is_visited(point)).collect();
+        if open.is_empty() {
+            return None;
+        }
+        let values = sure(self.values(at));
+        let best = open
+            .iter()
+            .map(|(direction, _)| *direction)
+            .max_by(|left, right| values[*left].total_cmp(&values[*right]))?;
+        let several = open.into_iter().filter(|(direction, _)| *direction == best);
+        let (direction, to) = several.choose(&mut self.explored.rng)?;
+        self.explored.visit(&to);
+        self.drawn.push_back(to.clone());
+        self.steps.push(Step { from: at.clone(), direction, to: to.clone() });
+        Some(to)
+    }
+
+    fn values(&self, at: &Point) -> Result<Vec<f32>> {
+        let row = self.inputs.row(&self.explored.knobs, at);
+        self.network.forward(&rows(&[row], self.inputs.width())?)?.squeeze(0)?.to_vec1()
+    }
+
+    fn learn(&mut self) {
+        for _ in 0..self.parameters.rounds {
+            let known: Vec<(&Step, f32)> =
+                self.steps.iter().filter_map(|step| Some((step, self.brought(step)?))).collect();
+            if known.is_empty() {
+                return;
+            }
+            let most = self.parameters.lesson.max(1);
+            let drawn: Vec<(&Step, f32)> = match known.len() <= most {
+                true => known,
+                false => (0..most).map(|_| known[self.explored.rng.random_range(0..known.len())]).collect(),
+            };
+            let loss = sure(self.loss(&drawn));
+            sure(self.optimiser.step(&loss));
+        }
+        sure(self.older.copy(&self.network));
+    }
+
+    /// What a step has brought, once both ends are known: (E_e - E_p) / E_p.
+    fn brought(&self, step: &Step) -> Option<f32> {
+        let (from, to) = (self.costs.get(&step.from)?.as_ref()?, self.costs.get(&step.to)?);
+        Some(to.map_or(-1.0, |to| (to.fitness() / from.fitness() - 1.0) as f32))
+    }
+
+    fn loss(&self, steps: &[(&Step, f32)]) -> Result<Tensor> {
+        let row = |point: &Point| self.inputs.row(&self.explored.knobs, point);
+        let from: Vec<Vec<f32>> = steps.iter().map(|(step, _)| row(&step.from)).collect();
+        let to: Vec<Vec<f32>> = steps.iter().map(|(step, _)| row(&step.to)).collect();
+        let brought: Vec<Vec<f32>> = steps.iter().map(|(_, brought)| vec![*brought]).collect();
+        let directions: Vec<u32> = steps.iter().map(|(step, _)| step.direction as u32).collect();
+        let (from, to) = (rows(&from, self.inputs.width())?, rows(&to, self.inputs.width())?);
+        let directions = Tensor::from_vec(directions, (steps.len(), 1), from.device())?;
+        let ahead = self.older.forward(&to)?.max_keepdim(1)?.detach();
+        let wanted = (rows(&brought, 1)? + (ahead * self.parameters.discount)?)?;
+        (self.network.forward(&from)?.gather(&directions, 1)? - wanted)?.sqr()?.mean_all()
+    }
+}
+
+impl Strategy for QMethod {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            let cost = self.explored.told(told);
+            if self.explored.is_visited(&told.point) {
+                self.costs.insert(told.point.clone(), cost);
+            }
+            if let Some(cost) = cost {
+                self.pool.insert(told.point.clone(), cost);
+            }
+        }
+    }
+}
