@@ -36,9 +36,11 @@ pub(super) const NAME: &str = "na2c";
 
 /// What keeps a direction from being chosen: its logit is so much smaller.
 const CLOSED: f32 = -1e9;
-/// Walks of an episode that find nothing before each next one is a step longer, and before a random point is tried.
-const IN_VAIN: usize = 8;
-const MOST_WALKS: usize = 256;
+/// Walks of an episode that find nothing before those that follow are twice as long, and before the episode is over.
+const IN_VAIN: usize = 4;
+const MOST_IN_VAIN: usize = 16;
+/// Steps of the longest walks.
+const LONGEST: usize = 64;
 
 /// The parameters of [`Na2c`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,16 +181,14 @@ impl Na2c {
     /// An episode.
     fn collect(&mut self) {
         self.learn();
-        let mut steps = self.steps();
-        let mut in_vain = 0;
-        for _ in 0..MOST_WALKS {
+        let (mut steps, mut in_vain) = (self.steps(), 0);
+        while self.drawn.len() < self.parameters.batch && in_vain < MOST_IN_VAIN {
             let before = self.drawn.len();
             self.walk(steps);
-            if self.drawn.len() >= self.parameters.batch {
-                break;
+            if self.drawn.len() == before {
+                in_vain += 1;
+                steps = if in_vain % IN_VAIN == 0 { 2 * steps } else { steps }.min(LONGEST);
             }
-            in_vain += usize::from(self.drawn.len() == before);
-            steps += usize::from(in_vain > IN_VAIN);
         }
         if self.drawn.is_empty() {
             self.drawn.extend(self.explored.fresh());
@@ -201,7 +201,7 @@ impl Na2c {
         let Parameters { steps, first_steps, patience, .. } = self.parameters;
         let soft = first_steps.saturating_sub(self.episodes);
         let wider = (self.episodes - self.improved).saturating_sub(patience);
-        steps.max(soft).max(1) + wider
+        (steps.max(soft).max(1) + wider).min(LONGEST)
     }
 
     fn walk(&mut self, steps: usize) {
