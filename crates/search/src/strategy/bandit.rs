@@ -51,7 +51,7 @@ pub struct Bandit<'a> {
     /// Who has asked for a point that is open.
     asked_by: HashMap<Point, usize>,
     window: VecDeque<Proposal>,
-    /// How often each arm was asked, in the window and in what is open.
+    /// The best cost so far.
     best: Option<Cost>,
 }
 
