@@ -42,7 +42,8 @@ test-rust: setup-rust setup-opencl setup-nvrtc ## Run the Rust tests, and build 
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
-	cargo build
+	# With the features of the tests, so that nothing is built a second time.
+	cargo test --workspace --no-run
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m unittest discover --quiet benchmarks
 

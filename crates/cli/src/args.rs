@@ -1,6 +1,7 @@
 //! What can be asked for on the command line.
 
 pub mod cache;
+pub mod strategies;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,8 +49,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// List the devices that programs can run on.
     Devices(DevicesArgs),
-    /// List the ways to search for a schedule.
-    Strategies,
+    /// List the ways to search for a schedule, or compare them.
+    Strategies(strategies::StrategiesArgs),
     /// Compile and measure what a tuner asks for, over standard input and output.
     #[command(hide = true)]
     Worker,
@@ -331,6 +332,11 @@ fn size(text: &str) -> Result<(String, i64), String> {
     let value = value.trim();
     let number = value.parse::<i64>().map_err(|_| format!("`{value}` is not a 64-bit integer"))?;
     Ok((name.to_owned(), number))
+}
+
+/// `NAME=N,NAME=N`
+pub fn parse_sizes(text: &str) -> Result<Vec<(String, i64)>, String> {
+    text.split(',').map(size).collect()
 }
 
 /// The most threads that can be asked for: more than any machine has cores.

@@ -14,7 +14,9 @@
 //! | [`kernel`], [`gpu`] | compiling by a schedule, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`roofline`] | how near a program comes to what the machine can do |
+//! | [`worker`] | this program as the process that tries candidates |
 //! | [`memory`] | refusing what does not fit |
+//! | [`page`] | pages to look at |
 //! | [`whole_file`] | files that appear whole or not at all |
 //! | [`time`] | times and dates, for people |
 //! | [`failure`], [`output`] | how a command ends, and how it speaks |
@@ -31,6 +33,7 @@ mod machine;
 mod memory;
 mod npy;
 mod output;
+mod page;
 mod problem;
 mod roofline;
 mod schedule;
@@ -40,6 +43,7 @@ mod text;
 mod time;
 mod whole_file;
 mod work;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -69,8 +73,8 @@ fn main() -> ExitCode {
         Command::Bench(bench) => commands::bench::run(&bench),
         Command::Tune(tune) => commands::tune::run(&tune),
         Command::Devices(devices) => commands::devices::run(&devices),
-        Command::Strategies => commands::tune::strategies(),
-        Command::Worker => commands::tune::worker(),
+        Command::Strategies(strategies) => commands::strategies::run(&strategies),
+        Command::Worker => worker::run(),
         Command::Cache(cache) => commands::cache::run(&cache.command),
     });
     match result {

@@ -159,17 +159,20 @@ fn all_kinds_of_knobs() {
     assert_all_beat_random(&awkward(), 1.25, &ALL);
 }
 
-/// Those that learn take longer for each proposal, so there are fewer seeds.
-#[cfg(feature = "learning")]
+/// Those that learn take longer for each proposal, so there are fewer seeds and one landscape.
 #[test]
 fn those_that_learn() {
-    for landscape in [gemm(), rough_gemm(), awkward()] {
-        let random = median(&landscape, "random", 1.25, 5);
-        for name in ["na2c", "q-method", "trees", "rnn"] {
-            let begun = std::time::Instant::now();
-            let found = median(&landscape, name, 1.25, 5);
-            println!("{:.1} s", begun.elapsed().as_secs_f64());
-            assert!(found < random, "{name} takes {found} trials, random search {random}");
-        }
+    let random = median(&awkward(), "random", 1.25, 3);
+    for (name, factor) in [("na2c", 4), ("q-method", 2), ("trees", 4)] {
+        let found = median(&awkward(), name, 1.25, 3);
+        assert!(found * factor < random, "{name} takes {found} trials, random search {random}");
     }
+}
+
+/// The controller knows nothing of neighbours, and learns slowly: it is only asked to be better.
+#[test]
+fn the_controller_learns() {
+    let random = median(&gemm(), "random", 1.25, 5);
+    let found = median(&gemm(), "rnn", 1.25, 5);
+    assert!(found < random, "rnn takes {found} trials, random search {random}");
 }

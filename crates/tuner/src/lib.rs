@@ -13,10 +13,12 @@
 //! | [`outcome`] | what became of a candidate |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
+//! | [`compare`] | strategies side by side, with the same measurements |
 //! | [`cache`] | every candidate that was tried, so that no program is tuned twice and no measurement is lost |
 
 pub mod bench;
 pub mod cache;
+pub mod compare;
 pub mod fleet;
 pub mod given;
 pub mod measure;

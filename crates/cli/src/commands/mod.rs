@@ -6,4 +6,5 @@ pub mod check;
 pub mod devices;
 pub mod run;
 pub mod show;
+pub mod strategies;
 pub mod tune;

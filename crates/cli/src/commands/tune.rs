@@ -10,19 +10,16 @@ mod record;
 mod search;
 mod summary;
 
-use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tilewright_ir::Program;
 use tilewright_search::space::Space;
-use tilewright_search::strategy;
 use tilewright_target::Machine;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Answer, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Progress, Stop, Tuned, Watcher, refuse_unsuitable};
-use tilewright_tuner::worker::serve;
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
@@ -31,6 +28,7 @@ use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
 use crate::target::Target;
+use crate::worker::stop_on_signals;
 use files::Files;
 use given_files::GivenFiles;
 use history::History;
@@ -55,7 +53,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =
         Prepared::new(args, task, places, &program, &machine, started)?;
-    let stop = stop_on_signals(args);
+    let stop = stop(args);
     let mut watcher = Watchers {
         display: Display::new(args, &options),
         recorder: recorder.as_mut(),
@@ -178,27 +176,9 @@ fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, G
     Ok((task, given))
 }
 
-/// `tilewright strategies`
-pub fn strategies() -> Result<(), Failure> {
-    let lines = strategy::ALL.iter().map(|entry| format!("{:<8}  {}\n", entry.name, entry.description));
-    print(&lines.collect::<String>())
-}
-
-/// What a worker process does.
-pub fn worker() -> Result<(), Failure> {
-    serve(BufReader::new(io::stdin()), io::stdout().lock())
-        .map_err(|error| Failure::Machine(format!("the tuner is gone: {error}")))
-}
-
-fn stop_on_signals(args: &TuneArgs) -> Arc<Stop> {
-    let stop = Arc::new(Stop::default());
-    // A replay is over in a moment, and ends where its run did.
-    if args.replay.is_none() {
-        let asked = Arc::clone(&stop);
-        // Without the handler, a signal ends the program as it always does.
-        let _ = ctrlc::set_handler(move || asked.ask());
-    }
-    stop
+/// A replay is over in a moment, and ends where its run did.
+fn stop(args: &TuneArgs) -> Arc<Stop> {
+    if args.replay.is_some() { Arc::default() } else { stop_on_signals() }
 }
 
 /// Everybody who hears of a trial.

@@ -5,6 +5,8 @@
 //! - for every statement with a share in the work, how its loops are cut, ordered and run, and what becomes of its
 //!   operands: in `cpu/` and `gpu/`.
 //!
+//! [`Space::of_template`] takes the knobs of a template instead, which a person writes (`template.rs`).
+//!
 //! [`Space::decode`] turns a choice of all of them into a schedule. What the knobs do not say (the copies of operands,
 //! statements that hardly matter) is scheduled as it would be without search. Points that cannot be good are refused
 //! before anything is compiled, with a reason that can be counted (`rejection.rs`).
@@ -17,12 +19,16 @@ mod placement;
 mod rejection;
 mod remainders;
 mod stage;
+mod template;
 
 use tilewright_ir::Program;
 use tilewright_schedule::Schedule;
 use tilewright_target::Target;
 
 pub use rejection::{Rejection, Rejections};
+pub use template::TemplateError;
+
+use template::Template;
 
 use crate::knob::{Knob, Knobs, Point};
 
@@ -38,6 +44,8 @@ pub struct Space<'a> {
 enum Plan<'a> {
     Cpu(cpu::Plan<'a>),
     Gpu(gpu::Plan<'a>),
+    /// What a person wrote.
+    Template(Template<'a>),
 }
 
 /// A knob by its place.
@@ -72,6 +80,16 @@ impl<'a> Space<'a> {
         }
     }
 
+    /// The schedules that a template stands for, in the place of those that the analysis finds.
+    pub fn of_template(
+        text: &str,
+        program: &'a Program,
+        target: impl Into<Target<'a>>,
+    ) -> Result<Space<'a>, TemplateError> {
+        let (knobs, template) = Template::read(text, program, target.into())?;
+        Ok(Space { knobs, plan: Plan::Template(template) })
+    }
+
     /// The knobs.
     pub fn knobs(&self) -> &Knobs {
         &self.knobs
@@ -85,6 +103,7 @@ impl<'a> Space<'a> {
         match &self.plan {
             Plan::Cpu(plan) => plan.decode(point),
             Plan::Gpu(plan) => plan.decode(point),
+            Plan::Template(template) => template.decode(point),
         }
     }
 
@@ -99,6 +118,7 @@ impl<'a> Space<'a> {
         match &self.plan {
             Plan::Cpu(plan) => plan.beginnings(&self.knobs),
             Plan::Gpu(plan) => plan.beginnings(&self.knobs),
+            Plan::Template(template) => template.beginnings(),
         }
     }
 }

@@ -12,11 +12,11 @@
 //! to start from are where chains begin. Where annealing finds nothing new, random points are tried, so that in the end
 //! the whole space is seen.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use rand::RngExt;
 
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::learning::{Group, Trees};
 use super::ranking::Cost;
 use super::{Experience, Features, Start, Strategy, Told};
@@ -62,7 +62,6 @@ pub struct Annealing<'a> {
     best: Option<Cost>,
     rows: HashMap<Point, Option<Vec<f32>>>,
     chains: Vec<Point>,
-    drawn: VecDeque<Point>,
 }
 
 impl<'a> Annealing<'a> {
@@ -84,42 +83,7 @@ impl<'a> Annealing<'a> {
             told: Vec::new(),
             best: None,
             rows: HashMap::new(),
-            drawn: VecDeque::new(),
         }
-    }
-
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
-        loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
-                None => self.plan()?,
-            }
-        }
-    }
-
-    /// The next batch.
-    fn plan(&mut self) -> Option<()> {
-        let Parameters { batch, random, .. } = self.parameters;
-        if let Some(trees) = self.trees() {
-            let liked = self.anneal(&trees);
-            for point in self.different(liked) {
-                if !self.explored.chance(random) && self.explored.visit(&point) {
-                    self.drawn.push_back(point);
-                }
-            }
-        }
-        while self.drawn.len() < batch
-            && let Some(point) = self.explored.fresh()
-        {
-            self.drawn.push_back(point);
-        }
-        (!self.drawn.is_empty()).then_some(())
     }
 
     /// What was learned by now.
@@ -230,6 +194,26 @@ impl<'a> Annealing<'a> {
             chosen.push(point);
         }
         chosen
+    }
+}
+
+impl Planner for Annealing<'_> {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    /// A batch that the trees like, with a few random points.
+    fn plan(&mut self) {
+        let Parameters { batch, random, .. } = self.parameters;
+        if let Some(trees) = self.trees() {
+            let liked = self.anneal(&trees);
+            for point in self.different(liked) {
+                if !self.explored.chance(random) {
+                    self.explored.draw(&point);
+                }
+            }
+        }
+        while self.explored.drawn() < batch && self.explored.draw_any() {}
     }
 }
 

@@ -10,13 +10,11 @@
 //! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, so that in the
 //! end the whole space is seen. Points to start from are tried, and learned from as if they had been said.
 
-use std::collections::VecDeque;
-
 use candle_core::Result;
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 
 use super::decisions::Decisions;
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::learning::{Recurrent, rows, sure};
 use super::ranking::Cost;
 use super::{Start, Strategy, Told};
@@ -62,7 +60,6 @@ pub struct Controller {
     best: Option<Cost>,
     mean: Option<f64>,
     heard: Vec<(Point, Option<Cost>)>,
-    drawn: VecDeque<Point>,
 }
 
 impl Controller {
@@ -81,46 +78,7 @@ impl Controller {
             let optimiser = sure(AdamW::new(network.vars(), rate));
             (network, optimiser)
         });
-        Controller {
-            parameters,
-            explored,
-            decisions,
-            policy,
-            best: None,
-            mean: None,
-            heard: Vec::new(),
-            drawn: VecDeque::new(),
-        }
-    }
-
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
-        loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
-                None => self.draw()?,
-            }
-        }
-    }
-
-    /// Points that the policy says, or random ones where it says none that are new.
-    fn draw(&mut self) -> Option<()> {
-        self.learn();
-        for _ in 0..MOST_TIMES {
-            if self.drawn.len() >= self.parameters.batch {
-                break;
-            }
-            self.say();
-        }
-        if self.drawn.is_empty() {
-            self.drawn.push_back(self.explored.fresh()?);
-        }
-        Some(())
+        Controller { parameters, explored, decisions, policy, best: None, mean: None, heard: Vec::new() }
     }
 
     fn say(&mut self) {
@@ -128,11 +86,10 @@ impl Controller {
         let open = |said: &[usize]| self.decisions.open(said);
         let said = sure(network.say(SAID, &open, &mut self.explored.rng));
         for own in said {
-            if self.drawn.len() < self.parameters.batch
+            if self.explored.drawn() < self.parameters.batch
                 && let Some(point) = self.decisions.point(&own)
-                && self.explored.visit(&point)
             {
-                self.drawn.push_back(point);
+                self.explored.draw(&point);
             }
         }
     }
@@ -163,6 +120,25 @@ impl Controller {
         let gained = (likelihood * rows(advantages, 1)?)?;
         let loss = (gained + (entropy * self.parameters.entropy)?)?.mean_all()?.neg()?;
         optimiser.backward_step(&loss)
+    }
+}
+
+impl Planner for Controller {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    /// Points that the policy says, or a random one where it says none that is new.
+    fn plan(&mut self) {
+        self.learn();
+        for _ in 0..MOST_TIMES {
+            if self.explored.drawn() < self.parameters.batch {
+                self.say();
+            }
+        }
+        if self.explored.drawn() == 0 {
+            self.explored.draw_any();
+        }
     }
 }
 

@@ -1,4 +1,6 @@
 //! What every strategy needs to know of the way so far: which points were tried, which are open, and where to find others.
+//!
+//! Most strategies plan a batch, wait until all of it is told, and plan the next: they are a [`Planner`].
 
 use std::collections::{HashSet, VecDeque};
 
@@ -27,6 +29,8 @@ pub(super) struct Explored {
     open: HashSet<Point>,
     /// Points to start from that may still have to be asked for.
     starting: VecDeque<Point>,
+    /// Visited points that are still to be asked for.
+    queue: VecDeque<Point>,
     /// All points before this index are visited.
     cursor: u128,
 }
@@ -40,6 +44,7 @@ impl Explored {
             visited: HashSet::new(),
             open: HashSet::new(),
             starting: start.points.into(),
+            queue: VecDeque::new(),
             cursor: 0,
         }
     }
@@ -47,11 +52,6 @@ impl Explored {
     /// How many points were asked for and not told yet.
     pub fn open(&self) -> usize {
         self.open.len()
-    }
-
-    /// Whether `point` is still to be told.
-    pub fn is_open(&self, point: &Point) -> bool {
-        self.open.contains(point)
     }
 
     /// Whether every point was visited.
@@ -83,6 +83,42 @@ impl Explored {
             }
         }
         None
+    }
+
+    /// Visits `point` and has it asked for; says whether it is new, as [`Explored::visit`] does.
+    pub fn draw(&mut self, point: &Point) -> bool {
+        let new = self.visit(point);
+        if new {
+            self.queue(point.clone());
+        }
+        new
+    }
+
+    /// Has [any point](Explored::fresh) asked for; says whether there was one.
+    pub fn draw_any(&mut self) -> bool {
+        let any = self.fresh();
+        self.queue.extend(any.clone());
+        any.is_some()
+    }
+
+    /// Has a visited point asked for.
+    pub fn queue(&mut self, point: Point) {
+        self.queue.push_back(point);
+    }
+
+    /// How many points were drawn that are still to be asked for.
+    pub fn drawn(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The first of the points drawn. Those that were told meanwhile, without being asked for, are passed over.
+    pub fn next_drawn(&mut self) -> Option<Point> {
+        std::iter::from_fn(|| self.queue.pop_front()).find(|point| self.open.contains(point))
+    }
+
+    /// The next point to start from, or else of those drawn.
+    pub fn next(&mut self) -> Option<Point> {
+        self.start().or_else(|| self.next_drawn())
     }
 
     /// Any point that was not visited, all equally likely as long as many are left; none when the space is exhausted.
@@ -125,5 +161,25 @@ impl Explored {
     /// True with the probability `rate`.
     pub fn chance(&mut self, rate: f64) -> bool {
         self.rng.random::<f64>() < rate
+    }
+}
+
+/// A strategy that plans whole batches.
+pub(super) trait Planner {
+    fn explored(&mut self) -> &mut Explored;
+
+    /// Draws the points of the next batch, once all before are told; none when nothing is left.
+    fn plan(&mut self);
+
+    /// The next point: to start from, of this batch, or the first of the next one.
+    fn next(&mut self) -> Option<Point> {
+        if let Some(point) = self.explored().next() {
+            return Some(point);
+        }
+        if self.explored().open() > 0 || self.explored().is_exhausted() {
+            return None;
+        }
+        self.plan();
+        self.explored().next()
     }
 }

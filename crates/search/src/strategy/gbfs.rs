@@ -9,8 +9,6 @@
 //! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
 //! start itself may be) the search goes on from random points, so that in the end it sees the whole space.
 
-use std::collections::VecDeque;
-
 use rand::seq::SliceRandom;
 
 use super::explored::Explored;
@@ -41,8 +39,6 @@ pub struct Gbfs {
     queue: Ranking,
     /// Points that were expanded and may have neighbours left.
     expanded: Ranking,
-    /// Neighbours of the last point expanded that are still to be asked for.
-    drawn: VecDeque<Point>,
 }
 
 impl Gbfs {
@@ -56,21 +52,16 @@ impl Gbfs {
             explored: Explored::new(knobs, start),
             queue: Ranking::default(),
             expanded: Ranking::default(),
-            drawn: VecDeque::new(),
         }
     }
 
     fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
         loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                None if self.draw() => {}
-                None => return None,
+            if let Some(point) = self.explored.next() {
+                return Some(point);
+            }
+            if !self.draw() {
+                return None;
             }
         }
     }
@@ -86,10 +77,10 @@ impl Gbfs {
         }
         self.queue = std::mem::take(&mut self.expanded);
         if self.queue.is_empty() {
-            let fresh = std::iter::from_fn(|| self.explored.fresh());
-            self.drawn.extend(fresh.take(self.parameters.neighbours.max(1)));
+            let most = self.parameters.neighbours.max(1);
+            while self.explored.drawn() < most && self.explored.draw_any() {}
         }
-        !self.queue.is_empty() || !self.drawn.is_empty()
+        !self.queue.is_empty() || self.explored.drawn() > 0
     }
 
     /// Draws neighbours of `point`.
@@ -98,13 +89,11 @@ impl Gbfs {
         moves.shuffle(&mut self.explored.rng);
         for step in moves {
             let neighbour = point.after(step);
-            if self.drawn.len() == self.parameters.neighbours.max(1) {
-                if !self.explored.is_visited(&neighbour) {
-                    self.expanded.insert(point, cost);
-                    return;
-                }
-            } else if self.explored.visit(&neighbour) {
-                self.drawn.push_back(neighbour);
+            if self.explored.drawn() < self.parameters.neighbours.max(1) {
+                self.explored.draw(&neighbour);
+            } else if !self.explored.is_visited(&neighbour) {
+                self.expanded.insert(point, cost);
+                return;
             }
         }
     }

@@ -9,8 +9,6 @@
 //! points less; and a child that was there before is mutated until it is new. The published runs had 25 generations; here
 //! the tuner decides how long a run is.
 
-use std::collections::VecDeque;
-
 use rand::RngExt;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
@@ -50,46 +48,41 @@ pub struct Genetic {
     explored: Explored,
     /// The valid ones of this generation that were told, and the elites of the last.
     population: Ranking,
-    /// Points of this generation that are still to be asked for.
-    unborn: VecDeque<Point>,
 }
 
 impl Genetic {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Genetic {
         let explored = Explored::new(knobs, start);
-        Genetic { parameters, explored, population: Ranking::default(), unborn: VecDeque::new() }
+        Genetic { parameters, explored, population: Ranking::default() }
     }
 
     /// The next point of this generation, or the first of the next one.
     fn next(&mut self) -> Option<Point> {
         if self.explored.open() == 0 {
-            self.unborn = self.generation();
+            self.breed();
         }
-        while let Some(point) = self.unborn.pop_front() {
-            // It may have been told meanwhile, without being asked for.
-            if self.explored.is_open(&point) {
-                return Some(point);
-            }
-        }
-        None
+        self.explored.next_drawn()
     }
 
-    /// Points that with the elites make a whole population; none when the space is exhausted.
-    fn generation(&mut self) -> VecDeque<Point> {
+    /// Draws points that with the elites make a whole population; none when the space is exhausted.
+    fn breed(&mut self) {
         let parents: Vec<Point> = self.population.iter().map(|(point, _)| point.clone()).collect();
         let chances = WeightedIndex::new(self.population.iter().map(|(_, cost)| cost.fitness())).ok();
         // There must be somebody new, or the search would stand still.
         let size = self.parameters.population.max(1);
         self.population.truncate(self.parameters.elites.min(size - 1));
         let children = size - self.population.iter().count();
-        let born = || {
-            self.explored.start().or_else(|| match &chances {
+        for _ in 0..children {
+            let born = self.explored.start().or_else(|| match &chances {
                 Some(chances) => child(&self.parameters, &mut self.explored, &parents, chances),
                 None => self.explored.fresh(),
-            })
-        };
-        std::iter::from_fn(born).take(children).collect()
+            });
+            match born {
+                Some(point) => self.explored.queue(point),
+                None => return,
+            }
+        }
     }
 }
 

@@ -6,11 +6,10 @@
 //! - [`random`] and [`grid`], to compare with and for small spaces;
 //! - [`genetic`], as Tensor Comprehensions tunes;
 //! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike;
-//! - [`pmethod`], which goes on from good points in all directions;
+//! - [`pmethod`], which goes on from good points in all directions, and [`qmethod`], in those that a network values;
+//! - [`na2c`] and [`controller`], whose networks say where to go, or all of a point;
+//! - [`annealing`], whose trees say what is good;
 //! - [`bandit`], which has several of these take turns.
-//!
-//! With the feature `learning` there are also those whose models learn: `na2c`, `qmethod` and `controller` have networks that
-//! say where to go, and `annealing` trees that say what is good.
 //!
 //! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs` keeps told points in
 //! the order of their costs; `pool.rs` draws from them; `learning/` has networks and trees. Models take points as
@@ -19,42 +18,32 @@
 //! What holds for all: no point is asked for twice; the same seed and the same told results give the same points; where
 //! nothing is left to try, they ask for nothing; points outside the space, told or given to start from, are ignored.
 
-#[cfg(feature = "learning")]
 pub mod annealing;
 pub mod bandit;
-#[cfg(feature = "learning")]
 pub mod controller;
-#[cfg(feature = "learning")]
 mod decisions;
 mod explored;
 pub mod gbfs;
 pub mod genetic;
 pub mod grid;
-#[cfg(feature = "learning")]
 mod learning;
-#[cfg(feature = "learning")]
 pub mod na2c;
 pub mod opevo;
 pub mod pmethod;
 mod pool;
-#[cfg(feature = "learning")]
 pub mod qmethod;
 pub mod random;
 mod ranking;
 
-#[cfg(feature = "learning")]
 use annealing::Annealing;
 use bandit::Bandit;
-#[cfg(feature = "learning")]
 use controller::Controller;
 use gbfs::Gbfs;
 use genetic::Genetic;
 use grid::Grid;
-#[cfg(feature = "learning")]
 use na2c::Na2c;
 use opevo::OpEvo;
 use pmethod::PMethod;
-#[cfg(feature = "learning")]
 use qmethod::QMethod;
 use random::Random;
 
@@ -175,13 +164,11 @@ pub const ALL: &[Entry] = &[
         description: "greedy best-first search among neighbours (G-BFS)",
         make: |knobs, start| Ok(Box::new(Gbfs::new(knobs, start, gbfs::Parameters::default()))),
     },
-    #[cfg(feature = "learning")]
     Entry {
         name: na2c::NAME,
         description: "walks around the best point that a policy learns to direct (N-A2C)",
         make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, na2c::Parameters::default()))),
     },
-    #[cfg(feature = "learning")]
     Entry {
         name: qmethod::NAME,
         description: "steps from good points in the direction that a network values most (FlexTensor)",
@@ -192,13 +179,11 @@ pub const ALL: &[Entry] = &[
         description: "steps from good points in all directions (FlexTensor)",
         make: |knobs, start| Ok(Box::new(PMethod::new(knobs, start, pmethod::Parameters::default()))),
     },
-    #[cfg(feature = "learning")]
     Entry {
         name: annealing::NAME,
         description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
         make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, annealing::Parameters::default()))),
     },
-    #[cfg(feature = "learning")]
     Entry {
         name: controller::NAME,
         description: "a recurrent network that says all knobs one after the other",

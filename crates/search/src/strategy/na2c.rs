@@ -26,7 +26,7 @@ use rand::RngExt;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::learning::{Inputs, Network, rows, sure};
 use super::ranking::Cost;
 use super::{Start, Strategy, Told};
@@ -113,8 +113,6 @@ pub struct Na2c {
     /// Where walks begin, and its cost if it is known.
     centre: Option<(Point, Option<Cost>)>,
     memory: VecDeque<Step>,
-    /// Points that are still to be asked for.
-    drawn: VecDeque<Point>,
     /// Episodes so far, and the last one that has found a better point.
     episodes: usize,
     improved: usize,
@@ -150,50 +148,10 @@ impl Na2c {
             costs: HashMap::new(),
             centre,
             memory: VecDeque::new(),
-            drawn: VecDeque::new(),
             episodes: 0,
             improved: 0,
             news: false,
         }
-    }
-
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
-        loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                // The batch is tried before the next one is collected.
-                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
-                None => {
-                    self.collect();
-                    if self.drawn.is_empty() {
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-
-    /// An episode.
-    fn collect(&mut self) {
-        self.learn();
-        let (mut steps, mut in_vain) = (self.steps(), 0);
-        while self.drawn.len() < self.parameters.batch && in_vain < MOST_IN_VAIN {
-            let before = self.drawn.len();
-            self.walk(steps);
-            if self.drawn.len() == before {
-                in_vain += 1;
-                steps = if in_vain % IN_VAIN == 0 { 2 * steps } else { steps }.min(LONGEST);
-            }
-        }
-        if self.drawn.is_empty() {
-            self.drawn.extend(self.explored.fresh());
-        }
-        self.episodes += 1;
     }
 
     /// 𝒯 of this episode.
@@ -221,11 +179,8 @@ impl Na2c {
             at = at.after(step);
             let to = self.inputs.row(&self.explored.knobs, &at);
             self.remember(Step { from, open, direction, to, point: at.clone() });
-            if self.explored.visit(&at) {
-                self.drawn.push_back(at.clone());
-                if self.drawn.len() >= self.parameters.batch {
-                    return;
-                }
+            if self.explored.draw(&at) && self.explored.drawn() >= self.parameters.batch {
+                return;
             }
         }
     }
@@ -304,6 +259,30 @@ impl Na2c {
         let entropy = (logarithms.exp()? * &logarithms)?.sum_keepdim(1)?;
         let actor = (entropy * self.parameters.entropy)?.sub(&taken)?;
         (actor + advantage.sqr()?)?.mean_all()
+    }
+}
+
+impl Planner for Na2c {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    /// An episode.
+    fn plan(&mut self) {
+        self.learn();
+        let (mut steps, mut in_vain) = (self.steps(), 0);
+        while self.explored.drawn() < self.parameters.batch && in_vain < MOST_IN_VAIN {
+            let before = self.explored.drawn();
+            self.walk(steps);
+            if self.explored.drawn() == before {
+                in_vain += 1;
+                steps = if in_vain % IN_VAIN == 0 { 2 * steps } else { steps }.min(LONGEST);
+            }
+        }
+        if self.explored.drawn() == 0 {
+            self.explored.draw_any();
+        }
+        self.episodes += 1;
     }
 }
 

@@ -5,9 +5,7 @@
 //! Departures: neighbours that were visited are not tried again, and points all of whose neighbours were are no starts any
 //! more. The search begins at the points given, or at random ones; when it has nowhere to go it goes on from others.
 
-use std::collections::VecDeque;
-
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::pool::Pool;
 use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
@@ -38,7 +36,6 @@ pub struct PMethod {
     pool: Pool,
     /// Random points that are still to be tried first.
     first: usize,
-    drawn: VecDeque<Point>,
 }
 
 impl PMethod {
@@ -46,43 +43,33 @@ impl PMethod {
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> PMethod {
         let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
         let explored = Explored::new(knobs, start);
-        PMethod { parameters, explored, pool: Pool::default(), first, drawn: VecDeque::new() }
+        PMethod { parameters, explored, pool: Pool::default(), first }
+    }
+}
+
+impl Planner for PMethod {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
     }
 
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
-        if self.first > 0 {
-            self.first -= 1;
-            return self.explored.fresh();
-        }
-        loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
-                None => self.draw()?,
-            }
-        }
-    }
-
-    /// The neighbours of points to go on from, or a random point.
-    fn draw(&mut self) -> Option<()> {
+    /// The neighbours of points to go on from, or random points.
+    fn plan(&mut self) {
         let Parameters { starts, gamma, .. } = self.parameters;
-        while self.drawn.is_empty() {
+        for _ in 0..std::mem::take(&mut self.first) {
+            self.explored.draw_any();
+        }
+        while self.explored.drawn() == 0 {
             let starts = self.pool.draw(starts.max(1), gamma, &mut self.explored.rng);
-            if starts.is_empty() {
-                self.drawn.push_back(self.explored.fresh()?);
+            if starts.is_empty() && !self.explored.draw_any() {
+                return;
             }
             for start in starts {
-                let neighbours = self.explored.knobs.neighbours(&start);
-                self.drawn.extend(neighbours.into_iter().filter(|point| self.explored.visit(point)));
+                for neighbour in self.explored.knobs.neighbours(&start) {
+                    self.explored.draw(&neighbour);
+                }
                 self.pool.remove(&start);
             }
         }
-        Some(())
     }
 }
 

@@ -14,13 +14,13 @@
 //! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
 //! it goes on from others.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use candle_core::{Result, Tensor};
 use rand::RngExt;
 use rand::seq::IteratorRandom;
 
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::learning::{AdaDelta, Inputs, Network, rows, sure};
 use super::pool::Pool;
 use super::ranking::Cost;
@@ -91,7 +91,6 @@ pub struct QMethod {
     steps: Vec<Step>,
     /// Random points that are still to be tried first.
     first: usize,
-    drawn: VecDeque<Point>,
     trials: usize,
 }
 
@@ -118,54 +117,20 @@ impl QMethod {
             pool: Pool::default(),
             steps: Vec::new(),
             first,
-            drawn: VecDeque::new(),
             trials: 0,
         }
     }
 
-    fn next(&mut self) -> Option<Point> {
-        if let Some(point) = self.explored.start() {
-            return Some(point);
-        }
-        if self.first > 0 {
-            self.first -= 1;
-            return self.explored.fresh();
-        }
-        loop {
-            match self.drawn.pop_front() {
-                // It may have been told meanwhile, without being asked for.
-                Some(point) if !self.explored.is_open(&point) => {}
-                Some(point) => return Some(point),
-                None if self.explored.open() > 0 || self.explored.is_exhausted() => return None,
-                None => self.trial()?,
+    /// Some steps from `start`, each in the best direction.
+    fn walk(&mut self, start: &Point) {
+        let mut at = start.clone();
+        for step in 0..self.parameters.steps.max(1) {
+            match self.step(&at) {
+                Some(next) => at = next,
+                None if step == 0 => return self.pool.remove(start),
+                None => return,
             }
         }
-    }
-
-    /// Steps from some points, or a random point.
-    fn trial(&mut self) -> Option<()> {
-        self.trials += 1;
-        if self.trials.is_multiple_of(BETWEEN_LESSONS) {
-            self.learn();
-        }
-        while self.drawn.is_empty() {
-            let Parameters { starts, gamma, steps, .. } = self.parameters;
-            let starts = self.pool.draw(starts, gamma, &mut self.explored.rng);
-            if starts.is_empty() {
-                self.drawn.push_back(self.explored.fresh()?);
-            }
-            for start in starts {
-                let mut at = start.clone();
-                for step in 0..steps.max(1) {
-                    match self.step(&at) {
-                        Some(next) => at = next,
-                        None if step == 0 => self.pool.remove(&start),
-                        None => break,
-                    }
-                }
-            }
-        }
-        Some(())
     }
 
     /// The neighbour in the best direction that leads to a new point.
@@ -183,8 +148,7 @@ impl QMethod {
             .max_by(|left, right| values[*left].total_cmp(&values[*right]))?;
         let several = open.into_iter().filter(|(direction, _)| *direction == best);
         let (direction, to) = several.choose(&mut self.explored.rng)?;
-        self.explored.visit(&to);
-        self.drawn.push_back(to.clone());
+        self.explored.draw(&to);
         self.steps.push(Step { from: at.clone(), direction, to: to.clone() });
         Some(to)
     }
@@ -229,6 +193,34 @@ impl QMethod {
         let ahead = self.older.forward(&to)?.max_keepdim(1)?.detach();
         let wanted = (rows(&brought, 1)? + (ahead * self.parameters.discount)?)?;
         (self.network.forward(&from)?.gather(&directions, 1)? - wanted)?.sqr()?.mean_all()
+    }
+}
+
+impl Planner for QMethod {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    /// Steps from some points, or random points.
+    fn plan(&mut self) {
+        for _ in 0..std::mem::take(&mut self.first) {
+            self.explored.draw_any();
+        }
+        if self.explored.drawn() > 0 {
+            return;
+        }
+        self.trials += 1;
+        if self.trials.is_multiple_of(BETWEEN_LESSONS) {
+            self.learn();
+        }
+        while self.explored.drawn() == 0 {
+            let starts =
+                self.pool.draw(self.parameters.starts, self.parameters.gamma, &mut self.explored.rng);
+            if starts.is_empty() && !self.explored.draw_any() {
+                return;
+            }
+            starts.into_iter().for_each(|start| self.walk(&start));
+        }
     }
 }
 

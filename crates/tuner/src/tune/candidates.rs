@@ -21,13 +21,15 @@ const TOGETHER: usize = 16;
 pub const STARTS: usize = 24;
 /// A candidate that should take so many times as long as the best known is not tried.
 const TOO_SLOW: f64 = 3.0;
+/// Where the model has no say, everything is.
+const NEVER: f64 = f64::INFINITY;
 
 /// The effort of compiling a candidate for a GPU, at most: others are waited for by all, for seconds each.
 const MOST_EFFORT: u64 = 8000;
 
 /// What is to be done with a point.
 #[derive(Clone, Debug)]
-pub(super) enum Judged {
+pub(crate) enum Judged {
     /// It is to be measured.
     Worth(Candidate),
     /// Nothing.
@@ -36,7 +38,7 @@ pub(super) enum Judged {
 
 /// A schedule that may be worth measuring.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     pub schedule: String,
     /// The seconds that the model expects it to take.
     expected: f64,
@@ -48,7 +50,8 @@ pub(super) struct Candidate {
 type Look = Option<Candidate>;
 
 /// The schedules that were tried, and the means to judge others.
-pub(super) struct Candidates<'p> {
+#[derive(Clone)]
+pub(crate) struct Candidates<'p> {
     program: &'p Program,
     target: Target<'p>,
     space: &'p Space<'p>,
@@ -61,6 +64,8 @@ pub(super) struct Candidates<'p> {
     pub too_slow: usize,
     /// The best time that the model expects of anything that was tried.
     expected: f64,
+    /// How many times that is not worth trying.
+    limit: f64,
 }
 
 impl<'p> Candidates<'p> {
@@ -74,7 +79,13 @@ impl<'p> Candidates<'p> {
             rejections: Rejections::new(),
             too_slow: 0,
             expected: f64::INFINITY,
+            limit: TOO_SLOW,
         }
+    }
+
+    /// The same where nothing is refused for being slow by the model's estimate.
+    pub fn without_model(self) -> Candidates<'p> {
+        Candidates { limit: NEVER, ..self }
     }
 
     /// The text of the default schedule.
@@ -117,7 +128,7 @@ impl<'p> Candidates<'p> {
 
     fn judged(&mut self, look: Look) -> Judged {
         match look {
-            Some(own) if own.expected > TOO_SLOW * self.expected => {
+            Some(own) if own.expected > self.limit * self.expected => {
                 self.too_slow += 1;
                 Judged::Rejected
             }
@@ -127,6 +138,11 @@ impl<'p> Candidates<'p> {
             }
             None => Judged::Rejected,
         }
+    }
+
+    /// The schedules of points, without those that are refused.
+    pub fn schedules(&mut self, points: &[Point]) -> Vec<String> {
+        self.look(points).into_iter().flatten().map(|own| own.schedule).collect()
     }
 
     /// What the space and the model say about points. Refusals are counted.

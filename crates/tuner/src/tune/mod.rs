@@ -14,6 +14,7 @@
 mod budget;
 mod candidates;
 mod finals;
+mod habits;
 mod reference;
 mod report;
 mod spent;
@@ -26,7 +27,6 @@ use thiserror::Error;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
-use tilewright_target::Machine;
 
 pub use candidates::STARTS;
 pub use report::{Finalist, Kind, Progress, Tuned};
@@ -36,24 +36,20 @@ pub use stop::Stop;
 use crate::bench::Plan;
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
-use crate::parallel;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use budget::Pace;
-use candidates::{Candidate, Candidates, Judged};
+pub(crate) use candidates::{Candidate, Candidates, Judged};
+use habits::HOPELESS;
+pub(crate) use habits::Habits;
+pub(crate) use habits::THOROUGHLY;
+pub(crate) use reference::Reference;
 use spent::timed;
 
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 8;
-/// A call that takes so many times as long as the best is not worth a second one.
-const HOPELESS: f64 = 2.0;
-/// A call that takes longer than this times the best is not worth a third.
-const PROMISING: f64 = 1.1;
-/// What others are compared with is measured well, however long it takes.
-const THOROUGHLY: Plan =
-    Plan { rival: None, best: 0.0, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
 /// Proposals in a row of which none is worth trying end the search.
-const MOST_IN_VAIN: usize = 200;
+pub(crate) const MOST_IN_VAIN: usize = 200;
 
 /// What to do, and for how long.
 #[derive(Clone, Debug)]
@@ -123,7 +119,7 @@ pub fn tune(
         default: 0.0,
         one_shot: None,
         best: None,
-        reference: (0, 0.0),
+        reference: Reference::default(),
         spent: TimeSpent::default(),
     };
     run.measure_default()?;
@@ -157,37 +153,6 @@ pub(crate) struct Tried {
     pub after: Duration,
 }
 
-/// What suits a machine.
-#[derive(Clone, Copy, Debug)]
-struct Habits {
-    /// Points that a strategy is asked for at a time.
-    batch: usize,
-    /// Of these, so many at least, if it can say as many.
-    together: usize,
-    /// Candidates that take no longer together than one alone.
-    at_once: usize,
-    /// Samples of a candidate that comes near the best.
-    samples: usize,
-    /// Samples of every finalist.
-    final_samples: f64,
-}
-
-impl Habits {
-    fn on(machine: &Machine) -> Habits {
-        match machine {
-            Machine::Cpu(_) => Habits { batch: 16, together: 1, at_once: 1, samples: 2, final_samples: 40.0 },
-            // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
-            Machine::Gpu(_) => Habits {
-                batch: 48,
-                together: 48,
-                at_once: parallel::cores(),
-                samples: 4,
-                final_samples: 20.0,
-            },
-        }
-    }
-}
-
 /// A tuning run.
 struct Run<'a, 'p> {
     options: &'a Options,
@@ -212,8 +177,8 @@ struct Run<'a, 'p> {
     one_shot: Option<Trial>,
     /// The place of the fastest, and its seconds.
     best: Option<(usize, f64)>,
-    /// The place of whom candidates are compared with, and its seconds.
-    reference: (usize, f64),
+    /// Whom candidates are compared with.
+    reference: Reference,
     /// Where the time goes.
     spent: TimeSpent,
 }
@@ -227,8 +192,8 @@ impl Run<'_, '_> {
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
         self.proposal.learn(self.habits.at_once, begun.elapsed());
         self.candidate.learn(self.habits.at_once, begun.elapsed());
+        self.reference = Reference { schedule: schedule.clone(), seconds: self.default };
         self.note(schedule, trial, Kind::Default);
-        self.reference = (0, self.default);
         Ok(())
     }
 
@@ -251,7 +216,7 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let promising = self.worth_many_samples();
-        let rival = Some(self.rival());
+        let rival = Some(self.reference.rival());
         let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
         if let Some(trial) = self.try_one(&schedule, &plan)? {
             self.one_shot = Some(trial.clone());
@@ -314,16 +279,7 @@ impl Run<'_, '_> {
         if schedules.is_empty() || self.is_over()? {
             return Ok(());
         }
-        let best = self.best_seconds();
-        let plan = Plan {
-            rival: Some(self.rival()),
-            best,
-            hopeless: HOPELESS * best,
-            promising: PROMISING * best,
-            samples: self.habits.samples,
-            time: best.min(0.005),
-            within: self.left_to_search(),
-        };
+        let plan = self.habits.plan(&self.reference, self.best_seconds(), self.left_to_search());
         let begun = Instant::now();
         let trials = self.try_all(&schedules, &plan)?;
         self.candidate.learn(trials.len(), begun.elapsed());
@@ -331,6 +287,16 @@ impl Run<'_, '_> {
             self.note(schedules[at].clone(), trial, kind);
         }
         self.reconsider_reference()
+    }
+
+    /// Takes the best so far for a reference, if it is clearly faster.
+    fn reconsider_reference(&mut self) -> Result<(), TuneError> {
+        if let Some((at, seconds)) = self.best
+            && self.reference.reconsider(self.measurer, &self.trials[at].schedule, seconds)?
+        {
+            self.best = Some((at, self.reference.seconds));
+        }
+        Ok(())
     }
 
     fn note(&mut self, schedule: String, trial: Trial, kind: Kind) {

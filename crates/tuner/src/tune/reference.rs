@@ -4,8 +4,8 @@
 //! last, the error would grow from one to the next. The reference stays the same until something is clearly faster;
 //! then the two are compared well.
 
-use super::{Run, TuneError};
 use crate::bench::Rival;
+use crate::measure::Measurer;
 use crate::outcome::undisturbed;
 use crate::worker::Lost;
 
@@ -16,33 +16,41 @@ const SAMPLES: usize = 15;
 /// And the time of them, in seconds, at most.
 const MOST_TIME: f64 = 0.5;
 
-impl Run<'_, '_> {
-    /// The reference and its time.
-    pub(super) fn rival(&self) -> Rival {
-        let (at, seconds) = self.reference;
-        Rival { schedule: self.trials[at].schedule.clone(), seconds }
+/// A schedule whose time is known well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reference {
+    pub schedule: String,
+    pub seconds: f64,
+}
+
+impl Reference {
+    /// The same for a plan.
+    pub fn rival(&self) -> Rival {
+        Rival { schedule: self.schedule.clone(), seconds: self.seconds }
     }
 
-    /// Takes the best so far for a reference, if it is clearly faster.
-    pub(super) fn reconsider_reference(&mut self) -> Result<(), TuneError> {
-        let Some((at, best)) = self.best else { return Ok(()) };
-        let (old, seconds) = self.reference;
-        if at == old || seconds < CLEARLY * best {
-            return Ok(());
+    /// Takes the best so far in its place if that is clearly faster, and says whether it did.
+    pub fn reconsider(
+        &mut self,
+        measurer: &mut dyn Measurer,
+        best: &str,
+        seconds: f64,
+    ) -> Result<bool, Lost> {
+        if self.schedule == best || self.seconds < CLEARLY * seconds {
+            return Ok(false);
         }
-        let schedules = [old, at].map(|at| self.trials[at].schedule.clone());
-        let times = match self.measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * best).min(MOST_TIME)) {
-            Err(error @ Lost::NotRecorded(_)) => return Err(error.into()),
+        let schedules = [self.schedule.clone(), best.to_owned()];
+        let times = match measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * seconds).min(MOST_TIME)) {
+            Err(error @ Lost::NotRecorded(_)) => return Err(error),
             // It can do without.
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(false),
             Ok(times) => times,
         };
         let [Some(before), Some(after)] = [0, 1].map(|at| times.get(at).and_then(|own| undisturbed(own)))
         else {
-            return Ok(());
+            return Ok(false);
         };
-        self.reference = (at, seconds * after / before);
-        self.best = Some((at, seconds * after / before));
-        Ok(())
+        *self = Reference { schedule: best.to_owned(), seconds: self.seconds * after / before };
+        Ok(true)
     }
 }

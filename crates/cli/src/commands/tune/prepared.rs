@@ -10,13 +10,13 @@ use tilewright_tuner::peak::{Kept, Peaks};
 use tilewright_tuner::recording::{Recording, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::Options;
-use tilewright_tuner::worker::Launch;
 
 use super::record::Recorder;
 use super::search::{Answers, Workers, recording};
 use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::memory::available;
+use crate::worker::launch;
 
 /// The time that is taken where the user does not say.
 const TIME: Duration = Duration::from_secs(30);
@@ -116,11 +116,4 @@ pub fn higher_peaks(cpu: &Cpu) -> Option<Peaks> {
 /// Memory for an array to read: a part of what is free.
 fn spare_memory() -> usize {
     available().map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX))
-}
-
-/// This program, as a worker.
-fn launch() -> Result<Launch, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
-    Ok(Launch { program, arguments: vec!["worker".to_owned()] })
 }

@@ -10,9 +10,10 @@ use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::recording::{Answer, Recorder, Recording, Replay, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Options, Stop, TuneError, Tuned, Watcher, tune};
-use tilewright_tuner::worker::{Launch, Lost};
+use tilewright_tuner::worker::Launch;
 
 use crate::failure::Failure;
+use crate::worker::failure as lost;
 
 /// Who says what becomes of candidates.
 pub enum Answers {
@@ -79,15 +80,6 @@ pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
         Some((what, recorded, asked)) => Err(Failure::Input(format!(
             "{shown}: this recording has {what} {recorded}, and this run has {asked}; give the options that it was made with"
         ))),
-    }
-}
-
-/// Why there are no more answers.
-fn lost(lost: Lost) -> Failure {
-    match lost {
-        Lost::Refused(why) | Lost::NotRecorded(why) => Failure::Input(why),
-        Lost::Hurried => Failure::Input(lost.to_string()),
-        other => Failure::Machine(other.to_string()),
     }
 }
 

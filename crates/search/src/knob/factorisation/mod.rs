@@ -115,7 +115,6 @@ impl Factorisation {
         }
     }
 
-    #[cfg(feature = "learning")]
     /// What a factor after the first can be beside others after the first whose product is given, smallest first.
     pub(crate) fn inner_factors(&self, others: i64) -> Vec<i64> {
         match &self.ways {
@@ -126,7 +125,6 @@ impl Factorisation {
         }
     }
 
-    #[cfg(feature = "learning")]
     /// The factorisation with these factors after the first, which were chosen one by one of what there was.
     pub(crate) fn with_inner(&self, inner: &[i64]) -> Option<Vec<i64>> {
         let product = exact::product(inner)?;

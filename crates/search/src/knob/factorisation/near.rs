@@ -90,7 +90,6 @@ impl Near {
         self.whole(&inner)
     }
 
-    #[cfg(feature = "learning")]
     /// What an inner factor can be beside others of this product, smallest first.
     pub fn inner_factors(&self, others: i64) -> Vec<i64> {
         let multiples = self.products.iter().filter(|product| others > 0 && *product % others == 0);

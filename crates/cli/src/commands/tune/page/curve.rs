@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::html::escape;
-use super::scale::Scale;
 use crate::commands::tune::history::Tried;
+use crate::page::html::escape;
+use crate::page::scale::Scale;
 use crate::time::seconds;
 
 const WIDTH: f64 = 860.0;

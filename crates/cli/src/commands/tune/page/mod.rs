@@ -1,19 +1,12 @@
 //! A run as a page to look at: `tune --report FILE.html`.
 //!
-//! The page needs nothing but itself: its style is inside, its drawings are SVG that is written here, and nothing in it
-//! refers to anything elsewhere. All that comes from the user goes through [`html::escape`].
-//!
 //! | file | is |
 //! |---|---|
 //! | `mod.rs` | the sections, in their order |
 //! | `curve.rs`, `bars.rs` | the drawings |
-//! | `scale.rs` | their axes |
-//! | `html.rs` | text as part of a page |
 
 mod bars;
 mod curve;
-mod html;
-mod scale;
 
 use std::fmt::Write;
 
@@ -29,11 +22,12 @@ use tilewright_tuner::tune::Tuned;
 
 use super::history::History;
 use crate::failure::Failure;
+use crate::page::STYLE;
+use crate::page::html::{escape, section, table, verbatim};
 use crate::roofline::{Limit, Roofline};
 use crate::time::{date, now, seconds};
 use bars::{Bar, histogram, lying};
 use curve::curve;
-use html::{escape, section, table, verbatim};
 
 /// All that a page tells.
 pub struct Page<'a> {
@@ -81,7 +75,7 @@ impl Page<'_> {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
              <style>\n{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{}{}</body>\n</html>\n",
-            include_str!("style.css"),
+            STYLE,
             self.headline(),
             sections.concat()
         ))

@@ -20,6 +20,17 @@ impl Scale {
         Scale { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, logarithmic: false, from, to }
     }
 
+    /// From one value to another.
+    pub fn between(low: f64, high: f64, from: f64, to: f64) -> Scale {
+        Scale { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false, from, to }
+    }
+
+    /// From one positive value to another by their logarithms, to twice the lower at least.
+    pub fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Scale {
+        let low = if low > 0.0 && low.is_finite() { low } else { 1.0 };
+        Scale { low, high: if high > 2.0 * low { high } else { 2.0 * low }, logarithmic: true, from, to }
+    }
+
     /// Around positive values, with some room at both ends.
     pub fn around(values: &[f64], from: f64, to: f64) -> Scale {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -99,6 +110,18 @@ mod tests {
                 "{values:?}: {ticks:?}"
             );
         }
+    }
+
+    #[test]
+    fn ends_that_are_no_range_become_one() {
+        let near = [Scale::logarithmic(1.0, 1.0, 0.0, 1.0), Scale::between(1.0, 1.0, 0.0, 1.0)];
+        let odd = [Scale::logarithmic(0.0, f64::NAN, 0.0, 1.0), Scale::between(1.0, f64::NAN, 0.0, 1.0)];
+        for scale in near.into_iter().chain(odd) {
+            assert_eq!((scale.at(1.0), scale.at(2.0)), (0.0, 1.0), "{scale:?}");
+            assert!(scale.ticks().len() >= 2, "{scale:?}");
+        }
+        // What has no logarithm is at the lower end.
+        assert_eq!(Scale::logarithmic(1.0, 10.0, 5.0, 6.0).at(0.0), 5.0);
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! `tilewright strategies compare`
+
+use std::sync::Arc;
+
+use tilewright_search::knob::Knobs;
+use tilewright_search::strategy::{ALL, Start, by_name};
+use tilewright_target::host_model;
+use tilewright_tuner::compare::{
+    Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Known, Landscape, Tape, TapeError,
+};
+use tilewright_tuner::fleet::Fleet;
+use tilewright_tuner::task::Place;
+use tilewright_tuner::tune::Stop;
+
+use super::files::Files;
+use super::programs::{given, machine_of, recorded, space};
+use super::table;
+use super::watch::Watch;
+use crate::args::strategies::CompareArgs;
+use crate::failure::Failure;
+use crate::output::{complain, print};
+use crate::worker::{self, launch, stop_on_signals};
+
+/// Trials of a search where no limit is given.
+const TRIALS: usize = 100;
+
+/// Compares strategies.
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let contest = contest(args)?;
+    let mut tape = tape(args)?;
+    let entries = if args.replay.is_some() { recorded(args, &tape)? } else { given(args)? };
+    let files = args.out.as_deref().map(Files::new).transpose()?;
+    let stop = stop_on_signals();
+    let mut comparison = Comparison { about: about(args, &contest, &entries), programs: Vec::new() };
+    for entry in &entries {
+        let compared = compare(args, entry, &contest, &mut tape, &stop)?;
+        comparison.programs.push(compared);
+        if stop.is_asked() {
+            complain("stopped: the table has the searches that were over");
+            break;
+        }
+    }
+    print(&if args.json { table::json(&comparison)? } else { table::text(&comparison) })?;
+    if let Some(files) = files {
+        complain(&files.write(&comparison)?);
+    }
+    Ok(())
+}
+
+/// Who competes, and for how long.
+fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
+    let all = || ALL.iter().map(|entry| entry.name).filter(|name| *name != "grid").map(str::to_owned);
+    let strategies = if args.strategies.is_empty() { all().collect() } else { args.strategies.clone() };
+    for (at, name) in strategies.iter().enumerate() {
+        by_name(name, &Knobs::default(), Start::default())
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        if strategies[..at].contains(name) {
+            return Err(Failure::Usage(format!("--strategies has {name} twice")));
+        }
+    }
+    let limited = args.time.is_some() || args.share.is_some();
+    let budget =
+        Budget { trials: args.trials.or((!limited).then_some(TRIALS)), time: args.time, share: args.share };
+    Ok(Contest {
+        strategies,
+        seeds: (1..=args.seeds).collect(),
+        budget,
+        starts: args.starts,
+        exhaustive: u128::from(args.exhaustive),
+    })
+}
+
+/// What was measured before, and where to add to it.
+fn tape(args: &CompareArgs) -> Result<Tape, Failure> {
+    let opened = match (&args.record, &args.replay) {
+        (Some(path), _) => (path, Tape::open(path)),
+        (None, Some(path)) => (path, Tape::read(path)),
+        (None, None) => return Ok(Tape::default()),
+    };
+    let failure = |error: TapeError| Failure::Input(format!("{}: {error}", opened.0.display()));
+    opened.1.map_err(failure)
+}
+
+/// All strategies on one program.
+fn compare(
+    args: &CompareArgs,
+    entry: &Entry,
+    contest: &Contest,
+    tape: &mut Tape,
+    stop: &Arc<Stop>,
+) -> Result<Compared, Failure> {
+    let failure = |error: CompareError| failure(error);
+    let program = entry.task.program().map_err(|error| Failure::Input(error.to_string()))?;
+    let machine = machine_of(entry)?;
+    let space = space(entry, &program, &machine)?;
+    let arena = Arena::new(&program, &machine, &space);
+    let mut watch = Watch::new(&entry.name, contest);
+    let known = tape.known(entry);
+    let compete = |landscape: &mut Landscape<'_>, watch: &mut Watch| {
+        let compared = arena.compare(entry.name.clone(), contest, landscape, watch, stop);
+        watch.end();
+        compared.map_err(failure).inspect(|_| tell_unknown(landscape))
+    };
+    if args.replay.is_some() {
+        return compete(&mut Landscape::recorded(known), &mut watch);
+    }
+    let mut fleet =
+        Fleet::start(&launch()?, entry.task.clone(), Vec::new(), stop).map_err(worker::failure)?;
+    tape.begin(entry).map_err(|error| failure(CompareError::Keep(error)))?;
+    let mut keep = |schedule: &str, known: Known| tape.keep(schedule, known);
+    compete(&mut Landscape::measured(known, &mut fleet, &mut keep), &mut watch)
+}
+
+fn tell_unknown(landscape: &Landscape<'_>) {
+    if landscape.unknown() > 0 {
+        complain(&format!(
+            "warning: {} candidates are not in the recording and count as failed; it was made with other options",
+            landscape.unknown()
+        ));
+    }
+}
+
+fn failure(error: CompareError) -> Failure {
+    match error {
+        CompareError::Worker(lost) => worker::failure(lost),
+        CompareError::Strategy(error) => Failure::Usage(error.to_string()),
+        CompareError::Task(error) => Failure::Input(error.to_string()),
+        CompareError::Keep(error) => Failure::Machine(CompareError::Keep(error).to_string()),
+        CompareError::Stopped => Failure::Input("stopped before the first search".to_owned()),
+        error @ CompareError::Default(_) => Failure::Machine(error.to_string()),
+    }
+}
+
+/// How it was made.
+fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(String, String)> {
+    let Budget { trials, time, share } = contest.budget;
+    let budget = [
+        trials.map(|trials| format!("{trials} trials")),
+        time.map(|time| format!("{:.1} s", time.as_secs_f64())),
+        share.map(|share| format!("{} % of the space", 100.0 * share)),
+    ];
+    let place = entries.first().map(|entry| match &entry.task.place {
+        Place::Cpu { threads, vectors } if args.replay.is_some() => {
+            format!("a CPU: {threads} threads, {vectors}")
+        }
+        Place::Cpu { threads, vectors } => format!("{}: {threads} threads, {vectors}", host_model()),
+        Place::Device { gpu, .. } => gpu.name.clone(),
+    });
+    let row = |name: &str, value: String| (name.to_owned(), value);
+    let mut about = vec![
+        row("machine", place.unwrap_or_default()),
+        row("budget of a search", budget.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        row("seeds", contest.seeds.len().to_string()),
+        row("points to start from", contest.starts.to_string()),
+        row("version", tilewright_tuner::cache::TOOL_VERSION.to_owned()),
+    ];
+    if args.replay.is_some() {
+        about.push(row("measurements", "replayed from a recording".to_owned()));
+    }
+    about
+}

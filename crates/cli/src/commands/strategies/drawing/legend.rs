@@ -1,0 +1,54 @@
+//! Which line is whose.
+
+use std::fmt::Write;
+
+use super::WIDTH;
+use super::colours;
+use super::text::{self, CHARACTER, shorten};
+use crate::page::html::escape;
+use tilewright_tuner::compare::Strategy;
+
+/// A line of names.
+const ROW: f64 = 20.0;
+/// What a sample is long, and what is between it and its name.
+const SAMPLE: f64 = 30.0;
+const AFTER_SAMPLE: f64 = 7.0;
+/// What is between columns.
+const GAP: f64 = 18.0;
+/// The widest name.
+const NAME: f64 = 280.0;
+
+/// The names from a place downwards, in as many columns as fit, and where they end.
+pub fn legend(strategies: &[Strategy], left: f64, top: f64) -> (String, f64) {
+    let names: Vec<String> = strategies.iter().map(|strategy| shorten(&strategy.name, NAME)).collect();
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let column = SAMPLE + AFTER_SAMPLE + CHARACTER * longest as f64 + GAP;
+    let columns = (((WIDTH - left + GAP) / column) as usize).max(1);
+    let mut out = String::new();
+    for (at, (name, strategy)) in names.iter().zip(strategies).enumerate() {
+        let (x, y) = (left + column * (at % columns) as f64, top + ROW * ((at / columns) as f64 + 0.5));
+        let _ = writeln!(
+            out,
+            "<g class=\"{}\"><path class=\"line\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"><title>{}</title></path></g>",
+            colours::line(at),
+            escape(&strategy.name)
+        );
+        out += &text::line("label", "start", (x + SAMPLE + AFTER_SAMPLE, y + 4.0), name);
+    }
+    (out, top + ROW * strategies.len().div_ceil(columns) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_not_fit_go_below() {
+        let strategy = |name: String| Strategy { name, ..Strategy::default() };
+        let many: Vec<Strategy> =
+            (0..12).map(|at| strategy(format!("a strategy with number {at}"))).collect();
+        assert_eq!(legend(&many[..1], 60.0, 100.0).1, 120.0);
+        assert_eq!(legend(&many, 60.0, 100.0).1, 100.0 + 4.0 * ROW);
+        assert_eq!(legend(&[], 60.0, 100.0), (String::new(), 100.0));
+    }
+}

@@ -1,0 +1,90 @@
+//! Names and numbers in drawings.
+
+use super::WIDTH;
+use crate::page::html::escape;
+
+/// How wide a character is at most, more or less. The page's font is not known here, so this is on the safe side.
+pub const CHARACTER: f64 = 7.0;
+/// The same of a heading.
+const HEADING: f64 = 8.0;
+
+/// A line of text. The anchor is `start`, `middle` or `end`.
+pub fn line(class: &str, anchor: &str, (x, y): (f64, f64), text: &str) -> String {
+    let text = escape(text);
+    format!("<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n")
+}
+
+/// The beginning of a drawing, with its heading: what it is of, which is cut where it is too long, and what it shows.
+pub fn open(height: f64, left: f64, of: &str, shows: &str) -> String {
+    let room = (WIDTH - left) / HEADING - shows.chars().count() as f64;
+    let heading = line("heading", "start", (left, 18.0), &format!("{}{shows}", cut(of, room)));
+    let (of, shows) = (escape(of), escape(shows));
+    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{of}{shows}\">\n{heading}")
+}
+
+/// A name, without its middle where there is no room for all.
+pub fn shorten(text: &str, room: f64) -> String {
+    cut(text, room / CHARACTER)
+}
+
+/// Both ends stay, since names of a family often differ in their last characters only.
+fn cut(text: &str, characters: f64) -> String {
+    let (fit, all) = (characters as usize, text.chars().count());
+    if all <= fit {
+        return text.to_owned();
+    }
+    let kept = fit.saturating_sub(1);
+    let (start, end) = (kept.div_ceil(2), all - kept / 2);
+    text.chars().take(start).chain(['…']).chain(text.chars().skip(end)).collect()
+}
+
+/// A number with three digits, or more where it is large.
+pub fn number(value: f64) -> String {
+    format!("{value:.*}", decimals(value, 2))
+}
+
+/// A round number along an axis, with no more digits than it needs.
+pub fn tick(value: f64) -> String {
+    format!("{value:.*}", decimals(value, 0))
+}
+
+/// How many digits there are after the point, so that so many follow the first.
+fn decimals(value: f64, following: i32) -> usize {
+    // A little more, since 1000 may be written as 999.9999.
+    let power = (value.abs() * (1.0 + 1e-9)).log10().floor();
+    if power.is_finite() { (following - power as i32).clamp(0, 9) as usize } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_matter() {
+        assert_eq!(
+            [0.0, 0.001234, 0.5, 12.34, 4567.8].map(number),
+            ["0", "0.00123", "0.500", "12.3", "4568"]
+        );
+        assert_eq!([0.02, 0.5, 1.0, 20.0, 1e4].map(tick), ["0.02", "0.5", "1", "20", "10000"]);
+    }
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        assert_eq!(shorten("ärger", 5.0 * CHARACTER), "ärger");
+        assert_eq!(shorten("ärgerlich", 5.0 * CHARACTER), "är…ch");
+    }
+
+    #[test]
+    fn a_heading_says_what_is_shown() {
+        let start = open(10.0, 0.0, &"name".repeat(90), ": by trials");
+        assert!(
+            start.starts_with("<svg viewBox=\"0 0 860 10\"") && start.contains("name: by trials</text>"),
+            "{start}"
+        );
+    }
+
+    #[test]
+    fn text_is_no_markup() {
+        assert!(line("a", "end", (0.0, 0.0), "<b>").contains(">&lt;b&gt;</text>"));
+    }
+}

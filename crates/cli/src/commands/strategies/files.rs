@@ -1,0 +1,57 @@
+//! The folder that a comparison leaves: a page, pictures, and all numbers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tilewright_tuner::compare::Comparison;
+
+use super::drawing::{boxes, curves};
+use super::{page, png, table};
+use crate::failure::Failure;
+use crate::whole_file;
+
+const TITLE: &str = "Strategies compared";
+
+/// A folder that is filled when the comparison is over. That it can be is known before it begins.
+pub struct Files(PathBuf);
+
+impl Files {
+    /// Makes the folder if it is not there.
+    pub fn new(folder: &Path) -> Result<Files, Failure> {
+        let files = Files(folder.to_owned());
+        fs::create_dir_all(folder).map_err(|error| files.failure(&error.to_string()))?;
+        let page = folder.join("comparison.html");
+        whole_file::expect_writable(&page).map_err(|error| files.failure(&error.to_string()))?;
+        Ok(files)
+    }
+
+    /// Writes all of it, and says what.
+    pub fn write(&self, comparison: &Comparison) -> Result<String, Failure> {
+        let tables: Vec<table::Table> = comparison.programs.iter().map(table::of_program).collect();
+        self.file("comparison.html", page::html(TITLE, comparison, &tables).as_bytes())?;
+        self.file("comparison.json", table::json(comparison)?.as_bytes())?;
+        for (at, program) in comparison.programs.iter().enumerate() {
+            self.picture(&format!("{}-trials.png", at + 1), &curves::by_trials(program))?;
+            self.picture(&format!("{}-seconds.png", at + 1), &curves::by_seconds(program))?;
+            self.picture(&format!("{}-quality.png", at + 1), &boxes::final_quality(program))?;
+        }
+        self.picture("overhead.png", &boxes::overhead(&comparison.programs))?;
+        let pictures = 3 * comparison.programs.len() + 1;
+        Ok(format!("{}: comparison.html, comparison.json and {pictures} pictures", self.0.display()))
+    }
+
+    fn picture(&self, name: &str, svg: &str) -> Result<(), Failure> {
+        let picture =
+            png::render(svg).map_err(|why| Failure::Bug(format!("{name} cannot be drawn: {why}")))?;
+        self.file(name, &picture)
+    }
+
+    fn file(&self, name: &str, contents: &[u8]) -> Result<(), Failure> {
+        whole_file::write(&self.0.join(name), &[contents])
+            .map_err(|error| self.failure(&format!("{name}: {error}")))
+    }
+
+    fn failure(&self, why: &str) -> Failure {
+        Failure::Input(format!("--out {} cannot be written: {why}", self.0.display()))
+    }
+}

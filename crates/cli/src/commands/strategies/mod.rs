@@ -1,0 +1,40 @@
+//! `tilewright strategies`: a list of them, and how they compare.
+//!
+//! | file | is |
+//! |---|---|
+//! | `compare.rs` | `strategies compare` |
+//! | `programs.rs` | what is searched: from the command line, or of a recording |
+//! | `watch.rs` | how it goes, for whoever watches |
+//! | `table.rs` | what came out, in lines |
+//! | `files.rs`, `page.rs`, `drawing/`, `png.rs`, `style.rs` | the same as a page and pictures |
+
+mod compare;
+mod drawing;
+mod files;
+#[cfg(test)]
+mod made_up;
+mod page;
+mod png;
+mod programs;
+mod style;
+mod table;
+mod watch;
+
+use tilewright_search::strategy::ALL;
+
+use crate::args::strategies::{StrategiesArgs, StrategiesCommand};
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Does what was asked for.
+pub fn run(args: &StrategiesArgs) -> Result<(), Failure> {
+    match &args.command {
+        Some(StrategiesCommand::Compare(args)) => compare::run(args),
+        None => list(),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let lines = ALL.iter().map(|entry| format!("{:<8}  {}\n", entry.name, entry.description));
+    print(&lines.collect::<String>())
+}

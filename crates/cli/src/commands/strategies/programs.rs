@@ -1,0 +1,117 @@
+//! What is searched: programs of the command line, or those of a recording.
+
+use std::fs;
+
+use tilewright_ir::Program;
+use tilewright_search::space::Space;
+use tilewright_target::{Cpu, Machine, Vectors};
+use tilewright_tuner::compare::{Entry, Tape};
+use tilewright_tuner::task::{Place, Task};
+
+use crate::args::strategies::CompareArgs;
+use crate::args::{CompileArgs, ProgramArgs, parse_sizes};
+use crate::failure::Failure;
+use crate::machine::machine;
+use crate::problem::Problem;
+use crate::target::Target;
+
+/// Those of the command line.
+pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
+    let (place, caches) = place(args)?;
+    let template = args.template.as_ref().map(|path| {
+        fs::read_to_string(path).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
+    });
+    let template = template.transpose()?;
+    let entry = |text: &String| entry(args, text, place.clone(), caches.clone(), template.clone());
+    args.programs.iter().map(entry).collect()
+}
+
+/// Those of a recording: all, or those that were named.
+pub fn recorded(args: &CompareArgs, tape: &Tape) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in tape.entries() {
+        if !entries.contains(entry) {
+            entries.push(entry.clone());
+        }
+    }
+    if args.programs.is_empty() {
+        return Ok(entries);
+    }
+    let named = args.programs.iter().map(|text| {
+        let name = read(args, text).map(|problem| name(&problem))?;
+        let found = entries.iter().find(|entry| entry.name == name);
+        found.cloned().ok_or_else(|| Failure::Input(format!("the recording has no {name}")))
+    });
+    named.collect()
+}
+
+fn entry(
+    args: &CompareArgs,
+    text: &str,
+    place: Place,
+    caches: Vec<usize>,
+    template: Option<String>,
+) -> Result<Entry, Failure> {
+    let problem = read(args, text)?;
+    let task = Task {
+        source: problem.source.file.text.clone(),
+        function: problem.program.name.clone(),
+        sizes: problem.given_sizes(),
+        place,
+        seed: 0,
+        inputs: Vec::new(),
+    };
+    Ok(Entry { name: name(&problem), task, caches, template })
+}
+
+/// `FILE[:NAME][@SIZES]`
+fn read(args: &CompareArgs, text: &str) -> Result<Problem, Failure> {
+    let (file, sizes) = match text.rsplit_once('@') {
+        Some((file, sizes)) => {
+            (file, parse_sizes(sizes).map_err(|why| Failure::Usage(format!("{text}: {why}")))?)
+        }
+        None => (text, args.sizes.clone()),
+    };
+    Problem::read(&ProgramArgs { file: file.to_owned(), sizes, inputs: Vec::new(), seed: 0 })
+}
+
+fn name(problem: &Problem) -> String {
+    let sizes = problem.sizes().map(|(name, value)| format!("{name}={value}"));
+    format!("{} {}", problem.program.name, sizes.collect::<Vec<_>>().join(",")).trim_end().to_owned()
+}
+
+/// Where kernels run, and the sizes of its caches.
+fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
+    let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
+    let target = Target::find(&args.target)?;
+    match (target, machine(target, &compile)?) {
+        (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => {
+            Ok((Place::Device { ordinal, gpu }, Vec::new()))
+        }
+        (_, Some(Machine::Cpu(cpu))) => Ok((Place::cpu(&cpu), cpu.caches.clone())),
+        _ => {
+            Err(Failure::Usage("strategies are compared on kernels, and --target interp has none".to_owned()))
+        }
+    }
+}
+
+/// The machine of an entry, which need not be this one: its schedules are only looked at here.
+pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
+    match &entry.task.place {
+        Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),
+        Place::Cpu { threads, vectors } => {
+            let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors);
+            let vectors = found.ok_or_else(|| Failure::Input(format!("there are no {vectors} vectors")))?;
+            Ok(Machine::Cpu(Cpu { cores: *threads, vectors, caches: entry.caches.clone() }))
+        }
+    }
+}
+
+/// The schedules of an entry.
+pub fn space<'a>(entry: &Entry, program: &'a Program, machine: &'a Machine) -> Result<Space<'a>, Failure> {
+    match &entry.template {
+        Some(text) => Space::of_template(text, program, machine)
+            .map_err(|error| Failure::Input(format!("the template cannot be used: {error}"))),
+        None => Ok(Space::new(program, machine)),
+    }
+}

@@ -1,0 +1,183 @@
+//! What came out, in lines: for people, for a page, and for programs.
+
+use serde_json::json;
+use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
+
+use crate::failure::Failure;
+use crate::time::seconds;
+
+/// Rows under headers. The first column is a name, the others are numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the columns are.
+    pub headers: Vec<String>,
+    /// As many cells each.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(headers: &[&str], rows: Vec<Vec<String>>) -> Table {
+        Table { headers: headers.iter().map(|header| (*header).to_owned()).collect(), rows }
+    }
+
+    /// Columns below each other.
+    fn text(&self) -> String {
+        let lines = || std::iter::once(&self.headers).chain(&self.rows);
+        let width =
+            |at: usize| lines().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
+        let widths: Vec<usize> = (0..self.headers.len()).map(|at| width(at).unwrap_or(0)).collect();
+        let line = |cells: &Vec<String>| {
+            let cells = cells.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        lines().map(line).collect()
+    }
+}
+
+/// The searches of a program.
+pub fn of_program(compared: &Compared) -> Table {
+    let row = |own: &Summary| {
+        vec![
+            own.name.clone(),
+            own.best.map_or("-".to_owned(), seconds),
+            own.best.map_or("-".to_owned(), |_| seconds(own.mean)),
+            own.best.map_or("-".to_owned(), |_| seconds(own.deviation)),
+            trials(own.trials),
+            time(own.seconds),
+            format!("{}/{}", own.reached.0, own.reached.1),
+            percent(own.visited),
+            format!("{:.3} ms", own.thinking * 1e3),
+        ]
+    };
+    let rows = summaries(compared).iter().map(row).collect();
+    let headers = [
+        "strategy",
+        "best",
+        "mean",
+        "deviation",
+        "trials to 95 %",
+        "time to 95 %",
+        "reached",
+        "visited",
+        "a proposal",
+    ];
+    Table::new(&headers, rows)
+}
+
+/// All programs together.
+pub fn of_all(comparison: &Comparison) -> Table {
+    let row = |own: &Overall| {
+        vec![
+            own.name.clone(),
+            percent(own.quality),
+            trials(own.trials),
+            time(own.seconds),
+            format!("{}/{}", own.reached.0, own.reached.1),
+        ]
+    };
+    let rows = overall(comparison).iter().map(row).collect();
+    Table::new(&["strategy", "of the best known", "trials to 95 %", "time to 95 %", "reached"], rows)
+}
+
+/// The whole for people.
+pub fn text(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    for compared in &comparison.programs {
+        out += &format!("{}\n{}\n\n{}\n", compared.name, facts(compared), of_program(compared).text());
+    }
+    if comparison.programs.len() > 1 {
+        let table = of_all(comparison).text();
+        out += &format!("all {} programs, geometric means\n\n{table}", comparison.programs.len());
+    }
+    out.trim_end().to_owned() + "\n"
+}
+
+/// What is known of a program, in a line.
+pub fn facts(compared: &Compared) -> String {
+    let best = if compared.is_optimum { "best of all" } else { "best known" };
+    let default = compared.default.map_or(String::new(), |default| format!(", default {}", seconds(default)));
+    format!("{} points, {best} {}{default}", count(compared.size), seconds(compared.best_known))
+}
+
+/// The whole for programs: all that was found, with what it amounts to.
+pub fn json(comparison: &Comparison) -> Result<String, Failure> {
+    let programs = comparison.programs.iter().map(|compared| {
+        let own = summaries(compared).into_iter().map(|own| {
+            json!({
+                "strategy": own.name,
+                "best_us": own.best.map(|best| best * 1e6),
+                "mean_us": own.mean * 1e6,
+                "deviation_us": own.deviation * 1e6,
+                "reached": own.reached.0,
+                "searches": own.reached.1,
+                "trials_to_95": number(own.trials),
+                "seconds_to_95": number(own.seconds),
+                "visited": own.visited,
+                "proposal_ms": own.thinking * 1e3,
+            })
+        });
+        json!({ "name": compared.name, "summary": own.collect::<Vec<_>>() })
+    });
+    let programs: Vec<serde_json::Value> = programs.collect();
+    let found = serde_json::to_value(comparison).map_err(|error| Failure::Bug(error.to_string()))?;
+    Ok(format!("{}\n", json!({ "found": found, "programs": programs })))
+}
+
+/// What it took, if it was enough.
+fn number(reached: Reached) -> Option<f64> {
+    match reached {
+        Reached::After(number) => Some(number),
+        Reached::Beyond(_) => None,
+    }
+}
+
+fn trials(reached: Reached) -> String {
+    beyond(reached, format!("{:.0}", reached.number()))
+}
+
+fn time(reached: Reached) -> String {
+    beyond(reached, format!("{:.1} s", reached.number()))
+}
+
+fn beyond(reached: Reached, number: String) -> String {
+    match reached {
+        Reached::After(_) => number,
+        Reached::Beyond(_) => format!("> {number}"),
+    }
+}
+
+/// A share, with two digits that say something.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent >= 10.0 || percent <= 0.0 => format!("{percent:.1} %"),
+        percent if percent < 0.001 => format!("{percent:.1e} %"),
+        percent => format!("{percent:.*} %", (1.0 - percent.log10().floor()) as usize),
+    }
+}
+
+/// A number of points, which may be larger than anything that is counted.
+fn count(number: f64) -> String {
+    if number < 1e9 { format!("{number:.0}") } else { format!("{number:.1e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_below_each_other() {
+        let rows = vec![vec!["a".to_owned(), "10".to_owned()], vec!["long".to_owned(), "> 5 µs".to_owned()]];
+        let table = Table::new(&["name", "n"], rows);
+        assert_eq!(table.text(), "name       n\na         10\nlong  > 5 µs\n");
+    }
+
+    #[test]
+    fn shares_have_digits_that_say_something() {
+        let shown = [1.0, 0.5, 0.0123, 0.000_123, 1.23e-8, 0.0].map(percent);
+        assert_eq!(shown, ["100.0 %", "50.0 %", "1.2 %", "0.012 %", "1.2e-6 %", "0.0 %"]);
+        assert_eq!((count(899_756.0), count(3e12)), ("899756".to_owned(), "3.0e12".to_owned()));
+    }
+}

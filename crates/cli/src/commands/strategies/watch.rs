@@ -1,0 +1,79 @@
+//! How a comparison goes: a bar in a terminal, a line for each search elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tilewright_tuner::compare::{Contest, Observer};
+
+use crate::output::complain;
+use crate::time::seconds;
+
+/// A search is so many steps of the bar.
+const STEPS: u64 = 1000;
+
+/// Whoever watches the searches of a program.
+pub struct Watch {
+    program: String,
+    /// A bar for all searches; none without a terminal.
+    bar: Option<ProgressBar>,
+    /// Searches that have begun, and of how many.
+    begun: u64,
+    all: u64,
+}
+
+impl Watch {
+    /// What fits where messages go.
+    pub fn new(program: &str, contest: &Contest) -> Watch {
+        let all = (contest.strategies.len() * contest.seeds.len()) as u64;
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(all * STEPS);
+            let style = ProgressStyle::with_template("{prefix} {bar:30} {eta} left, {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(program.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar
+        });
+        Watch { program: program.to_owned(), bar, begun: 0, all }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn begins(&mut self, strategy: &str, seed: u64) {
+        self.begun += 1;
+        let message = format!("{strategy}, seed {seed}");
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((self.begun - 1) * STEPS);
+                bar.set_message(message);
+            }
+            None => complain(&format!("{}: search {} of {}: {message}", self.program, self.begun, self.all)),
+        }
+    }
+
+    fn tried_all(&mut self, done: u128, of: u128) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("trying every point, {done} of {of}"));
+        } else if done == of {
+            complain(&format!("{}: all {of} points were tried", self.program));
+        }
+    }
+
+    fn goes_on(&mut self, part: f64, best: Option<f64>) {
+        if let Some(bar) = &self.bar {
+            bar.set_position((self.begun.saturating_sub(1)) * STEPS + (part * STEPS as f64) as u64);
+            if let Some(best) = best {
+                let before = bar.message();
+                let name = before.split(": best").next().unwrap_or_default().to_owned();
+                bar.set_message(format!("{name}: best {}", seconds(best)));
+            }
+        }
+    }
+}

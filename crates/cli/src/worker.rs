@@ -1,0 +1,40 @@
+//! This program as the process that compiles and runs candidates.
+
+use std::io::{self, BufReader};
+use std::sync::Arc;
+
+use tilewright_tuner::tune::Stop;
+use tilewright_tuner::worker::{Launch, Lost, serve};
+
+use crate::failure::Failure;
+
+/// How to start one.
+pub fn launch() -> Result<Launch, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
+    Ok(Launch { program, arguments: vec!["worker".to_owned()] })
+}
+
+/// What it does.
+pub fn run() -> Result<(), Failure> {
+    serve(BufReader::new(io::stdin()), io::stdout().lock())
+        .map_err(|error| Failure::Machine(format!("the tuner is gone: {error}")))
+}
+
+/// Why there are no more answers.
+pub fn failure(lost: Lost) -> Failure {
+    match lost {
+        Lost::Refused(why) | Lost::NotRecorded(why) => Failure::Input(why),
+        Lost::Hurried => Failure::Input(lost.to_string()),
+        other => Failure::Machine(other.to_string()),
+    }
+}
+
+/// Ctrl-C and SIGTERM ask for an end.
+pub fn stop_on_signals() -> Arc<Stop> {
+    let stop = Arc::new(Stop::default());
+    let asked = Arc::clone(&stop);
+    // Without the handler, a signal ends the program as it always does.
+    let _ = ctrlc::set_handler(move || asked.ask());
+    stop
+}

@@ -1,0 +1,279 @@
+//! Spaces that a person writes: a schedule with open places, and the knobs that fill them.
+//!
+//! ```text
+//! # How TVM's template for matrix products cuts the loops.
+//! knob m = factors M in 4
+//! knob k = factors K in 2
+//! knob unroll = one of 1, 4, 16
+//! knob inner = either "reorder O.ki, O.ii" or "reorder O.ii, O.ki"
+//! split O.i -> i0, i1:{m.1}, i2:{m.2}, i3:{m.3}
+//! split O.k -> ko, ki:{k.1}
+//! {inner}
+//! ```
+//!
+//! A knob comes before the steps that use it. `factors M in 4` are all ways to write M, a number or a size of the program, as
+//! a product of four; `{m.1}` is the second of them, and the first is what is left for the outermost loop. Statements that no
+//! step names are scheduled as they would be without search.
+
+use thiserror::Error;
+use tilewright_ir::Program;
+use tilewright_schedule::text::parse;
+use tilewright_schedule::{Schedule, StatementName, Step, complete};
+use tilewright_target::Target;
+
+use super::rejection::Rejection;
+use crate::knob::{Divisors, Domain, Knob, Knobs, Point, Value};
+
+/// More parts of a factorisation are refused.
+const MOST_PARTS: usize = 8;
+
+/// Why a text is no template.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {why}")]
+pub struct TemplateError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A schedule with open places.
+#[derive(Clone, Debug)]
+pub(super) struct Template<'a> {
+    program: &'a Program,
+    target: Target<'a>,
+    pieces: Vec<Piece>,
+    knobs: Knobs,
+}
+
+/// A part of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    /// As it is.
+    Text(String),
+    /// What a knob says; of a factorisation, one of its factors.
+    Knob(usize, Option<usize>),
+}
+
+impl<'a> Template<'a> {
+    /// Reads a template. Every step has to read as one, whatever the knobs say.
+    pub fn read(
+        text: &str,
+        program: &'a Program,
+        target: Target<'a>,
+    ) -> Result<(Knobs, Template<'a>), TemplateError> {
+        let (mut list, mut pieces) = (Vec::new(), Vec::new());
+        for (at, line) in text.lines().enumerate() {
+            let wrong = |why: String| TemplateError { line: at + 1, why };
+            let step = line.split('#').next().unwrap_or_default();
+            match step.trim().strip_prefix("knob ") {
+                Some(knob) => list.push(read_knob(knob, program, &list).map_err(wrong)?),
+                None => pieces.extend(read_line(step, &list).map_err(wrong)?),
+            }
+            pieces.push(Piece::Text("\n".to_owned()));
+        }
+        if list.is_empty() {
+            return Err(TemplateError {
+                line: 1,
+                why: "there is no knob: write `knob m = factors M in 4`".to_owned(),
+            });
+        }
+        let knobs = Knobs::new(list);
+        let template = Template { program, target, pieces, knobs: knobs.clone() };
+        template.expect_steps()?;
+        Ok((knobs, template))
+    }
+
+    /// The first point has to read as a schedule: a mistake in a step shows in any.
+    fn expect_steps(&self) -> Result<(), TemplateError> {
+        let Some(first) = self.knobs.nth(0) else { return Ok(()) };
+        let text = self.text(&first);
+        let parsed = parse(&text);
+        let wrong = parsed.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
+        wrong.map_or(Ok(()), |diagnostic| {
+            let before = text.get(..diagnostic.primary.0.start as usize).unwrap_or_default();
+            Err(TemplateError { line: before.matches('\n').count() + 1, why: diagnostic.message.clone() })
+        })
+    }
+
+    fn text(&self, point: &Point) -> String {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Knob(at, part) => self.said(*at, *part, &point.0[*at]),
+        });
+        pieces.collect()
+    }
+
+    fn said(&self, knob: usize, part: Option<usize>, value: &Value) -> String {
+        match (value, &self.knobs[knob].domain) {
+            (Value::Factors(factors), _) => factors[part.unwrap_or(0)].to_string(),
+            (Value::Choice(at), Domain::Ordinal(own)) => own.values()[*at].to_string(),
+            (Value::Choice(at), Domain::Categorical(own)) => own.choices()[*at].clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// The schedule that a point stands for.
+    pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
+        let parsed = parse(&self.text(point));
+        if parsed.has_errors() {
+            return Err(Rejection::Illegal("no schedule"));
+        }
+        let done = named(&parsed.schedule);
+        complete(self.program, parsed.schedule, &done, self.target)
+            .map_err(|refusal| Rejection::from(&refusal.reason))
+    }
+
+    /// The point where nothing is cut.
+    pub fn beginnings(&self) -> Vec<Point> {
+        self.knobs.nth(0).into_iter().collect()
+    }
+}
+
+/// Statements whose loops a schedule names.
+fn named(schedule: &Schedule) -> Vec<StatementName> {
+    let loops = schedule.steps.iter().filter_map(|step| match step {
+        Step::Split { target, .. } | Step::Bind { target, .. } | Step::Rfactor { target, .. } => Some(target),
+        Step::Unroll(target) | Step::Vectorize(target) | Step::Parallel(target) => Some(target),
+        Step::Fuse { loops, .. } | Step::Reorder { loops } => loops.first(),
+        _ => None,
+    });
+    loops.map(|target| target.statement.clone()).collect()
+}
+
+/// `NAME = factors M in 4`, `NAME = one of 1, 2, 4` or `NAME = either "…" or "…"`
+fn read_knob(text: &str, program: &Program, others: &[Knob]) -> Result<Knob, String> {
+    let form =
+        "write `knob m = factors M in 4`, `knob u = one of 1, 2, 4` or `knob o = either \"…\" or \"…\"`";
+    let (name, domain) = text.split_once('=').ok_or(form)?;
+    let (name, domain) = (name.trim(), domain.trim());
+    if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return Err(format!("`{name}` is no name for a knob"));
+    }
+    if others.iter().any(|other| other.name == name) {
+        return Err(format!("there is a knob `{name}` already"));
+    }
+    if let Some(factors) = domain.strip_prefix("factors ") {
+        return factorisation(name, factors, program);
+    }
+    if let Some(values) = domain.strip_prefix("one of ") {
+        let values = values.split(',').map(|value| value.trim().parse::<i64>());
+        let values: Vec<i64> =
+            values.collect::<Result<_, _>>().map_err(|_| "`one of` takes numbers".to_owned())?;
+        return Ok(Knob::ordinal(name, values));
+    }
+    let texts = domain.strip_prefix("either ").ok_or(form)?.trim();
+    let texts = texts.strip_prefix('"').and_then(|texts| texts.strip_suffix('"')).ok_or(form)?;
+    Ok(Knob::categorical(name, texts.split("\" or \"")))
+}
+
+/// `M in 4`
+fn factorisation(name: &str, text: &str, program: &Program) -> Result<Knob, String> {
+    let (size, parts) = text.split_once(" in ").ok_or("write `factors M in 4`")?;
+    let size = size.trim();
+    let symbol = program.symbols.iter().find(|symbol| symbol.name == size).and_then(|symbol| symbol.value);
+    let extent = size.parse::<i64>().ok().or(symbol);
+    let extent =
+        extent.filter(|extent| *extent > 0).ok_or_else(|| format!("`{size}` is no size of this program"))?;
+    let parts = parts.trim().parse::<usize>().ok().filter(|parts| (1..=MOST_PARTS).contains(parts));
+    let parts = parts.ok_or_else(|| format!("write a number of factors from 1 to {MOST_PARTS}"))?;
+    Ok(Knob::factorisation(name, extent, parts, Divisors::Exact))
+}
+
+/// The pieces of a step.
+fn read_line(line: &str, knobs: &[Knob]) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while let Some((before, from)) = rest.split_once('{') {
+        let (place, after) = from.split_once('}').ok_or("`{` has no `}`")?;
+        pieces.push(Piece::Text(before.to_owned()));
+        pieces.push(read_place(place.trim(), knobs)?);
+        rest = after;
+    }
+    pieces.push(Piece::Text(rest.to_owned()));
+    Ok(pieces)
+}
+
+/// `m.1` or `unroll`
+fn read_place(place: &str, knobs: &[Knob]) -> Result<Piece, String> {
+    let (name, part) = place.split_once('.').map_or((place, None), |(name, part)| (name, Some(part)));
+    let at = knobs.iter().position(|knob| knob.name == name);
+    let at = at.ok_or_else(|| format!("there is no knob `{name}` before this line"))?;
+    let parts = match &knobs[at].domain {
+        Domain::Factorisation(own) => own.parts(),
+        _ if part.is_some() => return Err(format!("`{name}` is no factorisation, so write {{{name}}}")),
+        _ => return Ok(Piece::Knob(at, None)),
+    };
+    let part = part.and_then(|part| part.parse::<usize>().ok()).filter(|part| *part < parts);
+    let part =
+        part.ok_or_else(|| format!("`{name}` has factors from {{{name}.0}} to {{{name}.{}}}", parts - 1))?;
+    Ok(Piece::Knob(at, Some(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_schedule::apply;
+    use tilewright_target::Cpu;
+
+    use super::super::Space;
+    use super::*;
+
+    fn gemm(size: i64) -> Program {
+        let source = "def gemm(float(M, K) A, float(K, N) B) -> (O) { O(i, j) +=! A(i, k) * B(k, j) }";
+        let sizes = [("M", size), ("N", size), ("K", size)].into_iter().collect();
+        tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "gemm", &sizes).program.unwrap()
+    }
+
+    const CUT: &str = "knob m = factors M in 4\nknob k = factors K in 2\nknob n = factors N in 4\n";
+
+    /// The numbers of the paper on G-BFS and N-A2C, section 4.
+    #[test]
+    fn sizes_are_those_of_the_paper() {
+        for (size, points) in [(512, 484_000), (1024, 899_756), (2048, 1_589_952)] {
+            let (program, cpu) = (gemm(size), Cpu::host());
+            assert_eq!(Space::of_template(CUT, &program, &cpu).unwrap().knobs().size(), points);
+        }
+    }
+
+    #[test]
+    fn points_are_schedules() {
+        let (program, cpu) = (gemm(64), Cpu::host());
+        let text = format!(
+            "{CUT}knob inner = either \"unroll O.i3\" or \"\" # or nothing\nknob u = one of 1, 8\n\
+             split O.i -> i0, i1:{{m.1}}, i2:{{m.2}}, i3:{{m.3}}\nsplit O.k -> ko, ki:{{u}}\n{{inner}}\n"
+        );
+        let space = Space::of_template(&text, &program, &cpu).unwrap();
+        let plain = space.decode(&space.initial()).unwrap().to_string();
+        assert!(
+            plain.contains("split O.i -> i0, i1:1, i2:1, i3:1\nsplit O.k -> ko, ki:1\nunroll O.i3"),
+            "{plain}"
+        );
+        let last = space.knobs().nth(space.knobs().size() - 1).unwrap();
+        let last = space.decode(&last).unwrap();
+        assert!(last.to_string().contains("ki:8") && !last.to_string().contains("unroll"), "{last}");
+        assert!(apply(&program, &last, &cpu).is_ok());
+    }
+
+    #[test]
+    fn mistakes_are_pointed_at() {
+        let (program, cpu) = (gemm(64), Cpu::host());
+        let why = |text: &str| Space::of_template(text, &program, &cpu).err().unwrap().to_string();
+        assert_eq!(why("split O.i -> a, b:4"), "line 1: there is no knob: write `knob m = factors M in 4`");
+        assert_eq!(why("knob m = factors Q in 4"), "line 1: `Q` is no size of this program");
+        assert_eq!(why("knob m = factors M in 9"), "line 1: write a number of factors from 1 to 8");
+        assert_eq!(why("\nknob m = one of 1, x"), "line 2: `one of` takes numbers");
+        assert_eq!(why("knob m = one of 1\nknob m = one of 2"), "line 2: there is a knob `m` already");
+        assert_eq!(
+            why("knob m = factors M in 2\nsplit O.i -> a, b:{m}"),
+            "line 2: `m` has factors from {m.0} to {m.1}"
+        );
+        assert_eq!(
+            why("knob u = one of 1\nsplit O.i -> a, b:{v}"),
+            "line 2: there is no knob `v` before this line"
+        );
+        assert_eq!(why("knob u = one of 1\nsplit O.i -> a, b:{u"), "line 2: `{` has no `}`");
+        assert!(why("knob u = one of 2\n\nspilt O.i -> a, b:{u}").starts_with("line 3: "));
+    }
+}

@@ -1,0 +1,223 @@
+//! What searches amount to: a line for each strategy.
+
+use super::found::{Compared, Comparison, Search, Strategy};
+
+/// A kernel this near to the best known, in speed, counts as found.
+pub const NEAR: f64 = 0.95;
+
+/// What the searches of a strategy found in one program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The strategy.
+    pub name: String,
+    /// Seconds of a call of the best kernel of all seeds; none where nothing was found.
+    pub best: Option<f64>,
+    /// The mean over the seeds, and the standard deviation.
+    pub mean: f64,
+    /// The standard deviation over the seeds.
+    pub deviation: f64,
+    /// How many searches came near the best known, and of how many.
+    pub reached: (usize, usize),
+    /// Trials until then, in the middle over the seeds.
+    pub trials: Reached,
+    /// Seconds until then, in the middle over the seeds.
+    pub seconds: Reached,
+    /// The share of the space that was proposed, on average.
+    pub visited: f64,
+    /// Seconds that the strategy takes for a proposal, on average.
+    pub thinking: f64,
+}
+
+/// How much it took to come near the best known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reached {
+    /// So much.
+    After(f64),
+    /// More than this, which was all there was.
+    Beyond(f64),
+}
+
+/// What the searches of a strategy took in all programs, as geometric means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overall {
+    /// The strategy.
+    pub name: String,
+    /// How many searches came near the best known, and of how many.
+    pub reached: (usize, usize),
+    /// Trials until then. Beyond, where that is so in one of the programs.
+    pub trials: Reached,
+    /// Seconds until then.
+    pub seconds: Reached,
+    /// How near the best known searches came in the end, 1 being the best.
+    pub quality: f64,
+}
+
+impl Reached {
+    /// The number, whether it was enough or not.
+    pub fn number(self) -> f64 {
+        match self {
+            Reached::After(number) | Reached::Beyond(number) => number,
+        }
+    }
+}
+
+/// A line for each strategy.
+pub fn summaries(compared: &Compared) -> Vec<Summary> {
+    compared.strategies.iter().map(|strategy| summary(compared, strategy)).collect()
+}
+
+fn summary(compared: &Compared, strategy: &Strategy) -> Summary {
+    let searches = &strategy.searches;
+    let finals: Vec<f64> = searches.iter().filter_map(last).collect();
+    let mean = mean(&finals);
+    let squares: Vec<f64> = finals.iter().map(|own| (own - mean).powi(2)).collect();
+    let near = |search: &Search| near(search, compared.best_known);
+    let trials = |search: &Search| match near(search) {
+        Some((trial, _)) => Reached::After(trial as f64),
+        None => Reached::Beyond(search.trials as f64),
+    };
+    let seconds = |search: &Search| match near(search) {
+        Some((_, after)) => Reached::After(after),
+        None => Reached::Beyond(search.seconds),
+    };
+    let proposals: usize = searches.iter().map(|search| search.proposals).sum();
+    let thinking: f64 = searches.iter().map(|search| search.thinking).sum();
+    Summary {
+        name: strategy.name.clone(),
+        best: finals.iter().copied().reduce(f64::min),
+        mean,
+        deviation: self::mean(&squares).sqrt(),
+        reached: (searches.iter().filter(|search| near(search).is_some()).count(), searches.len()),
+        trials: middle(searches.iter().map(trials).collect()),
+        seconds: middle(searches.iter().map(seconds).collect()),
+        visited: proposals as f64 / searches.len().max(1) as f64 / compared.size.max(1.0),
+        thinking: thinking / proposals.max(1) as f64,
+    }
+}
+
+/// A line for each strategy that was in all programs.
+pub fn overall(comparison: &Comparison) -> Vec<Overall> {
+    let Some(first) = comparison.programs.first() else { return Vec::new() };
+    let lines = first.strategies.iter().filter_map(|strategy| {
+        let own = comparison.programs.iter().map(|compared| {
+            let found = compared.strategies.iter().find(|own| own.name == strategy.name)?;
+            Some((summary(compared, found), quality(compared, found)))
+        });
+        let (own, qualities): (Vec<Summary>, Vec<f64>) = own.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        Some(Overall {
+            name: strategy.name.clone(),
+            reached: own.iter().fold((0, 0), |sum, own| (sum.0 + own.reached.0, sum.1 + own.reached.1)),
+            trials: together(own.iter().map(|own| own.trials)),
+            seconds: together(own.iter().map(|own| own.seconds)),
+            quality: geometric_mean(&qualities),
+        })
+    });
+    lines.collect()
+}
+
+/// When a search came near the best known: after how many trials and seconds.
+fn near(search: &Search, best_known: f64) -> Option<(usize, f64)> {
+    let found = search.bests.iter().find(|best| best_known >= NEAR * best.seconds)?;
+    Some((found.trial, found.after))
+}
+
+/// How near the best known searches came in the end.
+fn quality(compared: &Compared, strategy: &Strategy) -> f64 {
+    let qualities =
+        strategy.searches.iter().map(|search| last(search).map_or(0.0, |own| compared.best_known / own));
+    mean(&qualities.collect::<Vec<f64>>())
+}
+
+fn last(search: &Search) -> Option<f64> {
+    search.bests.last().map(|best| best.seconds)
+}
+
+/// The middle one; of an even number the worse of both.
+fn middle(mut all: Vec<Reached>) -> Reached {
+    let is_beyond = |reached: &Reached| matches!(reached, Reached::Beyond(_));
+    all.sort_by(|left, right| {
+        is_beyond(left).cmp(&is_beyond(right)).then(left.number().total_cmp(&right.number()))
+    });
+    all.get(all.len() / 2).copied().unwrap_or(Reached::Beyond(0.0))
+}
+
+fn together(all: impl Iterator<Item = Reached>) -> Reached {
+    let all: Vec<Reached> = all.collect();
+    // What is there at once counts as much as the first trial.
+    let mean = geometric_mean(&all.iter().map(|own| own.number().max(1e-3)).collect::<Vec<f64>>());
+    match all.iter().any(|own| matches!(own, Reached::Beyond(_))) {
+        true => Reached::Beyond(mean),
+        false => Reached::After(mean),
+    }
+}
+
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len().max(1) as f64
+}
+
+fn geometric_mean(numbers: &[f64]) -> f64 {
+    (numbers.iter().map(|number| number.ln()).sum::<f64>() / numbers.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::float_cmp, reason = "the numbers are exact")]
+
+    use super::super::found::Best;
+    use super::*;
+
+    fn search(bests: &[(usize, f64, f64)]) -> Search {
+        let bests = bests.iter().map(|(trial, after, seconds)| Best {
+            trial: *trial,
+            after: *after,
+            seconds: *seconds,
+        });
+        Search {
+            bests: bests.collect(),
+            trials: 100,
+            proposals: 200,
+            seconds: 50.0,
+            thinking: 1.0,
+            ..Search::default()
+        }
+    }
+
+    fn compared(searches: Vec<Search>) -> Compared {
+        let strategies = vec![Strategy { name: "any".to_owned(), searches }];
+        Compared { size: 1000.0, best_known: 1.0, strategies, ..Compared::default() }
+    }
+
+    #[test]
+    fn near_is_95_percent_of_the_speed() {
+        let found = compared(vec![
+            search(&[(0, 1.0, 4.0), (10, 5.0, 1.06), (20, 9.0, 1.04)]),
+            search(&[(0, 1.0, 4.0), (30, 10.0, 1.0)]),
+            search(&[(0, 1.0, 4.0), (7, 3.0, 2.0)]),
+        ]);
+        let own = &summaries(&found)[0];
+        assert_eq!((own.reached, own.best), ((2, 3), Some(1.0)));
+        assert_eq!((own.trials, own.seconds), (Reached::After(30.0), Reached::After(10.0)));
+        assert_eq!((own.visited, own.thinking), (0.2, 0.005));
+        assert!((own.mean - 4.04 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_most_do_not_reach_is_beyond() {
+        let far = || search(&[(0, 1.0, 4.0)]);
+        let found = compared(vec![search(&[(5, 2.0, 1.0)]), far(), far()]);
+        assert_eq!(summaries(&found)[0].trials, Reached::Beyond(100.0));
+        let reached = compared(vec![search(&[(25, 2.0, 1.0)])]);
+        let both = overall(&Comparison { about: Vec::new(), programs: vec![found, reached] });
+        assert_eq!(both[0].reached, (2, 4));
+        let Reached::Beyond(trials) = both[0].trials else { panic!("one is beyond") };
+        assert!((trials - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_found_is_no_number_of_anything() {
+        let own = summaries(&compared(vec![Search::default()])).remove(0);
+        assert_eq!((own.best, own.reached, own.thinking), (None, (0, 1), 0.0));
+        assert_eq!(overall(&Comparison::default()), []);
+        assert_eq!(summaries(&compared(Vec::new()))[0].trials, Reached::Beyond(0.0));
+    }
+}

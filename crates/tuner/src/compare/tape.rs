@@ -1,0 +1,215 @@
+//! Landscapes on file: lines of JSON, a program and then the schedules that were measured for it. Lines are only ever added,
+//! so whatever ends the process, all that was measured before is there.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::landscape::Known;
+use crate::task::Task;
+
+/// What the first line says.
+const FORMAT: &str = "tilewright landscapes";
+const VERSION: u32 = 1;
+
+/// Why a file cannot be used.
+#[derive(Debug, Error)]
+pub enum TapeError {
+    /// Its first line is something else.
+    #[error("this is no file of `tilewright strategies compare --record`")]
+    Other,
+    /// It was written by another Tilewright.
+    #[error("this file has version {0}, and this Tilewright reads version {VERSION}")]
+    Version(u32),
+    /// A line, counted from 1, makes no sense.
+    #[error("line {0} makes no sense: {1}")]
+    Line(usize, String),
+    /// It cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+/// A program that was searched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What people call it.
+    pub name: String,
+    /// The program and the machine. Inputs that were given are not in it.
+    pub task: Task,
+    /// The sizes of the machine's caches, which the space depends on.
+    pub caches: Vec<usize>,
+    /// The schedules that were searched, where they are not those of the analysis.
+    pub template: Option<String>,
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    /// The first.
+    Format(String, u32),
+    /// What the lines from here on are about.
+    Program(Box<Entry>),
+    /// A schedule, what a call takes if it works, and what finding that out took. The last one counts.
+    Measured(String, Option<f64>, f64),
+}
+
+/// What a file holds, and where to add to it.
+#[derive(Debug, Default)]
+pub struct Tape {
+    programs: Vec<(Entry, HashMap<String, Known>)>,
+    file: Option<File>,
+}
+
+impl Tape {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Tape, TapeError> {
+        Tape::from_text(&std::fs::read_to_string(path)?)
+    }
+
+    /// Reads a file if it is there, or begins it, to add to it.
+    pub fn open(path: &Path) -> Result<Tape, TapeError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let mut tape = if text.is_empty() { Tape::default() } else { Tape::from_text(&text)? };
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        if text.is_empty() {
+            write(&mut file, &Line::Format(FORMAT.to_owned(), VERSION))?;
+        } else if !text.ends_with('\n') {
+            // The process that wrote it was killed in the middle of a line.
+            file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
+        }
+        tape.file = Some(file);
+        Ok(tape)
+    }
+
+    /// The programs, in the order in which they came.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.programs.iter().map(|(entry, _)| entry)
+    }
+
+    /// What is known of a program.
+    pub fn known(&self, entry: &Entry) -> HashMap<String, Known> {
+        let own = self.programs.iter().filter(|(own, _)| own == entry);
+        own.flat_map(|(_, known)| known.iter().map(|(schedule, known)| (schedule.clone(), *known))).collect()
+    }
+
+    /// Says that what is added from here on is about this program.
+    pub fn begin(&mut self, entry: &Entry) -> io::Result<()> {
+        self.add(&Line::Program(Box::new(entry.clone())))
+    }
+
+    /// Adds a measurement.
+    pub fn keep(&mut self, schedule: &str, known: Known) -> io::Result<()> {
+        self.add(&Line::Measured(schedule.to_owned(), known.seconds, known.took))
+    }
+
+    fn add(&mut self, line: &Line) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), |file| write(file, line))
+    }
+
+    /// Reads the text of a file. Nothing in it is run, and what cannot have been measured is refused.
+    pub fn from_text(text: &str) -> Result<Tape, TapeError> {
+        // A last line without an end is one that was never finished.
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let mut lines = whole.lines().enumerate();
+        match lines.next().map(|(_, first)| serde_json::from_str(first)) {
+            Some(Ok(Line::Format(format, VERSION))) if format == FORMAT => {}
+            Some(Ok(Line::Format(format, version))) if format == FORMAT => {
+                return Err(TapeError::Version(version));
+            }
+            _ => return Err(TapeError::Other),
+        }
+        let mut tape = Tape::default();
+        for (at, line) in lines {
+            let wrong = |why: &str| TapeError::Line(at + 1, why.to_owned());
+            match serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))? {
+                Line::Format(..) => return Err(wrong("a second beginning")),
+                Line::Program(entry) => tape.programs.push((*entry, HashMap::new())),
+                Line::Measured(schedule, seconds, took) => {
+                    let is_time = |time: f64| time.is_finite() && time >= 0.0;
+                    if !is_time(took) || seconds.is_some_and(|seconds| !is_time(seconds) || seconds == 0.0) {
+                        return Err(wrong("its numbers cannot have been measured"));
+                    }
+                    let (_, known) =
+                        tape.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
+                    known.insert(schedule, Known { seconds, took });
+                }
+            }
+        }
+        Ok(tape)
+    }
+}
+
+/// One line, handed to the system as a whole.
+fn write(file: &mut File, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+    use crate::task::Place;
+
+    fn entry(name: &str) -> Entry {
+        let place = Place::Cpu { threads: 2, vectors: "avx2".to_owned() };
+        let task = Task {
+            source: "def f(float(N) x) -> (y) { y(i) = x(i) }".to_owned(),
+            function: "f".to_owned(),
+            sizes: vec![("N".to_owned(), 8)],
+            place,
+            seed: 0,
+            inputs: Vec::new(),
+        };
+        Entry { name: name.to_owned(), task, caches: vec![1 << 15], template: None }
+    }
+
+    #[test]
+    fn what_is_added_is_there_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tape");
+        for (at, name) in ["one", "two", "one"].into_iter().enumerate() {
+            let mut tape = Tape::open(&path).unwrap();
+            tape.begin(&entry(name)).unwrap();
+            tape.keep(&format!("{at}"), Known { seconds: Some(0.1 + at as f64), took: 0.5 }).unwrap();
+            tape.keep("always", Known { seconds: None, took: 0.25 }).unwrap();
+        }
+        // Killed in the middle of a line.
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
+        let tape = Tape::open(&path).unwrap();
+        assert_eq!(tape.known(&entry("one")).len(), 3);
+        assert_eq!(tape.known(&entry("two"))["1"], Known { seconds: Some(1.1), took: 0.5 });
+        assert_eq!(tape.known(&entry("three")).len(), 0);
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("]}\n"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let beginning = format!("{{\"format\":[\"{FORMAT}\",1]}}\n");
+        let program = format!("{}\n", serde_json::to_string(&Line::Program(Box::new(entry("f")))).unwrap());
+        assert!(matches!(Tape::from_text(""), Err(TapeError::Other)));
+        assert!(matches!(Tape::from_text("{}\n"), Err(TapeError::Other)));
+        assert!(matches!(Tape::from_text(&beginning.replace(",1]", ",9]")), Err(TapeError::Version(9))));
+        for line in ["{\"measured\":[\"s\",1.0,1.0]}\n", "nonsense\n"] {
+            assert!(
+                matches!(Tape::from_text(&format!("{beginning}{line}")), Err(TapeError::Line(2, _))),
+                "{line}"
+            );
+        }
+        for line in ["[\"s\",-1.0,1.0]", "[\"s\",0.0,1.0]", "[\"s\",1.0,-1.0]", "[\"s\",1e999,1.0]"] {
+            let text = format!("{beginning}{program}{{\"measured\":{line}}}\n");
+            assert!(matches!(Tape::from_text(&text), Err(TapeError::Line(3, _))), "{line}");
+        }
+    }
+}
