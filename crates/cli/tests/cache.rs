@@ -30,6 +30,7 @@ fn record(source: &str, sizes: [(&str, i64); 3], seconds: f64) -> TuningRecord {
         outcome: Outcome::Measured,
         samples: vec![seconds],
         resources: String::new(),
+        features: Vec::new(),
         tool_version: TOOL_VERSION.to_owned(),
         time: 1_700_000_000,
         seed: Some(3),

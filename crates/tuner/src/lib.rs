@@ -5,6 +5,7 @@
 //! | [`task`] | what is tuned: a function at given sizes, with so many threads or on a device |
 //! | [`given`] | inputs that the user gives, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
+//! | [`lessons`] | what models learn from |
 //! | [`measure`] | who measures: a worker process that is replaced when it is lost |
 //! | [`fleet`] | several of them, for several devices |
 //! | [`worker`] | that process, and the handle on it |
@@ -21,6 +22,7 @@ pub mod cache;
 pub mod compare;
 pub mod fleet;
 pub mod given;
+pub mod lessons;
 pub mod measure;
 pub mod outcome;
 mod parallel;

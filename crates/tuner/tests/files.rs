@@ -85,8 +85,8 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
     refused(&with("scrambled", &scrambled), &["damaged"]);
 
     let newer = with("newer", &whole);
-    sqlite(&newer, "PRAGMA user_version = 3");
-    refused(&newer, &["newer Tilewright", "version 3", "knows 2", "update Tilewright"]);
+    sqlite(&newer, "PRAGMA user_version = 4");
+    refused(&newer, &["newer Tilewright", "version 4", "knows 3", "update Tilewright"]);
     let other = folder.path().join("other");
     sqlite(&other, "CREATE TABLE record (id INTEGER); PRAGMA user_version = 1");
     refused(&other, &["another program"]);
@@ -99,7 +99,10 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
 
 /// A file as the version before made it.
 fn make_old(path: &Path) {
-    sqlite(path, "ALTER TABLE record DROP COLUMN resources; PRAGMA user_version = 1");
+    sqlite(
+        path,
+        "ALTER TABLE record DROP COLUMN features; ALTER TABLE record DROP COLUMN resources; PRAGMA user_version = 1",
+    );
 }
 
 #[test]

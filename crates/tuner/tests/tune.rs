@@ -118,7 +118,16 @@ fn task() -> Task {
 
 fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
     let strategy = "random".to_owned();
-    Options { strategy, seed: 1, starts: 24, trials, started: Instant::now(), time, hints: Vec::new() }
+    Options {
+        strategy,
+        seed: 1,
+        starts: 24,
+        trials,
+        started: Instant::now(),
+        time,
+        hints: Vec::new(),
+        experience: Vec::new(),
+    }
 }
 
 fn tuned(options: &Options, measurer: &mut Pretended) -> (Result<Tuned, TuneError>, Heard) {

@@ -73,6 +73,9 @@ pub struct CompareArgs {
     /// Try every point of spaces that have no more than this.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub exhaustive: u64,
+    /// Let models learn from what was measured for the programs before, in their order here.
+    #[arg(long)]
+    pub transfer: bool,
     /// Where to run: cpu, or a device that `tilewright devices` lists.
     #[arg(long, default_value = "cpu", conflicts_with = "replay")]
     pub target: String,

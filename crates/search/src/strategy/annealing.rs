@@ -70,10 +70,7 @@ impl<'a> Annealing<'a> {
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let chains = start.points.iter().filter(|point| knobs.contains(point)).cloned();
         let features = start.features;
-        let before = match features {
-            Some(_) => start.experience.iter().map(Group::from).collect(),
-            None => Vec::new(),
-        };
+        let before = features.map(|features| experience(knobs, features, &start)).unwrap_or_default();
         Annealing {
             parameters,
             chains: chains.take(parameters.chains).collect(),
@@ -90,12 +87,13 @@ impl<'a> Annealing<'a> {
     fn trees(&mut self) -> Option<Trees> {
         let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
         self.look(&points);
-        let best = self.best?;
         let mut own = Group::default();
         for (point, cost) in &self.told {
             if let Some(Some(row)) = self.rows.get(point) {
+                let fitness =
+                    |cost: &Cost| self.best.map_or(0.0, |best| (cost.fitness() / best.fitness()) as f32);
                 own.rows.push(row.clone());
-                own.labels.push(cost.map_or(0.0, |cost| (cost.fitness() / best.fitness()) as f32));
+                own.labels.push(cost.as_ref().map_or(0.0, fitness));
             }
         }
         Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
@@ -215,6 +213,15 @@ impl Planner for Annealing<'_> {
         }
         while self.explored.drawn() < batch && self.explored.draw_any() {}
     }
+}
+
+/// What was tried elsewhere, if it is told in the same features.
+fn experience(knobs: &Knobs, features: &dyn Features, start: &Start<'_>) -> Vec<Group> {
+    let some: Vec<Point> =
+        start.points.iter().cloned().chain(knobs.nth(0)).filter(|own| knobs.contains(own)).collect();
+    let width = features.of(&some).into_iter().flatten().map(|row| row.len()).next();
+    let groups = start.experience.iter().map(Group::from);
+    groups.filter(|group| group.rows.iter().all(|row| Some(row.len()) == width)).collect()
 }
 
 impl From<&Experience> for Group {

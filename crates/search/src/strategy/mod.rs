@@ -130,6 +130,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it does, in one line.
     pub description: &'static str,
+    /// Whether it learns from [`Start::experience`].
+    pub learns_from_others: bool,
     /// Makes one, with the parameters of its paper.
     pub make: Make,
 }
@@ -142,56 +144,67 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: random::NAME,
         description: "points drawn evenly from the whole space",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Random::new(knobs, start))),
     },
     Entry {
         name: grid::NAME,
         description: "every point in turn, for small spaces",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Grid::new(knobs, start)?)),
     },
     Entry {
         name: genetic::NAME,
         description: "generations bred from three parents each (Tensor Comprehensions)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Genetic::new(knobs, start, genetic::Parameters::default()))),
     },
     Entry {
         name: opevo::NAME,
         description: "evolution that mutates by random walks among neighbours (OpEvo)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(OpEvo::new(knobs, start, opevo::Parameters::default()))),
     },
     Entry {
         name: gbfs::NAME,
         description: "greedy best-first search among neighbours (G-BFS)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Gbfs::new(knobs, start, gbfs::Parameters::default()))),
     },
     Entry {
         name: na2c::NAME,
         description: "walks around the best point that a policy learns to direct (N-A2C)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, na2c::Parameters::default()))),
     },
     Entry {
         name: qmethod::NAME,
         description: "steps from good points in the direction that a network values most (FlexTensor)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(QMethod::new(knobs, start, qmethod::Parameters::default()))),
     },
     Entry {
         name: pmethod::NAME,
         description: "steps from good points in all directions (FlexTensor)",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(PMethod::new(knobs, start, pmethod::Parameters::default()))),
     },
     Entry {
         name: annealing::NAME,
         description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
+        learns_from_others: true,
         make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, annealing::Parameters::default()))),
     },
     Entry {
         name: controller::NAME,
         description: "a recurrent network that says all knobs one after the other",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Controller::new(knobs, start, controller::Parameters::default()))),
     },
     Entry {
         name: bandit::NAME,
         description: "several strategies, each for as long as it delivers",
+        learns_from_others: false,
         make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, bandit::Parameters::default())?)),
     },
 ];

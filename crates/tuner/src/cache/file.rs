@@ -17,9 +17,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use super::error::CacheError;
 
 /// The version of the schema, in `user_version`.
-pub(super) const SCHEMA_VERSION: i64 = 2;
-/// The version before, whose records have no `resources`. Such a file is made one of this version if it can be written.
-const OLD_VERSION: i64 = 1;
+pub(super) const SCHEMA_VERSION: i64 = 3;
+/// The first version. A file of an older one is made one of this version if it can be written.
+const FIRST_VERSION: i64 = 1;
 /// Says that a SQLite file is a cache of Tilewright: `TwTc` in `application_id`.
 const APPLICATION: i64 = 0x5477_5463;
 /// How long other processes are waited for.
@@ -36,12 +36,19 @@ const SCHEMA: [&str; 4] = [
      program INTEGER NOT NULL REFERENCES program, sizes TEXT NOT NULL, target INTEGER NOT NULL REFERENCES target, \
      threads INTEGER NOT NULL, title TEXT NOT NULL, schedule TEXT NOT NULL, strategy TEXT NOT NULL, \
      outcome TEXT NOT NULL, detail TEXT NOT NULL, samples BLOB NOT NULL, median REAL, tool_version TEXT NOT NULL, \
-     time INTEGER NOT NULL, seed INTEGER, trial INTEGER, resources TEXT NOT NULL DEFAULT '') STRICT",
+     time INTEGER NOT NULL, seed INTEGER, trial INTEGER, resources TEXT NOT NULL DEFAULT '', \
+     features BLOB NOT NULL DEFAULT x'') STRICT",
     "CREATE INDEX record_by_key ON record (program, sizes, target, threads, median)",
 ];
 
-/// What an old schema lacks.
-const RESOURCES: &str = ", resources TEXT NOT NULL DEFAULT ''";
+/// What records have since the second version, and since the third.
+const ADDED: [&str; 2] = [", resources TEXT NOT NULL DEFAULT ''", ", features BLOB NOT NULL DEFAULT x''"];
+
+/// What a file of some version lacks.
+fn lacking(version: i64) -> &'static [&'static str] {
+    let has = usize::try_from(version - FIRST_VERSION).unwrap_or(0);
+    ADDED.get(has..).unwrap_or_default()
+}
 
 /// Opens a file that is a cache, or makes one.
 pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
@@ -198,12 +205,10 @@ fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
         return Err(CacheError::Newer { path: path.to_owned(), found, known: SCHEMA_VERSION });
     }
     let schema = schema(connection).map_err(sql)?;
-    let is_known = match found {
-        SCHEMA_VERSION => schema == SCHEMA,
-        OLD_VERSION => schema == SCHEMA.map(|statement| statement.replace(RESOURCES, "")),
-        _ => false,
+    let without = |statement: &str| {
+        lacking(found).iter().fold(statement.to_owned(), |statement, column| statement.replace(column, ""))
     };
-    if !is_known {
+    if found < FIRST_VERSION || schema != SCHEMA.map(without) {
         return not_a_cache("its tables are other ones");
     }
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sql)?;
@@ -214,7 +219,7 @@ fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
         connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sql)?;
     let synchronous = if journal == "wal" { "NORMAL" } else { "FULL" };
     connection.pragma_update(None, "synchronous", synchronous).map_err(sql)?;
-    if found == OLD_VERSION && !connection.is_readonly("main").map_err(sql)? {
+    if found < SCHEMA_VERSION && !connection.is_readonly("main").map_err(sql)? {
         bring_up_to_date(connection).map_err(sql)?;
     }
     Ok(())
@@ -223,17 +228,21 @@ fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
 /// Adds what an old file lacks, unless another process was faster.
 fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    if pragma(&transaction, "user_version")? == OLD_VERSION {
-        let column = RESOURCES.trim_start_matches(", ");
+    for column in lacking(pragma(&transaction, "user_version")?) {
+        let column = column.trim_start_matches(", ");
         transaction.execute(&format!("ALTER TABLE record ADD COLUMN {column}"), [])?;
-        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.commit()
 }
 
-/// Whether records have their resources: not in an old file that may only be read.
-pub(super) fn has_resources(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(pragma(connection, "user_version")? != OLD_VERSION)
+/// The columns that were added to records, with nothing in the place of one that is not in an old file that may only be
+/// read.
+pub(super) fn added_columns(connection: &Connection) -> rusqlite::Result<[&'static str; 2]> {
+    let has = ADDED.len() - lacking(pragma(connection, "user_version")?).len();
+    let resources = if has > 0 { "record.resources" } else { "''" };
+    let features = if has > 1 { "record.features" } else { "x''" };
+    Ok([resources, features])
 }
 
 fn schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {

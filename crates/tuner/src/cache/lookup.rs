@@ -1,12 +1,15 @@
 //! Looking up: the best record of a program, those of similar ones, and why there is none.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
+use tilewright_search::strategy::Experience;
+
 use super::error::CacheError;
+use super::file::added_columns;
 use super::key::{ProgramKey, TargetFingerprint, parse_sizes};
 use super::record::TuningRecord;
-use super::rows::{self, Filter, JOINED};
+use super::rows::{self, Filter, JOINED, features_from};
 use super::{Cache, TOOL_VERSION};
 
 /// What is known of one program at some sizes, on a machine.
@@ -180,6 +183,30 @@ impl Cache {
         others.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
         let best = others.iter().take(most).map(|summary| self.best(&summary.key));
         best.filter_map(Result::transpose).collect()
+    }
+
+    /// What models can learn from all that was tried on a machine, program by program; the last `most` trials.
+    pub fn experience(&self, target: &TargetFingerprint, most: usize) -> Result<Vec<Experience>, CacheError> {
+        let sql = |error| self.sql(error);
+        let [_, features] = added_columns(&self.connection).map_err(sql)?;
+        let (conditions, values) = Filter { target: Some(target.clone()), ..Filter::default() }.conditions();
+        let query = format!(
+            "SELECT record.program, record.sizes, record.threads, {features}, record.median FROM {JOINED} \
+             WHERE {conditions} AND length({features}) > 0 ORDER BY record.id DESC LIMIT {most}"
+        );
+        let mut query = self.connection.prepare(&query).map_err(sql)?;
+        let mut rows = query.query(rusqlite::params_from_iter(values)).map_err(sql)?;
+        let mut groups: BTreeMap<(i64, String, i64), Experience> = BTreeMap::new();
+        while let Some(row) = rows.next().map_err(sql)? {
+            let key = (row.get(0).map_err(sql)?, row.get(1).map_err(sql)?, row.get(2).map_err(sql)?);
+            let bytes: Vec<u8> = row.get(3).map_err(sql)?;
+            // What is no list of numbers teaches nothing.
+            if let Some(features) = features_from(&bytes).filter(|own| own.iter().all(|own| own.is_finite()))
+            {
+                groups.entry(key).or_default().trials.push((features, row.get(4).map_err(sql)?));
+            }
+        }
+        Ok(groups.into_values().collect())
     }
 
     /// What is known of each program, its sizes and its machine; the last tuned first.

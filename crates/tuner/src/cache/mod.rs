@@ -196,6 +196,7 @@ mod tests {
             outcome: Outcome::Measured,
             samples: vec![1.0],
             resources: String::new(),
+            features: vec![0.5, -1.0],
             tool_version: TOOL_VERSION.to_owned(),
             time: 0,
             seed: None,

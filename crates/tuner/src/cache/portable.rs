@@ -73,6 +73,8 @@ struct Record {
     hash: Vec<u8>,
     #[prost(string, tag = "16")]
     resources: String,
+    #[prost(float, repeated, tag = "17")]
+    features: Vec<f32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -289,6 +291,7 @@ impl From<&TuningRecord> for Record {
             trial: record.trial,
             hash: record.hash().to_vec(),
             resources: record.resources.clone(),
+            features: record.features.clone(),
         }
     }
 }
@@ -310,6 +313,7 @@ impl Record {
             outcome: Outcome::parse(&self.outcome, self.detail).ok_or("a record with an unknown outcome")?,
             samples: self.samples,
             resources: self.resources,
+            features: self.features,
             tool_version: self.tool_version,
             time: self.time,
             seed: self.seed,
@@ -354,6 +358,7 @@ mod tests {
             trial: Some(0),
             hash: vec![15],
             resources: "resources".to_owned(),
+            features: vec![0.25],
         };
         let header = Header {
             format: FORMAT.to_owned(),
@@ -374,13 +379,14 @@ mod tests {
              records:[{program:\"program\",sizes:[{name:\"s0\",value:-3}],\
              target{device:\"device\",model:\"model\",vectors:\"vectors\",caches:[1,2]},threads:4,title:\"title\",\
              schedule:\"schedule\",strategy:\"strategy\",outcome:\"outcome\",detail:\"detail\",samples:[0.5],\
-             tool_version:\"tool_version\",time:-12,seed:13,trial:0,hash:\"\\017\",resources:\"resources\"}]"
+             tool_version:\"tool_version\",time:-12,seed:13,trial:0,hash:\"\\017\",resources:\"resources\",\
+             features:[0.25]}]"
         );
         let Some(Value::List(records)) = read.get_field_by_name("records").map(|field| field.into_owned())
         else {
             panic!("no records");
         };
         let fields = records[0].as_message().unwrap().descriptor().fields().len();
-        assert_eq!(fields, 16, "the .proto has fields that are not written");
+        assert_eq!(fields, 17, "the .proto has fields that are not written");
     }
 }

@@ -13,6 +13,8 @@ const LONGEST_PROGRAM: usize = 4 << 20;
 const LONGEST_SCHEDULE: usize = 1 << 20;
 /// The longest of the other texts, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
+/// More features are none of ours.
+const MOST_FEATURES: usize = 256;
 /// The most samples of one candidate.
 const MOST_SAMPLES: usize = 100_000;
 /// The most sizes of a program, and caches of a machine.
@@ -35,6 +37,8 @@ pub struct TuningRecord {
     pub samples: Vec<f64>,
     /// What its kernels take of a device, as the compiler says; empty where it says nothing.
     pub resources: String,
+    /// What models learn from; empty where it is not known. It follows from all else, so it is not a part of the hash.
+    pub features: Vec<f32>,
     /// The Tilewright that did it.
     pub tool_version: String,
     /// When, in seconds since 1970.
@@ -118,6 +122,9 @@ impl TuningRecord {
         if self.trial.is_some_and(|trial| i64::try_from(trial).is_err()) {
             return Err("a trial of more than 63 bits".to_owned());
         }
+        if self.features.len() > MOST_FEATURES || !self.features.iter().all(|feature| feature.is_finite()) {
+            return Err("its features are no features".to_owned());
+        }
         self.check_samples()?;
         match text::parse(&self.schedule).diagnostics.into_iter().find(|found| found.is_error()) {
             None => Ok(()),
@@ -170,6 +177,11 @@ impl TuningRecord {
         // Records from before this was kept have the hash that they always had.
         hash.update(self.resources.as_bytes());
         hash.digest128().to_le_bytes()
+    }
+
+    /// The features as bytes, little-endian.
+    pub(super) fn feature_bytes(&self) -> Vec<u8> {
+        self.features.iter().flat_map(|feature| feature.to_le_bytes()).collect()
     }
 
     /// The samples as bytes, little-endian.

@@ -85,10 +85,9 @@ const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, tar
      target.caches, record.threads, record.title, record.schedule, record.strategy, record.outcome, record.detail, \
      record.samples, record.tool_version, record.time, record.seed, record.trial, record.median";
 
-/// The columns of a file, with nothing in the place of one that an older file which cannot be written does not have.
+/// The columns of a file.
 fn columns(connection: &Connection) -> rusqlite::Result<String> {
-    let resources = if file::has_resources(connection)? { "record.resources" } else { "''" };
-    Ok(format!("{COLUMNS}, {resources}"))
+    Ok(format!("{COLUMNS}, {}", file::added_columns(connection)?.join(", ")))
 }
 
 /// Adds a record, unless it is there.
@@ -106,8 +105,8 @@ pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite
     connection
         .prepare_cached(
             "INSERT INTO record (hash, program, sizes, target, threads, title, schedule, strategy, outcome, detail, \
-             samples, median, tool_version, time, seed, trial, resources) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             samples, median, tool_version, time, seed, trial, resources, features) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             hash,
@@ -127,6 +126,7 @@ pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite
             record.seed.map(u64::cast_signed),
             record.trial,
             record.resources,
+            record.feature_bytes(),
         ])?;
     Ok(true)
 }
@@ -220,6 +220,7 @@ fn read(row: &Row) -> Result<TuningRecord, String> {
         seed: get::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
         trial: get(row, 17)?,
         resources: get(row, 19)?,
+        features: features_from(&get::<Vec<u8>>(row, 20)?).ok_or("it has bad features")?,
     };
     record.check()?;
     if get::<Option<f64>>(row, 18)? != record.median() {
@@ -230,6 +231,11 @@ fn read(row: &Row) -> Result<TuningRecord, String> {
 
 pub(super) fn get<T: FromSql>(row: &Row, column: usize) -> Result<T, String> {
     row.get(column).map_err(|error| error.to_string())
+}
+
+pub(super) fn features_from(bytes: &[u8]) -> Option<Vec<f32>> {
+    let (chunks, rest) = bytes.as_chunks::<4>();
+    rest.is_empty().then(|| chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
 }
 
 fn samples_from(bytes: &[u8]) -> Option<Vec<f64>> {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::CompareError;
 use crate::measure::Measurer;
@@ -73,6 +74,14 @@ impl<'m> Landscape<'m> {
         let measured =
             self.known.iter().filter_map(|(schedule, known)| Some((schedule.as_str(), known.seconds?)));
         measured.min_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)))
+    }
+
+    /// All that is known, in an order that is always the same.
+    pub(super) fn measured_so_far(&self) -> Vec<(&str, Option<f64>)> {
+        let all = self.known.iter().map(|(schedule, known)| (schedule.as_str(), known.seconds));
+        let mut all: Vec<(&str, Option<f64>)> = all.collect();
+        all.sort_by_key(|(schedule, _)| xxh3_64(schedule.as_bytes()));
+        all
     }
 
     /// The default schedule, and what it costs.

@@ -24,7 +24,7 @@ use thiserror::Error;
 use tilewright_ir::Program;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
-use tilewright_search::strategy::Unsuitable;
+use tilewright_search::strategy::{Experience, Unsuitable};
 use tilewright_target::Machine;
 
 pub use found::{Best, Compared, Comparison, Search, Strategy};
@@ -32,11 +32,14 @@ pub use landscape::{Known, Landscape};
 pub use summary::{Overall, Reached, Summary, overall, summaries};
 pub use tape::{Entry, Tape, TapeError};
 
+use crate::lessons::Lessons;
 use crate::outcome::Outcome;
 use crate::task::TaskError;
 use crate::tune::{Candidates, Habits, Stop};
 use crate::worker::Lost;
 
+/// What others learn from one program, at most: more teach little, and take long to learn from.
+const MOST_LESSONS: usize = 1000;
 /// Points that the cost model does not judge are looked at so many at a time.
 const TOGETHER: usize = 64;
 
@@ -54,6 +57,8 @@ pub struct Contest {
     pub starts: usize,
     /// Spaces of at most so many points are tried as a whole, so that the best there is is known.
     pub exhaustive: u128,
+    /// Whether models learn from what was measured for the programs before.
+    pub transfer: bool,
 }
 
 /// What a search may use up, at most.
@@ -106,6 +111,9 @@ pub struct Arena<'p> {
     machine: &'p Machine,
     space: &'p Space<'p>,
     habits: Habits,
+    lessons: Lessons<'p>,
+    /// What was measured for other programs.
+    experience: &'p [Experience],
 }
 
 /// What a search from some seed begins with.
@@ -117,9 +125,23 @@ struct Beginning<'p> {
 }
 
 impl<'p> Arena<'p> {
-    /// A program with the space to search.
-    pub fn new(program: &'p Program, machine: &'p Machine, space: &'p Space<'p>) -> Arena<'p> {
-        Arena { program, machine, space, habits: Habits::on(machine) }
+    /// A program with the space to search. Models learn from `experience` as well.
+    pub fn new(
+        program: &'p Program,
+        machine: &'p Machine,
+        space: &'p Space<'p>,
+        experience: &'p [Experience],
+    ) -> Arena<'p> {
+        let lessons = Lessons::new(program, machine);
+        Arena { program, machine, space, habits: Habits::on(machine), lessons, experience }
+    }
+
+    /// What others can learn from what was measured here.
+    pub fn experience(&self, landscape: &Landscape<'_>) -> Experience {
+        let trials = landscape.measured_so_far().into_iter();
+        let trials =
+            trials.filter_map(|(schedule, seconds)| Some((self.lessons.of_schedule(schedule)?, seconds)));
+        Experience { trials: trials.take(MOST_LESSONS).collect() }
     }
 
     /// Has all strategies search from all seeds. Strategies take turns within a seed. When it is asked to stop, searches

@@ -48,11 +48,13 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
     pub fn run(mut self, name: &str, seed: u64, observer: &mut dyn Observer) -> Result<Search, CompareError> {
         self.search.seed = seed;
         self.begin();
+        let features = self.arena.lessons.of_points(self.arena.space);
         let start = Start {
             seed,
             points: std::mem::take(&mut self.starts),
             together: self.arena.habits.together,
-            ..Start::default()
+            features: Some(&features),
+            experience: self.arena.experience,
         };
         let mut strategy = strategy::by_name(name, self.arena.space.knobs(), start)?;
         let mut in_vain = 0;

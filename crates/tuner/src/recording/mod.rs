@@ -56,6 +56,9 @@ pub struct Setting {
     pub time: Option<f64>,
     /// Schedules from the cache that were tried first.
     pub hints: Vec<String>,
+    /// What was tried for other programs, where the strategy learns from that: features and seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experience: Vec<Vec<(Vec<f32>, Option<f64>)>>,
     /// What the machine could do at most, if that was known.
     pub peaks: Option<Peaks>,
 }

@@ -166,7 +166,7 @@ impl<'p> Candidates<'p> {
         if matches!(self.target, Target::Gpu(_)) && effort > MOST_EFFORT {
             return Err(Rejection::CodeSize);
         }
-        Ok(Candidate { schedule: schedule.to_string(), expected: self.model.seconds(&nest), effort })
+        Ok(Candidate { schedule: schedule.to_string(), expected: self.model.look(&nest).seconds, effort })
     }
 
     /// The points that the model likes best, from different corners of the space: a greedy search with the model in the

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
-use tilewright_search::strategy::{self, Start, Strategy, Told, Unsuitable};
+use tilewright_search::strategy::{self, Experience, Start, Strategy, Told, Unsuitable};
 
 pub use candidates::STARTS;
 pub use report::{Finalist, Kind, Progress, Tuned};
@@ -34,6 +34,7 @@ pub use spent::TimeSpent;
 pub use stop::Stop;
 
 use crate::bench::Plan;
+use crate::lessons::Lessons;
 use crate::measure::Measurer;
 use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
@@ -68,6 +69,8 @@ pub struct Options {
     pub time: Option<Duration>,
     /// Schedules that may be good: those of similar programs.
     pub hints: Vec<String>,
+    /// What was tried for other programs, for models to learn from.
+    pub experience: Vec<Experience>,
 }
 
 /// Why nothing was tuned.
@@ -127,7 +130,15 @@ pub fn tune(
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let start = Start { seed: options.seed, points, together: run.habits.together, ..Start::default() };
+    let lessons = Lessons::new(&program, &machine);
+    let features = lessons.of_points(&space);
+    let start = Start {
+        seed: options.seed,
+        points,
+        together: run.habits.together,
+        features: Some(&features),
+        experience: &options.experience,
+    };
     let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
     run.search(strategy.as_mut())?;
     run.finish()

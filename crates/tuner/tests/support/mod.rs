@@ -46,6 +46,7 @@ pub fn record(canonical: &Canonical, own: &Program, seconds: f64) -> TuningRecor
         outcome: Outcome::Measured,
         samples: vec![seconds, seconds * 1.5, seconds * 0.5],
         resources: String::new(),
+        features: Vec::new(),
         tool_version: tilewright_tuner::cache::TOOL_VERSION.to_owned(),
         time: 1_700_000_000,
         seed: Some(7),

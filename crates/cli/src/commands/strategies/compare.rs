@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_search::knob::Knobs;
-use tilewright_search::strategy::{ALL, Start, by_name};
+use tilewright_search::strategy::{ALL, Experience, Start, by_name};
 use tilewright_target::host_model;
 use tilewright_tuner::compare::{
     Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Known, Landscape, Tape, TapeError,
@@ -32,9 +32,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let files = args.out.as_deref().map(Files::new).transpose()?;
     let stop = stop_on_signals();
     let mut comparison = Comparison { about: about(args, &contest, &entries), programs: Vec::new() };
+    let mut experience = Vec::new();
     for entry in &entries {
-        let compared = compare(args, entry, &contest, &mut tape, &stop)?;
+        let (compared, lessons) = compare(args, entry, &contest, &mut tape, &experience, &stop)?;
         comparison.programs.push(compared);
+        experience.extend(lessons);
         if stop.is_asked() {
             complain("stopped: the table has the searches that were over");
             break;
@@ -67,6 +69,7 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         budget,
         starts: args.starts,
         exhaustive: u128::from(args.exhaustive),
+        transfer: args.transfer,
     })
 }
 
@@ -81,25 +84,27 @@ fn tape(args: &CompareArgs) -> Result<Tape, Failure> {
     opened.1.map_err(failure)
 }
 
-/// All strategies on one program.
+/// All strategies on one program; with what others can learn from that, if they may.
 fn compare(
     args: &CompareArgs,
     entry: &Entry,
     contest: &Contest,
     tape: &mut Tape,
+    experience: &[Experience],
     stop: &Arc<Stop>,
-) -> Result<Compared, Failure> {
+) -> Result<(Compared, Option<Experience>), Failure> {
     let failure = |error: CompareError| failure(error);
     let program = entry.task.program().map_err(|error| Failure::Input(error.to_string()))?;
     let machine = machine_of(entry)?;
     let space = space(entry, &program, &machine)?;
-    let arena = Arena::new(&program, &machine, &space);
+    let arena = Arena::new(&program, &machine, &space, experience);
     let mut watch = Watch::new(&entry.name, contest);
     let known = tape.known(entry);
     let compete = |landscape: &mut Landscape<'_>, watch: &mut Watch| {
         let compared = arena.compare(entry.name.clone(), contest, landscape, watch, stop);
         watch.end();
-        compared.map_err(failure).inspect(|_| tell_unknown(landscape))
+        tell_unknown(landscape);
+        Ok((compared.map_err(failure)?, contest.transfer.then(|| arena.experience(landscape))))
     };
     if args.replay.is_some() {
         return compete(&mut Landscape::recorded(known), &mut watch);

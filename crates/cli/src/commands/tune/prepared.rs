@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tilewright_ir::Program;
+use tilewright_search::strategy::{ALL, Experience};
 use tilewright_target::{Cpu, Machine};
 use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::given;
@@ -39,7 +40,7 @@ impl<'a> Prepared<'a> {
         args: &TuneArgs,
         task: Task,
         others: Vec<Place>,
-        program: &Program,
+        program: &'a Program,
         machine: &'a Machine,
         started: Instant,
     ) -> Result<Prepared<'a>, Failure> {
@@ -48,6 +49,10 @@ impl<'a> Prepared<'a> {
             let recorder = Recorder::new(args, program, machine.target())?;
             options.hints = recorder.hints();
             setting.hints = options.hints.clone();
+            if ALL.iter().any(|entry| entry.name == args.strategy && entry.learns_from_others) {
+                options.experience = recorder.experience();
+                setting.experience = options.experience.iter().map(|own| own.trials.clone()).collect();
+            }
             setting.peaks = peaks(machine);
             let others = others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
             let workers = Workers { launch: launch()?, task, others };
@@ -60,6 +65,8 @@ impl<'a> Prepared<'a> {
         // The cache has changed since, so hints are those of the recording.
         let Recording { setting, answers } = recording(path, &setting)?;
         options.hints = setting.hints.clone();
+        let experience = setting.experience.iter().cloned();
+        options.experience = experience.map(|trials| Experience { trials }).collect();
         Ok(Prepared { setting, options, answers: Answers::Replayed(answers), recorder: None })
     }
 }
@@ -79,6 +86,7 @@ fn asked_for(
         started,
         time: args.time.or(args.trials.is_none().then_some(TIME)),
         hints: Vec::new(),
+        experience: Vec::new(),
     };
     let setting = Setting {
         tool_version: TOOL_VERSION.to_owned(),
@@ -95,6 +103,7 @@ fn asked_for(
         trials: options.trials,
         time: options.time.map(|time| time.as_secs_f64()),
         hints: Vec::new(),
+        experience: Vec::new(),
         peaks: None,
     };
     Ok((setting, options))

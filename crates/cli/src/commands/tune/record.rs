@@ -2,8 +2,10 @@
 
 use tilewright_ir::Program;
 use tilewright_schedule::text;
+use tilewright_search::strategy::Experience;
 use tilewright_target::Target;
 use tilewright_tuner::cache::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
+use tilewright_tuner::lessons::Lessons;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::tune::{Finalist, Tuned};
 
@@ -16,12 +18,15 @@ use crate::time::now;
 
 /// Schedules of similar programs that a search starts from.
 const HINTS: usize = 8;
+/// Trials of all programs that a model learns from, the last ones: more take longer to learn from than to measure.
+const LESSONS: usize = 4000;
 
 /// Keeps every trial.
 pub struct Recorder<'a> {
     /// The cache, if it can be read at all.
     cache: Option<Cache>,
     canonical: Canonical,
+    lessons: Lessons<'a>,
     key: ProgramKey,
     target: Target<'a>,
     strategy: String,
@@ -33,7 +38,7 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Opens the cache. One that was not asked for and cannot be used is told of, and done without.
-    pub fn new(args: &TuneArgs, program: &Program, target: Target<'a>) -> Result<Recorder<'a>, Failure> {
+    pub fn new(args: &TuneArgs, program: &'a Program, target: Target<'a>) -> Result<Recorder<'a>, Failure> {
         let (cache, broken) = opened(&args.file);
         let broken = match broken {
             Some(failure) if args.file.cache.is_some() => return Err(failure),
@@ -46,7 +51,8 @@ impl<'a> Recorder<'a> {
         let canonical = Canonical::new(program);
         let key = canonical.key_on(target);
         let (strategy, seed) = (args.strategy.clone(), args.seed);
-        Ok(Recorder { cache, canonical, key, target, strategy, seed, kept: 0, broken })
+        let lessons = Lessons::new(program, target);
+        Ok(Recorder { cache, canonical, lessons, key, target, strategy, seed, kept: 0, broken })
     }
 
     /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
@@ -62,6 +68,12 @@ impl<'a> Recorder<'a> {
             }
         }
         hints
+    }
+
+    /// What was tried on this machine for any program.
+    pub fn experience(&self) -> Vec<Experience> {
+        let known = self.cache.as_ref().map(|cache| cache.experience(&self.key.target, LESSONS));
+        known.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The steps of a record in the names of the program, unless they are refused.
@@ -82,6 +94,7 @@ impl<'a> Recorder<'a> {
             outcome: trial.outcome.clone(),
             samples: trial.samples.clone(),
             resources: trial.resources.clone(),
+            features: self.lessons.of_schedule(schedule).unwrap_or_default(),
             tool_version: TOOL_VERSION.to_owned(),
             time: now(),
             seed: Some(self.seed),

@@ -1,0 +1,63 @@
+//! What models learn from: features of the loop nests that points and schedules stand for.
+
+use tilewright_ir::{LoopNest, Program};
+use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_search::cost::Model;
+use tilewright_search::knob::Point;
+use tilewright_search::space::Space;
+use tilewright_search::strategy::Features;
+use tilewright_target::Target;
+
+use crate::parallel;
+
+/// The schedules of a program on a machine, as a model sees them.
+pub struct Lessons<'p> {
+    program: &'p Program,
+    target: Target<'p>,
+    model: Model<'p>,
+    /// What the cost model expects of the default schedule, which others are compared with.
+    default: f64,
+}
+
+impl<'p> Lessons<'p> {
+    /// Those of a program.
+    pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> Lessons<'p> {
+        let target = target.into();
+        let mut lessons = Lessons { program, target, model: Model::of(target), default: 1.0 };
+        let default = apply(program, &default_schedule(program, target), target);
+        lessons.default = default.map_or(1.0, |nest| lessons.model.look(&nest).seconds);
+        lessons
+    }
+
+    /// The features of a schedule; none if it is refused.
+    pub fn of_schedule(&self, schedule: &str) -> Option<Vec<f32>> {
+        let parsed = text::parse(schedule);
+        let nest = apply(self.program, &parsed.schedule, self.target).ok().filter(|_| !parsed.has_errors());
+        nest.map(|nest| self.of_nest(&nest))
+    }
+
+    fn of_nest(&self, nest: &LoopNest) -> Vec<f32> {
+        self.model.look(nest).features(self.default)
+    }
+
+    /// The same for the points of a space.
+    pub fn of_points<'s>(&'s self, space: &'s Space<'s>) -> PointLessons<'s> {
+        PointLessons { lessons: self, space }
+    }
+}
+
+/// The points of a space, as a model sees them.
+pub struct PointLessons<'s> {
+    lessons: &'s Lessons<'s>,
+    space: &'s Space<'s>,
+}
+
+impl Features for PointLessons<'_> {
+    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
+        let Lessons { program, target, .. } = self.lessons;
+        parallel::map(points, |point| {
+            let nest = apply(program, &self.space.decode(point).ok()?, *target).ok()?;
+            Some(self.lessons.of_nest(&nest))
+        })
+    }
+}
