@@ -63,7 +63,8 @@ pub struct CompareArgs {
     /// Points that a search may propose, as a share of the space, such as 0.001.
     #[arg(long, value_name = "PART", value_parser = share)]
     pub share: Option<f64>,
-    /// Points that the cost model gives to start from, at most; with 0 searches start blind, and the model refuses nothing.
+    /// Points that the cost model gives to start from, at most; with 0 searches are blind: the model
+    /// refuses nothing, and the default schedule does not count as found.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
     /// Search the schedules of this template instead of those that the analysis finds; docs/strategies.md says how to write
@@ -76,6 +77,9 @@ pub struct CompareArgs {
     /// Let models learn from what was measured for the programs before, in their order here.
     #[arg(long)]
     pub transfer: bool,
+    /// Let trees see only the numbers of points themselves, not the loop nests that they stand for.
+    #[arg(long, conflicts_with = "transfer")]
+    pub own_features: bool,
     /// Where to run: cpu, or a device that `tilewright devices` lists.
     #[arg(long, default_value = "cpu", conflicts_with = "replay")]
     pub target: String,

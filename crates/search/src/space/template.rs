@@ -26,6 +26,8 @@ use crate::knob::{Divisors, Domain, Knob, Knobs, Point, Value};
 
 /// More parts of a factorisation are refused.
 const MOST_PARTS: usize = 8;
+/// Larger sizes are refused: nobody has so many elements, and their divisors take long to find.
+const LARGEST: i64 = 1 << 40;
 
 /// Why a text is no template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -56,7 +58,7 @@ enum Piece {
 }
 
 impl<'a> Template<'a> {
-    /// Reads a template. Every step has to read as one, whatever the knobs say.
+    /// Reads a template.
     pub fn read(
         text: &str,
         program: &'a Program,
@@ -84,10 +86,24 @@ impl<'a> Template<'a> {
         Ok((knobs, template))
     }
 
-    /// The first point has to read as a schedule: a mistake in a step shows in any.
+    /// The first point has to read as a schedule, and so has every other text that a knob can put into it.
     fn expect_steps(&self) -> Result<(), TemplateError> {
         let Some(first) = self.knobs.nth(0) else { return Ok(()) };
-        let text = self.text(&first);
+        self.expect_schedule(&first)?;
+        for (at, knob) in self.knobs.iter().enumerate() {
+            if let Domain::Categorical(own) = &knob.domain {
+                for choice in 1..own.choices().len() {
+                    let mut other = first.clone();
+                    other.set_choice(at, choice);
+                    self.expect_schedule(&other)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_schedule(&self, point: &Point) -> Result<(), TemplateError> {
+        let text = self.text(point);
         let parsed = parse(&text);
         let wrong = parsed.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
         wrong.map_or(Ok(()), |diagnostic| {
@@ -173,8 +189,8 @@ fn factorisation(name: &str, text: &str, program: &Program) -> Result<Knob, Stri
     let size = size.trim();
     let symbol = program.symbols.iter().find(|symbol| symbol.name == size).and_then(|symbol| symbol.value);
     let extent = size.parse::<i64>().ok().or(symbol);
-    let extent =
-        extent.filter(|extent| *extent > 0).ok_or_else(|| format!("`{size}` is no size of this program"))?;
+    let extent = extent.filter(|extent| (1..=LARGEST).contains(extent));
+    let extent = extent.ok_or_else(|| format!("`{size}` is no size of this program"))?;
     let parts = parts.trim().parse::<usize>().ok().filter(|parts| (1..=MOST_PARTS).contains(parts));
     let parts = parts.ok_or_else(|| format!("write a number of factors from 1 to {MOST_PARTS}"))?;
     Ok(Knob::factorisation(name, extent, parts, Divisors::Exact))
@@ -274,6 +290,11 @@ mod tests {
             "line 2: there is no knob `v` before this line"
         );
         assert_eq!(why("knob u = one of 1\nsplit O.i -> a, b:{u"), "line 2: `{` has no `}`");
+        assert_eq!(
+            why("knob m = factors 99999999999999 in 2"),
+            "line 1: `99999999999999` is no size of this program"
+        );
+        assert!(why("knob u = either \"unroll O.i\" or \"unrol O.i\"\n{u}").starts_with("line 2: "));
         assert!(why("knob u = one of 2\n\nspilt O.i -> a, b:{u}").starts_with("line 3: "));
     }
 }

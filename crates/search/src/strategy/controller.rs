@@ -24,7 +24,7 @@ pub(super) const NAME: &str = "rnn";
 
 /// Sequences that are said at a time, and how often for a batch.
 const SAID: usize = 32;
-const MOST_TIMES: usize = 4;
+const MOST_TIMES: usize = 2;
 /// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
 const MOST_WORDS: usize = 20_000;
 

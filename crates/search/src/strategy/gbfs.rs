@@ -7,11 +7,12 @@
 //!
 //! Departures: neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
 //! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
-//! start itself may be) the search goes on from random points, so that in the end it sees the whole space.
+//! start itself may be) the search goes on from random points, so that in the end it sees the whole space. Where many are to
+//! be tried together, so that no core is idle, the next best points are expanded as well before times are known.
 
 use rand::seq::SliceRandom;
 
-use super::explored::Explored;
+use super::explored::{Explored, Planner};
 use super::ranking::{Cost, Ranking};
 use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
@@ -34,6 +35,8 @@ impl Default for Parameters {
 /// Greedy best-first search.
 pub struct Gbfs {
     parameters: Parameters,
+    /// Points are expanded until so many are to be tried.
+    together: usize,
     explored: Explored,
     /// Points to expand.
     queue: Ranking,
@@ -49,50 +52,50 @@ impl Gbfs {
         }
         Gbfs {
             parameters,
+            together: start.together.max(1),
             explored: Explored::new(knobs, start),
             queue: Ranking::default(),
             expanded: Ranking::default(),
         }
     }
 
-    fn next(&mut self) -> Option<Point> {
-        loop {
-            if let Some(point) = self.explored.next() {
-                return Some(point);
-            }
-            if !self.draw() {
-                return None;
-            }
-        }
-    }
-
-    /// Expands the best point, or begins anew; says whether there is something to ask for now, or to look for again.
-    fn draw(&mut self) -> bool {
-        if let Some((point, cost)) = self.queue.pop() {
-            self.expand(point, cost);
-            return true;
-        }
-        if self.explored.open() > 0 {
-            return false;
-        }
-        self.queue = std::mem::take(&mut self.expanded);
-        if self.queue.is_empty() {
-            let most = self.parameters.neighbours.max(1);
-            while self.explored.drawn() < most && self.explored.draw_any() {}
-        }
-        !self.queue.is_empty() || self.explored.drawn() > 0
-    }
-
     /// Draws neighbours of `point`.
     fn expand(&mut self, point: Point, cost: Cost) {
         let mut moves = self.explored.knobs.moves(&point);
         moves.shuffle(&mut self.explored.rng);
+        let enough = self.explored.drawn() + self.parameters.neighbours.max(1);
         for step in moves {
             let neighbour = point.after(step);
-            if self.explored.drawn() < self.parameters.neighbours.max(1) {
+            if self.explored.drawn() < enough {
                 self.explored.draw(&neighbour);
             } else if !self.explored.is_visited(&neighbour) {
                 self.expanded.insert(point, cost);
+                return;
+            }
+        }
+    }
+}
+
+impl Planner for Gbfs {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    /// Expands the best point, or several where more are to be tried together; or begins anew.
+    fn plan(&mut self) {
+        loop {
+            while self.explored.drawn() < self.together
+                && let Some((point, cost)) = self.queue.pop()
+            {
+                self.expand(point, cost);
+            }
+            if self.explored.drawn() > 0 {
+                return;
+            }
+            self.queue = std::mem::take(&mut self.expanded);
+            if self.queue.is_empty() {
+                let most = self.parameters.neighbours.max(1);
+                while self.explored.drawn() < most && self.explored.draw_any() {}
                 return;
             }
         }

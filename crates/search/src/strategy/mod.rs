@@ -174,13 +174,13 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: na2c::NAME,
         description: "walks around the best point that a policy learns to direct (N-A2C)",
-        learns_from_others: false,
+        learns_from_others: true,
         make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, na2c::Parameters::default()))),
     },
     Entry {
         name: qmethod::NAME,
         description: "steps from good points in the direction that a network values most (FlexTensor)",
-        learns_from_others: false,
+        learns_from_others: true,
         make: |knobs, start| Ok(Box::new(QMethod::new(knobs, start, qmethod::Parameters::default()))),
     },
     Entry {

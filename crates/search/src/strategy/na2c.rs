@@ -13,6 +13,9 @@
 //! policy from settling at once. Two layers of 128 and a rate of 0.001 are those of the authors' program. Rewards are
 //! relative to the best time, so that they are between 0 and 1 for every program; an invalid point has none.
 //!
+//! Where there is experience with other programs, actor and critic learn from steps that trees judge by it before the search
+//! begins (`learning/teacher.rs`); the paper starts every search anew.
+//!
 //! Departures: the policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
 //! knobs, not only of powers of two. Walks that find nothing new become longer at once, and where none is found at all a
 //! random point is tried, so that in the end the whole space is seen.
@@ -27,7 +30,7 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Inputs, Network, rows, sure};
+use super::learning::{Imagined, Inputs, Network, imagined, rows, sure};
 use super::ranking::Cost;
 use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Move, Point};
@@ -41,6 +44,8 @@ const IN_VAIN: usize = 4;
 const MOST_IN_VAIN: usize = 16;
 /// Steps of the longest walks.
 const LONGEST: usize = 64;
+/// How often imagined steps are learned from.
+const IMAGINED_LESSONS: usize = 40;
 
 /// The parameters of [`Na2c`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +134,7 @@ impl Na2c {
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let centre =
             start.points.iter().find(|point| knobs.contains(point)).map(|point| (point.clone(), None));
+        let imagined = imagined(knobs, &start);
         let mut explored = Explored::new(knobs, start);
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
@@ -138,7 +144,7 @@ impl Na2c {
         let (actor, critic) = (network(knobs.directions()), network(1));
         let vars = [actor.vars(), critic.vars()].concat();
         let rate = ParamsAdamW { lr: parameters.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
-        Na2c {
+        let mut method = Na2c {
             parameters,
             explored,
             inputs,
@@ -151,6 +157,23 @@ impl Na2c {
             episodes: 0,
             improved: 0,
             news: false,
+        };
+        method.learn_from(imagined);
+        method
+    }
+
+    /// Learns from steps that nobody has made.
+    fn learn_from(&mut self, imagined: Vec<Imagined>) {
+        let step = |own: Imagined| {
+            let open = self.open(&self.explored.knobs.directed_moves(&own.from));
+            let [from, to] = [&own.from, &own.to].map(|end| self.inputs.row(&self.explored.knobs, end));
+            (Step { from, open, direction: own.direction, to, point: own.to }, own.after)
+        };
+        let known: Vec<(Step, f32)> = imagined.into_iter().map(step).collect();
+        let known: Vec<(&Step, f32)> = known.iter().map(|(step, reward)| (step, *reward)).collect();
+        for _ in 0..if known.is_empty() { 0 } else { IMAGINED_LESSONS } {
+            let loss = sure(self.loss(&known));
+            sure(self.optimiser.backward_step(&loss));
         }
     }
 
@@ -223,9 +246,11 @@ impl Na2c {
             if known.is_empty() {
                 return;
             }
-            let drawn = (0..self.parameters.lesson.max(1))
+            let drawn: Vec<&Step> = (0..self.parameters.lesson.max(1))
                 .map(|_| known[self.explored.rng.random_range(0..known.len())])
-                .collect::<Vec<&Step>>();
+                .collect();
+            let drawn: Vec<(&Step, f32)> =
+                drawn.into_iter().map(|step| (step, self.reward(&step.point))).collect();
             let loss = sure(self.loss(&drawn));
             sure(self.optimiser.backward_step(&loss));
         }
@@ -240,16 +265,18 @@ impl Na2c {
         }
     }
 
-    /// What is wrong with the actor and the critic, seen from some steps.
-    fn loss(&self, steps: &[&Step]) -> Result<Tensor> {
+    /// What is wrong with the actor and the critic, seen from some steps and their rewards.
+    fn loss(&self, steps: &[(&Step, f32)]) -> Result<Tensor> {
         let width = self.inputs.width();
-        let all =
-            |of: &dyn Fn(&Step) -> Vec<f32>| steps.iter().map(|step| of(step)).collect::<Vec<Vec<f32>>>();
+        let all = |of: &dyn Fn(&Step) -> Vec<f32>| {
+            steps.iter().map(|(step, _)| of(step)).collect::<Vec<Vec<f32>>>()
+        };
         let from = rows(&all(&|step| step.from.clone()), width)?;
         let to = rows(&all(&|step| step.to.clone()), width)?;
         let open = rows(&all(&|step| step.open.clone()), self.explored.knobs.directions())?;
-        let rewards = rows(&all(&|step| vec![self.reward(&step.point)]), 1)?;
-        let directions: Vec<u32> = steps.iter().map(|step| step.direction as u32).collect();
+        let rewards: Vec<Vec<f32>> = steps.iter().map(|(_, reward)| vec![*reward]).collect();
+        let rewards = rows(&rewards, 1)?;
+        let directions: Vec<u32> = steps.iter().map(|(step, _)| step.direction as u32).collect();
         let directions = Tensor::from_vec(directions, (steps.len(), 1), from.device())?;
 
         let wanted = (rewards + (self.critic.forward(&to)?.detach() * self.parameters.discount)?)?;

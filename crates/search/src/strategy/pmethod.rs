@@ -25,7 +25,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { starts: 1, gamma: 8.0, first: 8 }
+        Parameters { starts: 4, gamma: 8.0, first: 8 }
     }
 }
 

@@ -10,6 +10,9 @@
 //! is taught here. An invalid point has the performance 0. Where the paper says nothing: γ, α, the widths, how many starts
 //! and steps there are, and how often all that is known is gone through.
 //!
+//! Where there is experience with other programs, X learns from steps that trees judge by it before the search begins
+//! (`learning/teacher.rs`); the paper starts every search anew.
+//!
 //! Departures: where several prime factors can move in the direction, any of them does. Points all of whose neighbours were
 //! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
 //! it goes on from others.
@@ -21,7 +24,7 @@ use rand::RngExt;
 use rand::seq::IteratorRandom;
 
 use super::explored::{Explored, Planner};
-use super::learning::{AdaDelta, Inputs, Network, rows, sure};
+use super::learning::{AdaDelta, Imagined, Inputs, Network, imagined, rows, sure};
 use super::pool::Pool;
 use super::ranking::Cost;
 use super::{Start, Strategy, Told};
@@ -31,6 +34,9 @@ pub(super) const NAME: &str = "q-method";
 
 /// Trials from one lesson to the next.
 const BETWEEN_LESSONS: usize = 5;
+/// How often imagined steps are gone through, and the most that one is thought to bring.
+const IMAGINED_ROUNDS: usize = 60;
+const MOST_IMAGINED: f32 = 2.0;
 
 /// The parameters of [`QMethod`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +105,7 @@ impl QMethod {
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
         let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
         let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
+        let imagined = imagined(knobs, &start);
         let mut explored = Explored::new(knobs, start);
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
@@ -106,7 +113,7 @@ impl QMethod {
         let network = sure(Network::new(&widths, &mut explored.rng));
         let older = sure(Network::new(&widths, &mut explored.rng));
         sure(older.copy(&network));
-        QMethod {
+        let mut method = QMethod {
             parameters,
             explored,
             inputs,
@@ -118,7 +125,24 @@ impl QMethod {
             steps: Vec::new(),
             first,
             trials: 0,
+        };
+        method.learn_from(&imagined);
+        method
+    }
+
+    /// Learns what steps should bring that nobody has made.
+    fn learn_from(&mut self, imagined: &[Imagined]) {
+        let known = imagined.iter().filter(|step| step.before > 0.0).map(|step| {
+            let brought = (step.after / step.before - 1.0).min(MOST_IMAGINED);
+            (Step { from: step.from.clone(), direction: step.direction, to: step.to.clone() }, brought)
+        });
+        let known: Vec<(Step, f32)> = known.collect();
+        let known: Vec<(&Step, f32)> = known.iter().map(|(step, brought)| (step, *brought)).collect();
+        for _ in 0..if known.is_empty() { 0 } else { IMAGINED_ROUNDS } {
+            let loss = sure(self.loss(&known));
+            sure(self.optimiser.step(&loss));
         }
+        sure(self.older.copy(&self.network));
     }
 
     /// Some steps from `start`, each in the best direction.

@@ -185,14 +185,15 @@ impl Cache {
         best.filter_map(Result::transpose).collect()
     }
 
-    /// What models can learn from all that was tried on a machine, program by program; the last `most` trials.
+    /// What models can learn from all that was tried on a machine, program by program; the last `most` trials. Those of another
+    /// version do not count: its numbers may mean something else.
     pub fn experience(&self, target: &TargetFingerprint, most: usize) -> Result<Vec<Experience>, CacheError> {
         let sql = |error| self.sql(error);
         let [_, features] = added_columns(&self.connection).map_err(sql)?;
         let (conditions, values) = Filter { target: Some(target.clone()), ..Filter::default() }.conditions();
         let query = format!(
             "SELECT record.program, record.sizes, record.threads, {features}, record.median FROM {JOINED} \
-             WHERE {conditions} AND length({features}) > 0 ORDER BY record.id DESC LIMIT {most}"
+             WHERE {conditions} AND length({features}) > 0 AND record.tool_version = '{TOOL_VERSION}' ORDER BY record.id DESC LIMIT {most}"
         );
         let mut query = self.connection.prepare(&query).map_err(sql)?;
         let mut rows = query.query(rusqlite::params_from_iter(values)).map_err(sql)?;

@@ -52,13 +52,21 @@ pub struct Contest {
     pub seeds: Vec<u64>,
     /// When a search ends.
     pub budget: Budget,
-    /// Points that the cost model gives to start from. With none it has no say at all: nothing is refused for being
-    /// slow by its estimate either.
+    /// Points that the cost model gives to start from. With none searches are blind: nothing is refused for being slow by
+    /// its estimate either, and the default schedule is not what they begin with.
     pub starts: usize,
     /// Spaces of at most so many points are tried as a whole, so that the best there is is known.
     pub exhaustive: u128,
     /// Whether models learn from what was measured for the programs before.
     pub transfer: bool,
+    /// Whether models see the loop nests that points stand for, or only the numbers of the points themselves.
+    pub sees_nests: bool,
+}
+
+impl Contest {
+    fn is_blind(&self) -> bool {
+        self.starts == 0
+    }
 }
 
 /// What a search may use up, at most.
@@ -165,7 +173,7 @@ impl<'p> Arena<'p> {
         if !matches!(ended, Err(CompareError::Stopped)) {
             ended?;
         }
-        compared.best_known = landscape.best().unwrap_or(0.0);
+        compared.best_known = landscape.best_found(!contest.is_blind()).unwrap_or(0.0);
         Ok(compared)
     }
 
@@ -194,14 +202,14 @@ impl<'p> Arena<'p> {
 
     fn candidates(&self, contest: &Contest) -> Candidates<'p> {
         let candidates = Candidates::new(self.program, self.machine.target(), self.space);
-        if contest.starts == 0 { candidates.without_model() } else { candidates }
+        if contest.is_blind() { candidates.without_model() } else { candidates }
     }
 
     fn beginning(&self, contest: &Contest, seed: u64) -> Result<Beginning<'p>, CompareError> {
         let begun = Instant::now();
         let mut candidates = self.candidates(contest);
         let mut points = Vec::new();
-        if contest.starts > 0 {
+        if !contest.is_blind() {
             points = candidates.ranked(seed, &mut || Ok(false))?;
             points.truncate(contest.starts);
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use tilewright_search::knob::Point;
-use tilewright_search::strategy::{self, Start, Told};
+use tilewright_search::strategy::{self, Features, Start, Told};
 
 use super::found::{Best, Search};
 use super::landscape::Landscape;
@@ -18,6 +18,10 @@ pub(super) struct Searching<'s, 'p, 'm> {
     landscape: &'s mut Landscape<'m>,
     candidates: Candidates<'p>,
     starts: Vec<Point>,
+    is_blind: bool,
+    /// Points that are tried together, at least.
+    together: usize,
+    sees_nests: bool,
     stop: &'s Stop,
     search: Search,
     /// Schedules that it has measured, or would have.
@@ -38,6 +42,10 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
             landscape,
             candidates: beginning.candidates.clone(),
             starts: beginning.points.clone(),
+            is_blind: contest.is_blind(),
+            // The papers' searches see what became of a few points before they choose others, however many cores wait.
+            together: if contest.is_blind() { 1 } else { arena.habits.together },
+            sees_nests: contest.sees_nests,
             stop,
             search: Search { seconds: beginning.seconds, ..Search::default() },
             tried: HashSet::new(),
@@ -47,22 +55,26 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
     /// Searches until the budget is used up, or nothing is left.
     pub fn run(mut self, name: &str, seed: u64, observer: &mut dyn Observer) -> Result<Search, CompareError> {
         self.search.seed = seed;
-        self.begin();
+        if !self.is_blind {
+            self.begin();
+        }
         let features = self.arena.lessons.of_points(self.arena.space);
         let start = Start {
             seed,
             points: std::mem::take(&mut self.starts),
-            together: self.arena.habits.together,
-            features: Some(&features),
+            together: self.together,
+            features: self.sees_nests.then_some(&features as &dyn Features),
             experience: self.arena.experience,
         };
-        let mut strategy = strategy::by_name(name, self.arena.space.knobs(), start)?;
+        let knobs = self.arena.space.knobs();
+        // One that learns from other programs does so here.
+        let mut strategy = self.thinking(|_| strategy::by_name(name, knobs, start))?;
         let mut in_vain = 0;
         while self.part() < 1.0 && in_vain < MOST_IN_VAIN {
             if self.stop.is_asked() {
                 return Err(CompareError::Stopped);
             }
-            let points = self.thinking(|search| strategy.ask(search));
+            let points = self.thinking(|most| strategy.ask(most));
             if points.is_empty() {
                 break;
             }
@@ -74,7 +86,7 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
         Ok(self.search)
     }
 
-    /// The default schedule is known to every search.
+    /// The default schedule is known to every search that is not blind.
     fn begin(&mut self) {
         let (schedule, known) = self.landscape.default();
         self.candidates.tried(schedule, known.seconds);
@@ -118,6 +130,15 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
         [trials, time, share].into_iter().flatten().fold(0.0, f64::max)
     }
 
+    /// Whether there is no time for a candidate that takes so many seconds. Then there is none for others either.
+    fn is_late(&mut self, took: f64) -> bool {
+        let late = self.budget.time.is_some_and(|time| self.search.seconds + took > time.as_secs_f64());
+        if late {
+            self.search.seconds = self.search.seconds.max(self.budget.time.unwrap_or_default().as_secs_f64());
+        }
+        late
+    }
+
     fn best(&self) -> Option<f64> {
         self.search.bests.last().map(|best| best.seconds)
     }
@@ -131,6 +152,9 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
         let fresh = self.fresh(&judged);
         let known = self.landscape.costs(&fresh, &self.arena.habits)?;
         for (schedule, known) in fresh.iter().zip(known) {
+            if self.is_late(known.took) {
+                break;
+            }
             self.search.trials += 1;
             self.search.seconds += known.took;
             self.candidates.tried(schedule, known.seconds);
@@ -141,12 +165,7 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
                 self.search.bests.push(Best { trial, after, seconds });
             }
         }
-        let cost = |judged: Judged| match judged {
-            Judged::Worth(own) => self.candidates.cost(&own.schedule),
-            Judged::Rejected => None,
-        };
-        let told = points.into_iter().zip(judged);
-        Ok(told.map(|(point, judged)| Told { point, cost: cost(judged) }).collect())
+        Ok(self.candidates.told(points, &judged))
     }
 
     /// Schedules that this search has not tried.

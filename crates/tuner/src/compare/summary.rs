@@ -5,6 +5,10 @@ use super::found::{Compared, Comparison, Search, Strategy};
 /// A kernel this near to the best known, in speed, counts as found.
 pub const NEAR: f64 = 0.95;
 
+/// What is there at once, by the default schedule, counts as the first trial, and as a moment.
+const FIRST_TRIAL: f64 = 1.0;
+const FIRST_SECONDS: f64 = 1e-3;
+
 /// What the searches of a strategy found in one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -12,9 +16,9 @@ pub struct Summary {
     pub name: String,
     /// Seconds of a call of the best kernel of all seeds; none where nothing was found.
     pub best: Option<f64>,
-    /// The mean over the seeds, and the standard deviation.
+    /// The mean over the seeds that found anything.
     pub mean: f64,
-    /// The standard deviation over the seeds.
+    /// The standard deviation over these, of a sample; 0 for a single one.
     pub deviation: f64,
     /// How many searches came near the best known, and of how many.
     pub reached: (usize, usize),
@@ -70,11 +74,14 @@ fn summary(compared: &Compared, strategy: &Strategy) -> Summary {
     let searches = &strategy.searches;
     let finals: Vec<f64> = searches.iter().filter_map(last).collect();
     let mean = mean(&finals);
-    let squares: Vec<f64> = finals.iter().map(|own| (own - mean).powi(2)).collect();
+    let squares: f64 = finals.iter().map(|own| (own - mean).powi(2)).sum();
     let near = |search: &Search| near(search, compared.best_known);
+    // Who has given up early would have needed no less than who went on.
+    let all = || compared.strategies.iter().flat_map(|strategy| &strategy.searches);
+    let most_trials = all().map(|search| search.trials as f64).fold(0.0, f64::max);
     let trials = |search: &Search| match near(search) {
         Some((trial, _)) => Reached::After(trial as f64),
-        None => Reached::Beyond(search.trials as f64),
+        None => Reached::Beyond(most_trials),
     };
     let seconds = |search: &Search| match near(search) {
         Some((_, after)) => Reached::After(after),
@@ -86,7 +93,7 @@ fn summary(compared: &Compared, strategy: &Strategy) -> Summary {
         name: strategy.name.clone(),
         best: finals.iter().copied().reduce(f64::min),
         mean,
-        deviation: self::mean(&squares).sqrt(),
+        deviation: (squares / finals.len().saturating_sub(1).max(1) as f64).sqrt(),
         reached: (searches.iter().filter(|search| near(search).is_some()).count(), searches.len()),
         trials: middle(searches.iter().map(trials).collect()),
         seconds: middle(searches.iter().map(seconds).collect()),
@@ -95,24 +102,25 @@ fn summary(compared: &Compared, strategy: &Strategy) -> Summary {
     }
 }
 
-/// A line for each strategy that was in all programs.
+/// A line for each strategy that has searched anything. Programs in which it has not do not count.
 pub fn overall(comparison: &Comparison) -> Vec<Overall> {
     let Some(first) = comparison.programs.first() else { return Vec::new() };
-    let lines = first.strategies.iter().filter_map(|strategy| {
-        let own = comparison.programs.iter().map(|compared| {
-            let found = compared.strategies.iter().find(|own| own.name == strategy.name)?;
-            Some((summary(compared, found), quality(compared, found)))
-        });
-        let (own, qualities): (Vec<Summary>, Vec<f64>) = own.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        Some(Overall {
-            name: strategy.name.clone(),
-            reached: own.iter().fold((0, 0), |sum, own| (sum.0 + own.reached.0, sum.1 + own.reached.1)),
-            trials: together(own.iter().map(|own| own.trials)),
-            seconds: together(own.iter().map(|own| own.seconds)),
-            quality: geometric_mean(&qualities),
-        })
+    first.strategies.iter().filter_map(|strategy| sum_up(comparison, &strategy.name)).collect()
+}
+
+fn sum_up(comparison: &Comparison, name: &str) -> Option<Overall> {
+    let searched = comparison.programs.iter().filter_map(|compared| {
+        let own = compared.strategies.iter().find(|own| own.name == name && !own.searches.is_empty())?;
+        Some((summary(compared, own), quality(compared, own)))
     });
-    lines.collect()
+    let (own, qualities): (Vec<Summary>, Vec<f64>) = searched.unzip();
+    (!own.is_empty()).then(|| Overall {
+        name: name.to_owned(),
+        reached: own.iter().fold((0, 0), |sum, own| (sum.0 + own.reached.0, sum.1 + own.reached.1)),
+        trials: together(own.iter().map(|own| own.trials), FIRST_TRIAL),
+        seconds: together(own.iter().map(|own| own.seconds), FIRST_SECONDS),
+        quality: geometric_mean(&qualities),
+    })
 }
 
 /// When a search came near the best known: after how many trials and seconds.
@@ -141,10 +149,10 @@ fn middle(mut all: Vec<Reached>) -> Reached {
     all.get(all.len() / 2).copied().unwrap_or(Reached::Beyond(0.0))
 }
 
-fn together(all: impl Iterator<Item = Reached>) -> Reached {
+/// The geometric mean, in which nothing counts as less than `least`.
+fn together(all: impl Iterator<Item = Reached>, least: f64) -> Reached {
     let all: Vec<Reached> = all.collect();
-    // What is there at once counts as much as the first trial.
-    let mean = geometric_mean(&all.iter().map(|own| own.number().max(1e-3)).collect::<Vec<f64>>());
+    let mean = geometric_mean(&all.iter().map(|own| own.number().max(least)).collect::<Vec<f64>>());
     match all.iter().any(|own| matches!(own, Reached::Beyond(_))) {
         true => Reached::Beyond(mean),
         false => Reached::After(mean),
@@ -211,6 +219,16 @@ mod tests {
         assert_eq!(both[0].reached, (2, 4));
         let Reached::Beyond(trials) = both[0].trials else { panic!("one is beyond") };
         assert!((trials - 50.0).abs() < 1e-9);
+    }
+
+    /// Where the comparison was stopped.
+    #[test]
+    fn programs_without_searches_do_not_count() {
+        let reached = compared(vec![search(&[(25, 2.0, 1.0)])]);
+        let both = overall(&Comparison { about: Vec::new(), programs: vec![reached, compared(Vec::new())] });
+        assert_eq!((both[0].reached, both[0].quality), ((1, 1), 1.0));
+        let Reached::After(trials) = both[0].trials else { panic!("it was reached") };
+        assert!((trials - 25.0).abs() < 1e-9);
     }
 
     #[test]

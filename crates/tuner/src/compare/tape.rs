@@ -78,9 +78,12 @@ impl Tape {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error.into()),
         };
-        let mut tape = if text.is_empty() { Tape::default() } else { Tape::from_text(&text)? };
+        // A file that was cut in its first line has nothing in it yet.
+        let is_new = !text.contains('\n') && first_line().starts_with(&text);
+        let mut tape = if is_new { Tape::default() } else { Tape::from_text(&text)? };
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        if text.is_empty() {
+        if is_new {
+            file.set_len(0)?;
             write(&mut file, &Line::Format(FORMAT.to_owned(), VERSION))?;
         } else if !text.ends_with('\n') {
             // The process that wrote it was killed in the middle of a line.
@@ -146,6 +149,11 @@ impl Tape {
         }
         Ok(tape)
     }
+}
+
+/// How a file begins.
+fn first_line() -> String {
+    serde_json::to_string(&Line::Format(FORMAT.to_owned(), VERSION)).unwrap_or_default()
 }
 
 /// One line, handed to the system as a whole.

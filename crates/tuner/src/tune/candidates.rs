@@ -103,6 +103,15 @@ impl<'p> Candidates<'p> {
         self.known.get(schedule).copied().flatten()
     }
 
+    /// What became of points, for the strategy.
+    pub fn told(&self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
+        let cost = |judged: &Judged| match judged {
+            Judged::Worth(own) => self.cost(&own.schedule),
+            Judged::Rejected => None,
+        };
+        points.into_iter().zip(judged).map(|(point, judged)| Told { point, cost: cost(judged) }).collect()
+    }
+
     /// Notes what became of a schedule.
     pub fn tried(&mut self, schedule: &str, seconds: Option<f64>) {
         self.known.insert(schedule.to_owned(), seconds);

@@ -49,7 +49,7 @@ use spent::timed;
 
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 8;
-/// Proposals in a row of which none is worth trying end the search.
+/// Batches in a row in which nothing is worth trying end the search.
 pub(crate) const MOST_IN_VAIN: usize = 200;
 
 /// What to do, and for how long.
@@ -139,7 +139,8 @@ pub fn tune(
         features: Some(&features),
         experience: &options.experience,
     };
-    let mut strategy = strategy::by_name(&options.strategy, space.knobs(), start)?;
+    let made = || strategy::by_name(&options.strategy, space.knobs(), start);
+    let mut strategy = timed(&mut run.spent.proposing, made)?;
     run.search(strategy.as_mut())?;
     run.finish()
 }
@@ -278,12 +279,7 @@ impl Run<'_, '_> {
         // What takes longest to compile is begun first, so that in the end no core waits for another.
         fresh.sort_by_key(|own| std::cmp::Reverse(own.effort));
         self.measure(fresh.into_iter().map(|own| own.schedule.clone()).collect(), Kind::Search)?;
-        let cost = |judged: Judged| match judged {
-            Judged::Worth(own) => self.candidates.cost(&own.schedule),
-            Judged::Rejected => None,
-        };
-        let told = points.into_iter().zip(judged);
-        Ok(told.map(|(point, judged)| Told { point, cost: cost(judged) }).collect())
+        Ok(self.candidates.told(points, &judged))
     }
 
     fn measure(&mut self, schedules: Vec<String>, kind: Kind) -> Result<(), TuneError> {

@@ -39,18 +39,27 @@ impl Reference {
         if self.schedule == best || self.seconds < CLEARLY * seconds {
             return Ok(false);
         }
-        let schedules = [self.schedule.clone(), best.to_owned()];
+        let Some(seconds) = self.well_compared(measurer, best, seconds)? else { return Ok(false) };
+        *self = Reference { schedule: best.to_owned(), seconds };
+        Ok(true)
+    }
+
+    /// The time of a schedule that should take about so many seconds, measured in turn with the reference; none where that
+    /// cannot be done.
+    pub fn well_compared(
+        &self,
+        measurer: &mut dyn Measurer,
+        schedule: &str,
+        seconds: f64,
+    ) -> Result<Option<f64>, Lost> {
+        let schedules = [self.schedule.clone(), schedule.to_owned()];
         let times = match measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * seconds).min(MOST_TIME)) {
             Err(error @ Lost::NotRecorded(_)) => return Err(error),
             // It can do without.
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(None),
             Ok(times) => times,
         };
-        let [Some(before), Some(after)] = [0, 1].map(|at| times.get(at).and_then(|own| undisturbed(own)))
-        else {
-            return Ok(false);
-        };
-        *self = Reference { schedule: best.to_owned(), seconds: self.seconds * after / before };
-        Ok(true)
+        let [before, after] = [0, 1].map(|at| times.get(at).and_then(|own| undisturbed(own)));
+        Ok(before.zip(after).map(|(before, after)| self.seconds * after / before))
     }
 }

@@ -33,20 +33,34 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let stop = stop_on_signals();
     let mut comparison = Comparison { about: about(args, &contest, &entries), programs: Vec::new() };
     let mut experience = Vec::new();
+    let mut ended = Ok(());
     for entry in &entries {
-        let (compared, lessons) = compare(args, entry, &contest, &mut tape, &experience, &stop)?;
-        comparison.programs.push(compared);
-        experience.extend(lessons);
-        if stop.is_asked() {
-            complain("stopped: the table has the searches that were over");
+        match compare(args, entry, &contest, &mut tape, &experience, &stop) {
+            Ok((compared, lessons)) => {
+                comparison.programs.push(compared);
+                experience.extend(lessons);
+            }
+            Err(failure) => ended = Err(failure),
+        }
+        if stop.is_asked() || ended.is_err() {
             break;
         }
+    }
+    if comparison
+        .programs
+        .iter()
+        .all(|compared| compared.strategies.iter().all(|own| own.searches.is_empty()))
+    {
+        return ended.and(Err(Failure::Input("stopped before a search was over".to_owned())));
+    }
+    if stop.is_asked() || ended.is_err() {
+        complain("stopped: the table has the searches that were over");
     }
     print(&if args.json { table::json(&comparison)? } else { table::text(&comparison) })?;
     if let Some(files) = files {
         complain(&files.write(&comparison)?);
     }
-    Ok(())
+    ended
 }
 
 /// Who competes, and for how long.
@@ -70,6 +84,7 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         starts: args.starts,
         exhaustive: u128::from(args.exhaustive),
         transfer: args.transfer,
+        sees_nests: !args.own_features,
     })
 }
 
@@ -131,7 +146,7 @@ fn failure(error: CompareError) -> Failure {
         CompareError::Strategy(error) => Failure::Usage(error.to_string()),
         CompareError::Task(error) => Failure::Input(error.to_string()),
         CompareError::Keep(error) => Failure::Machine(CompareError::Keep(error).to_string()),
-        CompareError::Stopped => Failure::Input("stopped before the first search".to_owned()),
+        CompareError::Stopped => Failure::Input("stopped before a search was over".to_owned()),
         error @ CompareError::Default(_) => Failure::Machine(error.to_string()),
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::drawing::{boxes, curves};
 use super::style::sheet;
-use super::table::Table;
+use super::table::{Table, of_all};
 use crate::page::html::{escape, section, table};
 use crate::time::seconds;
 use tilewright_tuner::compare::{Compared, Comparison};
@@ -25,6 +25,9 @@ pub fn html(title: &str, comparison: &Comparison, tables: &[Table]) -> String {
     let mut sections = String::new();
     for (at, program) in comparison.programs.iter().enumerate() {
         sections += &section(&program.name, &of_program(program, tables.get(at)));
+    }
+    if comparison.programs.len() > 1 {
+        sections += &section("All programs, geometric means", &columns(&of_all(comparison)));
     }
     if !comparison.programs.is_empty() {
         let drawing = figure(&boxes::overhead(&comparison.programs));
@@ -125,7 +128,7 @@ mod tests {
     fn every_program_has_its_table_and_drawings() {
         let table = Table { headers: vec!["strategy".to_owned()], rows: vec![vec!["a".to_owned()]] };
         let page = html("Strategies", &made_up(), &vec![table; 3]);
-        assert_eq!((elements(&page, "svg"), elements(&page, "table")), (3 * 3 + 1, 3 + 1));
+        assert_eq!((elements(&page, "svg"), elements(&page, "table")), (3 * 3 + 1, 3 + 2));
         assert!(!page.contains("http"), "the page refers to something elsewhere");
     }
 

@@ -34,15 +34,23 @@ pub fn recorded(args: &CompareArgs, tape: &Tape) -> Result<Vec<Entry>, Failure> 
             entries.push(entry.clone());
         }
     }
+    if entries.is_empty() {
+        return Err(Failure::Input("the recording has no program yet".to_owned()));
+    }
     if args.programs.is_empty() {
         return Ok(entries);
     }
-    let named = args.programs.iter().map(|text| {
+    let mut named = Vec::new();
+    for text in &args.programs {
         let name = read(args, text).map(|problem| name(&problem))?;
-        let found = entries.iter().find(|entry| entry.name == name);
-        found.cloned().ok_or_else(|| Failure::Input(format!("the recording has no {name}")))
-    });
-    named.collect()
+        // The same program may be there with several templates, or of several machines.
+        let before = named.len();
+        named.extend(entries.iter().filter(|entry| entry.name == name).cloned());
+        if named.len() == before {
+            return Err(Failure::Input(format!("the recording has no {name}")));
+        }
+    }
+    Ok(named)
 }
 
 fn entry(

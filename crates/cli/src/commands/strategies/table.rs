@@ -52,7 +52,8 @@ pub fn of_program(compared: &Compared) -> Table {
             format!("{:.3} ms", own.thinking * 1e3),
         ]
     };
-    let rows = summaries(compared).iter().map(row).collect();
+    // Where a comparison was stopped, some have not searched at all.
+    let rows = summaries(compared).iter().filter(|own| own.reached.1 > 0).map(row).collect();
     let headers = [
         "strategy",
         "best",
@@ -109,8 +110,8 @@ pub fn json(comparison: &Comparison) -> Result<String, Failure> {
             json!({
                 "strategy": own.name,
                 "best_us": own.best.map(|best| best * 1e6),
-                "mean_us": own.mean * 1e6,
-                "deviation_us": own.deviation * 1e6,
+                "mean_us": own.best.map(|_| own.mean * 1e6),
+                "deviation_us": own.best.map(|_| own.deviation * 1e6),
                 "reached": own.reached.0,
                 "searches": own.reached.1,
                 "trials_to_95": number(own.trials),
@@ -123,7 +124,18 @@ pub fn json(comparison: &Comparison) -> Result<String, Failure> {
     });
     let programs: Vec<serde_json::Value> = programs.collect();
     let found = serde_json::to_value(comparison).map_err(|error| Failure::Bug(error.to_string()))?;
-    Ok(format!("{}\n", json!({ "found": found, "programs": programs })))
+    let overall = overall(comparison).into_iter().map(|own| {
+        json!({
+            "strategy": own.name,
+            "of_best_known": own.quality,
+            "reached": own.reached.0,
+            "searches": own.reached.1,
+            "trials_to_95": number(own.trials),
+            "seconds_to_95": number(own.seconds),
+        })
+    });
+    let overall: Vec<serde_json::Value> = overall.collect();
+    Ok(format!("{}\n", json!({ "found": found, "programs": programs, "overall": overall })))
 }
 
 /// What it took, if it was enough.

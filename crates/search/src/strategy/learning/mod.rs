@@ -4,10 +4,12 @@ mod adadelta;
 mod inputs;
 mod network;
 mod recurrent;
+mod teacher;
 mod trees;
 
 pub(super) use adadelta::AdaDelta;
 pub(super) use inputs::Inputs;
 pub(super) use network::{Network, rows, sure};
 pub(super) use recurrent::Recurrent;
-pub(super) use trees::{Group, Trees};
+pub(super) use teacher::{Imagined, imagined};
+pub(super) use trees::{Group, Trees, experience};

@@ -7,6 +7,15 @@ use hessboost::model::Iterations;
 use hessboost::objective::{LambdaRank, Objective};
 use hessboost::prelude::{BoostedModel, DMatrix, TrainingParams, train};
 
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::knob::{Knobs, Point};
+use crate::strategy::ranking::Cost;
+use crate::strategy::{Experience, Features, Start};
+
+/// Points that are looked at to see how many features there are.
+const LOOKED_AT: usize = 32;
 /// Trees that are added up.
 const ROUNDS: usize = 60;
 
@@ -45,5 +54,39 @@ impl Trees {
     /// How good a row should be.
     pub fn score(&self, row: &[f32]) -> f32 {
         self.model.predict_margin_row(row, Iterations::Best).unwrap_or(f32::NEG_INFINITY)
+    }
+}
+
+/// What was tried elsewhere, if it is told in the same features.
+pub(in crate::strategy) fn experience(
+    knobs: &Knobs,
+    features: &dyn Features,
+    start: &Start<'_>,
+) -> Vec<Group> {
+    if start.experience.is_empty() {
+        return Vec::new();
+    }
+    let mut rng = Pcg64Mcg::seed_from_u64(start.seed);
+    let given = start.points.iter().filter(|point| knobs.contains(point)).cloned();
+    // Those given may all be refused, and most of any space is.
+    let drawn = (0..LOOKED_AT).map_while(|_| knobs.sample(&mut rng));
+    let some: Vec<Point> = given.chain(drawn).collect();
+    let width = features.of(&some).into_iter().flatten().map(|row| row.len()).next();
+    let groups = start.experience.iter().map(Group::from);
+    groups.filter(|group| group.rows.iter().all(|row| Some(row.len()) == width)).collect()
+}
+
+impl From<&Experience> for Group {
+    fn from(own: &Experience) -> Group {
+        let costs = || own.trials.iter().filter_map(|(_, cost)| cost.and_then(Cost::new));
+        let best = costs().min();
+        let label = |cost: &Option<f64>| match (cost.and_then(Cost::new), best) {
+            (Some(own), Some(best)) => (own.fitness() / best.fitness()) as f32,
+            _ => 0.0,
+        };
+        Group {
+            rows: own.trials.iter().map(|(row, _)| row.clone()).collect(),
+            labels: own.trials.iter().map(|(_, cost)| label(cost)).collect(),
+        }
     }
 }
