@@ -5,7 +5,7 @@
 //! registers and shared memory beyond which points are invalid, and a little roughness.
 
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
-use tilewright_search::strategy::{Start, Told, by_name};
+use tilewright_search::strategy::{Experience, Features, Start, Told, by_name};
 
 /// A search space with costs whose best is 1, but for roughness.
 struct Landscape {
@@ -105,8 +105,11 @@ fn awkward_cost(point: &Point) -> Option<f64> {
 
 /// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were not enough.
 fn trials(landscape: &Landscape, name: &str, seed: u64, quality: f64, most: usize) -> usize {
-    let mut strategy =
-        by_name(name, &landscape.knobs, Start { seed, ..Start::default() }).expect("a known name");
+    trials_from(landscape, name, Start { seed, ..Start::default() }, quality, most)
+}
+
+fn trials_from(landscape: &Landscape, name: &str, start: Start<'_>, quality: f64, most: usize) -> usize {
+    let mut strategy = by_name(name, &landscape.knobs, start).expect("a known name");
     let mut tried = 0;
     while tried < most {
         let points = strategy.ask(8);
@@ -175,4 +178,38 @@ fn the_controller_learns() {
     let random = median(&gemm(), "random", 1.25, 5);
     let found = median(&gemm(), "rnn", 1.25, 5);
     assert!(found < random, "rnn takes {found} trials, random search {random}");
+}
+
+/// What is known of points before they are tried: how far they are from some tile, as a cost model might say.
+struct Guess<'a>(&'a Knobs);
+
+impl Features for Guess<'_> {
+    fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
+        points.iter().map(|point| Some(self.0.features(point))).collect()
+    }
+}
+
+/// What was learned from one program is worth trials in the next: here, the same with another roughness.
+#[test]
+fn experience_saves_trials() {
+    let (before, after) = (gemm(), rough_gemm());
+    let features = Guess(&before.knobs);
+    let mut random = by_name("random", &before.knobs, Start { seed: 99, ..Start::default() }).unwrap();
+    let points = random.ask(400);
+    let rows = features.of(&points).into_iter().flatten();
+    let trials = rows.zip(&points).map(|(row, point)| (row, (before.cost)(point))).collect();
+    let experience = [Experience { trials }];
+    for name in ["trees", "q-method"] {
+        let middle = |experience: &[Experience]| {
+            let mut all: Vec<usize> = (0..5)
+                .map(|seed| Start { seed, features: Some(&features), experience, ..Start::default() })
+                .map(|start| trials_from(&after, name, start, 1.25, 2000))
+                .collect();
+            all.sort_unstable();
+            all[2]
+        };
+        let (alone, taught) = (middle(&[]), middle(&experience));
+        println!("{name:8} {alone:5} trials alone, {taught:5} with experience");
+        assert!(3 * taught < 2 * alone, "{name} takes {taught} trials with experience and {alone} without");
+    }
 }

@@ -7,7 +7,8 @@ mod support;
 use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, product, product_record, program, record, target};
 use tilewright_schedule::apply;
 use tilewright_tuner::cache::{
-    Cache, CacheError, Canonical, Difference, Explanation, Filter, Outcome, TargetFingerprint, TuningRecord,
+    Cache, CacheError, Canonical, Difference, Explanation, Filter, Outcome, TOOL_VERSION, TargetFingerprint,
+    TuningRecord,
 };
 
 fn failed(mut record: TuningRecord, outcome: Outcome) -> TuningRecord {
@@ -196,4 +197,27 @@ fn records_that_cannot_be_are_refused() {
         );
     }
     assert_eq!(cache.count(&Filter::default()).unwrap(), 0);
+}
+
+/// What models learn from: all programs of this machine, each in itself, and nothing of other machines or versions.
+#[test]
+fn experience_is_of_one_machine_and_this_version() {
+    let cache = Cache::in_memory().unwrap();
+    let at = |size: i64, feature: f32| {
+        let tool_version = TOOL_VERSION.to_owned();
+        TuningRecord { features: vec![feature, 0.5], tool_version, ..product_record(size, 64, 64, 1.0) }
+    };
+    let own = at(64, 1.0);
+    let mut other_machine = at(64, 2.0);
+    other_machine.program.target.model = "another".to_owned();
+    let other_version = TuningRecord { tool_version: "0.0.1".to_owned(), ..at(64, 3.0) };
+    let lost = failed(at(128, 4.0), Outcome::TimedOut);
+    let unseen = TuningRecord { features: Vec::new(), trial: Some(77), ..at(64, 5.0) };
+    for record in [&own, &other_machine, &other_version, &lost, &unseen] {
+        assert!(cache.insert(record).unwrap());
+    }
+    let found = cache.experience(&own.program.target, 100).unwrap();
+    let trials: Vec<_> = found.into_iter().flat_map(|own| own.trials).collect();
+    assert_eq!(trials, [(vec![1.0, 0.5], own.median()), (vec![4.0, 0.5], None)]);
+    assert_eq!(cache.experience(&own.program.target, 1).unwrap().len(), 1);
 }

@@ -8,7 +8,7 @@
 //!
 //! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: points that
 //! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, so that in the
-//! end the whole space is seen. Points to start from are tried, and learned from as if they had been said.
+//! end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
 
 use candle_core::Result;
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};

@@ -18,7 +18,8 @@
 //!
 //! Departures: the policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
 //! knobs, not only of powers of two. Walks that find nothing new become longer at once, and where none is found at all a
-//! random point is tried, so that in the end the whole space is seen.
+//! random point is tried, so that in the end the whole space is seen. An episode has at least as many points as are to be tried
+//! together, where compiling on many cores takes longest.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -2,6 +2,8 @@
 //!
 //! It is what the Q-method is compared with: the same starts, and nothing that is learned.
 //!
+//! From all starts of a trial neighbours are asked for together.
+//!
 //! Departures: neighbours that were visited are not tried again, and points all of whose neighbours were are no starts any
 //! more. The search begins at the points given, or at random ones; when it has nowhere to go it goes on from others.
 

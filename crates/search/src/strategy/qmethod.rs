@@ -15,7 +15,8 @@
 //!
 //! Departures: where several prime factors can move in the direction, any of them does. Points all of whose neighbours were
 //! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
-//! it goes on from others.
+//! it goes on from others. There are at least as many starts as points are to be tried together, where compiling on many cores
+//! takes longest; a trial, of which five make a lesson, is one step from each.
 
 use std::collections::HashMap;
 
@@ -81,6 +82,14 @@ struct Step {
     to: Point,
 }
 
+impl Step {
+    /// One that nobody has made, with what it should bring.
+    fn imagined(own: Imagined) -> (Step, f32) {
+        let brought = (own.after / own.before - 1.0).min(MOST_IMAGINED);
+        (Step { from: own.from, direction: own.direction, to: own.to }, brought)
+    }
+}
+
 /// Directions that a network chooses.
 pub struct QMethod {
     parameters: Parameters,
@@ -95,6 +104,8 @@ pub struct QMethod {
     costs: HashMap<Point, Option<Cost>>,
     pool: Pool,
     steps: Vec<Step>,
+    /// Steps that nobody has made, with what they should bring.
+    imagined: Vec<(Step, f32)>,
     /// Random points that are still to be tried first.
     first: usize,
     trials: usize,
@@ -105,7 +116,8 @@ impl QMethod {
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
         let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
         let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
-        let imagined = imagined(knobs, &start);
+        let imagined =
+            imagined(knobs, &start).into_iter().filter(|own| own.before > 0.0).map(Step::imagined).collect();
         let mut explored = Explored::new(knobs, start);
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
@@ -123,22 +135,19 @@ impl QMethod {
             costs: HashMap::new(),
             pool: Pool::default(),
             steps: Vec::new(),
+            imagined,
             first,
             trials: 0,
         };
-        method.learn_from(&imagined);
+        method.learn_from_imagined();
         method
     }
 
     /// Learns what steps should bring that nobody has made.
-    fn learn_from(&mut self, imagined: &[Imagined]) {
-        let known = imagined.iter().filter(|step| step.before > 0.0).map(|step| {
-            let brought = (step.after / step.before - 1.0).min(MOST_IMAGINED);
-            (Step { from: step.from.clone(), direction: step.direction, to: step.to.clone() }, brought)
-        });
-        let known: Vec<(Step, f32)> = known.collect();
-        let known: Vec<(&Step, f32)> = known.iter().map(|(step, brought)| (step, *brought)).collect();
-        for _ in 0..if known.is_empty() { 0 } else { IMAGINED_ROUNDS } {
+    fn learn_from_imagined(&mut self) {
+        for _ in 0..if self.imagined.is_empty() { 0 } else { IMAGINED_ROUNDS } {
+            let known: Vec<(&Step, f32)> =
+                self.imagined.iter().map(|(step, brought)| (step, *brought)).collect();
             let loss = sure(self.loss(&known));
             sure(self.optimiser.step(&loss));
         }
@@ -184,8 +193,11 @@ impl QMethod {
 
     fn learn(&mut self) {
         for _ in 0..self.parameters.rounds {
-            let known: Vec<(&Step, f32)> =
-                self.steps.iter().filter_map(|step| Some((step, self.brought(step)?))).collect();
+            let own = self.steps.iter().filter_map(|step| Some((step, self.brought(step)?)));
+            // What others have taught is not forgotten before there is as much of one's own.
+            let taught = self.imagined.iter().map(|(step, brought)| (step, *brought));
+            let taught = taught.skip(self.steps.len());
+            let known: Vec<(&Step, f32)> = own.chain(taught).collect();
             if known.is_empty() {
                 return;
             }

@@ -13,7 +13,7 @@ use crate::knob::{Knobs, Point};
 use crate::strategy::{Features, Start};
 
 /// Steps that a network learns from before it searches.
-const STEPS: usize = 96;
+const STEPS: usize = 192;
 
 /// A step that was never made, with how good its ends should be: 1 for the best, less for others, 0 for what is refused.
 pub(in crate::strategy) struct Imagined {
