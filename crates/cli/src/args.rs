@@ -285,6 +285,10 @@ pub struct TuneArgs {
     /// Points that the cost model gives the search to start from, at most; with 0 it starts blind.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
+    /// Search the schedules of this template instead of those that the analysis finds; docs/strategies.md says how to write
+    /// one.
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<PathBuf>,
     /// Candidates to measure, at most.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,

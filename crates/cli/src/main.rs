@@ -11,6 +11,7 @@
 //! | [`interpret`] | running it in the interpreter, and whether others agree with that |
 //! | [`machine`] | the machine behind that |
 //! | [`schedule`], [`lookup`] | the schedule that was asked for; what tuning has found |
+//! | [`template`] | schedules to search that the user writes |
 //! | [`kernel`], [`gpu`] | compiling by a schedule, and calling what comes out |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`roofline`] | how near a program comes to what the machine can do |
@@ -39,6 +40,7 @@ mod roofline;
 mod schedule;
 mod source;
 mod target;
+mod template;
 mod text;
 mod time;
 mod whole_file;

@@ -126,3 +126,21 @@ fn a_full_disk_does_not_end_the_search() {
     folder.fine("bench mm.tw --sizes M=70,K=64,N=67 --threads 1 --time 1ms --cache disk/c.sqlite");
     drop(disk);
 }
+
+/// A template takes the place of the analysis, here and in a replay.
+#[test]
+fn a_template_is_searched_in_the_place_of_the_analysis() {
+    let folder = Folder::with_peaks();
+    folder.write("t.template", "knob u = one of 2, 4\nsplit C.i -> io, ii:{u}\nunroll C.ii\n");
+    folder.write("other.template", "knob u = one of 2, 8\nsplit C.i -> io, ii:{u}\n");
+    let line = format!("{TUNE} --trials 5 --template t.template");
+    let measured = done(&folder.fine(&format!("{line} --record a.tape")));
+    // There are two points; the first choice of the cost model does not count as a trial.
+    assert_eq!(measured["trials"], 1);
+    assert_eq!(done(&folder.fine(&format!("{line} --replay a.tape")))["schedule"], measured["schedule"]);
+    let other = line.replace("t.template", "other.template");
+    folder.fails(&format!("{other} --replay a.tape"), 1, &["--template"]);
+    folder.write("bad.template", "knob u = one of x\n");
+    let bad = line.replace("t.template", "bad.template");
+    folder.fails(&bad, 1, &["the template cannot be used: line 1: `one of` takes numbers"]);
+}

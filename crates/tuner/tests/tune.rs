@@ -127,6 +127,7 @@ fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
         time,
         hints: Vec::new(),
         experience: Vec::new(),
+        template: None,
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tilewright_ir::Program;
-use tilewright_search::space::Space;
 use tilewright_target::Machine;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Answer, Setting};
@@ -28,6 +27,7 @@ use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
 use crate::target::Target;
+use crate::template;
 use crate::worker::stop_on_signals;
 use files::Files;
 use given_files::GivenFiles;
@@ -48,7 +48,8 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let mut problem = Problem::read(&program_args(args))?;
     let (task, _given) = task(args, place, &mut problem)?;
     let program = problem.program;
-    refuse_unsuitable(&args.strategy, &Space::new(&program, &machine))
+    let text = template::read(args.template.as_deref())?;
+    refuse_unsuitable(&args.strategy, &template::space(text.as_deref(), &program, &machine)?)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =

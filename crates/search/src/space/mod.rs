@@ -90,6 +90,18 @@ impl<'a> Space<'a> {
         Ok(Space { knobs, plan: Plan::Template(template) })
     }
 
+    /// The schedules of a template, or those that the analysis finds where there is none.
+    pub fn chosen(
+        template: Option<&str>,
+        program: &'a Program,
+        target: impl Into<Target<'a>>,
+    ) -> Result<Space<'a>, TemplateError> {
+        match template {
+            Some(text) => Space::of_template(text, program, target),
+            None => Ok(Space::new(program, target)),
+        }
+    }
+
     /// The knobs.
     pub fn knobs(&self) -> &Knobs {
         &self.knobs

@@ -92,10 +92,8 @@ impl<'a> Annealing<'a> {
         let mut own = Group::default();
         for (point, cost) in &self.told {
             if let Some(Some(row)) = self.rows.get(point) {
-                let fitness =
-                    |cost: &Cost| self.best.map_or(0.0, |best| (cost.fitness() / best.fitness()) as f32);
                 own.rows.push(row.clone());
-                own.labels.push(cost.as_ref().map_or(0.0, fitness));
+                own.labels.push(Cost::goodness(*cost, self.best) as f32);
             }
         }
         Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())

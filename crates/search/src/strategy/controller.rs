@@ -96,12 +96,9 @@ impl Controller {
 
     fn learn(&mut self) {
         let heard = std::mem::take(&mut self.heard);
-        let reward = |cost: Option<Cost>| match (cost, self.best) {
-            (Some(own), Some(best)) => own.fitness() / best.fitness(),
-            _ => 0.0,
-        };
-        let known =
-            heard.iter().filter_map(|(point, cost)| Some((self.decisions.said(point)?, reward(*cost))));
+        let known = heard.iter().filter_map(|(point, cost)| {
+            Some((self.decisions.said(point)?, Cost::goodness(*cost, self.best)))
+        });
         let (said, rewards): (Vec<Vec<usize>>, Vec<f64>) = known.unzip();
         if said.is_empty() || self.policy.is_none() {
             return;

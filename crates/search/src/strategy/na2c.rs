@@ -257,13 +257,9 @@ impl Na2c {
         }
     }
 
-    /// 1 for the best time, less for others, 0 for what is invalid.
     fn reward(&self, point: &Point) -> f32 {
         let best = self.centre.as_ref().and_then(|(_, cost)| *cost);
-        match (self.costs.get(point).copied().flatten(), best) {
-            (Some(own), Some(best)) => (own.fitness() / best.fitness()) as f32,
-            _ => 0.0,
-        }
+        Cost::goodness(self.costs.get(point).copied().flatten(), best) as f32
     }
 
     /// What is wrong with the actor and the critic, seen from some steps and their rewards.

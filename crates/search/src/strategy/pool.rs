@@ -32,7 +32,7 @@ impl Pool {
     /// Up to `count` different points, drawn with γ.
     pub fn draw<R: Rng + ?Sized>(&self, count: usize, gamma: f64, rng: &mut R) -> Vec<Point> {
         let Some((_, best)) = self.ranking.iter().next() else { return Vec::new() };
-        let weight = |cost: Cost| (-gamma * (1.0 - cost.fitness() / best.fitness())).exp();
+        let weight = |cost: Cost| (-gamma * (1.0 - Cost::goodness(Some(cost), Some(best)))).exp();
         let mut open: Vec<(&Point, f64)> = self
             .ranking
             .iter()

@@ -21,6 +21,11 @@ impl Cost {
     pub fn fitness(self) -> f64 {
         1.0 / self.0.max(LEAST_SECONDS)
     }
+
+    /// How good a cost is: 1 for the best, less for others, 0 for what is invalid. So it is the same for every program.
+    pub fn goodness(own: Option<Cost>, best: Option<Cost>) -> f64 {
+        own.zip(best).map_or(0.0, |(own, best)| own.fitness() / best.fitness())
+    }
 }
 
 impl Eq for Cost {}

@@ -59,6 +59,9 @@ pub struct Setting {
     /// What was tried for other programs, where the strategy learns from that: features and seconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experience: Vec<Vec<(Vec<f32>, Option<f64>)>>,
+    /// The schedules that were searched, where they are not those of the analysis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
     /// What the machine could do at most, if that was known.
     pub peaks: Option<Peaks>,
 }
@@ -129,6 +132,7 @@ impl Setting {
                 ("--starts", setting.starts.to_string()),
                 ("--trials", option(setting.trials.map(|trials| trials.to_string()))),
                 ("--time", option(setting.time.map(|seconds| format!("{seconds}s")))),
+                ("--template", option(setting.template.clone())),
                 ("caches", format!("{:?}", setting.caches)),
                 ("program text", setting.task.source.clone()),
             ]

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tilewright_search::knob::Point;
-use tilewright_search::space::Space;
+use tilewright_search::space::{Space, TemplateError};
 use tilewright_search::strategy::{self, Experience, Start, Strategy, Told, Unsuitable};
 
 pub use candidates::STARTS;
@@ -71,6 +71,8 @@ pub struct Options {
     pub hints: Vec<String>,
     /// What was tried for other programs, for models to learn from.
     pub experience: Vec<Experience>,
+    /// The schedules to search, where they are not those that the analysis finds.
+    pub template: Option<String>,
 }
 
 /// Why nothing was tuned.
@@ -82,6 +84,9 @@ pub enum TuneError {
     /// The strategy cannot be used.
     #[error(transparent)]
     Strategy(#[from] Unsuitable),
+    /// The template cannot be used.
+    #[error("the template cannot be used: {0}")]
+    Template(#[from] TemplateError),
     /// There is no worker.
     #[error(transparent)]
     Worker(#[from] Lost),
@@ -105,7 +110,7 @@ pub fn tune(
     stop: &Stop,
 ) -> Result<Tuned, TuneError> {
     let (program, machine) = (task.program()?, task.target()?);
-    let space = Space::new(&program, &machine);
+    let space = Space::chosen(options.template.as_deref(), &program, &machine)?;
     refuse_unsuitable(&options.strategy, &space)?;
     let mut run = Run {
         options,

@@ -13,12 +13,13 @@ use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Stop;
 
 use super::files::Files;
-use super::programs::{given, machine_of, recorded, space};
+use super::programs::{given, machine_of, recorded};
 use super::table;
 use super::watch::Watch;
 use crate::args::strategies::CompareArgs;
 use crate::failure::Failure;
 use crate::output::{complain, print};
+use crate::template;
 use crate::worker::{self, launch, stop_on_signals};
 
 /// Trials of a search where no limit is given.
@@ -111,7 +112,7 @@ fn compare(
     let failure = |error: CompareError| failure(error);
     let program = entry.task.program().map_err(|error| Failure::Input(error.to_string()))?;
     let machine = machine_of(entry)?;
-    let space = space(entry, &program, &machine)?;
+    let space = template::space(entry.template.as_deref(), &program, &machine)?;
     let arena = Arena::new(&program, &machine, &space, experience);
     let mut watch = Watch::new(&entry.name, contest);
     let known = tape.known(entry);

@@ -1,9 +1,5 @@
 //! What is searched: programs of the command line, or those of a recording.
 
-use std::fs;
-
-use tilewright_ir::Program;
-use tilewright_search::space::Space;
 use tilewright_target::{Cpu, Machine, Vectors};
 use tilewright_tuner::compare::{Entry, Tape};
 use tilewright_tuner::task::{Place, Task};
@@ -14,14 +10,12 @@ use crate::failure::Failure;
 use crate::machine::machine;
 use crate::problem::Problem;
 use crate::target::Target;
+use crate::template;
 
 /// Those of the command line.
 pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
     let (place, caches) = place(args)?;
-    let template = args.template.as_ref().map(|path| {
-        fs::read_to_string(path).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
-    });
-    let template = template.transpose()?;
+    let template = template::read(args.template.as_deref())?;
     let entry = |text: &String| entry(args, text, place.clone(), caches.clone(), template.clone());
     args.programs.iter().map(entry).collect()
 }
@@ -112,14 +106,5 @@ pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
             let vectors = found.ok_or_else(|| Failure::Input(format!("there are no {vectors} vectors")))?;
             Ok(Machine::Cpu(Cpu { cores: *threads, vectors, caches: entry.caches.clone() }))
         }
-    }
-}
-
-/// The schedules of an entry.
-pub fn space<'a>(entry: &Entry, program: &'a Program, machine: &'a Machine) -> Result<Space<'a>, Failure> {
-    match &entry.template {
-        Some(text) => Space::of_template(text, program, machine)
-            .map_err(|error| Failure::Input(format!("the template cannot be used: {error}"))),
-        None => Ok(Space::new(program, machine)),
     }
 }

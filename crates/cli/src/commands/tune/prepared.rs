@@ -17,6 +17,7 @@ use super::search::{Answers, Workers, recording};
 use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::memory::available;
+use crate::template;
 use crate::worker::launch;
 
 /// The time that is taken where the user does not say.
@@ -87,6 +88,7 @@ fn asked_for(
         time: args.time.or(args.trials.is_none().then_some(TIME)),
         hints: Vec::new(),
         experience: Vec::new(),
+        template: template::read(args.template.as_deref())?,
     };
     let setting = Setting {
         tool_version: TOOL_VERSION.to_owned(),
@@ -104,6 +106,7 @@ fn asked_for(
         time: options.time.map(|time| time.as_secs_f64()),
         hints: Vec::new(),
         experience: Vec::new(),
+        template: options.template.clone(),
         peaks: None,
     };
     Ok((setting, options))

@@ -93,6 +93,7 @@ fn failure(place: &Place, error: TuneError) -> Failure {
         }
         TuneError::Worker(error) => lost(error),
         TuneError::Strategy(error) => Failure::Usage(error.to_string()),
+        error @ TuneError::Template(_) => Failure::Input(error.to_string()),
         TuneError::Task(error) => Failure::Input(error.to_string()),
         TuneError::Default(outcome) => Failure::Bug(outcome.to_string()),
     }

@@ -82,10 +82,7 @@ impl From<&Experience> for Group {
     fn from(own: &Experience) -> Group {
         let costs = || own.trials.iter().filter_map(|(_, cost)| cost.and_then(Cost::new));
         let best = costs().min();
-        let label = |cost: &Option<f64>| match (cost.and_then(Cost::new), best) {
-            (Some(own), Some(best)) => (own.fitness() / best.fitness()) as f32,
-            _ => 0.0,
-        };
+        let label = |cost: &Option<f64>| Cost::goodness(cost.and_then(Cost::new), best) as f32;
         Group {
             rows: own.trials.iter().map(|(row, _)| row.clone()).collect(),
             labels: own.trials.iter().map(|(_, cost)| label(cost)).collect(),
