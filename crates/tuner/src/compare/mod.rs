@@ -57,8 +57,6 @@ pub struct Contest {
     pub starts: usize,
     /// Spaces of at most so many points are tried as a whole, so that the best there is is known.
     pub exhaustive: u128,
-    /// Whether models learn from what was measured for the programs before.
-    pub transfer: bool,
     /// Whether models see the loop nests that points stand for, or only the numbers of the points themselves.
     pub sees_nests: bool,
 }

@@ -84,7 +84,6 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         budget,
         starts: args.starts,
         exhaustive: u128::from(args.exhaustive),
-        transfer: args.transfer,
         sees_nests: !args.own_features,
     })
 }
@@ -120,7 +119,7 @@ fn compare(
         let compared = arena.compare(entry.name.clone(), contest, landscape, watch, stop);
         watch.end();
         tell_unknown(landscape);
-        Ok((compared.map_err(failure)?, contest.transfer.then(|| arena.experience(landscape))))
+        Ok((compared.map_err(failure)?, args.transfer.then(|| arena.experience(landscape))))
     };
     if args.replay.is_some() {
         return compete(&mut Landscape::recorded(known), &mut watch);

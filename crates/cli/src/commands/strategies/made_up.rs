@@ -87,7 +87,6 @@ fn found(best_known: f64, default: f64, (rate, thinking): (f64, f64), seed: u64,
 }
 
 /// A search that was better at trials, with a second each.
-#[cfg(test)]
 pub fn search(bests: &[(usize, f64)], trials: usize) -> Search {
     let best = |(trial, seconds): &(usize, f64)| Best {
         trial: *trial,
@@ -103,7 +102,6 @@ pub fn search(bests: &[(usize, f64)], trials: usize) -> Search {
 }
 
 /// Programs with too little in them, or with what cannot be.
-#[cfg(test)]
 pub fn odd() -> Vec<Compared> {
     let strategies = |searches: Vec<Vec<Search>>| {
         let named = |searches| Strategy { name: "<i>&".repeat(30), searches };
