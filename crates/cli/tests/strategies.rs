@@ -102,7 +102,7 @@ fn mistakes_are_said_before_anything_is_measured() {
         ("--strategies grid", 2, "`grid` tries all of at most"),
         ("--share 0", 2, "a part of the space"),
         ("--target interp", 2, "--target interp has none"),
-        ("--template bad.template", 1, "line 1: `Q` is no size of this program"),
+        ("--template bad.template", 1, "line 1: `Q` is no size and no loop of this program"),
         ("--template missing", 1, "missing: "),
         ("--record no.tape", 1, "this is no file of `tilewright strategies compare --record`"),
         ("--out mm.tw/x", 1, "--out mm.tw/x cannot be written"),

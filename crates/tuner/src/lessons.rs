@@ -11,9 +11,10 @@ use tilewright_target::Target;
 use crate::parallel;
 
 /// The schedules of a program on a machine, as a model sees them.
+#[derive(Clone)]
 pub struct Lessons<'p> {
-    program: &'p Program,
-    target: Target<'p>,
+    pub(crate) program: &'p Program,
+    pub(crate) target: Target<'p>,
     model: Model<'p>,
     /// What the cost model expects of the default schedule, which others are compared with.
     default: f64,
@@ -29,15 +30,17 @@ impl<'p> Lessons<'p> {
         lessons
     }
 
+    /// What the cost model expects of a nest, in seconds, and the features of that.
+    pub(crate) fn of_nest(&self, nest: &LoopNest) -> (f64, Vec<f32>) {
+        let look = self.model.look(nest);
+        (look.seconds, look.features(self.default))
+    }
+
     /// The features of a schedule; none if it is refused.
     pub fn of_schedule(&self, schedule: &str) -> Option<Vec<f32>> {
         let parsed = text::parse(schedule);
         let nest = apply(self.program, &parsed.schedule, self.target).ok().filter(|_| !parsed.has_errors());
-        nest.map(|nest| self.of_nest(&nest))
-    }
-
-    fn of_nest(&self, nest: &LoopNest) -> Vec<f32> {
-        self.model.look(nest).features(self.default)
+        nest.map(|nest| self.of_nest(&nest).1)
     }
 
     /// The same for the points of a space.
@@ -57,7 +60,7 @@ impl Features for PointLessons<'_> {
         let Lessons { program, target, .. } = self.lessons;
         parallel::map(points, |point| {
             let nest = apply(program, &self.space.decode(point).ok()?, *target).ok()?;
-            Some(self.lessons.of_nest(&nest))
+            Some(self.lessons.of_nest(&nest).1)
         })
     }
 }

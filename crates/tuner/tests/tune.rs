@@ -14,7 +14,7 @@ use tilewright_tuner::measure::Measurer;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::{Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
+use tilewright_tuner::tune::{Attempt, Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::Lost;
 
 /// Every candidate takes a while, and has a time that follows from its text.
@@ -99,9 +99,10 @@ struct Heard {
 }
 
 impl Watcher for Heard {
-    fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
+    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         self.kinds.push((progress.kind, progress.trials));
-        self.trials.push((schedule.to_owned(), trial.clone()));
+        self.trials.push((attempt.schedule.to_owned(), attempt.trial.clone()));
+        assert!(!attempt.features.is_empty(), "nothing to learn from {}", attempt.schedule);
     }
 }
 

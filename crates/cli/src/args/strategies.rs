@@ -67,6 +67,10 @@ pub struct CompareArgs {
     /// refuses nothing, and the default schedule does not count as found.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
+    /// Searches that go on at the same time: many cores then compile what all of them wait for, and a candidate takes
+    /// less time than it would for one search alone.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub abreast: usize,
     /// Search the schedules of this template instead of those that the analysis finds; docs/strategies.md says how to write
     /// one.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]

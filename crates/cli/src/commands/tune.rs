@@ -15,10 +15,9 @@ use std::time::Instant;
 
 use tilewright_ir::Program;
 use tilewright_target::Machine;
-use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Answer, Setting};
 use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::{Progress, Stop, Tuned, Watcher, refuse_unsuitable};
+use tilewright_tuner::tune::{Attempt, Progress, Stop, Tuned, Watcher, refuse_unsuitable};
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
@@ -191,11 +190,11 @@ struct Watchers<'a, 'r> {
 }
 
 impl Watcher for Watchers<'_, '_> {
-    fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress) {
+    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.keep(schedule, trial, progress.trials);
+            recorder.keep(attempt, progress.trials);
         }
-        self.history.tried(trial, progress);
-        self.display.tried(trial, progress);
+        self.history.tried(attempt.trial, progress);
+        self.display.tried(attempt.trial, progress);
     }
 }

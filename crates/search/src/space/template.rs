@@ -11,9 +11,9 @@
 //! {inner}
 //! ```
 //!
-//! A knob comes before the steps that use it. `factors M in 4` are all ways to write M, a number or a size of the program, as
-//! a product of four; `{m.1}` is the second of them, and the first is what is left for the outermost loop. Statements that no
-//! step names are scheduled as they would be without search.
+//! A knob comes before the steps that use it. `factors M in 4` are all ways to write M as a product of four: a number, a size of
+//! the program, or how often a loop such as `O.i` runs. `{m.1}` is the second of them, and the first is what is left for the
+//! outermost loop. Statements that no step names are scheduled as they would be without search.
 
 use thiserror::Error;
 use tilewright_ir::Program;
@@ -22,6 +22,7 @@ use tilewright_schedule::{Schedule, StatementName, Step, complete};
 use tilewright_target::Target;
 
 use super::rejection::Rejection;
+use super::stage::stages;
 use crate::knob::{Divisors, Domain, Knob, Knobs, Point, Value};
 
 /// More parts of a factorisation are refused.
@@ -113,18 +114,26 @@ impl<'a> Template<'a> {
     }
 
     fn text(&self, point: &Point) -> String {
-        let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Knob(at, part) => self.said(*at, *part, &point.0[*at]),
-        });
-        pieces.collect()
+        self.filled(&self.pieces, point)
     }
 
-    fn said(&self, knob: usize, part: Option<usize>, value: &Value) -> String {
-        match (value, &self.knobs[knob].domain) {
+    fn filled(&self, pieces: &[Piece], point: &Point) -> String {
+        let said = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Knob(at, part) => self.said(*at, *part, point),
+        });
+        said.collect()
+    }
+
+    fn said(&self, knob: usize, part: Option<usize>, point: &Point) -> String {
+        match (&point.0[knob], &self.knobs[knob].domain) {
             (Value::Factors(factors), _) => factors[part.unwrap_or(0)].to_string(),
             (Value::Choice(at), Domain::Ordinal(own)) => own.values()[*at].to_string(),
-            (Value::Choice(at), Domain::Categorical(own)) => own.choices()[*at].clone(),
+            (Value::Choice(at), Domain::Categorical(own)) => {
+                // That it can be read was seen to when the knob was. Only knobs before it have places in it.
+                let pieces = read_line(&own.choices()[*at], &self.knobs[..knob]).unwrap_or_default();
+                self.filled(&pieces, point)
+            }
             _ => String::new(),
         }
     }
@@ -180,20 +189,32 @@ fn read_knob(text: &str, program: &Program, others: &[Knob]) -> Result<Knob, Str
     }
     let texts = domain.strip_prefix("either ").ok_or(form)?.trim();
     let texts = texts.strip_prefix('"').and_then(|texts| texts.strip_suffix('"')).ok_or(form)?;
-    Ok(Knob::categorical(name, texts.split("\" or \"")))
+    let texts: Vec<&str> = texts.split("\" or \"").collect();
+    for text in &texts {
+        read_line(text, others)?;
+    }
+    Ok(Knob::categorical(name, texts))
 }
 
 /// `M in 4`
 fn factorisation(name: &str, text: &str, program: &Program) -> Result<Knob, String> {
     let (size, parts) = text.split_once(" in ").ok_or("write `factors M in 4`")?;
     let size = size.trim();
-    let symbol = program.symbols.iter().find(|symbol| symbol.name == size).and_then(|symbol| symbol.value);
-    let extent = size.parse::<i64>().ok().or(symbol);
+    let symbol = || program.symbols.iter().find(|symbol| symbol.name == size).and_then(|symbol| symbol.value);
+    let extent = size.parse::<i64>().ok().or_else(symbol).or_else(|| iterations(size, program));
     let extent = extent.filter(|extent| (1..=LARGEST).contains(extent));
-    let extent = extent.ok_or_else(|| format!("`{size}` is no size of this program"))?;
+    let extent = extent.ok_or_else(|| format!("`{size}` is no size and no loop of this program"))?;
     let parts = parts.trim().parse::<usize>().ok().filter(|parts| (1..=MOST_PARTS).contains(parts));
     let parts = parts.ok_or_else(|| format!("write a number of factors from 1 to {MOST_PARTS}"))?;
     Ok(Knob::factorisation(name, extent, parts, Divisors::Exact))
+}
+
+/// How often the loop runs that is called `STATEMENT.LOOP`.
+fn iterations(text: &str, program: &Program) -> Option<i64> {
+    let (statement, name) = text.rsplit_once('.')?;
+    let stages = stages(program);
+    let stage = stages.iter().find(|stage| stage.name.to_string() == statement)?;
+    stage.loops.iter().find(|own| own.name == name).map(|own| own.trips)
 }
 
 /// The pieces of a step.
@@ -254,10 +275,21 @@ mod tests {
     }
 
     #[test]
+    fn loops_have_factors_as_sizes_do() {
+        let source = "def f(float(N) A) -> (B) { B(i) = A(2*i + 1) }";
+        let sizes = [("N", 129)].into_iter().collect();
+        let program =
+            tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "f", &sizes).program.unwrap();
+        let cpu = Cpu::host();
+        let space = Space::of_template("knob i = factors B.i in 2\nsplit B.i -> a, b:{i.1}", &program, &cpu);
+        assert_eq!(space.unwrap().knobs().size(), 7);
+    }
+
+    #[test]
     fn points_are_schedules() {
         let (program, cpu) = (gemm(64), Cpu::host());
         let text = format!(
-            "{CUT}knob inner = either \"unroll O.i3\" or \"\" # or nothing\nknob u = one of 1, 8\n\
+            "{CUT}knob u = one of 1, 8\nknob inner = either \"unroll O.i3\" or \"split O.j -> jo, ji:{{u}}\" # or that\n\
              split O.i -> i0, i1:{{m.1}}, i2:{{m.2}}, i3:{{m.3}}\nsplit O.k -> ko, ki:{{u}}\n{{inner}}\n"
         );
         let space = Space::of_template(&text, &program, &cpu).unwrap();
@@ -268,7 +300,8 @@ mod tests {
         );
         let last = space.knobs().nth(space.knobs().size() - 1).unwrap();
         let last = space.decode(&last).unwrap();
-        assert!(last.to_string().contains("ki:8") && !last.to_string().contains("unroll"), "{last}");
+        assert!(last.to_string().contains("ki:8") && last.to_string().contains("ji:8"), "{last}");
+        assert!(!last.to_string().contains("unroll"), "{last}");
         assert!(apply(&program, &last, &cpu).is_ok());
     }
 
@@ -277,7 +310,12 @@ mod tests {
         let (program, cpu) = (gemm(64), Cpu::host());
         let why = |text: &str| Space::of_template(text, &program, &cpu).err().unwrap().to_string();
         assert_eq!(why("split O.i -> a, b:4"), "line 1: there is no knob: write `knob m = factors M in 4`");
-        assert_eq!(why("knob m = factors Q in 4"), "line 1: `Q` is no size of this program");
+        assert_eq!(why("knob m = factors Q in 4"), "line 1: `Q` is no size and no loop of this program");
+        assert_eq!(why("knob m = factors O.x in 4"), "line 1: `O.x` is no size and no loop of this program");
+        assert_eq!(
+            why("knob o = either \"unroll O.i\" or \"split O.i -> a, b:{u}\""),
+            "line 1: there is no knob `u` before this line"
+        );
         assert_eq!(why("knob m = factors M in 9"), "line 1: write a number of factors from 1 to 8");
         assert_eq!(why("\nknob m = one of 1, x"), "line 2: `one of` takes numbers");
         assert_eq!(why("knob m = one of 1\nknob m = one of 2"), "line 2: there is a knob `m` already");
@@ -292,7 +330,7 @@ mod tests {
         assert_eq!(why("knob u = one of 1\nsplit O.i -> a, b:{u"), "line 2: `{` has no `}`");
         assert_eq!(
             why("knob m = factors 99999999999999 in 2"),
-            "line 1: `99999999999999` is no size of this program"
+            "line 1: `99999999999999` is no size and no loop of this program"
         );
         assert!(why("knob u = either \"unroll O.i\" or \"unrol O.i\"\n{u}").starts_with("line 2: "));
         assert!(why("knob u = one of 2\n\nspilt O.i -> a, b:{u}").starts_with("line 3: "));

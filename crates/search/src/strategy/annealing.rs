@@ -19,9 +19,8 @@ use std::collections::HashMap;
 use rand::RngExt;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Group, Trees, experience};
-use super::ranking::Cost;
-use super::{Features, Start, Strategy, Told};
+use super::learning::{Judge, Sight, Trees};
+use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Point, Value};
 
 pub(super) const NAME: &str = "trees";
@@ -56,13 +55,7 @@ impl Default for Parameters {
 pub struct Annealing<'a> {
     parameters: Parameters,
     explored: Explored,
-    features: Option<&'a dyn Features>,
-    /// What was learned elsewhere.
-    before: Vec<Group>,
-    /// All that was told, with its cost; none where it is invalid.
-    told: Vec<(Point, Option<Cost>)>,
-    best: Option<Cost>,
-    rows: HashMap<Point, Option<Vec<f32>>>,
+    judge: Judge<'a>,
     chains: Vec<Point>,
 }
 
@@ -71,48 +64,12 @@ impl<'a> Annealing<'a> {
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Annealing<'a> {
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let chains = start.points.iter().filter(|point| knobs.contains(point)).cloned();
-        let features = start.features;
-        let before = features.map(|features| experience(knobs, features, &start)).unwrap_or_default();
         Annealing {
             parameters,
             chains: chains.take(parameters.chains).collect(),
+            judge: Judge::new(knobs, &start, Sight::Nests),
             explored: Explored::new(knobs, start),
-            features,
-            before,
-            told: Vec::new(),
-            best: None,
-            rows: HashMap::new(),
         }
-    }
-
-    /// What was learned by now.
-    fn trees(&mut self) -> Option<Trees> {
-        let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
-        self.look(&points);
-        let mut own = Group::default();
-        for (point, cost) in &self.told {
-            if let Some(Some(row)) = self.rows.get(point) {
-                own.rows.push(row.clone());
-                own.labels.push(Cost::goodness(*cost, self.best) as f32);
-            }
-        }
-        Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
-    }
-
-    /// Finds out the numbers of points.
-    fn look(&mut self, points: &[Point]) {
-        let new: Vec<Point> =
-            points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
-        let rows = match self.features {
-            Some(features) => features.of(&new),
-            None => new.iter().map(|point| Some(self.explored.knobs.features(point))).collect(),
-        };
-        self.rows.extend(new.into_iter().zip(rows));
-    }
-
-    fn score(&self, trees: &Trees, point: &Point) -> f32 {
-        let row = self.rows.get(point).and_then(Option::as_ref);
-        row.map_or(f32::NEG_INFINITY, |row| trees.score(row))
     }
 
     /// New points that the trees like, the best first.
@@ -124,15 +81,15 @@ impl<'a> Annealing<'a> {
             self.chains.push(point);
         }
         let mut at = std::mem::take(&mut self.chains);
-        self.look(&at);
-        let mut scores: Vec<f32> = at.iter().map(|point| self.score(trees, point)).collect();
+        self.judge.look(&at);
+        let mut scores: Vec<f32> = at.iter().map(|point| self.judge.score(trees, point)).collect();
         let mut passed: HashMap<Point, f32> = HashMap::new();
         for step in 0..steps {
             let heat = 1.0 - step as f32 / steps as f32;
             let next: Vec<Point> = at.iter().map(|point| self.changed(point)).collect();
-            self.look(&next);
+            self.judge.look(&next);
             for (chain, next) in next.into_iter().enumerate() {
-                let score = self.score(trees, &next);
+                let score = self.judge.score(trees, &next);
                 if score.is_finite() && !self.explored.is_visited(&next) {
                     passed.insert(next.clone(), score);
                 }
@@ -203,7 +160,7 @@ impl Planner for Annealing<'_> {
     /// A batch that the trees like, with a few random points.
     fn plan(&mut self) {
         let Parameters { batch, random, .. } = self.parameters;
-        if let Some(trees) = self.trees() {
+        if let Some(trees) = self.judge.trees() {
             let liked = self.anneal(&trees);
             for point in self.different(liked) {
                 if !self.explored.chance(random) {
@@ -227,11 +184,8 @@ impl Strategy for Annealing<'_> {
     fn tell(&mut self, results: &[Told]) {
         for told in results {
             let cost = self.explored.told(told);
-            if let Some(cost) = cost {
-                self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
-            }
             if self.explored.is_visited(&told.point) {
-                self.told.push((told.point.clone(), cost));
+                self.judge.tell(&told.point, cost);
             }
         }
     }

@@ -8,7 +8,7 @@
 //! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike;
 //! - [`pmethod`], which goes on from good points in all directions, and [`qmethod`], in those that a network values;
 //! - [`na2c`] and [`controller`], whose networks say where to go, or all of a point;
-//! - [`annealing`], whose trees say what is good;
+//! - [`annealing`], whose trees say what is good, and [`guided`], whose trees choose among children of the best;
 //! - [`bandit`], which has several of these take turns.
 //!
 //! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs` keeps told points in
@@ -26,6 +26,7 @@ mod explored;
 pub mod gbfs;
 pub mod genetic;
 pub mod grid;
+pub mod guided;
 mod learning;
 pub mod na2c;
 pub mod opevo;
@@ -41,6 +42,7 @@ use controller::Controller;
 use gbfs::Gbfs;
 use genetic::Genetic;
 use grid::Grid;
+use guided::Guided;
 use na2c::Na2c;
 use opevo::OpEvo;
 use pmethod::PMethod;
@@ -56,8 +58,8 @@ use crate::knob::{Knobs, Point};
 pub struct Told {
     /// The point.
     pub point: Point,
-    /// Its cost in seconds, or none where it is invalid: refused, failed, or wrong. A cost that is negative or no number
-    /// counts as none.
+    /// Its cost in seconds, or none where it is invalid: refused, failed, wrong, or the same to the machine as another that
+    /// was told. A cost that is negative or no number counts as none.
     pub cost: Option<f64>,
 }
 
@@ -196,6 +198,12 @@ pub const ALL: &[Entry] = &[
         make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, annealing::Parameters::default()))),
     },
     Entry {
+        name: guided::NAME,
+        description: "children of the best points, those that boosted trees like",
+        learns_from_others: true,
+        make: |knobs, start| Ok(Box::new(Guided::new(knobs, start, guided::Parameters::default()))),
+    },
+    Entry {
         name: controller::NAME,
         description: "a recurrent network that says all knobs one after the other",
         learns_from_others: false,
@@ -204,7 +212,7 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: bandit::NAME,
         description: "several strategies, each for as long as it delivers",
-        learns_from_others: false,
+        learns_from_others: true,
         make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, bandit::Parameters::default())?)),
     },
 ];

@@ -28,6 +28,13 @@ pub struct Compared {
     pub strategies: Vec<Strategy>,
 }
 
+impl Compared {
+    /// All searches.
+    pub fn searches(&self) -> impl Iterator<Item = &Search> {
+        self.strategies.iter().flat_map(|strategy| &strategy.searches)
+    }
+}
+
 /// The searches of one strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
@@ -44,6 +51,9 @@ pub struct Search {
     pub seed: u64,
     /// Every candidate that was better than all before, in order.
     pub bests: Vec<Best>,
+    /// Every candidate that seemed to be as good as all before, or nearly so, in order.
+    #[serde(skip)]
+    pub contenders: Vec<Contender>,
     /// Candidates that were measured.
     pub trials: usize,
     /// Points that were proposed.
@@ -52,6 +62,17 @@ pub struct Search {
     pub seconds: f64,
     /// Those of them that the strategy itself has taken, to propose and to learn.
     pub thinking: f64,
+}
+
+/// A candidate that may be better than all before, when it is measured again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contender {
+    /// Its number, from 1; 0 is the default schedule.
+    pub trial: usize,
+    /// When it was known, in seconds since the start of the search.
+    pub after: f64,
+    /// Its schedule, as text.
+    pub schedule: String,
 }
 
 /// A candidate that was better than all before.

@@ -1,5 +1,6 @@
 //! What the schedules of a program cost: known from before, or measured and known from then on.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
@@ -8,8 +9,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::CompareError;
 use crate::measure::Measurer;
+use crate::outcome::undisturbed;
 use crate::tune::{Habits, Reference, THOROUGHLY};
 use crate::worker::Lost;
+
+/// Schedules that are measured again in the end, at most, and how often.
+const MOST_CONFIRMED: usize = 500;
+const ROUNDS: usize = 25;
 
 /// What is known of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,15 +24,22 @@ pub struct Known {
     pub seconds: Option<f64>,
     /// The seconds that it took to find that out.
     pub took: f64,
+    /// Seconds of a call when it was measured again, in turn with the best that all searches have found.
+    pub confirmed: Option<f64>,
 }
 
 /// Keeps what was measured.
-pub type Keep<'m> = dyn FnMut(&str, Known) -> std::io::Result<()> + 'm;
+pub trait Keeper {
+    /// A schedule was measured.
+    fn keep(&mut self, schedule: &str, known: Known) -> std::io::Result<()>;
+    /// A schedule was measured again.
+    fn confirm(&mut self, schedule: &str, seconds: f64) -> std::io::Result<()>;
+}
 
 /// Who measures, and who keeps it.
 struct Source<'m> {
     measurer: &'m mut dyn Measurer,
-    keep: &'m mut Keep<'m>,
+    keeper: &'m mut dyn Keeper,
 }
 
 /// The costs of schedules.
@@ -51,13 +64,13 @@ impl<'m> Landscape<'m> {
         }
     }
 
-    /// The same, and what is measured where it is not known. That is kept by `keep`.
+    /// The same, and what is measured where it is not known. That is kept.
     pub fn measured(
         known: HashMap<String, Known>,
         measurer: &'m mut dyn Measurer,
-        keep: &'m mut Keep<'m>,
+        keeper: &'m mut dyn Keeper,
     ) -> Landscape<'m> {
-        Landscape { source: Some(Source { measurer, keep }), ..Landscape::recorded(known) }
+        Landscape { source: Some(Source { measurer, keeper }), ..Landscape::recorded(known) }
     }
 
     /// How many schedules were asked for that are not known.
@@ -65,16 +78,61 @@ impl<'m> Landscape<'m> {
         self.unknown.len()
     }
 
-    /// The least seconds of a call of anything that a search can have found.
-    pub(super) fn best_found(&self, with_default: bool) -> Option<f64> {
-        let found = self.known.iter().filter(|(schedule, _)| with_default || **schedule != self.default);
-        found.filter_map(|(_, known)| known.seconds).reduce(f64::min)
+    /// Seconds of a call that were confirmed; where nothing was, those that were told.
+    pub(super) fn seconds(&self, schedule: &str) -> Option<f64> {
+        let known = self.known.get(schedule)?;
+        let any = self.known.get(&self.default).is_some_and(|own| own.confirmed.is_some());
+        if any { known.confirmed } else { known.seconds }
+    }
+
+    /// Measures schedules again, all in turn: the best of many times is too good to be true, and a machine that is fast for
+    /// some seconds must not decide who is the best. Where nothing can be measured, what is known stays.
+    pub(super) fn confirm(&mut self, mut schedules: Vec<String>) -> Result<(), CompareError> {
+        let Some(source) = &mut self.source else { return Ok(()) };
+        let told = |schedule: &String| self.known.get(schedule).and_then(|known| known.seconds);
+        schedules.retain(|schedule| told(schedule).is_some());
+        schedules.sort_by(|left, right| {
+            told(left).partial_cmp(&told(right)).unwrap_or(Ordering::Equal).then_with(|| left.cmp(right))
+        });
+        schedules.dedup();
+        schedules.truncate(MOST_CONFIRMED);
+        if !schedules.contains(&self.default) {
+            schedules.push(self.default.clone());
+        }
+        let is_confirmed =
+            |schedule: &String| self.known.get(schedule).is_some_and(|own| own.confirmed.is_some());
+        if schedules.iter().all(is_confirmed) {
+            return Ok(());
+        }
+        let time = ROUNDS as f64 * schedules.first().and_then(told).unwrap_or_default();
+        let times = match source.measurer.race(&schedules, ROUNDS, time) {
+            Err(error @ Lost::NotRecorded(_)) => return Err(error.into()),
+            // It can do without.
+            Err(_) => return Ok(()),
+            Ok(times) => times,
+        };
+        for (schedule, times) in schedules.iter().zip(times) {
+            if let (Some(seconds), Some(known)) = (undisturbed(&times), self.known.get_mut(schedule)) {
+                known.confirmed = Some(seconds);
+                source.keeper.confirm(schedule, seconds)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All that works, by the time that was told.
+    pub(super) fn works(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.known.iter().filter_map(|(schedule, known)| Some((schedule.as_str(), known.seconds?)))
+    }
+
+    /// The least seconds of a call of anything that was confirmed, or of anything where nothing was.
+    pub(super) fn best(&self, with_default: bool) -> Option<f64> {
+        let found = self.known.keys().filter(|own| with_default || **own != self.default);
+        found.filter_map(|own| self.seconds(own)).reduce(f64::min)
     }
 
     fn fastest(&self) -> Option<(&str, f64)> {
-        let measured =
-            self.known.iter().filter_map(|(schedule, known)| Some((schedule.as_str(), known.seconds?)));
-        measured.min_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)))
+        self.works().min_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)))
     }
 
     /// All that is known, in an order that is always the same.
@@ -97,8 +155,9 @@ impl<'m> Landscape<'m> {
             let tried = source.measurer.try_all(std::slice::from_ref(&default), &THOROUGHLY)?;
             let (_, trial) = tried.into_iter().next().ok_or(CompareError::Stopped)?;
             let seconds = trial.seconds().ok_or(CompareError::Default(trial.outcome))?;
-            let known = Known { seconds: Some(seconds), took: begun.elapsed().as_secs_f64() };
-            (source.keep)(&default, known)?;
+            let took = begun.elapsed().as_secs_f64();
+            let known = Known { seconds: Some(seconds), took, confirmed: None };
+            source.keeper.keep(&default, known)?;
             self.known.insert(default.clone(), known);
         }
         let known = self.known.get(&default).and_then(|known| known.seconds);
@@ -117,8 +176,10 @@ impl<'m> Landscape<'m> {
         schedules: &[String],
         habits: &Habits,
     ) -> Result<Vec<Known>, CompareError> {
-        let new: Vec<String> =
-            schedules.iter().filter(|schedule| !self.known.contains_key(*schedule)).cloned().collect();
+        // Several searches may ask for the same.
+        let mut asked = HashSet::new();
+        let new = schedules.iter().filter(|own| !self.known.contains_key(*own) && asked.insert(*own));
+        let new: Vec<String> = new.cloned().collect();
         if self.source.is_some() && !new.is_empty() {
             self.measure(&new, habits)?;
         } else {
@@ -139,16 +200,8 @@ impl<'m> Landscape<'m> {
         let took = begun.elapsed().as_secs_f64() / trials.len().max(1) as f64;
         let complete = trials.len() == schedules.len();
         for (at, trial) in trials {
-            let mut known = Known { seconds: trial.seconds(), took };
-            // The best of many noisy times is too good to be true, and everybody is compared with it in the end.
-            if let Some(seconds) = known
-                .seconds
-                .filter(|seconds| *seconds < plan.best && schedules[at] != self.reference.schedule)
-            {
-                let again = self.reference.well_compared(source.measurer, &schedules[at], seconds)?;
-                known.seconds = again.or(known.seconds);
-            }
-            (source.keep)(&schedules[at], known)?;
+            let known = Known { seconds: trial.seconds(), took, confirmed: None };
+            source.keeper.keep(&schedules[at], known)?;
             self.known.insert(schedules[at].clone(), known);
         }
         self.reconsider()?;
@@ -163,13 +216,7 @@ impl<'m> Landscape<'m> {
             return Ok(());
         };
         let Some(source) = &mut self.source else { return Ok(()) };
-        if self.reference.reconsider(source.measurer, &schedule, seconds)?
-            && let Some(known) = self.known.get_mut(&schedule)
-        {
-            // Now it is known better.
-            known.seconds = Some(self.reference.seconds);
-            (source.keep)(&schedule, *known)?;
-        }
+        self.reference.reconsider(source.measurer, &schedule, seconds)?;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 //! | file | is |
 //! |---|---|
 //! | `mod.rs` | what is compared, and a program's turn |
+//! | `race.rs` | all searches of a program |
 //! | `search.rs` | one search |
 //! | `landscape.rs` | what schedules cost: known, or measured and known from then on |
 //! | `tape.rs` | landscapes on file |
@@ -14,6 +15,7 @@
 
 mod found;
 mod landscape;
+mod race;
 mod search;
 mod summary;
 mod tape;
@@ -27,8 +29,8 @@ use tilewright_search::space::Space;
 use tilewright_search::strategy::{Experience, Unsuitable};
 use tilewright_target::Machine;
 
-pub use found::{Best, Compared, Comparison, Search, Strategy};
-pub use landscape::{Known, Landscape};
+pub use found::{Best, Compared, Comparison, Contender, Search, Strategy};
+pub use landscape::{Keeper, Known, Landscape};
 pub use summary::{Overall, Reached, Summary, overall, summaries};
 pub use tape::{Entry, Tape, TapeError};
 
@@ -40,6 +42,8 @@ use crate::worker::Lost;
 
 /// What others learn from one program, at most: more teach little, and take long to learn from.
 const MOST_LESSONS: usize = 1000;
+/// So many of the best of all are measured again, whoever found them.
+const FASTEST: usize = 24;
 /// Points that the cost model does not judge are looked at so many at a time.
 const TOGETHER: usize = 64;
 
@@ -59,6 +63,8 @@ pub struct Contest {
     pub exhaustive: u128,
     /// Whether models see the loop nests that points stand for, or only the numbers of the points themselves.
     pub sees_nests: bool,
+    /// Searches that go on at the same time, so that many cores are kept busy.
+    pub abreast: usize,
 }
 
 impl Contest {
@@ -107,14 +113,12 @@ pub trait Observer {
     fn begins(&mut self, strategy: &str, seed: u64);
     /// So many points of the whole space were tried.
     fn tried_all(&mut self, done: u128, of: u128);
-    /// A search has come so far, from 0 to 1, and its best takes so many seconds.
-    fn goes_on(&mut self, part: f64, best: Option<f64>);
+    /// So many searches are over, with the parts of those that go on; the best of these takes so many seconds.
+    fn goes_on(&mut self, over: f64, best: Option<f64>);
 }
 
 /// A program that strategies search.
 pub struct Arena<'p> {
-    program: &'p Program,
-    machine: &'p Machine,
     space: &'p Space<'p>,
     habits: Habits,
     lessons: Lessons<'p>,
@@ -126,6 +130,8 @@ pub struct Arena<'p> {
 struct Beginning<'p> {
     candidates: Candidates<'p>,
     points: Vec<Point>,
+    /// The default schedule, unless the search is blind.
+    default: Option<(String, Known)>,
     /// The time that finding them took.
     seconds: f64,
 }
@@ -139,7 +145,7 @@ impl<'p> Arena<'p> {
         experience: &'p [Experience],
     ) -> Arena<'p> {
         let lessons = Lessons::new(program, machine);
-        Arena { program, machine, space, habits: Habits::on(machine), lessons, experience }
+        Arena { space, habits: Habits::on(machine), lessons, experience }
     }
 
     /// What others can learn from what was measured here.
@@ -150,8 +156,7 @@ impl<'p> Arena<'p> {
         Experience { trials: trials.take(MOST_LESSONS).collect() }
     }
 
-    /// Has all strategies search from all seeds. Strategies take turns within a seed. When it is asked to stop, searches
-    /// that are over are kept.
+    /// Has all strategies search from all seeds. When it is asked to stop, searches that are over are kept.
     pub fn compare(
         &self,
         name: String,
@@ -171,7 +176,10 @@ impl<'p> Arena<'p> {
         if !matches!(ended, Err(CompareError::Stopped)) {
             ended?;
         }
-        compared.best_known = landscape.best_found(!contest.is_blind()).unwrap_or(0.0);
+        if !stop.is_asked() {
+            confirm(&compared, landscape)?;
+        }
+        correct(&mut compared, landscape, contest.is_blind());
         Ok(compared)
     }
 
@@ -187,31 +195,31 @@ impl<'p> Arena<'p> {
             self.try_all(contest, landscape, observer, stop)?;
             compared.is_optimum = landscape.unknown() == 0;
         }
-        for seed in &contest.seeds {
-            let beginning = self.beginning(contest, *seed)?;
-            for (at, name) in contest.strategies.iter().enumerate() {
-                observer.begins(name, *seed);
-                let search = search::Searching::new(self, contest, landscape, &beginning, stop);
-                compared.strategies[at].searches.push(search.run(name, *seed, observer)?);
-            }
-        }
-        Ok(())
+        let race = race::Race::new(self, contest, landscape);
+        race.run(&self.lessons.of_points(self.space), observer, stop, compared)
     }
 
     fn candidates(&self, contest: &Contest) -> Candidates<'p> {
-        let candidates = Candidates::new(self.program, self.machine.target(), self.space);
+        let candidates = Candidates::new(&self.lessons, self.space);
         if contest.is_blind() { candidates.without_model() } else { candidates }
     }
 
-    fn beginning(&self, contest: &Contest, seed: u64) -> Result<Beginning<'p>, CompareError> {
+    fn beginning(
+        &self,
+        contest: &Contest,
+        seed: u64,
+        landscape: &Landscape<'_>,
+    ) -> Result<Beginning<'p>, CompareError> {
         let begun = Instant::now();
         let mut candidates = self.candidates(contest);
-        let mut points = Vec::new();
+        let (mut points, mut default) = (Vec::new(), None);
         if !contest.is_blind() {
             points = candidates.ranked(seed, &mut || Ok(false))?;
             points.truncate(contest.starts);
+            let (schedule, known) = landscape.default();
+            default = Some((schedule.to_owned(), known));
         }
-        Ok(Beginning { candidates, points, seconds: begun.elapsed().as_secs_f64() })
+        Ok(Beginning { candidates, points, default, seconds: begun.elapsed().as_secs_f64() })
     }
 
     /// Tries every point.
@@ -239,4 +247,31 @@ impl<'p> Arena<'p> {
         }
         Ok(())
     }
+}
+
+/// Measures what may have been the best of a search again, with the best of all.
+fn confirm(compared: &Compared, landscape: &mut Landscape<'_>) -> Result<(), CompareError> {
+    let contenders = compared.searches().flat_map(|search| &search.contenders);
+    let mut schedules: Vec<String> = contenders.map(|own| own.schedule.clone()).collect();
+    let mut works: Vec<(&str, f64)> = landscape.works().collect();
+    works.sort_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)));
+    schedules.extend(works.into_iter().take(FASTEST).map(|(schedule, _)| schedule.to_owned()));
+    landscape.confirm(schedules)
+}
+
+/// What searches have found, as well as it is known in the end.
+fn correct(compared: &mut Compared, landscape: &Landscape<'_>, is_blind: bool) {
+    let default = landscape.default().0;
+    compared.default = landscape.seconds(default).or(compared.default);
+    for search in compared.strategies.iter_mut().flat_map(|strategy| &mut strategy.searches) {
+        search.bests.clear();
+        for Contender { trial, after, schedule } in &search.contenders {
+            if let Some(seconds) = landscape.seconds(schedule)
+                && search.bests.last().is_none_or(|best| seconds < best.seconds)
+            {
+                search.bests.push(Best { trial: *trial, after: *after, seconds });
+            }
+        }
+    }
+    compared.best_known = landscape.best(!is_blind).unwrap_or(0.0);
 }

@@ -1,106 +1,135 @@
-//! One search of a comparison: ask, judge, look up or measure, tell.
+//! One search of a comparison: ask, judge, and tell what somebody else has looked up or measured.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use tilewright_search::knob::Point;
-use tilewright_search::strategy::{self, Features, Start, Told};
+use tilewright_search::strategy::{self, Features, Start, Strategy};
 
-use super::found::{Best, Search};
-use super::landscape::Landscape;
-use super::{Arena, Beginning, Budget, CompareError, Contest, Observer};
-use crate::tune::{Candidate, Candidates, Judged, MOST_IN_VAIN, Stop};
+use super::found::{Best, Contender, Search};
+use super::landscape::Known;
+use super::{Arena, Beginning, Budget, CompareError, Contest};
+use crate::tune::{Candidate, Candidates, Judged, MOST_IN_VAIN};
+
+/// What seems to be this much slower than the best may be better, when it is measured again.
+const CONTENDS: f64 = 0.8;
 
 /// A search that goes on.
-pub(super) struct Searching<'s, 'p, 'm> {
+pub(super) struct Searching<'s, 'p> {
     arena: &'s Arena<'p>,
     budget: Budget,
-    landscape: &'s mut Landscape<'m>,
+    strategy: Box<dyn Strategy + 's>,
     candidates: Candidates<'p>,
-    starts: Vec<Point>,
-    is_blind: bool,
-    /// Points that are tried together, at least.
-    together: usize,
-    sees_nests: bool,
-    stop: &'s Stop,
     search: Search,
     /// Schedules that it has measured, or would have.
     tried: HashSet<String>,
+    /// What it waits for, and how often that was of no use.
+    asked: Option<Asked>,
+    in_vain: usize,
 }
 
-impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
-    pub fn new(
+/// Points whose costs are not known yet.
+struct Asked {
+    points: Vec<Point>,
+    judged: Vec<Judged>,
+    /// The schedules of those that are to be measured.
+    fresh: Vec<String>,
+}
+
+impl<'s, 'p> Searching<'s, 'p> {
+    /// Begins a search. The default schedule is known to all that are not blind.
+    pub fn begin(
         arena: &'s Arena<'p>,
         contest: &Contest,
-        landscape: &'s mut Landscape<'m>,
         beginning: &Beginning<'p>,
-        stop: &'s Stop,
-    ) -> Searching<'s, 'p, 'm> {
-        Searching {
-            arena,
-            budget: contest.budget,
-            landscape,
-            candidates: beginning.candidates.clone(),
-            starts: beginning.points.clone(),
-            is_blind: contest.is_blind(),
-            // The papers' searches see what became of a few points before they choose others, however many cores wait.
-            together: if contest.is_blind() { 1 } else { arena.habits.together },
-            sees_nests: contest.sees_nests,
-            stop,
-            search: Search { seconds: beginning.seconds, ..Search::default() },
-            tried: HashSet::new(),
-        }
-    }
-
-    /// Searches until the budget is used up, or nothing is left.
-    pub fn run(mut self, name: &str, seed: u64, observer: &mut dyn Observer) -> Result<Search, CompareError> {
-        self.search.seed = seed;
-        if !self.is_blind {
-            self.begin();
-        }
-        let features = self.arena.lessons.of_points(self.arena.space);
+        features: &'s dyn Features,
+        (name, seed): (&str, u64),
+    ) -> Result<Searching<'s, 'p>, CompareError> {
+        let begun = Instant::now();
         let start = Start {
             seed,
-            points: std::mem::take(&mut self.starts),
-            together: self.together,
-            features: self.sees_nests.then_some(&features as &dyn Features),
-            experience: self.arena.experience,
+            points: beginning.points.clone(),
+            // The papers' searches see what became of a few points before they choose others, however many cores wait.
+            together: if contest.is_blind() { 1 } else { arena.habits.together },
+            features: contest.sees_nests.then_some(features),
+            experience: arena.experience,
         };
-        let knobs = self.arena.space.knobs();
         // One that learns from other programs does so here.
-        let mut strategy = self.thinking(|_| strategy::by_name(name, knobs, start))?;
-        let mut in_vain = 0;
-        while self.part() < 1.0 && in_vain < MOST_IN_VAIN {
-            if self.stop.is_asked() {
-                return Err(CompareError::Stopped);
-            }
-            let points = self.thinking(|most| strategy.ask(most));
-            if points.is_empty() {
-                break;
-            }
-            let told = self.try_points(points)?;
-            in_vain = if told.iter().any(|told| told.cost.is_some()) { 0 } else { in_vain + 1 };
-            self.thinking(|_| strategy.tell(&told));
-            observer.goes_on(self.part().min(1.0), self.best());
+        let strategy = strategy::by_name(name, arena.space.knobs(), start)?;
+        let thinking = begun.elapsed().as_secs_f64();
+        let mut searching = Searching {
+            arena,
+            budget: contest.budget,
+            strategy,
+            candidates: beginning.candidates.clone(),
+            search: Search { seed, seconds: beginning.seconds + thinking, thinking, ..Search::default() },
+            tried: HashSet::new(),
+            asked: None,
+            in_vain: 0,
+        };
+        if let Some((schedule, known)) = &beginning.default {
+            searching.notice(schedule, *known);
         }
-        Ok(self.search)
+        Ok(searching)
     }
 
-    /// The default schedule is known to every search that is not blind.
-    fn begin(&mut self) {
-        let (schedule, known) = self.landscape.default();
-        self.candidates.tried(schedule, known.seconds);
+    /// The schedules whose costs it needs to go on; none when the budget is used up, or nothing is left.
+    pub fn ask(&mut self) -> Option<&[String]> {
+        if self.part() >= 1.0 || self.in_vain >= MOST_IN_VAIN {
+            return None;
+        }
+        let points = self.thinking(|strategy, most| strategy.ask(most));
+        if points.is_empty() {
+            return None;
+        }
+        self.search.proposals += points.len();
+        let begun = Instant::now();
+        let judged = self.candidates.judge(&points);
+        self.search.seconds += begun.elapsed().as_secs_f64();
+        let fresh = self.fresh(&judged);
+        Some(&self.asked.insert(Asked { points, judged, fresh }).fresh)
+    }
+
+    /// What they cost, in their order.
+    pub fn tell(&mut self, known: &[Known]) {
+        let Some(Asked { points, judged, fresh }) = self.asked.take() else { return };
+        for (schedule, known) in fresh.iter().zip(known) {
+            if self.is_late(known.took) {
+                break;
+            }
+            self.search.trials += 1;
+            self.notice(schedule, *known);
+        }
+        let told = self.candidates.told(points, &judged);
+        self.in_vain = if told.iter().any(|told| told.cost.is_some()) { 0 } else { self.in_vain + 1 };
+        self.thinking(|strategy, _| strategy.tell(&told));
+    }
+
+    /// What it has found.
+    pub fn end(self) -> Search {
+        self.search
+    }
+
+    /// Takes the cost of a schedule into account.
+    fn notice(&mut self, schedule: &str, known: Known) {
         self.search.seconds += known.took;
-        if let Some(seconds) = known.seconds {
-            self.search.bests.push(Best { trial: 0, after: self.search.seconds, seconds });
+        self.candidates.tried(schedule, known.seconds);
+        let Some(seconds) = known.seconds else { return };
+        let best = self.best().unwrap_or(f64::INFINITY);
+        let (trial, after) = (self.search.trials, self.search.seconds);
+        if seconds < best {
+            self.search.bests.push(Best { trial, after, seconds });
+        }
+        if seconds * CONTENDS < best {
+            self.search.contenders.push(Contender { trial, after, schedule: schedule.to_owned() });
         }
     }
 
     /// What the strategy itself does, which is timed. It may propose as many points as given.
-    fn thinking<T>(&mut self, work: impl FnOnce(usize) -> T) -> T {
+    fn thinking<T>(&mut self, work: impl FnOnce(&mut dyn Strategy, usize) -> T) -> T {
         let most = self.most_proposals();
         let begun = Instant::now();
-        let made = work(most);
+        let made = work(self.strategy.as_mut(), most);
         let took = begun.elapsed().as_secs_f64();
         self.search.thinking += took;
         self.search.seconds += took;
@@ -122,7 +151,7 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
     }
 
     /// How much of the budget is used up, 1 being all.
-    fn part(&self) -> f64 {
+    pub fn part(&self) -> f64 {
         let part = |used: f64, of: f64| if of > 0.0 { used / of } else { 1.0 };
         let trials = self.budget.trials.map(|most| part(self.search.trials as f64, most as f64));
         let time = self.budget.time.map(|most| part(self.search.seconds, most.as_secs_f64()));
@@ -139,33 +168,9 @@ impl<'s, 'p, 'm> Searching<'s, 'p, 'm> {
         late
     }
 
-    fn best(&self) -> Option<f64> {
+    /// Seconds of a call of the best that it has found.
+    pub fn best(&self) -> Option<f64> {
         self.search.bests.last().map(|best| best.seconds)
-    }
-
-    /// What becomes of points. Those that are worth it are looked up or measured, as many as there are trials left.
-    fn try_points(&mut self, points: Vec<Point>) -> Result<Vec<Told>, CompareError> {
-        self.search.proposals += points.len();
-        let begun = Instant::now();
-        let judged = self.candidates.judge(&points);
-        self.search.seconds += begun.elapsed().as_secs_f64();
-        let fresh = self.fresh(&judged);
-        let known = self.landscape.costs(&fresh, &self.arena.habits)?;
-        for (schedule, known) in fresh.iter().zip(known) {
-            if self.is_late(known.took) {
-                break;
-            }
-            self.search.trials += 1;
-            self.search.seconds += known.took;
-            self.candidates.tried(schedule, known.seconds);
-            if let Some(seconds) = known.seconds
-                && self.best().is_none_or(|best| seconds < best)
-            {
-                let (trial, after) = (self.search.trials, self.search.seconds);
-                self.search.bests.push(Best { trial, after, seconds });
-            }
-        }
-        Ok(self.candidates.told(points, &judged))
     }
 
     /// Schedules that this search has not tried.

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::landscape::Known;
+use super::landscape::{Keeper, Known};
 use crate::task::Task;
 
 /// What the first line says.
@@ -56,6 +56,8 @@ enum Line {
     Program(Box<Entry>),
     /// A schedule, what a call takes if it works, and what finding that out took. The last one counts.
     Measured(String, Option<f64>, f64),
+    /// A schedule, and what a call takes when the best of all searches are measured in turn. The last one counts.
+    Confirmed(String, f64),
 }
 
 /// What a file holds, and where to add to it.
@@ -100,18 +102,22 @@ impl Tape {
 
     /// What is known of a program.
     pub fn known(&self, entry: &Entry) -> HashMap<String, Known> {
-        let own = self.programs.iter().filter(|(own, _)| own == entry);
-        own.flat_map(|(_, known)| known.iter().map(|(schedule, known)| (schedule.clone(), *known))).collect()
+        let mut all: HashMap<String, Known> = HashMap::new();
+        for (schedule, known) in
+            self.programs.iter().filter(|(own, _)| own == entry).flat_map(|(_, known)| known)
+        {
+            let before = all.get(schedule).copied().unwrap_or_default();
+            // A schedule may have been measured in one run, and confirmed in another.
+            let latest = if known.took > 0.0 { *known } else { before };
+            let confirmed = known.confirmed.or(before.confirmed);
+            all.insert(schedule.clone(), Known { confirmed, ..latest });
+        }
+        all
     }
 
     /// Says that what is added from here on is about this program.
     pub fn begin(&mut self, entry: &Entry) -> io::Result<()> {
         self.add(&Line::Program(Box::new(entry.clone())))
-    }
-
-    /// Adds a measurement.
-    pub fn keep(&mut self, schedule: &str, known: Known) -> io::Result<()> {
-        self.add(&Line::Measured(schedule.to_owned(), known.seconds, known.took))
     }
 
     fn add(&mut self, line: &Line) -> io::Result<()> {
@@ -130,6 +136,7 @@ impl Tape {
             }
             _ => return Err(TapeError::Other),
         }
+        let is_time = |time: f64| time.is_finite() && time >= 0.0;
         let mut tape = Tape::default();
         for (at, line) in lines {
             let wrong = |why: &str| TapeError::Line(at + 1, why.to_owned());
@@ -137,17 +144,35 @@ impl Tape {
                 Line::Format(..) => return Err(wrong("a second beginning")),
                 Line::Program(entry) => tape.programs.push((*entry, HashMap::new())),
                 Line::Measured(schedule, seconds, took) => {
-                    let is_time = |time: f64| time.is_finite() && time >= 0.0;
                     if !is_time(took) || seconds.is_some_and(|seconds| !is_time(seconds) || seconds == 0.0) {
                         return Err(wrong("its numbers cannot have been measured"));
                     }
                     let (_, known) =
                         tape.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
-                    known.insert(schedule, Known { seconds, took });
+                    let confirmed = known.get(&schedule).and_then(|known| known.confirmed);
+                    known.insert(schedule, Known { seconds, took, confirmed });
+                }
+                Line::Confirmed(schedule, seconds) => {
+                    let (_, known) =
+                        tape.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
+                    if !is_time(seconds) || seconds == 0.0 {
+                        return Err(wrong("its numbers cannot have been measured"));
+                    }
+                    known.entry(schedule).or_default().confirmed = Some(seconds);
                 }
             }
         }
         Ok(tape)
+    }
+}
+
+impl Keeper for Tape {
+    fn keep(&mut self, schedule: &str, known: Known) -> io::Result<()> {
+        self.add(&Line::Measured(schedule.to_owned(), known.seconds, known.took))
+    }
+
+    fn confirm(&mut self, schedule: &str, seconds: f64) -> io::Result<()> {
+        self.add(&Line::Confirmed(schedule.to_owned(), seconds))
     }
 }
 
@@ -190,14 +215,17 @@ mod tests {
         for (at, name) in ["one", "two", "one"].into_iter().enumerate() {
             let mut tape = Tape::open(&path).unwrap();
             tape.begin(&entry(name)).unwrap();
-            tape.keep(&format!("{at}"), Known { seconds: Some(0.1 + at as f64), took: 0.5 }).unwrap();
-            tape.keep("always", Known { seconds: None, took: 0.25 }).unwrap();
+            let known = |seconds: Option<f64>, took: f64| Known { seconds, took, confirmed: None };
+            tape.keep(&format!("{at}"), known(Some(0.1 + at as f64), 0.5)).unwrap();
+            tape.keep("always", known(None, 0.25)).unwrap();
+            tape.confirm(&format!("{at}"), 0.2 + at as f64).unwrap();
         }
         // Killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
         let tape = Tape::open(&path).unwrap();
         assert_eq!(tape.known(&entry("one")).len(), 3);
-        assert_eq!(tape.known(&entry("two"))["1"], Known { seconds: Some(1.1), took: 0.5 });
+        let known = Known { seconds: Some(1.1), took: 0.5, confirmed: Some(1.2) };
+        assert_eq!(tape.known(&entry("two"))["1"], known);
         assert_eq!(tape.known(&entry("three")).len(), 0);
         assert!(std::fs::read_to_string(&path).unwrap().ends_with("]}\n"));
     }

@@ -1,15 +1,14 @@
 //! Which points are worth measuring, and what is known of those that were.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, effort, text};
-use tilewright_search::cost::Model;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
 use tilewright_search::strategy::{self, Start, Told};
 use tilewright_target::Target;
 
+use crate::lessons::Lessons;
 use crate::parallel;
 use crate::worker::Lost;
 
@@ -44,6 +43,8 @@ pub(crate) struct Candidate {
     expected: f64,
     /// What compiling it takes, in comparison with others.
     pub effort: u64,
+    /// What models learn from.
+    features: Vec<f32>,
 }
 
 /// What a point stands for, unless it was refused.
@@ -52,12 +53,14 @@ type Look = Option<Candidate>;
 /// The schedules that were tried, and the means to judge others.
 #[derive(Clone)]
 pub(crate) struct Candidates<'p> {
-    program: &'p Program,
-    target: Target<'p>,
+    lessons: Lessons<'p>,
     space: &'p Space<'p>,
-    model: Model<'p>,
     /// Seconds of everything that was tried; none for what failed.
     known: HashMap<String, Option<f64>>,
+    /// Schedules that the strategy knows the cost of.
+    told: HashSet<String>,
+    /// What models learn from the schedules that were worth trying.
+    features: HashMap<String, Vec<f32>>,
     /// Why points were refused before anything was compiled.
     pub rejections: Rejections,
     /// Points that the cost model has refused.
@@ -69,13 +72,13 @@ pub(crate) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    pub fn new(program: &'p Program, target: Target<'p>, space: &'p Space<'p>) -> Candidates<'p> {
+    pub fn new(lessons: &Lessons<'p>, space: &'p Space<'p>) -> Candidates<'p> {
         Candidates {
-            program,
-            target,
+            lessons: lessons.clone(),
             space,
-            model: Model::of(target),
             known: HashMap::new(),
+            told: HashSet::new(),
+            features: HashMap::new(),
             rejections: Rejections::new(),
             too_slow: 0,
             expected: f64::INFINITY,
@@ -90,7 +93,7 @@ impl<'p> Candidates<'p> {
 
     /// The text of the default schedule.
     pub fn default_schedule(&self) -> String {
-        default_schedule(self.program, self.target).to_string()
+        default_schedule(self.lessons.program, self.lessons.target).to_string()
     }
 
     /// Whether a schedule was tried.
@@ -103,11 +106,17 @@ impl<'p> Candidates<'p> {
         self.known.get(schedule).copied().flatten()
     }
 
-    /// What became of points, for the strategy.
-    pub fn told(&self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
-        let cost = |judged: &Judged| match judged {
-            Judged::Worth(own) => self.cost(&own.schedule),
-            Judged::Rejected => None,
+    /// What models learn from a schedule; nothing where it was not worth trying.
+    pub fn features(&self, schedule: &str) -> &[f32] {
+        self.features.get(schedule).map_or(&[], Vec::as_slice)
+    }
+
+    /// What became of points, for the strategy. A schedule has its cost only once: where knobs make no difference, searches
+    /// would go round among points that are all the same, and all equally good.
+    pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
+        let mut cost = |judged: &Judged| match judged {
+            Judged::Worth(own) if self.told.insert(own.schedule.clone()) => self.cost(&own.schedule),
+            Judged::Worth(_) | Judged::Rejected => None,
         };
         points.into_iter().zip(judged).map(|(point, judged)| Told { point, cost: cost(judged) }).collect()
     }
@@ -120,8 +129,11 @@ impl<'p> Candidates<'p> {
     /// Whether a schedule from elsewhere can be used here. A refusal is counted.
     pub fn accepts(&mut self, schedule: &str) -> bool {
         let parsed = text::parse(schedule);
-        match apply(self.program, &parsed.schedule, self.target) {
-            Ok(_) => !parsed.has_errors(),
+        match apply(self.lessons.program, &parsed.schedule, self.lessons.target) {
+            Ok(nest) => {
+                self.features.insert(schedule.to_owned(), self.lessons.of_nest(&nest).1);
+                !parsed.has_errors()
+            }
             Err(refusal) => {
                 *self.rejections.entry(Rejection::from(&refusal.reason)).or_default() += 1;
                 false
@@ -143,6 +155,7 @@ impl<'p> Candidates<'p> {
             }
             Some(own) => {
                 self.expected = self.expected.min(own.expected);
+                self.features.insert(own.schedule.clone(), own.features.clone());
                 Judged::Worth(own)
             }
             None => Judged::Rejected,
@@ -169,13 +182,14 @@ impl<'p> Candidates<'p> {
 
     fn expectation(&self, point: &Point) -> Result<Candidate, Rejection> {
         let schedule = self.space.decode(point)?;
-        let nest = apply(self.program, &schedule, self.target)
-            .map_err(|refusal| Rejection::from(&refusal.reason))?;
-        let effort = effort(&nest, self.target);
-        if matches!(self.target, Target::Gpu(_)) && effort > MOST_EFFORT {
+        let Lessons { program, target, .. } = self.lessons;
+        let nest = apply(program, &schedule, target).map_err(|refusal| Rejection::from(&refusal.reason))?;
+        let effort = effort(&nest, target);
+        if matches!(target, Target::Gpu(_)) && effort > MOST_EFFORT {
             return Err(Rejection::CodeSize);
         }
-        Ok(Candidate { schedule: schedule.to_string(), expected: self.model.look(&nest).seconds, effort })
+        let (expected, features) = self.lessons.of_nest(&nest);
+        Ok(Candidate { schedule: schedule.to_string(), expected, effort, features })
     }
 
     /// The points that the model likes best, from different corners of the space: a greedy search with the model in the

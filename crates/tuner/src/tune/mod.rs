@@ -29,7 +29,7 @@ use tilewright_search::space::{Space, TemplateError};
 use tilewright_search::strategy::{self, Experience, Start, Strategy, Told, Unsuitable};
 
 pub use candidates::STARTS;
-pub use report::{Finalist, Kind, Progress, Tuned};
+pub use report::{Attempt, Finalist, Kind, Progress, Tuned};
 pub use spent::TimeSpent;
 pub use stop::Stop;
 
@@ -98,7 +98,7 @@ pub enum TuneError {
 /// Whoever wants to know how it goes, and may keep what was measured.
 pub trait Watcher {
     /// A candidate was tried.
-    fn tried(&mut self, schedule: &str, trial: &Trial, progress: &Progress);
+    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress);
 }
 
 /// Tunes a program.
@@ -112,12 +112,13 @@ pub fn tune(
     let (program, machine) = (task.program()?, task.target()?);
     let space = Space::chosen(options.template.as_deref(), &program, &machine)?;
     refuse_unsuitable(&options.strategy, &space)?;
+    let lessons = Lessons::new(&program, &machine);
     let mut run = Run {
         options,
         measurer,
         watcher,
         stop,
-        candidates: Candidates::new(&program, machine.target(), &space),
+        candidates: Candidates::new(&lessons, &space),
         habits: Habits::on(&machine),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
@@ -135,7 +136,6 @@ pub fn tune(
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let lessons = Lessons::new(&program, &machine);
     let features = lessons.of_points(&space);
     let start = Start {
         seed: options.seed,
@@ -204,6 +204,7 @@ impl Run<'_, '_> {
     fn measure_default(&mut self) -> Result<(), TuneError> {
         let begun = Instant::now();
         let schedule = self.candidates.default_schedule();
+        self.candidates.accepts(&schedule);
         let plan = Plan { promising: self.worth_many_samples(), ..THOROUGHLY };
         let trial = self.try_one(&schedule, &plan)?.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
@@ -326,7 +327,8 @@ impl Run<'_, '_> {
         let tried = Tried { schedule: schedule.clone(), trial: trial.clone(), number: self.counted, after };
         self.trials.push(tried);
         let progress = self.progress(kind);
-        self.watcher.tried(&schedule, &trial, &progress);
+        let features = self.candidates.features(&schedule);
+        self.watcher.tried(&Attempt { schedule: &schedule, features, trial: &trial }, &progress);
     }
 
     fn best_seconds(&self) -> f64 {

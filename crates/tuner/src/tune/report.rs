@@ -8,7 +8,7 @@ use tilewright_search::space::Rejections;
 use super::finals::Raced;
 use super::spent::TimeSpent;
 use super::{Run, Tried};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Trial};
 
 /// Why a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,17 @@ impl Kind {
     pub fn counts(self) -> bool {
         matches!(self, Kind::Hint | Kind::Search)
     }
+}
+
+/// A candidate that was tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Its schedule, as text.
+    pub schedule: &'a str,
+    /// What models learn from it.
+    pub features: &'a [f32],
+    /// What became of it.
+    pub trial: &'a Trial,
 }
 
 /// How far a run has come.

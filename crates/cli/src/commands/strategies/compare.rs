@@ -6,7 +6,7 @@ use tilewright_search::knob::Knobs;
 use tilewright_search::strategy::{ALL, Experience, Start, by_name};
 use tilewright_target::host_model;
 use tilewright_tuner::compare::{
-    Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Known, Landscape, Tape, TapeError,
+    Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, Tape, TapeError,
 };
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::task::Place;
@@ -85,6 +85,7 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         starts: args.starts,
         exhaustive: u128::from(args.exhaustive),
         sees_nests: !args.own_features,
+        abreast: args.abreast,
     })
 }
 
@@ -127,8 +128,7 @@ fn compare(
     let mut fleet =
         Fleet::start(&launch()?, entry.task.clone(), Vec::new(), stop).map_err(worker::failure)?;
     tape.begin(entry).map_err(|error| failure(CompareError::Keep(error)))?;
-    let mut keep = |schedule: &str, known: Known| tape.keep(schedule, known);
-    compete(&mut Landscape::measured(known, &mut fleet, &mut keep), &mut watch)
+    compete(&mut Landscape::measured(known, &mut fleet, tape), &mut watch)
 }
 
 fn tell_unknown(landscape: &Landscape<'_>) {
@@ -172,6 +172,7 @@ fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(Strin
         row("budget of a search", budget.into_iter().flatten().collect::<Vec<_>>().join(", ")),
         row("seeds", contest.seeds.len().to_string()),
         row("points to start from", contest.starts.to_string()),
+        row("searches at the same time", contest.abreast.to_string()),
         row("version", tilewright_tuner::cache::TOOL_VERSION.to_owned()),
     ];
     if args.replay.is_some() {

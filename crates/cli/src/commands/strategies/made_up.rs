@@ -79,6 +79,7 @@ fn found(best_known: f64, default: f64, (rate, thinking): (f64, f64), seed: u64,
     Search {
         seed,
         bests,
+        contenders: Vec::new(),
         trials: 200,
         proposals: 900,
         seconds,

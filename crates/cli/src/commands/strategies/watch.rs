@@ -50,10 +50,7 @@ impl Observer for Watch {
         self.begun += 1;
         let message = format!("{strategy}, seed {seed}");
         match &self.bar {
-            Some(bar) => {
-                bar.set_position((self.begun - 1) * STEPS);
-                bar.set_message(message);
-            }
+            Some(bar) => bar.set_message(message),
             None => complain(&format!("{}: search {} of {}: {message}", self.program, self.begun, self.all)),
         }
     }
@@ -66,9 +63,9 @@ impl Observer for Watch {
         }
     }
 
-    fn goes_on(&mut self, part: f64, best: Option<f64>) {
+    fn goes_on(&mut self, over: f64, best: Option<f64>) {
         if let Some(bar) = &self.bar {
-            bar.set_position((self.begun.saturating_sub(1)) * STEPS + (part * STEPS as f64) as u64);
+            bar.set_position((over * STEPS as f64) as u64);
             if let Some(best) = best {
                 let before = bar.message();
                 let name = before.split(": best").next().unwrap_or_default().to_owned();

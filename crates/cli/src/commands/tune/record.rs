@@ -1,13 +1,14 @@
 //! What a run takes from the cache, and leaves there.
 
+use std::collections::HashMap;
+
 use tilewright_ir::Program;
 use tilewright_schedule::text;
 use tilewright_search::strategy::Experience;
 use tilewright_target::Target;
 use tilewright_tuner::cache::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
-use tilewright_tuner::lessons::Lessons;
 use tilewright_tuner::outcome::Trial;
-use tilewright_tuner::tune::{Finalist, Tuned};
+use tilewright_tuner::tune::{Attempt, Finalist, Tuned};
 
 use crate::args::TuneArgs;
 use crate::args::cache::CacheFile;
@@ -26,7 +27,8 @@ pub struct Recorder<'a> {
     /// The cache, if it can be read at all.
     cache: Option<Cache>,
     canonical: Canonical,
-    lessons: Lessons<'a>,
+    /// What models learn from the schedules that were kept.
+    features: HashMap<String, Vec<f32>>,
     key: ProgramKey,
     target: Target<'a>,
     strategy: String,
@@ -51,8 +53,17 @@ impl<'a> Recorder<'a> {
         let canonical = Canonical::new(program);
         let key = canonical.key_on(target);
         let (strategy, seed) = (args.strategy.clone(), args.seed);
-        let lessons = Lessons::new(program, target);
-        Ok(Recorder { cache, canonical, lessons, key, target, strategy, seed, kept: 0, broken })
+        Ok(Recorder {
+            cache,
+            canonical,
+            features: HashMap::new(),
+            key,
+            target,
+            strategy,
+            seed,
+            kept: 0,
+            broken,
+        })
     }
 
     /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
@@ -83,8 +94,9 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps a trial. A cache that fails is told of once; the search goes on without.
-    pub fn keep(&mut self, schedule: &str, trial: &Trial, number: usize) {
+    pub fn keep(&mut self, attempt: &Attempt<'_>, number: usize) {
         let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return };
+        let Attempt { schedule, features, trial } = *attempt;
         let parsed = text::parse(schedule).schedule;
         let record = TuningRecord {
             program: self.key.clone(),
@@ -94,14 +106,17 @@ impl<'a> Recorder<'a> {
             outcome: trial.outcome.clone(),
             samples: trial.samples.clone(),
             resources: trial.resources.clone(),
-            features: self.lessons.of_schedule(schedule).unwrap_or_default(),
+            features: features.to_vec(),
             tool_version: TOOL_VERSION.to_owned(),
             time: now(),
             seed: Some(self.seed),
             trial: Some(number as u64),
         };
         match cache.insert(&record) {
-            Ok(_) => self.kept += 1,
+            Ok(_) => {
+                self.kept += 1;
+                self.features.insert(schedule.to_owned(), features.to_vec());
+            }
             Err(error) => self.give_up(&error),
         }
     }
@@ -110,7 +125,8 @@ impl<'a> Recorder<'a> {
     pub fn finalists(&mut self, tuned: &Tuned) {
         for Finalist { schedule, samples, resources } in &tuned.finalists {
             let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };
-            self.keep(schedule, &trial, tuned.trials);
+            let features = self.features.get(schedule).cloned().unwrap_or_default();
+            self.keep(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
         }
     }
 

@@ -1,7 +1,9 @@
-//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what trains them, boosted trees.
+//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what trains them, boosted trees
+//! and who judges points by them.
 
 mod adadelta;
 mod inputs;
+mod judge;
 mod network;
 mod recurrent;
 mod teacher;
@@ -9,6 +11,7 @@ mod trees;
 
 pub(super) use adadelta::AdaDelta;
 pub(super) use inputs::Inputs;
+pub(super) use judge::{Judge, Sight};
 pub(super) use network::{Network, rows, sure};
 pub(super) use recurrent::Recurrent;
 pub(super) use teacher::{Imagined, imagined};

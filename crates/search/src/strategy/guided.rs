@@ -1,0 +1,189 @@
+//! Evolution whose children boosted trees look at before they are tried.
+//!
+//! From OpEvo it has children of the best points that change in a few knobs, by steps among neighbouring values; from AutoTVM
+//! the trees that learn to rank what was tried. Several times as many children are bred as are tried, and the trees choose.
+//! So it stays near what is good, as walks among neighbours do, and passes over most of what is not, as a model can.
+//!
+//! 1. Parents are drawn from all that was told, by rank: the best is drawn most often.
+//! 2. A child takes its values from one parent, or each from one of two; then it goes some steps to neighbours.
+//! 3. A child that looks like another, tried or bred, is the same to the machine and dropped. So are refused ones.
+//! 4. Of the others the batch is those that the trees like best, and a few that chance likes.
+//!
+//! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
+//! out in this one. Until something is known, points are random.
+
+use std::collections::HashSet;
+
+use rand::RngExt;
+use rand::seq::{IndexedRandom, IteratorRandom};
+
+use super::explored::{Explored, Planner};
+use super::learning::{Judge, Sight, Trees};
+use super::ranking::Ranking;
+use super::{Start, Strategy, Told};
+use crate::knob::{Knobs, Point};
+
+pub(super) const NAME: &str = "guided";
+
+/// The parameters of [`Guided`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Points that are tried between lessons.
+    pub batch: usize,
+    /// Children that are bred for each that is tried.
+    pub bred: usize,
+    /// How many of the best are parents.
+    pub parents: usize,
+    /// How likely a child has two.
+    pub crossover: f64,
+    /// How likely it goes one step further.
+    pub further: f64,
+    /// The share of a batch that the trees have no say in.
+    pub chance: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { batch: 8, bred: 4, parents: 12, crossover: 0.3, further: 0.4, chance: 0.1 }
+    }
+}
+
+/// Evolution that trees guide.
+pub struct Guided<'a> {
+    parameters: Parameters,
+    explored: Explored,
+    judge: Judge<'a>,
+    ranking: Ranking,
+    /// What was tried, as far as the judge can see.
+    tried: HashSet<Vec<u32>>,
+}
+
+impl<'a> Guided<'a> {
+    /// A search of `knobs`.
+    pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Guided<'a> {
+        let batch = parameters.batch.max(start.together).max(1);
+        Guided {
+            parameters: Parameters { batch, ..parameters },
+            judge: Judge::new(knobs, &start, Sight::NestsAndPoints),
+            explored: Explored::new(knobs, start),
+            ranking: Ranking::default(),
+            tried: HashSet::new(),
+        }
+    }
+
+    /// Children that are new, and look new.
+    fn breed(&mut self) -> Vec<Point> {
+        let Parameters { batch, bred, parents, .. } = self.parameters;
+        let parents: Vec<Point> =
+            self.ranking.iter().take(parents.max(1)).map(|(point, _)| point.clone()).collect();
+        let mut children: Vec<Point> = Vec::new();
+        let mut born = HashSet::new();
+        for _ in 0..2 * batch * bred {
+            if children.len() >= batch * bred {
+                break;
+            }
+            let child = self.child(&parents);
+            if !self.explored.is_visited(&child)
+                && self.explored.knobs.allows(&child)
+                && born.insert(child.clone())
+            {
+                children.push(child);
+            }
+        }
+        self.judge.look(&children);
+        let Guided { judge, tried, .. } = self;
+        let mut alike = HashSet::new();
+        children.retain(|child| {
+            let likeness = judge.likeness(child);
+            likeness.is_some_and(|likeness| !tried.contains(&likeness) && alike.insert(likeness))
+        });
+        children
+    }
+
+    fn child(&mut self, parents: &[Point]) -> Point {
+        let Parameters { crossover, further, .. } = self.parameters;
+        let mut child = self.parent(parents).clone();
+        if self.explored.chance(crossover) {
+            let other = self.parent(parents);
+            for (own, other) in child.0.iter_mut().zip(&other.0) {
+                if self.explored.chance(0.5) {
+                    own.clone_from(other);
+                }
+            }
+        }
+        loop {
+            let Explored { knobs, rng, .. } = &mut self.explored;
+            let busy = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1);
+            let Some(knob) = busy.choose(rng) else { return child };
+            if let Some(value) = knobs[knob].domain.neighbours(&child.0[knob]).choose(rng) {
+                child.0[knob].clone_from(value);
+            }
+            if !self.explored.chance(further) {
+                return child;
+            }
+        }
+    }
+
+    /// One of the parents: the best of two that are drawn.
+    fn parent<'p>(&mut self, parents: &'p [Point]) -> &'p Point {
+        let rng = &mut self.explored.rng;
+        let (one, other) = (rng.random_range(0..parents.len()), rng.random_range(0..parents.len()));
+        &parents[one.min(other)]
+    }
+
+    /// The batch: those that the trees like best, and a few that chance likes.
+    fn choose(&mut self, trees: &Trees, children: Vec<Point>) {
+        let score = |child: &Point| self.judge.score(trees, child);
+        let mut liked: Vec<(f32, Point)> = children.into_iter().map(|child| (score(&child), child)).collect();
+        liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        while self.explored.drawn() < self.parameters.batch && !liked.is_empty() {
+            let any = self.explored.chance(self.parameters.chance);
+            let at = if any { self.explored.rng.random_range(0..liked.len()) } else { 0 };
+            let (_, point) = liked.remove(at);
+            self.explored.draw(&point);
+        }
+    }
+}
+
+impl Planner for Guided<'_> {
+    fn explored(&mut self) -> &mut Explored {
+        &mut self.explored
+    }
+
+    fn plan(&mut self) {
+        if !self.ranking.is_empty()
+            && let Some(trees) = self.judge.trees()
+        {
+            let children = self.breed();
+            self.choose(&trees, children);
+        }
+        if self.explored.drawn() == 0 {
+            while self.explored.drawn() < self.parameters.batch && self.explored.draw_any() {}
+        }
+    }
+}
+
+impl Strategy for Guided<'_> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ask(&mut self, count: usize) -> Vec<Point> {
+        std::iter::from_fn(|| self.next()).take(count).collect()
+    }
+
+    fn tell(&mut self, results: &[Told]) {
+        for told in results {
+            let cost = self.explored.told(told);
+            if let Some(cost) = cost {
+                self.ranking.insert(told.point.clone(), cost);
+            }
+            if self.explored.is_visited(&told.point) {
+                self.judge.tell(&told.point, cost);
+            }
+        }
+        let points: Vec<Point> = results.iter().map(|told| told.point.clone()).collect();
+        self.judge.look(&points);
+        self.tried.extend(points.iter().filter_map(|point| self.judge.likeness(point)));
+    }
+}
