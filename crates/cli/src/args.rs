@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use tilewright_target::Vectors;
+use tilewright_search::strategy::usual;
+use tilewright_target::{Machine, Vectors};
 use tilewright_tuner::tune::STARTS;
 
 /// What can be asked for.
@@ -279,9 +280,9 @@ pub struct TuneArgs {
     /// of a kind, such as cuda:0,cuda:1, share the search.
     #[arg(long, default_value = "cpu")]
     pub target: String,
-    /// How to search; `tilewright strategies` lists them.
-    #[arg(long, value_name = "NAME", default_value = "opevo")]
-    pub strategy: String,
+    /// How to search; `tilewright strategies` lists them, and says which is taken if nothing is said.
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Option<String>,
     /// Points that the cost model gives the search to start from, at most; with 0 it starts blind.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
@@ -324,6 +325,13 @@ pub struct TuneArgs {
     /// Print one JSON object a line.
     #[arg(long)]
     pub json: bool,
+}
+
+impl TuneArgs {
+    /// How to search on a machine.
+    pub fn strategy(&self, machine: &Machine) -> &str {
+        self.strategy.as_deref().unwrap_or(usual(machine.target()))
+    }
 }
 
 /// `NAME=N`

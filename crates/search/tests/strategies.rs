@@ -5,7 +5,9 @@ use std::collections::{HashSet, VecDeque};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
-use tilewright_search::strategy::{ALL, Start, Strategy, Told, Unsuitable, by_name, gbfs, genetic, opevo};
+use tilewright_search::strategy::{
+    ALL, Start, Strategy, Told, Unsuitable, by_name, gbfs, genetic, guided, opevo,
+};
 
 /// 18 · 6 · 3 · 2 points.
 fn small() -> Knobs {
@@ -181,7 +183,16 @@ fn strange_parameters_do_no_harm() {
     let nobody =
         genetic::Parameters { population: 0, elites: 9, crossover_rate: f64::NAN, mutation_rate: 2.0 };
     let alone = opevo::Parameters { parents: 0, offspring: 0, mutation_rate: 1.0 };
-    let strategies: [Box<dyn Strategy>; 3] = [
+    let lost = guided::Parameters {
+        batch: 0,
+        bred: 0,
+        parents: 0,
+        crossover: f64::NAN,
+        further: 2.0,
+        chance: f64::NAN,
+    };
+    let strategies: [Box<dyn Strategy>; 4] = [
+        Box::new(guided::Guided::new(&knobs, seed(1), lost)),
         Box::new(genetic::Genetic::new(&knobs, seed(1), nobody)),
         Box::new(opevo::OpEvo::new(&knobs, seed(1), alone)),
         Box::new(gbfs::Gbfs::new(&knobs, seed(1), gbfs::Parameters { neighbours: 0 })),

@@ -7,6 +7,7 @@ use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 use tilewright_search::strategy::Features;
 use tilewright_target::Target;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::parallel;
 
@@ -62,5 +63,9 @@ impl Features for PointLessons<'_> {
             let nest = apply(program, &self.space.decode(point).ok()?, *target).ok()?;
             Some(self.lessons.of_nest(&nest).1)
         })
+    }
+
+    fn meaning(&self, point: &Point) -> Option<u64> {
+        self.space.decode(point).ok().map(|schedule| xxh3_64(schedule.to_string().as_bytes()))
     }
 }

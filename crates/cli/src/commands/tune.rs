@@ -48,7 +48,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let (task, _given) = task(args, place, &mut problem)?;
     let program = problem.program;
     let text = template::read(args.template.as_deref())?;
-    refuse_unsuitable(&args.strategy, &template::space(text.as_deref(), &program, &machine)?)
+    refuse_unsuitable(args.strategy(&machine), &template::space(text.as_deref(), &program, &machine)?)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =

@@ -190,8 +190,15 @@ fn read_knob(text: &str, program: &Program, others: &[Knob]) -> Result<Knob, Str
     let texts = domain.strip_prefix("either ").ok_or(form)?.trim();
     let texts = texts.strip_prefix('"').and_then(|texts| texts.strip_suffix('"')).ok_or(form)?;
     let texts: Vec<&str> = texts.split("\" or \"").collect();
-    for text in &texts {
-        read_line(text, others)?;
+    for piece in texts.iter().map(|text| read_line(text, others)).collect::<Result<Vec<_>, _>>()?.concat() {
+        if let Piece::Knob(at, _) = piece
+            && matches!(others[at].domain, Domain::Categorical(_))
+        {
+            return Err(format!(
+                "the texts of `{name}` have a place for `{}`, which is a text itself",
+                others[at].name
+            ));
+        }
     }
     Ok(Knob::categorical(name, texts))
 }
@@ -315,6 +322,10 @@ mod tests {
         assert_eq!(
             why("knob o = either \"unroll O.i\" or \"split O.i -> a, b:{u}\""),
             "line 1: there is no knob `u` before this line"
+        );
+        assert_eq!(
+            why("knob a = either \"\" or \"unroll O.i\"\nknob b = either \"\" or \"{a}\""),
+            "line 2: the texts of `b` have a place for `a`, which is a text itself"
         );
         assert_eq!(why("knob m = factors M in 9"), "line 1: write a number of factors from 1 to 8");
         assert_eq!(why("\nknob m = one of 1, x"), "line 2: `one of` takes numbers");

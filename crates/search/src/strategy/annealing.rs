@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use rand::RngExt;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Judge, Sight, Trees};
+use super::learning::{Judge, Sight};
 use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Point, Value};
 
@@ -73,7 +73,7 @@ impl<'a> Annealing<'a> {
     }
 
     /// New points that the trees like, the best first.
-    fn anneal(&mut self, trees: &Trees) -> Vec<(f32, Point)> {
+    fn anneal(&mut self) -> Vec<(f32, Point)> {
         let Parameters { chains, steps, batch, choice, .. } = self.parameters;
         while self.chains.len() < chains
             && let Some(point) = self.explored.knobs.sample(&mut self.explored.rng)
@@ -82,14 +82,14 @@ impl<'a> Annealing<'a> {
         }
         let mut at = std::mem::take(&mut self.chains);
         self.judge.look(&at);
-        let mut scores: Vec<f32> = at.iter().map(|point| self.judge.score(trees, point)).collect();
+        let mut scores: Vec<f32> = at.iter().map(|point| self.judge.score(point)).collect();
         let mut passed: HashMap<Point, f32> = HashMap::new();
         for step in 0..steps {
             let heat = 1.0 - step as f32 / steps as f32;
             let next: Vec<Point> = at.iter().map(|point| self.changed(point)).collect();
             self.judge.look(&next);
             for (chain, next) in next.into_iter().enumerate() {
-                let score = self.judge.score(trees, &next);
+                let score = self.judge.score(&next);
                 if score.is_finite() && !self.explored.is_visited(&next) {
                     passed.insert(next.clone(), score);
                 }
@@ -160,8 +160,8 @@ impl Planner for Annealing<'_> {
     /// A batch that the trees like, with a few random points.
     fn plan(&mut self) {
         let Parameters { batch, random, .. } = self.parameters;
-        if let Some(trees) = self.judge.trees() {
-            let liked = self.anneal(&trees);
+        if self.judge.learn() {
+            let liked = self.anneal();
             for point in self.different(liked) {
                 if !self.explored.chance(random) {
                     self.explored.draw(&point);

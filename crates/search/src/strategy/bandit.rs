@@ -58,10 +58,9 @@ pub struct Bandit<'a> {
 impl<'a> Bandit<'a> {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Result<Bandit<'a>, Unsuitable> {
-        // Points to start from are the first arm's to ask for, and all are told of them. Each has a seed of its own.
+        // All have the same points to start from, and a seed of their own.
         let arm = |(at, name): (usize, &&str)| {
-            let points = if at == 0 { start.points.clone() } else { Vec::new() };
-            by_name(name, knobs, Start { seed: start.seed.wrapping_add(at as u64), points, ..start })
+            by_name(name, knobs, Start { seed: start.seed.wrapping_add(at as u64), ..start.clone() })
         };
         let arms = parameters.arms.iter().enumerate().map(arm).collect::<Result<_, _>>()?;
         Ok(Bandit {

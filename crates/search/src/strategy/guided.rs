@@ -4,13 +4,15 @@
 //! the trees that learn to rank what was tried. Several times as many children are bred as are tried, and the trees choose.
 //! So it stays near what is good, as walks among neighbours do, and passes over most of what is not, as a model can.
 //!
-//! 1. Parents are drawn from all that was told, by rank: the best is drawn most often.
+//! 1. Parents are drawn from the best twelve, by rank: the best is drawn most often.
 //! 2. A child takes its values from one parent, or each from one of two; then it goes some steps to neighbours.
-//! 3. A child that looks like another, tried or bred, is the same to the machine and dropped. So are refused ones.
+//! 3. A child that stands for the same schedule as another, tried or bred, is dropped. So are refused ones.
 //! 4. Of the others the batch is those that the trees like best, and a few that chance likes.
 //!
 //! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
-//! out in this one. Until something is known, points are random.
+//! out in this one. They also see what other trees think of a nest that have learned from what was tried for other programs,
+//! where that is given; how far to believe them is learned too. Until there are parents, the batch is chosen from random points, and
+//! where nothing is known at all by chance.
 
 use std::collections::HashSet;
 
@@ -18,12 +20,15 @@ use rand::RngExt;
 use rand::seq::{IndexedRandom, IteratorRandom};
 
 use super::explored::{Explored, Planner};
-use super::learning::{Judge, Sight, Trees};
+use super::learning::{Judge, Meaning, Sight};
 use super::ranking::Ranking;
 use super::{Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "guided";
+
+/// However likely a further step is, there is an end.
+const FURTHEST: f64 = 0.95;
 
 /// The parameters of [`Guided`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,8 +59,8 @@ pub struct Guided<'a> {
     explored: Explored,
     judge: Judge<'a>,
     ranking: Ranking,
-    /// What was tried, as far as the judge can see.
-    tried: HashSet<Vec<u32>>,
+    /// What was tried.
+    tried: HashSet<Meaning>,
 }
 
 impl<'a> Guided<'a> {
@@ -64,14 +69,14 @@ impl<'a> Guided<'a> {
         let batch = parameters.batch.max(start.together).max(1);
         Guided {
             parameters: Parameters { batch, ..parameters },
-            judge: Judge::new(knobs, &start, Sight::NestsAndPoints),
+            judge: Judge::new(knobs, &start, Sight::Everything),
             explored: Explored::new(knobs, start),
             ranking: Ranking::default(),
             tried: HashSet::new(),
         }
     }
 
-    /// Children that are new, and look new.
+    /// Children that are new.
     fn breed(&mut self) -> Vec<Point> {
         let Parameters { batch, bred, parents, .. } = self.parameters;
         let parents: Vec<Point> =
@@ -90,13 +95,27 @@ impl<'a> Guided<'a> {
                 children.push(child);
             }
         }
-        self.judge.look(&children);
+        children
+    }
+
+    /// Random points that are new, as there are no parents yet.
+    fn strangers(&mut self) -> Vec<Point> {
+        let Parameters { batch, bred, .. } = self.parameters;
+        let Explored { knobs, rng, .. } = &mut self.explored;
+        let drawn: Vec<Point> = (0..batch * bred).map_while(|_| knobs.sample(rng)).collect();
+        drawn.into_iter().filter(|point| !self.explored.is_visited(point)).collect()
+    }
+
+    /// Those that stand for something new, each once.
+    fn different(&mut self, mut children: Vec<Point>) -> Vec<Point> {
         let Guided { judge, tried, .. } = self;
-        let mut alike = HashSet::new();
+        let mut others = HashSet::new();
         children.retain(|child| {
-            let likeness = judge.likeness(child);
-            likeness.is_some_and(|likeness| !tried.contains(&likeness) && alike.insert(likeness))
+            let meaning = judge.meaning(child);
+            !tried.contains(&meaning) && others.insert(meaning)
         });
+        judge.look(&children);
+        children.retain(|child| judge.score(child).is_finite());
         children
     }
 
@@ -118,7 +137,7 @@ impl<'a> Guided<'a> {
             if let Some(value) = knobs[knob].domain.neighbours(&child.0[knob]).choose(rng) {
                 child.0[knob].clone_from(value);
             }
-            if !self.explored.chance(further) {
+            if !self.explored.chance(further.min(FURTHEST)) {
                 return child;
             }
         }
@@ -132,8 +151,8 @@ impl<'a> Guided<'a> {
     }
 
     /// The batch: those that the trees like best, and a few that chance likes.
-    fn choose(&mut self, trees: &Trees, children: Vec<Point>) {
-        let score = |child: &Point| self.judge.score(trees, child);
+    fn choose(&mut self, children: Vec<Point>) {
+        let score = |child: &Point| self.judge.score(child);
         let mut liked: Vec<(f32, Point)> = children.into_iter().map(|child| (score(&child), child)).collect();
         liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
         while self.explored.drawn() < self.parameters.batch && !liked.is_empty() {
@@ -151,11 +170,12 @@ impl Planner for Guided<'_> {
     }
 
     fn plan(&mut self) {
-        if !self.ranking.is_empty()
-            && let Some(trees) = self.judge.trees()
-        {
-            let children = self.breed();
-            self.choose(&trees, children);
+        // What was only refused teaches nothing.
+        let knows = !self.ranking.is_empty() || self.judge.knows_others();
+        if knows && self.judge.learn() {
+            let children = if self.ranking.is_empty() { self.strangers() } else { self.breed() };
+            let children = self.different(children);
+            self.choose(children);
         }
         if self.explored.drawn() == 0 {
             while self.explored.drawn() < self.parameters.batch && self.explored.draw_any() {}
@@ -180,10 +200,8 @@ impl Strategy for Guided<'_> {
             }
             if self.explored.is_visited(&told.point) {
                 self.judge.tell(&told.point, cost);
+                self.tried.insert(self.judge.meaning(&told.point));
             }
         }
-        let points: Vec<Point> = results.iter().map(|told| told.point.clone()).collect();
-        self.judge.look(&points);
-        self.tried.extend(points.iter().filter_map(|point| self.judge.likeness(point)));
     }
 }

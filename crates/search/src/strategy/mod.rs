@@ -50,6 +50,7 @@ use qmethod::QMethod;
 use random::Random;
 
 use thiserror::Error;
+use tilewright_target::Target;
 
 use crate::knob::{Knobs, Point};
 
@@ -82,6 +83,11 @@ pub trait Strategy: Send {
 pub trait Features: Sync {
     /// Numbers for each of some points, as many for every point of every program; none for points that stand for nothing.
     fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
+
+    /// What a point stands for: points of which it is the same are the same to the machine. None where nobody knows.
+    fn meaning(&self, _point: &Point) -> Option<u64> {
+        None
+    }
 }
 
 /// What was tried for another program on the same machine.
@@ -226,6 +232,19 @@ pub fn by_name<'a>(
     let entry = ALL.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| Unsuitable::Unknown { name: name.to_owned() })?;
     (entry.make)(knobs, start)
+}
+
+/// The strategy that is taken on a CPU if nothing is said: docs/strategies.md has the comparison that it has won.
+pub const USUAL_ON_CPUS: &str = guided::NAME;
+/// The same on a GPU.
+pub const USUAL_ON_GPUS: &str = opevo::NAME;
+
+/// The strategy that is taken if nothing is said.
+pub fn usual(target: Target<'_>) -> &'static str {
+    match target {
+        Target::Cpu(_) => USUAL_ON_CPUS,
+        Target::Gpu(_) => USUAL_ON_GPUS,
+    }
 }
 
 fn names() -> Vec<&'static str> {

@@ -1,6 +1,5 @@
 //! What the schedules of a program cost: known from before, or measured and known from then on.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
@@ -13,8 +12,7 @@ use crate::outcome::undisturbed;
 use crate::tune::{Habits, Reference, THOROUGHLY};
 use crate::worker::Lost;
 
-/// Schedules that are measured again in the end, at most, and how often.
-const MOST_CONFIRMED: usize = 500;
+/// How often what was found is measured again.
 const ROUNDS: usize = 25;
 
 /// What is known of a schedule.
@@ -50,6 +48,8 @@ pub struct Landscape<'m> {
     reference: Reference,
     /// What was asked for, is not known, and cannot be measured.
     unknown: HashSet<String>,
+    /// Why what was found was not measured again.
+    unconfirmed: Option<String>,
 }
 
 impl<'m> Landscape<'m> {
@@ -61,6 +61,7 @@ impl<'m> Landscape<'m> {
             default: String::new(),
             reference: Reference::default(),
             unknown: HashSet::new(),
+            unconfirmed: None,
         }
     }
 
@@ -78,37 +79,29 @@ impl<'m> Landscape<'m> {
         self.unknown.len()
     }
 
-    /// Seconds of a call that were confirmed; where nothing was, those that were told.
-    pub(super) fn seconds(&self, schedule: &str) -> Option<f64> {
-        let known = self.known.get(schedule)?;
-        let any = self.known.get(&self.default).is_some_and(|own| own.confirmed.is_some());
-        if any { known.confirmed } else { known.seconds }
+    /// Seconds of a call when schedules were last measured in turn, if this was among them.
+    pub(super) fn confirmed(&self, schedule: &str) -> Option<f64> {
+        self.known.get(schedule)?.confirmed
     }
 
-    /// Measures schedules again, all in turn: the best of many times is too good to be true, and a machine that is fast for
-    /// some seconds must not decide who is the best. Where nothing can be measured, what is known stays.
-    pub(super) fn confirm(&mut self, mut schedules: Vec<String>) -> Result<(), CompareError> {
-        let Some(source) = &mut self.source else { return Ok(()) };
-        let told = |schedule: &String| self.known.get(schedule).and_then(|known| known.seconds);
-        schedules.retain(|schedule| told(schedule).is_some());
-        schedules.sort_by(|left, right| {
-            told(left).partial_cmp(&told(right)).unwrap_or(Ordering::Equal).then_with(|| left.cmp(right))
-        });
-        schedules.dedup();
-        schedules.truncate(MOST_CONFIRMED);
-        if !schedules.contains(&self.default) {
-            schedules.push(self.default.clone());
-        }
-        let is_confirmed =
-            |schedule: &String| self.known.get(schedule).is_some_and(|own| own.confirmed.is_some());
-        if schedules.iter().all(is_confirmed) {
+    /// Seconds of a call as searches were told.
+    pub(super) fn told(&self, schedule: &str) -> Option<f64> {
+        self.known.get(schedule)?.seconds
+    }
+
+    /// Measures schedules again, all in turn, unless all of them were before. Where that cannot be done, what is known stays.
+    pub(super) fn confirm(&mut self, schedules: &[String]) -> Result<(), CompareError> {
+        if schedules.iter().all(|own| self.confirmed(own).is_some()) {
             return Ok(());
         }
-        let time = ROUNDS as f64 * schedules.first().and_then(told).unwrap_or_default();
-        let times = match source.measurer.race(&schedules, ROUNDS, time) {
+        let fastest = schedules.iter().filter_map(|own| self.told(own)).reduce(f64::min);
+        let Some((source, fastest)) = self.source.as_mut().zip(fastest) else { return Ok(()) };
+        let times = match source.measurer.race(schedules, ROUNDS, ROUNDS as f64 * fastest) {
             Err(error @ Lost::NotRecorded(_)) => return Err(error.into()),
-            // It can do without.
-            Err(_) => return Ok(()),
+            Err(lost) => {
+                self.unconfirmed = Some(lost.to_string());
+                return Ok(());
+            }
             Ok(times) => times,
         };
         for (schedule, times) in schedules.iter().zip(times) {
@@ -120,15 +113,14 @@ impl<'m> Landscape<'m> {
         Ok(())
     }
 
+    /// Why what was found was not measured again.
+    pub fn unconfirmed(&self) -> Option<&str> {
+        self.unconfirmed.as_deref()
+    }
+
     /// All that works, by the time that was told.
     pub(super) fn works(&self) -> impl Iterator<Item = (&str, f64)> {
         self.known.iter().filter_map(|(schedule, known)| Some((schedule.as_str(), known.seconds?)))
-    }
-
-    /// The least seconds of a call of anything that was confirmed, or of anything where nothing was.
-    pub(super) fn best(&self, with_default: bool) -> Option<f64> {
-        let found = self.known.keys().filter(|own| with_default || **own != self.default);
-        found.filter_map(|own| self.seconds(own)).reduce(f64::min)
     }
 
     fn fastest(&self) -> Option<(&str, f64)> {
@@ -149,7 +141,7 @@ impl<'m> Landscape<'m> {
     }
 
     /// Makes the default schedule known, which others are compared with. Its seconds.
-    pub(super) fn begin(&mut self, default: String) -> Result<f64, CompareError> {
+    pub(super) fn begin(&mut self, default: String, habits: &Habits) -> Result<f64, CompareError> {
         if let (None, Some(source)) = (self.known.get(&default), &mut self.source) {
             let begun = Instant::now();
             let tried = source.measurer.try_all(std::slice::from_ref(&default), &THOROUGHLY)?;
@@ -166,7 +158,7 @@ impl<'m> Landscape<'m> {
         })?;
         self.default.clone_from(&default);
         self.reference = Reference { schedule: default, seconds };
-        self.reconsider()?;
+        self.reconsider(habits)?;
         Ok(seconds)
     }
 
@@ -204,19 +196,19 @@ impl<'m> Landscape<'m> {
             source.keeper.keep(&schedules[at], known)?;
             self.known.insert(schedules[at].clone(), known);
         }
-        self.reconsider()?;
+        self.reconsider(habits)?;
         if complete { Ok(()) } else { Err(CompareError::Stopped) }
     }
 
     /// Compares candidates with the best from now on, if it is clearly faster.
-    fn reconsider(&mut self) -> Result<(), CompareError> {
+    fn reconsider(&mut self, habits: &Habits) -> Result<(), CompareError> {
         let Some((schedule, seconds)) =
             self.fastest().map(|(schedule, seconds)| (schedule.to_owned(), seconds))
         else {
             return Ok(());
         };
         let Some(source) = &mut self.source else { return Ok(()) };
-        self.reference.reconsider(source.measurer, &schedule, seconds)?;
+        self.reference.reconsider(source.measurer, &schedule, seconds, habits)?;
         Ok(())
     }
 }

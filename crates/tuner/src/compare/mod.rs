@@ -9,6 +9,7 @@
 //! | `mod.rs` | what is compared, and a program's turn |
 //! | `race.rs` | all searches of a program |
 //! | `search.rs` | one search |
+//! | `settle.rs` | what counts as found in the end |
 //! | `landscape.rs` | what schedules cost: known, or measured and known from then on |
 //! | `tape.rs` | landscapes on file |
 //! | `found.rs`, `summary.rs` | what came out, and what it amounts to |
@@ -17,6 +18,7 @@ mod found;
 mod landscape;
 mod race;
 mod search;
+mod settle;
 mod summary;
 mod tape;
 
@@ -39,11 +41,10 @@ use crate::outcome::Outcome;
 use crate::task::TaskError;
 use crate::tune::{Candidates, Habits, Stop};
 use crate::worker::Lost;
+use settle::Finalists;
 
 /// What others learn from one program, at most: more teach little, and take long to learn from.
 const MOST_LESSONS: usize = 1000;
-/// So many of the best of all are measured again, whoever found them.
-const FASTEST: usize = 24;
 /// Points that the cost model does not judge are looked at so many at a time.
 const TOGETHER: usize = 64;
 
@@ -171,15 +172,16 @@ impl<'p> Arena<'p> {
             compared.strategies.push(Strategy { name: name.clone(), searches: Vec::new() });
         }
         let default = self.candidates(contest).default_schedule();
-        compared.default = Some(landscape.begin(default)?);
+        compared.default = Some(landscape.begin(default, &self.habits)?);
         let ended = self.compete(contest, landscape, observer, stop, &mut compared);
         if !matches!(ended, Err(CompareError::Stopped)) {
             ended?;
         }
+        let finalists = Finalists::of(&compared, landscape, contest.is_blind());
         if !stop.is_asked() {
-            confirm(&compared, landscape)?;
+            landscape.confirm(&finalists.schedules)?;
         }
-        correct(&mut compared, landscape, contest.is_blind());
+        finalists.settle(&mut compared, landscape);
         Ok(compared)
     }
 
@@ -247,31 +249,4 @@ impl<'p> Arena<'p> {
         }
         Ok(())
     }
-}
-
-/// Measures what may have been the best of a search again, with the best of all.
-fn confirm(compared: &Compared, landscape: &mut Landscape<'_>) -> Result<(), CompareError> {
-    let contenders = compared.searches().flat_map(|search| &search.contenders);
-    let mut schedules: Vec<String> = contenders.map(|own| own.schedule.clone()).collect();
-    let mut works: Vec<(&str, f64)> = landscape.works().collect();
-    works.sort_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)));
-    schedules.extend(works.into_iter().take(FASTEST).map(|(schedule, _)| schedule.to_owned()));
-    landscape.confirm(schedules)
-}
-
-/// What searches have found, as well as it is known in the end.
-fn correct(compared: &mut Compared, landscape: &Landscape<'_>, is_blind: bool) {
-    let default = landscape.default().0;
-    compared.default = landscape.seconds(default).or(compared.default);
-    for search in compared.strategies.iter_mut().flat_map(|strategy| &mut strategy.searches) {
-        search.bests.clear();
-        for Contender { trial, after, schedule } in &search.contenders {
-            if let Some(seconds) = landscape.seconds(schedule)
-                && search.bests.last().is_none_or(|best| seconds < best.seconds)
-            {
-                search.bests.push(Best { trial: *trial, after: *after, seconds });
-            }
-        }
-    }
-    compared.best_known = landscape.best(!is_blind).unwrap_or(0.0);
 }

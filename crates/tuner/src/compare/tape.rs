@@ -14,7 +14,9 @@ use crate::task::Task;
 
 /// What the first line says.
 const FORMAT: &str = "tilewright landscapes";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Before there was anything to confirm.
+const FIRST_VERSION: u32 = 1;
 
 /// Why a file cannot be used.
 #[derive(Debug, Error)]
@@ -23,7 +25,7 @@ pub enum TapeError {
     #[error("this is no file of `tilewright strategies compare --record`")]
     Other,
     /// It was written by another Tilewright.
-    #[error("this file has version {0}, and this Tilewright reads version {VERSION}")]
+    #[error("this file has version {0}, and this Tilewright reads up to version {VERSION}")]
     Version(u32),
     /// A line, counted from 1, makes no sense.
     #[error("line {0} makes no sense: {1}")]
@@ -108,7 +110,8 @@ impl Tape {
         {
             let before = all.get(schedule).copied().unwrap_or_default();
             // A schedule may have been measured in one run, and confirmed in another.
-            let latest = if known.took > 0.0 { *known } else { before };
+            let is_measured = known.took > 0.0 || known.seconds.is_some();
+            let latest = if is_measured { *known } else { before };
             let confirmed = known.confirmed.or(before.confirmed);
             all.insert(schedule.clone(), Known { confirmed, ..latest });
         }
@@ -130,7 +133,7 @@ impl Tape {
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let mut lines = whole.lines().enumerate();
         match lines.next().map(|(_, first)| serde_json::from_str(first)) {
-            Some(Ok(Line::Format(format, VERSION))) if format == FORMAT => {}
+            Some(Ok(Line::Format(format, FIRST_VERSION..=VERSION))) if format == FORMAT => {}
             Some(Ok(Line::Format(format, version))) if format == FORMAT => {
                 return Err(TapeError::Version(version));
             }

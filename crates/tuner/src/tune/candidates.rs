@@ -115,7 +115,9 @@ impl<'p> Candidates<'p> {
     /// would go round among points that are all the same, and all equally good.
     pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
         let mut cost = |judged: &Judged| match judged {
-            Judged::Worth(own) if self.told.insert(own.schedule.clone()) => self.cost(&own.schedule),
+            Judged::Worth(own) if self.knows(&own.schedule) && self.told.insert(own.schedule.clone()) => {
+                self.cost(&own.schedule)
+            }
             Judged::Worth(_) | Judged::Rejected => None,
         };
         points.into_iter().zip(judged).map(|(point, judged)| Told { point, cost: cost(judged) }).collect()
@@ -250,5 +252,35 @@ impl<'p> Candidates<'p> {
         }
         liked.sort_by(|left, right| left.0.total_cmp(&right.0));
         Ok(liked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_target::{Cpu, Vectors};
+
+    use super::*;
+
+    #[test]
+    fn a_schedule_has_its_cost_once() {
+        let source = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
+        let sizes = [("M", 16), ("K", 1), ("N", 16)].into_iter().collect();
+        let program =
+            tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "mm", &sizes).program.unwrap();
+        let cpu = Cpu { cores: 2, vectors: Vectors::Avx2, caches: vec![32 << 10, 1 << 20] };
+        let space = Space::new(&program, &cpu);
+        let first = space.initial();
+        let schedule = space.decode(&first).unwrap();
+        let stands_for_it = |point: &Point| space.decode(point).is_ok_and(|own| own == schedule);
+        let other = space.knobs().neighbours(&first).into_iter().find(stands_for_it).unwrap();
+        let mut candidates = Candidates::new(&Lessons::new(&program, &cpu), &space);
+        let points = vec![first, other];
+        let judged = candidates.judge(&points);
+        candidates.tried(&schedule.to_string(), Some(0.5));
+        let costs: Vec<Option<f64>> =
+            candidates.told(points, &judged).into_iter().map(|told| told.cost).collect();
+        assert_eq!(costs, [Some(0.5), None]);
     }
 }

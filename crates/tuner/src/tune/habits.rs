@@ -25,6 +25,9 @@ pub(crate) struct Habits {
     pub at_once: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
+    /// What is so many times as fast as what candidates are compared with takes its place. Where cores are shared, kernels
+    /// that are alike suffer alike; where compiling both again takes long, it must be worth it.
+    pub clearly: f64,
     /// Samples of every finalist.
     pub final_samples: f64,
 }
@@ -32,13 +35,16 @@ pub(crate) struct Habits {
 impl Habits {
     pub fn on(machine: &Machine) -> Habits {
         match machine {
-            Machine::Cpu(_) => Habits { batch: 16, together: 1, at_once: 1, samples: 2, final_samples: 40.0 },
+            Machine::Cpu(_) => {
+                Habits { batch: 16, together: 1, at_once: 1, samples: 6, clearly: 1.1, final_samples: 40.0 }
+            }
             // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
             Machine::Gpu(_) => Habits {
                 batch: 48,
                 together: 48,
                 at_once: parallel::cores(),
                 samples: 4,
+                clearly: 1.4,
                 final_samples: 20.0,
             },
         }

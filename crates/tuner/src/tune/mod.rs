@@ -50,7 +50,7 @@ use spent::timed;
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 8;
 /// Batches in a row in which nothing is worth trying end the search.
-pub(crate) const MOST_IN_VAIN: usize = 200;
+pub(crate) const MOST_IN_VAIN: usize = 1000;
 
 /// What to do, and for how long.
 #[derive(Clone, Debug)]
@@ -305,7 +305,7 @@ impl Run<'_, '_> {
     /// Takes the best so far for a reference, if it is clearly faster.
     fn reconsider_reference(&mut self) -> Result<(), TuneError> {
         if let Some((at, seconds)) = self.best
-            && self.reference.reconsider(self.measurer, &self.trials[at].schedule, seconds)?
+            && self.reference.reconsider(self.measurer, &self.trials[at].schedule, seconds, &self.habits)?
         {
             self.best = Some((at, self.reference.seconds));
         }

@@ -4,13 +4,12 @@
 //! last, the error would grow from one to the next. The reference stays the same until something is clearly faster;
 //! then the two are compared well.
 
+use super::Habits;
 use crate::bench::Rival;
 use crate::measure::Measurer;
 use crate::outcome::undisturbed;
 use crate::worker::Lost;
 
-/// So many times as fast as the reference is clearly faster.
-const CLEARLY: f64 = 1.4;
 /// Samples of both then.
 const SAMPLES: usize = 15;
 /// And the time of them, in seconds, at most.
@@ -35,8 +34,9 @@ impl Reference {
         measurer: &mut dyn Measurer,
         best: &str,
         seconds: f64,
+        habits: &Habits,
     ) -> Result<bool, Lost> {
-        if self.schedule == best || self.seconds < CLEARLY * seconds {
+        if self.schedule == best || self.seconds < habits.clearly * seconds {
             return Ok(false);
         }
         let Some(seconds) = self.well_compared(measurer, best, seconds)? else { return Ok(false) };

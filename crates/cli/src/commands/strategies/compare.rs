@@ -132,6 +132,9 @@ fn compare(
 }
 
 fn tell_unknown(landscape: &Landscape<'_>) {
+    if let Some(why) = landscape.unconfirmed() {
+        complain(&format!("warning: what was found could not be measured again: {why}"));
+    }
     if landscape.unknown() > 0 {
         complain(&format!(
             "warning: {} candidates are not in the recording and count as failed; it was made with other options",

@@ -47,10 +47,10 @@ impl<'a> Prepared<'a> {
     ) -> Result<Prepared<'a>, Failure> {
         let (mut setting, mut options) = asked_for(args, &task, machine, started)?;
         let Some(path) = &args.replay else {
-            let recorder = Recorder::new(args, program, machine.target())?;
+            let recorder = Recorder::new(args, program, machine)?;
             options.hints = recorder.hints();
             setting.hints = options.hints.clone();
-            if ALL.iter().any(|entry| entry.name == args.strategy && entry.learns_from_others) {
+            if ALL.iter().any(|entry| entry.name == options.strategy && entry.learns_from_others) {
                 options.experience = recorder.experience();
                 setting.experience = options.experience.iter().map(|own| own.trials.clone()).collect();
             }
@@ -80,7 +80,7 @@ fn asked_for(
     started: Instant,
 ) -> Result<(Setting, Options), Failure> {
     let options = Options {
-        strategy: args.strategy.clone(),
+        strategy: args.strategy(machine).to_owned(),
         seed: args.seed,
         starts: args.starts,
         trials: args.trials,

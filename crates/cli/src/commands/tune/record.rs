@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tilewright_ir::Program;
 use tilewright_schedule::text;
 use tilewright_search::strategy::Experience;
-use tilewright_target::Target;
+use tilewright_target::{Machine, Target};
 use tilewright_tuner::cache::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::tune::{Attempt, Finalist, Tuned};
@@ -40,7 +40,7 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Opens the cache. One that was not asked for and cannot be used is told of, and done without.
-    pub fn new(args: &TuneArgs, program: &'a Program, target: Target<'a>) -> Result<Recorder<'a>, Failure> {
+    pub fn new(args: &TuneArgs, program: &Program, machine: &'a Machine) -> Result<Recorder<'a>, Failure> {
         let (cache, broken) = opened(&args.file);
         let broken = match broken {
             Some(failure) if args.file.cache.is_some() => return Err(failure),
@@ -50,9 +50,9 @@ impl<'a> Recorder<'a> {
             }
             None => None,
         };
-        let canonical = Canonical::new(program);
+        let (canonical, target) = (Canonical::new(program), machine.target());
         let key = canonical.key_on(target);
-        let (strategy, seed) = (args.strategy.clone(), args.seed);
+        let (strategy, seed) = (args.strategy(machine).to_owned(), args.seed);
         Ok(Recorder {
             cache,
             canonical,

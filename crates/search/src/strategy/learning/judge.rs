@@ -1,46 +1,83 @@
 //! Trees that judge points by what became of others in the same search, and in those of other programs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Group, Trees, experience};
 use crate::knob::{Knobs, Point};
 use crate::strategy::ranking::Cost;
 use crate::strategy::{Features, Start};
 
+/// What was told makes a difference once it is this part more: until then the trees stay as they are. With few trials that is
+/// every batch, and with thousands learning does not take longer than measuring.
+const NEW: usize = 64;
+
 /// What a judge sees of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::strategy) enum Sight {
-    /// Where the cost model thinks that the time of its loop nest goes; without that, the point's own numbers.
+    /// Where the cost model thinks that the time of its loop nest goes; without that, the point's own numbers. What was tried
+    /// elsewhere is learned from again with all that is told.
     Nests,
-    /// Both.
-    NestsAndPoints,
+    /// Both, and what trees think of the nest that have learned from what was tried elsewhere, once.
+    Everything,
 }
 
 /// What was tried, as rows of numbers.
 pub(in crate::strategy) struct Judge<'a> {
     knobs: Knobs,
     features: Option<&'a dyn Features>,
-    /// Numbers of the point itself that rows end with.
-    own: usize,
-    /// What was learned elsewhere.
+    sight: Sight,
+    /// What was tried elsewhere, and trees that have learned from it.
     before: Vec<Group>,
+    prior: Option<Trees>,
     /// All that was told, with its cost; none where it is invalid.
     told: Vec<(Point, Option<Cost>)>,
     best: Option<Cost>,
-    rows: HashMap<Point, Option<Vec<f32>>>,
+    rows: HashMap<Point, Option<Row>>,
+    /// The trees, and how much was told when they learned.
+    trees: Option<Trees>,
+    learned: usize,
+}
+
+/// The numbers of a point.
+struct Row {
+    numbers: Vec<f32>,
+    /// So many of them are what is known of its nest.
+    seen: usize,
+}
+
+/// What a point stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::strategy) enum Meaning {
+    Known(u64),
+    Itself(Point),
 }
 
 impl<'a> Judge<'a> {
     pub fn new(knobs: &Knobs, start: &Start<'a>, sight: Sight) -> Judge<'a> {
         let features = start.features;
-        let own = if features.is_none() || sight == Sight::NestsAndPoints { knobs.width() } else { 0 };
         let mut before = features.map(|features| experience(knobs, features, start)).unwrap_or_default();
-        // What points of other spaces were made of says nothing here.
-        for row in before.iter_mut().flat_map(|group| &mut group.rows) {
-            row.resize(row.len() + own, 0.0);
+        let mut prior = None;
+        if sight == Sight::Everything {
+            prior = Trees::fit(&before.iter().collect::<Vec<&Group>>());
+            before.clear();
         }
-        let (knobs, rows) = (knobs.clone(), HashMap::new());
-        Judge { knobs, features, own, before, told: Vec::new(), best: None, rows }
+        Judge {
+            knobs: knobs.clone(),
+            features,
+            sight,
+            before,
+            prior,
+            told: Vec::new(),
+            best: None,
+            rows: HashMap::new(),
+            trees: None,
+            learned: 0,
+        }
+    }
+
+    /// Whether it has learned from what was tried elsewhere.
+    pub fn knows_others(&self) -> bool {
+        self.prior.is_some()
     }
 
     /// Notes what became of a point.
@@ -51,22 +88,35 @@ impl<'a> Judge<'a> {
         self.told.push((point.clone(), cost));
     }
 
-    /// What was learned by now; nothing where there is nothing to compare. Rows that several points have are as good as the
-    /// best of them: the others stand for the same, and were not tried again.
-    pub fn trees(&mut self) -> Option<Trees> {
+    /// Learns from what was told. Whether it can judge then: where there is nothing to compare, it cannot.
+    pub fn learn(&mut self) -> bool {
+        if self.trees.is_none() || NEW * (self.told.len() - self.learned) >= self.told.len() {
+            self.trees = self.fit();
+            self.learned = self.told.len();
+        }
+        self.trees.is_some() || self.prior.is_some()
+    }
+
+    fn fit(&mut self) -> Option<Trees> {
+        // What was only refused teaches nothing.
+        if self.best.is_none() && self.before.is_empty() {
+            return None;
+        }
         let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
         self.look(&points);
         let mut own = Group::default();
-        let mut places: HashMap<Vec<u32>, usize> = HashMap::new();
+        // Of points that look alike the first that works counts: of the others nothing is told.
+        let mut works: HashSet<Vec<u32>> = HashSet::new();
         for (point, cost) in &self.told {
-            let Some(row) = self.row(point) else { continue };
-            let label = Cost::goodness(*cost, self.best) as f32;
-            let at = *places.entry(bits(row)).or_insert(own.rows.len());
-            if at == own.rows.len() {
-                own.rows.push(row.to_vec());
-                own.labels.push(label);
+            let Some(Row { numbers, seen }) = self.row(point) else { continue };
+            let is_again = works.contains(&bits(&numbers[..*seen]));
+            if cost.is_some() {
+                works.insert(bits(&numbers[..*seen]));
+            } else if is_again {
+                continue;
             }
-            own.labels[at] = own.labels[at].max(label);
+            own.rows.push(numbers.clone());
+            own.labels.push(Cost::goodness(*cost, self.best) as f32);
         }
         Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
     }
@@ -75,34 +125,49 @@ impl<'a> Judge<'a> {
     pub fn look(&mut self, points: &[Point]) {
         let new: Vec<Point> =
             points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
-        let mut rows = match self.features {
+        let nests = match self.features {
             Some(features) => features.of(&new),
-            None => vec![Some(Vec::new()); new.len()],
+            None => new.iter().map(|point| Some(self.knobs.features(point))).collect(),
         };
-        for (row, point) in rows.iter_mut().zip(&new) {
-            if let (Some(row), true) = (row, self.own > 0) {
-                row.extend(self.knobs.features(point));
-            }
+        for (point, nest) in new.into_iter().zip(nests) {
+            let row = nest.map(|nest| self.completed(nest, &point));
+            self.rows.insert(point, row);
         }
-        self.rows.extend(new.into_iter().zip(rows));
+    }
+
+    /// The row of a point whose nest has these numbers.
+    fn completed(&self, nest: Vec<f32>, point: &Point) -> Row {
+        let seen = nest.len();
+        let mut numbers = nest;
+        if self.sight == Sight::Everything && self.features.is_some() {
+            let prior = self.prior.as_ref().map(|prior| prior.score(&numbers));
+            numbers.extend(prior);
+            numbers.extend(self.knobs.features(point));
+        }
+        Row { numbers, seen }
     }
 
     /// The numbers of a point that was looked at; none where it stands for nothing.
-    fn row(&self, point: &Point) -> Option<&[f32]> {
-        self.rows.get(point)?.as_deref()
+    fn row(&self, point: &Point) -> Option<&Row> {
+        self.rows.get(point)?.as_ref()
     }
 
     /// How good a point should be that was looked at.
-    pub fn score(&self, trees: &Trees, point: &Point) -> f32 {
-        self.row(point).map_or(f32::NEG_INFINITY, |row| trees.score(row))
+    pub fn score(&self, point: &Point) -> f32 {
+        let judged = self.row(point).and_then(|Row { numbers, seen }| match (&self.trees, &self.prior) {
+            (Some(trees), _) => Some(trees.score(numbers)),
+            (None, Some(prior)) => Some(prior.score(&numbers[..*seen])),
+            (None, None) => None,
+        });
+        judged.unwrap_or(f32::NEG_INFINITY)
     }
 
-    /// What a point that was looked at stands for, as far as that can be seen: points of which it is the same are the same
-    /// to the machine.
-    pub fn likeness(&self, point: &Point) -> Option<Vec<u32>> {
-        let row = self.row(point)?;
-        let seen = if self.features.is_some() { row.len() - self.own } else { row.len() };
-        Some(bits(&row[..seen]))
+    /// What a point stands for, where somebody knows; otherwise itself.
+    pub fn meaning(&self, point: &Point) -> Meaning {
+        match self.features.and_then(|features| features.meaning(point)) {
+            Some(known) => Meaning::Known(known),
+            None => Meaning::Itself(point.clone()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod trees;
 
 pub(super) use adadelta::AdaDelta;
 pub(super) use inputs::Inputs;
-pub(super) use judge::{Judge, Sight};
+pub(super) use judge::{Judge, Meaning, Sight};
 pub(super) use network::{Network, rows, sure};
 pub(super) use recurrent::Recurrent;
 pub(super) use teacher::{Imagined, imagined};

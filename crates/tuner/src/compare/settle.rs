@@ -1,0 +1,92 @@
+//! What counts as found in the end.
+//!
+//! The best of many times is too good to be true, and a machine that is fast for some seconds must not decide who is the best.
+//! So what may have been the best of a search is measured again, all in turn, and that counts.
+
+use super::found::{Best, Compared, Contender, Search};
+use super::landscape::Landscape;
+
+/// The best of every search that are measured again, by what it was told.
+const OWN: usize = 12;
+/// The best of all that is known, whoever found it.
+const FASTEST: usize = 24;
+/// And others that may have been the best of a search, until it is so many in all.
+const MOST: usize = 500;
+
+/// What is to be measured again, and whether the default schedule is among what was found.
+pub(super) struct Finalists {
+    pub schedules: Vec<String>,
+    default_is_found: bool,
+}
+
+impl Finalists {
+    pub fn of(compared: &Compared, landscape: &Landscape<'_>, is_blind: bool) -> Finalists {
+        let default = landscape.default().0.to_owned();
+        let contends = |search: &Search| search.contenders.iter().any(|own| own.schedule == default);
+        let default_is_found = !is_blind || compared.searches().any(contends);
+        let mut schedules: Vec<String> = compared
+            .searches()
+            .flat_map(|search| fastest(search, landscape))
+            .map(|own| own.schedule.clone())
+            .collect();
+        let works = landscape.works().map(|(schedule, seconds)| (seconds, schedule.to_owned()));
+        let mut works: Vec<(f64, String)> =
+            works.filter(|(_, own)| default_is_found || *own != default).collect();
+        sort(&mut works);
+        schedules.extend(works.into_iter().take(FASTEST).map(|(_, schedule)| schedule));
+        schedules.sort();
+        schedules.dedup();
+        let others = compared.searches().flat_map(|search| &search.contenders);
+        let mut others: Vec<(f64, String)> =
+            others.filter_map(|own| Some((landscape.told(&own.schedule)?, own.schedule.clone()))).collect();
+        sort(&mut others);
+        others.dedup();
+        others.retain(|(_, own)| schedules.binary_search(own).is_err());
+        let room = MOST.saturating_sub(schedules.len());
+        schedules.extend(others.into_iter().take(room).map(|(_, schedule)| schedule));
+        if !schedules.contains(&default) {
+            schedules.push(default);
+        }
+        Finalists { schedules, default_is_found }
+    }
+
+    /// Has searches say what they found, as well as it is known.
+    pub fn settle(&self, compared: &mut Compared, landscape: &Landscape<'_>) {
+        let default = landscape.default().0;
+        let seconds = |schedule: &str| landscape.confirmed(schedule).or(landscape.told(schedule));
+        for search in compared.strategies.iter_mut().flat_map(|strategy| &mut strategy.searches) {
+            search.bests = bests(search, landscape);
+        }
+        let found = self.schedules.iter().filter(|own| self.default_is_found || *own != default);
+        compared.best_known = found.filter_map(|own| seconds(own)).reduce(f64::min).unwrap_or(0.0);
+        compared.default = seconds(default).or(compared.default);
+    }
+}
+
+/// The contenders that a search was told to be the fastest.
+fn fastest<'s>(search: &'s Search, landscape: &Landscape<'_>) -> Vec<&'s Contender> {
+    let told = search.contenders.iter().filter_map(|own| Some((landscape.told(&own.schedule)?, own)));
+    let mut told: Vec<(f64, &Contender)> = told.collect();
+    told.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.trial.cmp(&right.1.trial)));
+    told.into_iter().take(OWN).map(|(_, own)| own).collect()
+}
+
+/// Every contender that was better than all before. If its fastest were measured again, nothing else counts; otherwise what
+/// the search was told.
+fn bests(search: &Search, landscape: &Landscape<'_>) -> Vec<Best> {
+    let all = fastest(search, landscape).iter().all(|own| landscape.confirmed(&own.schedule).is_some());
+    let mut bests: Vec<Best> = Vec::new();
+    for Contender { trial, after, schedule } in &search.contenders {
+        let told = || if all { None } else { landscape.told(schedule) };
+        if let Some(seconds) = landscape.confirmed(schedule).or_else(told)
+            && bests.last().is_none_or(|best| seconds < best.seconds)
+        {
+            bests.push(Best { trial: *trial, after: *after, seconds });
+        }
+    }
+    bests
+}
+
+fn sort(schedules: &mut [(f64, String)]) {
+    schedules.sort_by(|left, right| left.0.total_cmp(&right.0).then_with(|| left.1.cmp(&right.1)));
+}
