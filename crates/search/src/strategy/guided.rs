@@ -11,7 +11,7 @@
 //!
 //! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
 //! out in this one. They also see what other trees think of a nest that have learned from what was tried for other programs,
-//! where that is given; how far to believe them is learned too. Until there are parents, the batch is chosen from random points, and
+//! where that is given; their word counts less with every trial. Until there are parents, the batch is chosen from random points, and
 //! where nothing is known at all by chance.
 
 use std::collections::HashSet;

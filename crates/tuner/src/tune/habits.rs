@@ -25,8 +25,8 @@ pub(crate) struct Habits {
     pub at_once: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
-    /// What is so many times as fast as what candidates are compared with takes its place. Where cores are shared, kernels
-    /// that are alike suffer alike; where compiling both again takes long, it must be worth it.
+    /// What is so many times as fast as what candidates are compared with takes its place. On shared cores kernels that are
+    /// alike are disturbed alike; where compiling both again takes long, it must be worth it.
     pub clearly: f64,
     /// Samples of every finalist.
     pub final_samples: f64,

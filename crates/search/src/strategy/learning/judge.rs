@@ -11,6 +11,9 @@ use crate::strategy::{Features, Start};
 /// every batch, and with thousands learning does not take longer than measuring.
 const NEW: usize = 64;
 
+/// After so many trials, what was learned elsewhere counts half.
+const FADES: f32 = 64.0;
+
 /// What a judge sees of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::strategy) enum Sight {
@@ -154,12 +157,18 @@ impl<'a> Judge<'a> {
 
     /// How good a point should be that was looked at.
     pub fn score(&self, point: &Point) -> f32 {
-        let judged = self.row(point).and_then(|Row { numbers, seen }| match (&self.trees, &self.prior) {
-            (Some(trees), _) => Some(trees.score(numbers)),
-            (None, Some(prior)) => Some(prior.score(&numbers[..*seen])),
-            (None, None) => None,
-        });
-        judged.unwrap_or(f32::NEG_INFINITY)
+        let Some(Row { numbers, seen }) = self.row(point) else { return f32::NEG_INFINITY };
+        let own = self.trees.as_ref().map(|trees| trees.score(numbers));
+        let prior = self.prior.as_ref().map(|prior| prior.score(&numbers[..*seen]));
+        match (own, prior) {
+            (None, None) => f32::NEG_INFINITY,
+            (own, prior) => own.unwrap_or(0.0) + self.weight_of_prior() * prior.unwrap_or(0.0),
+        }
+    }
+
+    /// What was learned elsewhere counts less the more was learned here.
+    fn weight_of_prior(&self) -> f32 {
+        FADES / (FADES + self.learned as f32)
     }
 
     /// What a point stands for, where somebody knows; otherwise itself.
