@@ -11,7 +11,7 @@
 //! Departures: AutoTVM's features are counts of accesses, reuse and annotations for every loop; these are what the cost model
 //! makes of such counts. A batch is 16 points, not 64, and at least as many as are to be tried together. Annealing takes 8 steps
 //! of 16 chains a round, not 500 of 128 with early stopping: a trial costs milliseconds here where it cost a second, and a
-//! point's features one or two. Points to start from are where chains begin. Where annealing finds nothing new, random points
+//! point's features one or two. After many trials the trees learn only when a sixty-fourth more is known. Points to start from are where chains begin. Where annealing finds nothing new, random points
 //! are tried, so that in the end the whole space is seen.
 
 use std::collections::HashMap;

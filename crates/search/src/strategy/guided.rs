@@ -10,8 +10,8 @@
 //! 4. Of the others the batch is those that the trees like best, and a few that chance likes.
 //!
 //! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
-//! out in this one. They also see what other trees think of a nest that have learned from what was tried for other programs,
-//! where that is given; their word counts less with every trial. Until there are parents, the batch is chosen from random points, and
+//! out in this one. Other trees have learned from what was tried for other programs, where that is given; what they
+//! think of a point is one of its numbers, and is added to its score, less with every trial. Until there are parents, the batch is chosen from random points, and
 //! where nothing is known at all by chance.
 
 use std::collections::HashSet;

@@ -90,3 +90,42 @@ fn bests(search: &Search, landscape: &Landscape<'_>) -> Vec<Best> {
 fn sort(schedules: &mut [(f64, String)]) {
     schedules.sort_by(|left, right| left.0.total_cmp(&right.0).then_with(|| left.1.cmp(&right.1)));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::landscape::Known;
+    use super::*;
+
+    fn search(schedules: &[&str]) -> Search {
+        let contender = |(at, own): (usize, &&str)| Contender {
+            trial: at + 1,
+            after: at as f64,
+            schedule: (*own).to_owned(),
+        };
+        Search { contenders: schedules.iter().enumerate().map(contender).collect(), ..Search::default() }
+    }
+
+    fn landscape(known: &[(&str, f64, Option<f64>)]) -> Landscape<'static> {
+        let known = known.iter().map(|(own, seconds, confirmed)| {
+            ((*own).to_owned(), Known { seconds: Some(*seconds), took: 1.0, confirmed: *confirmed })
+        });
+        Landscape::recorded(known.collect())
+    }
+
+    fn found(search: &Search, landscape: &Landscape<'_>) -> Vec<(usize, f64)> {
+        bests(search, landscape).iter().map(|best| (best.trial, best.seconds)).collect()
+    }
+
+    #[test]
+    fn a_lucky_time_does_not_count() {
+        let known = landscape(&[("lucky", 1.0, Some(3.0)), ("good", 1.2, Some(2.0))]);
+        assert_eq!(found(&search(&["lucky", "good"]), &known), [(1, 3.0), (2, 2.0)]);
+        assert_eq!(found(&search(&["good", "lucky"]), &known), [(1, 2.0)]);
+    }
+
+    #[test]
+    fn what_was_told_counts_where_nothing_was_measured_again() {
+        let known = landscape(&[("old", 1.0, Some(3.0)), ("new", 2.0, None)]);
+        assert_eq!(found(&search(&["old", "new"]), &known), [(1, 3.0), (2, 2.0)]);
+    }
+}

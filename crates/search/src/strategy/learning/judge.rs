@@ -20,7 +20,9 @@ pub(in crate::strategy) enum Sight {
     /// Where the cost model thinks that the time of its loop nest goes; without that, the point's own numbers. What was tried
     /// elsewhere is learned from again with all that is told.
     Nests,
-    /// Both, and what trees think of the nest that have learned from what was tried elsewhere, once.
+    /// Both. What was tried elsewhere is learned from once, by other trees. What they think of a nest is one of its numbers, and
+    /// is added to the score, less with every trial: on a made-up landscape a search takes 41 trials with both, 49 and 50
+    /// with either, and 66 without.
     Everything,
 }
 
