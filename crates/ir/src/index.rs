@@ -175,7 +175,18 @@ impl IndexExpr {
 
     /// The product with a number.
     pub fn scale(&self, by: i64) -> IndexExpr {
-        self.mul(&IndexExpr::constant(by))
+        if by == 0 || self.is_overflow() {
+            return self.mul(&IndexExpr::constant(by));
+        }
+        // The order of the terms stays.
+        let scaled = |term: &Term| {
+            Some(Term { factors: term.factors.clone(), coefficient: term.coefficient.checked_mul(by)? })
+        };
+        let terms: Option<Vec<Term>> = self.terms.iter().map(scaled).collect();
+        match (terms, self.constant.checked_mul(by)) {
+            (Some(terms), Some(constant)) => IndexExpr { terms, constant },
+            _ => IndexExpr::overflow(),
+        }
     }
 
     /// The product.
@@ -275,15 +286,21 @@ impl IndexExpr {
     /// The expression with atoms replaced, from the inside out. `replace` sees every atom after the atoms inside
     /// it were replaced, and answers with what to put in its place.
     pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
-        let mut sum = IndexExpr::constant(self.constant);
+        self.substituted(replace).unwrap_or_else(|| self.clone())
+    }
+
+    /// The same; `None` where nothing is replaced, as in most terms of most expressions.
+    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+        let mut kept = Vec::new();
+        let mut changed: Option<IndexExpr> = None;
         for term in &self.terms {
-            let mut product = IndexExpr::constant(term.coefficient);
-            for factor in &term.factors {
-                product = product.mul(&factor.substitute(replace));
+            match term.substituted(replace) {
+                None => kept.push(term),
+                Some(own) => changed = Some(changed.map_or_else(|| own.clone(), |sum| sum.add(&own))),
             }
-            sum = sum.add(&product);
         }
-        sum
+        let kept = || IndexExpr { terms: kept.into_iter().cloned().collect(), constant: self.constant };
+        changed.map(|changed| kept().add(&changed))
     }
 
     /// The value, given the values of variables, symbols, extents and data. `None` where one is missing or a
@@ -338,31 +355,43 @@ impl IndexExpr {
     }
 }
 
+impl Term {
+    /// The product with atoms replaced; `None` where none is.
+    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+        let mut kept = SmallVec::new();
+        let mut changed: Option<IndexExpr> = None;
+        for factor in &self.factors {
+            match factor.substituted(replace) {
+                None => kept.push(factor.clone()),
+                Some(own) => changed = Some(changed.map_or_else(|| own.clone(), |product| product.mul(&own))),
+            }
+        }
+        let changed = changed?;
+        if kept.is_empty() {
+            return Some(changed.scale(self.coefficient));
+        }
+        Some(changed.mul(&IndexExpr::from(&Term { factors: kept, coefficient: self.coefficient })))
+    }
+}
+
 impl Atom {
-    fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
-        let both = |pair: &(IndexExpr, IndexExpr), replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>| {
-            (pair.0.substitute(replace), pair.1.substitute(replace))
+    /// What to put in its place; `None` where it stays as it is.
+    fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
+        let mut both = |pair: &(IndexExpr, IndexExpr)| match (
+            pair.0.substituted(replace),
+            pair.1.substituted(replace),
+        ) {
+            (None, None) => None,
+            (left, right) => {
+                Some((left.unwrap_or_else(|| pair.0.clone()), right.unwrap_or_else(|| pair.1.clone())))
+            }
         };
         let rebuilt = match self {
-            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
-                return replace(self).unwrap_or_else(|| IndexExpr::atom(self.clone()));
-            }
-            Atom::FloorDiv(pair) => {
-                let (value, by) = both(pair, replace);
-                value.floor_div(&by)
-            }
-            Atom::Mod(pair) => {
-                let (value, by) = both(pair, replace);
-                value.modulo(&by)
-            }
-            Atom::Min(pair) => {
-                let (left, right) = both(pair, replace);
-                left.minimum(&right)
-            }
-            Atom::Max(pair) => {
-                let (left, right) = both(pair, replace);
-                left.maximum(&right)
-            }
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
+            Atom::FloorDiv(pair) => both(pair).map(|(value, by)| value.floor_div(&by)),
+            Atom::Mod(pair) => both(pair).map(|(value, by)| value.modulo(&by)),
+            Atom::Min(pair) => both(pair).map(|(left, right)| left.minimum(&right)),
+            Atom::Max(pair) => both(pair).map(|(left, right)| left.maximum(&right)),
             Atom::Data(data) => {
                 let mut value = data.value.clone();
                 value.map_indices(&mut |index| index.substitute(replace));
@@ -370,19 +399,20 @@ impl Atom {
                     .declared
                     .as_ref()
                     .map(|(low, high)| (low.substitute(replace), high.substitute(replace)));
-                IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared })))
+                Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
             }
         };
-        match rebuilt.terms.as_slice() {
+        let Some(rebuilt) = rebuilt else { return replace(self) };
+        Some(match rebuilt.terms.as_slice() {
             [Term { factors, coefficient: 1 }] if rebuilt.constant == 0 && factors.len() == 1 => {
                 let atom = &factors[0];
                 if matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..)) {
-                    return rebuilt;
+                    return Some(rebuilt);
                 }
                 replace(atom).unwrap_or(rebuilt)
             }
             _ => rebuilt,
-        }
+        })
     }
 
     fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {

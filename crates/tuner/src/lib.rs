@@ -12,6 +12,7 @@
 //! | `rig` | a program with its data and what it should compute, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
 //! | [`outcome`] | what became of a candidate |
+//! | `turns` | times of kernels that took turns |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
 //! | [`compare`] | strategies side by side, with the same measurements |
@@ -31,4 +32,5 @@ pub mod recording;
 mod rig;
 pub mod task;
 pub mod tune;
+mod turns;
 pub mod worker;

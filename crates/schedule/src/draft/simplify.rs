@@ -123,6 +123,9 @@ impl Ranges {
 
     /// A number that the expression never exceeds.
     pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
+        if is_linear(expr) {
+            return self.end_of_linear(expr, End::High);
+        }
         let plain = upper_bound(expr, self).and_then(|bound| bound.as_constant());
         let taken_apart = smaller(plain, self.by_cases(expr, MOST_CASES, End::High));
         smaller(taken_apart, self.without_quotients(expr, End::High).and_then(|simpler| self.most(&simpler)))
@@ -130,12 +133,26 @@ impl Ranges {
 
     /// A number that the expression never falls below.
     pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
+        if is_linear(expr) {
+            return self.end_of_linear(expr, End::Low);
+        }
         let plain = lower_bound(expr, self).and_then(|bound| bound.as_constant());
         let taken_apart = larger(plain, self.by_cases(expr, MOST_CASES, End::Low));
         larger(
             taken_apart,
             self.without_quotients(expr, End::Low).and_then(|simpler| self.least_of(&simpler)),
         )
+    }
+
+    /// An end of the values of a sum of multiples of variables, where all of them have ranges. Most questions are such, and
+    /// numbers answer them in no time.
+    fn end_of_linear(&self, expr: &IndexExpr, end: End) -> Option<i64> {
+        expr.terms().iter().try_fold(expr.constant_part(), |sum, term| {
+            let [Atom::Var(var)] = term.factors.as_slice() else { return None };
+            let last = self.extent(*var)?.max(1) - 1;
+            let is_at_last = (term.coefficient > 0) == (end == End::High);
+            sum.checked_add(if is_at_last { term.coefficient.checked_mul(last)? } else { 0 })
+        })
     }
 
     /// An end of the values, by putting each side of a minimum or maximum in its place: the rest of the expression
@@ -193,8 +210,9 @@ impl Ranges {
             || (!self.is_somewhere_negative(expr) && nonnegative_within(BUDGET, expr, &self.facts, self))
     }
 
-    /// Whether the expression is below 0 in some iteration: at the first or last of all loops, or the last of one. A
-    /// proof that must fail takes its whole budget, and this answers most such questions for next to nothing.
+    /// Whether the expression is below 0 in some iteration: at the first or last of all loops, the last of one, or the last of
+    /// those that make it smaller. A proof that must fail takes its whole budget, and this answers most such questions for
+    /// next to nothing.
     fn is_somewhere_negative(&self, expr: &IndexExpr) -> bool {
         let negative_at = |is_last: &dyn Fn(VarId) -> bool| {
             let mut value = |atom: &Atom| match atom {
@@ -206,7 +224,10 @@ impl Ranges {
             expr.eval(&mut value).is_some_and(|found| found < 0)
                 && self.facts.iter().all(|fact| fact.eval(&mut value).is_some_and(|found| found >= 0))
         };
+        let negative = expr.terms().iter().filter(|term| term.coefficient < 0);
+        let lessening: Vec<IndexExpr> = negative.map(IndexExpr::from).collect();
         negative_at(&|_| false)
+            || negative_at(&|var| lessening.iter().any(|term| term.mentions(var)))
             || negative_at(&|_| true)
             || expr.vars().into_iter().any(|last| negative_at(&|var| var == last))
     }
@@ -254,6 +275,11 @@ impl Ranges {
         let Some(by) = by.as_constant() else { return false };
         self.least_of(value).is_some_and(|least| least >= 0) && self.most(value).is_some_and(|most| most < by)
     }
+}
+
+/// Whether it is a sum of multiples of variables.
+fn is_linear(expr: &IndexExpr) -> bool {
+    expr.terms().iter().all(|term| matches!(term.factors.as_slice(), [Atom::Var(_)]))
 }
 
 /// The quotient that a term is a multiple of, and how many times.

@@ -10,7 +10,9 @@ use super::{Plan, Runner};
 /// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
 const CLOCK: f64 = 20e-6;
 /// A call that takes longer, in seconds, has more to do than to fill the caches.
-const FILLS_CACHES: f64 = 4e-3;
+const FILLS_CACHES: f64 = 1e-3;
+/// A call that takes longer, in seconds, is rarely disturbed as a whole, so that the first is as good as any.
+const LONG: f64 = 4e-3;
 /// How much longer its first call may still take than others.
 const FIRST: f64 = 1.1;
 
@@ -29,7 +31,10 @@ impl<'s> Runner for CpuRunner<'s> {
     type Executable = Executable;
     type Kernel = Bound<'s>;
 
-    const SHORT: f64 = 50e-6;
+    // A call after others were compiled has cold caches, and threads to wake.
+    const SHORT: f64 = 500e-6;
+    const DOUBT: f64 = 1.15;
+    const CHANCES: usize = 3;
     const MOST_SAMPLES: usize = 1000;
     const EMPTIES_CACHES: bool = false;
 
@@ -48,9 +53,8 @@ impl<'s> Runner for CpuRunner<'s> {
         self.timed(kernel)
     }
 
-    /// The first call of a kernel that runs long is as good as any.
     fn longest_first_call(&self, first: f64, plan: &Plan) -> f64 {
-        if first > FILLS_CACHES { FIRST * plan.promising } else { plan.hopeless }
+        if first > LONG { FIRST * plan.promising } else { plan.hopeless }
     }
 
     fn timed(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {

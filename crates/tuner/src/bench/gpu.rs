@@ -37,6 +37,8 @@ impl Runner for GpuRunner<'_> {
     type Kernel = GpuBound;
 
     const SHORT: f64 = 5e-6;
+    const DOUBT: f64 = 1.0;
+    const CHANCES: usize = 1;
     const MOST_SAMPLES: usize = 200;
     const EMPTIES_CACHES: bool = true;
 

@@ -25,6 +25,10 @@ const LONG: f64 = 0.1;
 const SLACK: f64 = 4.0;
 /// So many times as many samples must confirm a new best.
 const CONFIRMING: usize = 3;
+/// Samples of a rival before it is compared with others.
+const WARMING_UP: usize = 5;
+/// After this part of the rounds with a rival, a candidate that takes so many times as long as what is promising is given up.
+const GIVEN_UP: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 
 /// How much to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +40,7 @@ pub struct Plan {
     /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one; nor is one
     /// that takes so long that the caches do not matter, and is not promising.
     pub hopeless: f64,
-    /// If a second call takes longer too, there is no third.
+    /// If the next calls take longer too, by more than is in doubt, that is all.
     pub promising: f64,
     /// Samples to take.
     pub samples: usize,
@@ -82,6 +86,10 @@ pub(crate) trait Runner {
 
     /// A single call that is shorter, in seconds, says nothing.
     const SHORT: f64;
+    /// A single call may take so many times as long as others do.
+    const DOUBT: f64;
+    /// So many calls may follow a first one that takes too long.
+    const CHANCES: usize;
     /// More samples of a candidate say nothing new.
     const MOST_SAMPLES: usize;
     /// Whether caches are emptied before every sample. That may take longer than the call, and so counts as its time where
@@ -154,7 +162,8 @@ impl<R: Runner> Bench<'_, R> {
     ) -> Result<Opponent<R::Kernel>, RunError> {
         let kernel = self.runner.bind(executable)?;
         self.runner.settle(&kernel)?;
-        let taken = self.in_turn(Rounds { samples: 3, time: 0.0, cap: 4.0 * usual }, &[&kernel])?;
+        let rounds = Rounds { samples: WARMING_UP, time: 0.0, cap: 4.0 * usual };
+        let taken = self.in_turn(rounds, &[&kernel], |_| true)?;
         let now = undisturbed(&taken[0]).unwrap_or(usual);
         Ok(Opponent { kernel, usual, now })
     }
@@ -171,42 +180,59 @@ impl<R: Runner> Bench<'_, R> {
         if let Some(difference) = self.difference()? {
             return Ok(Trial::failed(Outcome::WrongResult(difference)));
         }
-        if first > pace * self.runner.longest_first_call(first, plan) {
+        if first > (pace * self.runner.longest_first_call(first, plan)).max(R::SHORT) {
             return Ok(Trial::measured(vec![first]).at_pace(pace));
         }
-        let best = self.runner.timed(kernel)?.min(first);
-        if best > (pace * plan.promising).max(R::SHORT) {
+        let limit = (pace * R::DOUBT * plan.promising).max(R::SHORT);
+        let mut best = first;
+        for _ in 0..R::CHANCES {
+            if best > limit {
+                best = self.runner.timed(kernel)?.min(best);
+            }
+        }
+        if best > limit {
             return Ok(Trial::measured(vec![best]).at_pace(pace));
         }
         let rounds =
             Rounds { samples: plan.samples, time: plan.time, cap: LONG + 4.0 * pace * plan.promising };
-        let Some(opponent) = opponent else {
-            let taken = self.in_turn(rounds, &[kernel])?;
-            return Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace));
-        };
-        let (mut own, mut others) = self.duel(rounds, kernel, &opponent.kernel)?;
-        let seconds =
-            |own: &[f64], others: &[f64]| Some(undisturbed(own)? / undisturbed(others)? * opponent.usual);
-        if seconds(&own, &others).is_some_and(|seconds| seconds < plan.best) {
-            // A new best must be one: a moment in which only the rival was disturbed is not enough.
-            let rounds = Rounds { samples: CONFIRMING * plan.samples, ..rounds };
-            let (more, more_others) = self.duel(rounds, kernel, &opponent.kernel)?;
-            own.extend(more);
-            others.extend(more_others);
+        match opponent {
+            Some(opponent) => self.duel(rounds, kernel, plan, opponent),
+            None => {
+                let taken = self.in_turn(rounds, &[kernel], |_| true)?;
+                Ok(Trial::measured(taken.into_iter().flatten().collect()).at_pace(pace))
+            }
         }
-        opponent.now = undisturbed(&others).unwrap_or(opponent.now);
-        Ok(Trial::measured(own).at_pace(opponent.pace()))
     }
 
+    /// Measures a kernel in turn with a rival: in few rounds if it is slower, and in many if it seems to be a new best. It must
+    /// be one: a moment in which only the rival was disturbed is not enough.
     fn duel(
         &mut self,
         rounds: Rounds,
-        candidate: &R::Kernel,
-        opponent: &R::Kernel,
-    ) -> Result<(Vec<f64>, Vec<f64>), RunError> {
-        let mut taken = self.in_turn(rounds, &[candidate, opponent])?;
-        let others = taken.pop().unwrap_or_default();
-        Ok((taken.pop().unwrap_or_default(), others))
+        kernel: &R::Kernel,
+        plan: &Plan,
+        opponent: &mut Opponent<R::Kernel>,
+    ) -> Result<Trial, RunError> {
+        let usual = opponent.usual;
+        let seconds = |taken: &[Vec<f64>]| {
+            let [own, others] = [0, 1].map(|at| undisturbed(&taken[at]));
+            own.zip(others).map_or(usual, |(own, others)| own / others * usual)
+        };
+        let planned = (rounds.samples as f64).max(rounds.time / usual);
+        let is_hopeful = |taken: &[Vec<f64>]| {
+            let limit = GIVEN_UP.iter().find(|(part, _)| (part * planned).ceil() as usize == taken[0].len());
+            limit.is_none_or(|(_, times)| seconds(taken) <= times * plan.promising)
+        };
+        let both = [kernel, &opponent.kernel];
+        let mut taken = self.in_turn(rounds, &both, is_hopeful)?;
+        if seconds(&taken) < plan.best {
+            let more = CONFIRMING as f64;
+            let rounds = Rounds { samples: CONFIRMING * rounds.samples, time: more * rounds.time, ..rounds };
+            let more = self.in_turn(rounds, &both, |_| true)?;
+            taken.iter_mut().zip(more).for_each(|(taken, more)| taken.extend(more));
+        }
+        opponent.now = undisturbed(&taken[1]).unwrap_or(opponent.now);
+        Ok(Trial::measured(taken.swap_remove(0)).at_pace(opponent.pace()))
     }
 
     /// Measures several kernels in turn, for their times to be compared.
@@ -214,18 +240,24 @@ impl<R: Runner> Bench<'_, R> {
         let kernels = executables.iter().map(|own| self.runner.bind(own));
         let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
         kernels.iter().try_for_each(|kernel| self.runner.settle(kernel))?;
-        self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>())
+        self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>(), |_| true)
     }
 
-    /// Samples of kernels that take turns.
-    fn in_turn(&mut self, rounds: Rounds, kernels: &[&R::Kernel]) -> Result<Vec<Vec<f64>>, RunError> {
+    /// Samples of kernels that take turns, as long as those so far are worth others.
+    fn in_turn(
+        &mut self,
+        rounds: Rounds,
+        kernels: &[&R::Kernel],
+        is_worth_it: impl Fn(&[Vec<f64>]) -> bool,
+    ) -> Result<Vec<Vec<f64>>, RunError> {
         let mut taken: Vec<Vec<f64>> = vec![Vec::new(); kernels.len()];
         let started = Instant::now();
         let mut fastest = 0.0;
         for round in 0..R::MOST_SAMPLES {
             let elapsed = started.elapsed().as_secs_f64() / kernels.len() as f64;
             let time = if R::EMPTIES_CACHES { elapsed } else { fastest };
-            if (round > 0 && elapsed > rounds.cap) || (round >= rounds.samples && time >= rounds.time) {
+            let is_enough = round >= rounds.samples && time >= rounds.time;
+            if is_enough || (round > 0 && elapsed > rounds.cap) || !is_worth_it(&taken) {
                 break;
             }
             let mut shortest = f64::INFINITY;

@@ -4,6 +4,7 @@ use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
 use crate::outcome::median;
+use crate::turns::{self, Relative};
 use crate::worker::Lost;
 
 /// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
@@ -131,24 +132,14 @@ pub(super) struct Raced {
 
 impl Raced {
     fn new(trial: usize, samples: Vec<f64>) -> Raced {
-        Raced { trial, median: middle(&samples), samples }
+        Raced { trial, median: median(&samples).unwrap_or(f64::INFINITY), samples }
     }
-}
-
-fn middle(values: &[f64]) -> f64 {
-    median(values).unwrap_or(f64::INFINITY)
-}
-
-/// A finalist's time relative to the others', and how far to trust it: the error of a median of n samples is about their
-/// distance from it, divided by the root of n.
-struct Relative {
-    median: f64,
-    error: f64,
 }
 
 /// The first of those that are as fast as the fastest.
 fn winner(raced: &[Raced]) -> Raced {
-    let relative = relative(raced);
+    let samples: Vec<&[f64]> = raced.iter().map(|own| own.samples.as_slice()).collect();
+    let relative = turns::relative(&samples);
     let all = || raced.iter().zip(&relative);
     let fastest = all().min_by(|left, right| left.1.median.total_cmp(&right.1.median));
     let (_, best) = fastest.expect("the default schedule is always there");
@@ -157,25 +148,6 @@ fn winner(raced: &[Raced]) -> Raced {
         own.median <= best.median + own.error.max(best.error) + margin
     };
     all().find(equal).map(|(raced, _)| raced.clone()).expect("the fastest is as fast as itself")
-}
-
-/// Times by what a round took on the whole: in a slow moment of the machine everybody is slow.
-fn relative(raced: &[Raced]) -> Vec<Relative> {
-    let rounds = raced.iter().map(|own| own.samples.len()).min().unwrap_or(0);
-    let scale: Vec<f64> = (0..rounds).map(|round| mean(raced.iter().map(|own| own.samples[round]))).collect();
-    let of = |own: &Raced| {
-        let ratios: Vec<f64> = own.samples.iter().zip(&scale).map(|(sample, scale)| sample / scale).collect();
-        let median = middle(&ratios);
-        let noise = middle(&ratios.iter().map(|ratio| (ratio - median).abs()).collect::<Vec<_>>());
-        Relative { median, error: 2.0 * noise / (rounds.max(1) as f64).sqrt() }
-    };
-    raced.iter().map(of).collect()
-}
-
-/// The geometric mean.
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len() as f64;
-    (values.map(f64::ln).sum::<f64>() / count).exp()
 }
 
 #[cfg(test)]

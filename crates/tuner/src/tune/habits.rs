@@ -25,6 +25,9 @@ pub(crate) struct Habits {
     pub at_once: usize,
     /// Samples of a candidate that comes near the best.
     samples: usize,
+    /// And the seconds of its calls, at least. Where compiling a candidate takes tens of
+    /// milliseconds and others use the machine too, short kernels are worth a few.
+    time: f64,
     /// What is so many times as fast as what candidates are compared with takes its place. On shared cores kernels that are
     /// alike are disturbed alike; where compiling both again takes long, it must be worth it.
     pub clearly: f64,
@@ -35,15 +38,22 @@ pub(crate) struct Habits {
 impl Habits {
     pub fn on(machine: &Machine) -> Habits {
         match machine {
-            Machine::Cpu(_) => {
-                Habits { batch: 16, together: 1, at_once: 1, samples: 6, clearly: 1.1, final_samples: 40.0 }
-            }
+            Machine::Cpu(_) => Habits {
+                batch: 16,
+                together: 1,
+                at_once: 1,
+                samples: 6,
+                time: 1e-3,
+                clearly: 1.1,
+                final_samples: 40.0,
+            },
             // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
             Machine::Gpu(_) => Habits {
                 batch: 48,
                 together: 48,
                 at_once: parallel::cores(),
                 samples: 4,
+                time: 0.0,
                 clearly: 1.4,
                 final_samples: 20.0,
             },
@@ -58,7 +68,7 @@ impl Habits {
             hopeless: HOPELESS * best,
             promising: PROMISING * best,
             samples: self.samples,
-            time: best.min(0.005),
+            time: self.time,
             within,
         }
     }

@@ -239,6 +239,8 @@ mod tests {
         type Kernel = bool;
 
         const SHORT: f64 = 0.0;
+        const DOUBT: f64 = 1.0;
+        const CHANCES: usize = 1;
         const MOST_SAMPLES: usize = 10;
         const EMPTIES_CACHES: bool = true;
 

@@ -1,0 +1,61 @@
+//! Times of kernels that took turns, by what a round took on the whole: in a slow moment of the machine everybody is slow.
+
+use crate::outcome::{median, undisturbed};
+
+/// A kernel's time relative to the others', and how far to trust it: the error of a median of n samples is about their
+/// distance from it, divided by the root of n.
+pub(crate) struct Relative {
+    pub median: f64,
+    pub error: f64,
+}
+
+/// Relative times of kernels, of their samples in the order of the rounds.
+pub(crate) fn relative(samples: &[&[f64]]) -> Vec<Relative> {
+    let scale = scale(samples);
+    let of = |own: &&[f64]| {
+        let ratios: Vec<f64> = own.iter().zip(&scale).map(|(sample, scale)| sample / scale).collect();
+        let median = middle(&ratios);
+        let noise = middle(&ratios.iter().map(|ratio| (ratio - median).abs()).collect::<Vec<_>>());
+        Relative { median, error: 2.0 * noise / (scale.len().max(1) as f64).sqrt() }
+    };
+    samples.iter().map(of).collect()
+}
+
+/// Seconds of kernels in rounds that were not disturbed.
+pub(crate) fn seconds(samples: &[Vec<f64>]) -> Vec<f64> {
+    let samples: Vec<&[f64]> = samples.iter().map(Vec::as_slice).collect();
+    let round = undisturbed(&scale(&samples)).unwrap_or(f64::INFINITY);
+    relative(&samples).into_iter().map(|own| own.median * round).collect()
+}
+
+/// The geometric mean.
+pub(crate) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    (values.map(f64::ln).sum::<f64>() / count).exp()
+}
+
+/// What a kernel took in every round, on average.
+fn scale(samples: &[&[f64]]) -> Vec<f64> {
+    let rounds = samples.iter().map(|own| own.len()).min().unwrap_or(0);
+    (0..rounds).map(|round| mean(samples.iter().map(|own| own[round]))).collect()
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_those_of_rounds_that_were_not_disturbed() {
+        // Half of the rounds take twice as long, and once only the first kernel does.
+        let slow = |round: usize| if round.is_multiple_of(2) { 1.0 } else { 2.0 };
+        let mut first: Vec<f64> = (0..20).map(slow).collect();
+        let second: Vec<f64> = first.iter().map(|own| 3.0 * own).collect();
+        first[4] *= 2.0;
+        let seconds = seconds(&[first, second]);
+        assert!((seconds[0] - 1.0).abs() < 1e-9 && (seconds[1] - 3.0).abs() < 1e-9, "{seconds:?}");
+    }
+}
