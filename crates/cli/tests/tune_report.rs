@@ -165,7 +165,7 @@ fn a_recording_of_something_else_is_refused() {
     let line = format!("{TUNE} --trials 3 --replay");
     let other = |options: &str, parts: &[&str]| folder.fails(&format!("{line} {options}"), 1, parts);
     other("run.tape --seed 1", &["--seed 0", "this run has 1"]);
-    other("run.tape --strategy random", &["--strategy guided", "this run has random"]);
+    other("run.tape --strategy random", &["--strategy gbfs", "this run has random"]);
     other("run.tape --vectors baseline", &["--vectors", "this run has baseline"]);
     other("missing.tape", &["missing.tape"]);
     folder.fails(&format!("{TUNE} --trials 3 --replay run.tape --record again.tape"), 2, &["--record"]);

@@ -598,4 +598,28 @@ mod tests {
         let at_five = half.substitute(&mut |atom| (*atom == Atom::Var(VarId(0))).then(|| c(5)));
         assert_eq!(at_five, n().offset(2));
     }
+
+    #[test]
+    fn substitution_means_what_it_says_and_leaves_the_rest_alone() {
+        let j = IndexExpr::var(VarId(1));
+        // n*i + 3*(i + j)/4 - min(i, n*j) + 2*j + 1, with i = 2*j + 1.
+        let expr = n().mul(&i()).add(&i().add(&j).floor_div(&c(4)).scale(3));
+        let expr = expr.sub(&i().minimum(&n().mul(&j))).add(&j.scale(2)).offset(1);
+        assert_eq!(expr.substitute(&mut |_| None), expr);
+        let other = j.scale(2).offset(1);
+        let replaced = expr.substitute(&mut |atom| (*atom == Atom::Var(VarId(0))).then(|| other.clone()));
+        assert!(!replaced.mentions(VarId(0)));
+        for (at_j, at_n) in [(0, 1), (3, 7), (-2, 5)] {
+            let value = |at_i: i64| {
+                move |atom: &Atom| match atom {
+                    Atom::Var(VarId(0)) => Some(at_i),
+                    Atom::Var(_) => Some(at_j),
+                    _ => Some(at_n),
+                }
+            };
+            let meant = expr.eval(&mut value(2 * at_j + 1));
+            assert!(meant.is_some());
+            assert_eq!(replaced.eval(&mut value(99)), meant);
+        }
+    }
 }

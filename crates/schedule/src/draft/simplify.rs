@@ -289,3 +289,63 @@ fn quotient(term: &Term) -> Option<(&Arc<(IndexExpr, IndexExpr)>, i64)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `2*x - 3*y/2 + …`: a sum over three variables, perhaps with a quotient of one.
+    fn sum(coefficients: &[i64], constant: i64, divided: Option<usize>) -> IndexExpr {
+        let term = |(at, coefficient): (usize, &i64)| {
+            let var = IndexExpr::var(VarId(at as u32));
+            let var =
+                if divided == Some(at) { var.offset(1).floor_div(&IndexExpr::constant(2)) } else { var };
+            var.scale(*coefficient)
+        };
+        let terms = coefficients.iter().enumerate().map(term);
+        terms.fold(IndexExpr::constant(constant), |sum, term| sum.add(&term))
+    }
+
+    fn points(extents: &[i64]) -> Vec<Vec<i64>> {
+        extents.iter().fold(vec![Vec::new()], |points, extent| {
+            let longer = |point: &Vec<i64>| (0..*extent).map(|last| [&point[..], &[last]].concat()).collect();
+            points.iter().flat_map::<Vec<Vec<i64>>, _>(longer).collect()
+        })
+    }
+
+    fn at(expr: &IndexExpr, point: &[i64]) -> i64 {
+        let value = expr.eval(&mut |atom| match atom {
+            Atom::Var(var) => Some(point[var.0 as usize]),
+            _ => None,
+        });
+        value.expect("all variables have values")
+    }
+
+    proptest! {
+        #[test]
+        fn ends_and_signs_are_those_of_the_box(
+            extents in prop::collection::vec(1i64..5, 3),
+            coefficients in prop::collection::vec(-3i64..4, 3),
+            constant in -6i64..7,
+            divided in prop::option::of(0usize..3),
+            fact in prop::option::of((prop::collection::vec(-2i64..3, 3), -2i64..3)),
+        ) {
+            let mut ranges = Ranges::default();
+            extents.iter().enumerate().for_each(|(at, extent)| ranges.set(VarId(at as u32), *extent));
+            let expr = sum(&coefficients, constant, divided);
+            let values: Vec<i64> = points(&extents).iter().map(|point| at(&expr, point)).collect();
+            prop_assert_eq!(ranges.least_of(&expr), values.iter().copied().min());
+            prop_assert_eq!(ranges.most(&expr), values.iter().copied().max());
+            // What a fact leaves of the box decides; a box with nothing left says nothing.
+            let fact = fact.map(|(coefficients, constant)| sum(&coefficients, constant, None));
+            fact.iter().for_each(|fact| ranges.add_bound(fact));
+            let left: Vec<Vec<i64>> = points(&extents);
+            let holds = |point: &&Vec<i64>| fact.as_ref().is_none_or(|fact| at(fact, point) >= 0);
+            let is_never = left.iter().filter(holds).all(|point| at(&expr, point) >= 0);
+            prop_assert!(is_never || !ranges.never_negative(&expr));
+            prop_assert!(!is_never || fact.is_some() || ranges.never_negative(&expr));
+        }
+    }
+}

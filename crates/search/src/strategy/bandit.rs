@@ -32,7 +32,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { arms: &["guided", "opevo"], window: 128, exploration: 0.1, piece: 4 }
+        Parameters { arms: &["guided", "gbfs", "opevo"], window: 128, exploration: 0.1, piece: 4 }
     }
 }
 

@@ -235,7 +235,7 @@ pub fn by_name<'a>(
 }
 
 /// The strategy that is taken on a CPU if nothing is said: docs/strategies.md has the comparison that it has won.
-pub const USUAL_ON_CPUS: &str = guided::NAME;
+pub const USUAL_ON_CPUS: &str = gbfs::NAME;
 /// The same on a GPU.
 pub const USUAL_ON_GPUS: &str = opevo::NAME;
 

@@ -306,3 +306,94 @@ fn same(found: &Buffer, wanted: &Tensor, limit: f64) -> bool {
         found.iter().zip(wanted.chunks_exact(4)).map(close).fold(true, |all, one| all & one)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_syntax::{Bindings, check, parse};
+
+    use super::*;
+
+    /// A machine on which a kernel takes as long as it says, and three times as long when it was just compiled.
+    struct Steady;
+
+    impl Runner for Steady {
+        type Executable = f64;
+        type Kernel = f64;
+
+        const SHORT: f64 = 0.5;
+        const DOUBT: f64 = 1.0;
+        const CHANCES: usize = 2;
+        const MOST_SAMPLES: usize = 1000;
+        const EMPTIES_CACHES: bool = false;
+
+        fn bind(&self, executable: &f64) -> Result<f64, RunError> {
+            Ok(*executable)
+        }
+
+        fn settle(&mut self, _: &f64) -> Result<(), RunError> {
+            Ok(())
+        }
+
+        fn first_call(&mut self, kernel: &f64) -> Result<f64, RunError> {
+            Ok(3.0 * kernel)
+        }
+
+        fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
+            plan.hopeless
+        }
+
+        fn timed(&mut self, kernel: &f64) -> Result<f64, RunError> {
+            Ok(*kernel)
+        }
+
+        fn sample(&mut self, kernel: &f64) -> Result<f64, RunError> {
+            Ok(*kernel)
+        }
+
+        fn results(&mut self) -> Result<&[Buffer], RunError> {
+            Ok(&[])
+        }
+    }
+
+    /// What becomes of a kernel where the best takes `best` and is the rival, too, and 12 samples are wanted.
+    fn measured(kernel: f64, best: f64, time: f64) -> Trial {
+        let parsed = parse("def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }");
+        let program = check(&parsed.ast, "zero", &Bindings::default()).program.unwrap();
+        let mut bench = Bench { program: &program, runner: Steady, wanted: &[] };
+        let mut opponent = bench.opponent(&best, best).unwrap();
+        let plan = Plan {
+            rival: None,
+            best,
+            hopeless: 3.5 * best,
+            promising: 1.1 * best,
+            samples: 12,
+            time,
+            within: None,
+        };
+        bench.measure(&kernel, &plan, Some(&mut opponent)).unwrap()
+    }
+
+    #[test]
+    fn slower_candidates_have_fewer_samples_and_new_bests_have_more() {
+        let samples = |kernel: f64| measured(kernel, 1.0, 0.0).samples.len();
+        assert_eq!(samples(1.0), 12);
+        assert_eq!(samples(0.9), 12 + 36);
+        // Not promising after the first calls, which may take longer.
+        assert_eq!(samples(1.12), 1);
+        assert_eq!(samples(9.0), 1);
+    }
+
+    #[test]
+    fn short_kernels_are_compared_even_if_their_first_calls_take_long() {
+        let samples = |kernel: f64, time: f64| measured(kernel, 0.01, time).samples.len();
+        // The first call alone would be hopeless.
+        assert_eq!(samples(0.0105, 0.0), 12);
+        assert_eq!(samples(0.0105, 0.3), 30);
+        // After a third, and after two thirds.
+        assert_eq!(samples(0.02, 0.0), 4);
+        assert_eq!(samples(0.02, 0.3), 10);
+        assert_eq!(samples(0.012, 0.0), 9);
+    }
+}

@@ -124,6 +124,13 @@ impl<'m> Landscape<'m> {
         Ok(())
     }
 
+    /// Forgets what all others took when they were measured again: that was another day, in other company.
+    pub(super) fn forget_others(&mut self, schedules: &[String]) {
+        let stays: HashSet<&String> = schedules.iter().collect();
+        let others = self.known.iter_mut().filter(|(own, _)| !stays.contains(own));
+        others.for_each(|(_, known)| known.confirmed = None);
+    }
+
     /// Seconds of schedules that take turns; none where that cannot be done.
     fn in_turn(&mut self, schedules: &[String]) -> Result<Option<Vec<f64>>, CompareError> {
         let fastest = schedules.iter().filter_map(|own| self.told(own)).reduce(f64::min);
@@ -245,4 +252,74 @@ fn nearest(seconds: &[f64]) -> Vec<usize> {
     near.sort_by(|left, right| seconds[*left].total_cmp(&seconds[*right]));
     near.truncate(MOST_NEAR);
     near
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+    use crate::bench::Plan;
+    use crate::outcome::Trial;
+
+    /// A machine on which one schedule is lucky in the first race.
+    struct Lucky {
+        races: Vec<usize>,
+    }
+
+    impl Measurer for Lucky {
+        fn try_all(&mut self, _: &[String], _: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
+            Ok(Vec::new())
+        }
+
+        fn race(&mut self, schedules: &[String], samples: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
+            let is_first = self.races.is_empty();
+            self.races.push(schedules.len());
+            // Later, everything takes twice as long.
+            let pace = if is_first { 1.0 } else { 2.0 };
+            let seconds = |own: &String| match own.as_str() {
+                "lucky" => {
+                    if is_first {
+                        0.9
+                    } else {
+                        1.1
+                    }
+                }
+                "good" => 1.0,
+                _ => 1.5,
+            };
+            Ok(schedules.iter().map(|own| vec![pace * seconds(own); samples]).collect())
+        }
+    }
+
+    #[derive(Default)]
+    struct Kept(Vec<(String, f64)>);
+
+    impl Keeper for Kept {
+        fn keep(&mut self, _: &str, _: Known) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn confirm(&mut self, schedule: &str, seconds: f64) -> std::io::Result<()> {
+            self.0.push((schedule.to_owned(), seconds));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn luck_in_one_race_is_not_what_counts() {
+        let names = ["lucky", "good", "slow"].map(str::to_owned);
+        let known = |seconds: f64| Known { seconds: Some(seconds), took: 1.0, confirmed: None };
+        let told = HashMap::from([0, 1, 2].map(|at| (names[at].clone(), known(1.0))));
+        let (mut machine, mut kept) = (Lucky { races: Vec::new() }, Kept::default());
+        let mut landscape = Landscape::measured(told, &mut machine, &mut kept);
+        landscape.confirm(&names).unwrap();
+        let [lucky, good, slow] = [0, 1, 2].map(|at| landscape.confirmed(&names[at]).unwrap());
+        assert!((lucky - 2.2).abs() < 1e-9 && (good - 2.0).abs() < 1e-9, "{lucky} {good}");
+        // What was not measured anew counts as if it had been, at the pace of the others.
+        assert!((3.0..3.6).contains(&slow), "{slow}");
+        landscape.confirm(&names).unwrap();
+        assert_eq!(machine.races, [3, 2, 2, 2]);
+        assert_eq!(kept.0.len(), 3);
+    }
 }

@@ -51,7 +51,8 @@ impl Finalists {
     }
 
     /// Has searches say what they found, as well as it is known.
-    pub fn settle(&self, compared: &mut Compared, landscape: &Landscape<'_>) {
+    pub fn settle(&self, compared: &mut Compared, landscape: &mut Landscape<'_>) {
+        landscape.forget_others(&self.schedules);
         let default = landscape.default().0;
         let seconds = |schedule: &str| landscape.confirmed(schedule).or(landscape.told(schedule));
         for search in compared.strategies.iter_mut().flat_map(|strategy| &mut strategy.searches) {
@@ -93,6 +94,7 @@ fn sort(schedules: &mut [(f64, String)]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::found::Strategy;
     use super::super::landscape::Known;
     use super::*;
 
@@ -110,6 +112,18 @@ mod tests {
             ((*own).to_owned(), Known { seconds: Some(*seconds), took: 1.0, confirmed: *confirmed })
         });
         Landscape::recorded(known.collect())
+    }
+
+    #[test]
+    fn what_was_measured_again_in_another_comparison_does_not_count() {
+        let mut known = landscape(&[("here", 2.0, Some(2.0)), ("another", 2.1, Some(1.0))]);
+        let finalists = Finalists { schedules: vec!["here".to_owned()], default_is_found: false };
+        let mut compared = Compared::default();
+        let searches = vec![search(&["here", "another"])];
+        compared.strategies.push(Strategy { name: "any".to_owned(), searches });
+        finalists.settle(&mut compared, &mut known);
+        assert_eq!(compared.best_known, 2.0);
+        assert_eq!(compared.strategies[0].searches[0].bests.last().map(|best| best.seconds), Some(2.0));
     }
 
     fn found(search: &Search, landscape: &Landscape<'_>) -> Vec<(usize, f64)> {

@@ -105,15 +105,19 @@ impl Tape {
     /// What is known of a program.
     pub fn known(&self, entry: &Entry) -> HashMap<String, Known> {
         let mut all: HashMap<String, Known> = HashMap::new();
-        for (schedule, known) in
-            self.programs.iter().filter(|(own, _)| own == entry).flat_map(|(_, known)| known)
-        {
-            let before = all.get(schedule).copied().unwrap_or_default();
-            // A schedule may have been measured in one run, and confirmed in another.
-            let is_measured = known.took > 0.0 || known.seconds.is_some();
-            let latest = if is_measured { *known } else { before };
-            let confirmed = known.confirmed.or(before.confirmed);
-            all.insert(schedule.clone(), Known { confirmed, ..latest });
+        for (_, run) in self.programs.iter().filter(|(own, _)| own == entry) {
+            // Times that were taken in turn can only be compared with each other: those of the last run count.
+            if run.values().any(|known| known.confirmed.is_some()) {
+                all.values_mut().for_each(|known| known.confirmed = None);
+            }
+            for (schedule, known) in run {
+                let before = all.get(schedule).copied().unwrap_or_default();
+                // A schedule may have been measured in one run, and confirmed in another.
+                let is_measured = known.took > 0.0 || known.seconds.is_some();
+                let latest = if is_measured { *known } else { before };
+                let confirmed = known.confirmed.or(before.confirmed);
+                all.insert(schedule.clone(), Known { confirmed, ..latest });
+            }
         }
         all
     }
@@ -226,7 +230,10 @@ mod tests {
         // Killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
         let tape = Tape::open(&path).unwrap();
-        assert_eq!(tape.known(&entry("one")).len(), 3);
+        let one = tape.known(&entry("one"));
+        assert_eq!(one.len(), 3);
+        // Of what was measured in turn, the last run's counts.
+        assert_eq!((one["0"].confirmed, one["2"].confirmed), (None, Some(2.2)));
         let known = Known { seconds: Some(1.1), took: 0.5, confirmed: Some(1.2) };
         assert_eq!(tape.known(&entry("two"))["1"], known);
         assert_eq!(tape.known(&entry("three")).len(), 0);
