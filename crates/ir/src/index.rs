@@ -296,7 +296,12 @@ impl IndexExpr {
         for term in &self.terms {
             match term.substituted(replace) {
                 None => kept.push(term),
-                Some(own) => changed = Some(changed.map_or_else(|| own.clone(), |sum| sum.add(&own))),
+                Some(own) => {
+                    changed = Some(match changed {
+                        None => own,
+                        Some(sum) => sum.add(&own),
+                    });
+                }
             }
         }
         let kept = || IndexExpr { terms: kept.into_iter().cloned().collect(), constant: self.constant };
@@ -363,7 +368,12 @@ impl Term {
         for factor in &self.factors {
             match factor.substituted(replace) {
                 None => kept.push(factor.clone()),
-                Some(own) => changed = Some(changed.map_or_else(|| own.clone(), |product| product.mul(&own))),
+                Some(own) => {
+                    changed = Some(match changed {
+                        None => own,
+                        Some(product) => product.mul(&own),
+                    });
+                }
             }
         }
         let changed = changed?;

@@ -234,7 +234,7 @@ pub fn by_name<'a>(
     (entry.make)(knobs, start)
 }
 
-/// The strategy that is taken on a CPU if nothing is said: docs/strategies.md has the comparison that it has won.
+/// The strategy that is taken on a CPU if nothing is said: docs/strategies.md says why.
 pub const USUAL_ON_CPUS: &str = gbfs::NAME;
 /// The same on a GPU.
 pub const USUAL_ON_GPUS: &str = opevo::NAME;
