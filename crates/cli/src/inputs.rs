@@ -4,59 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright_interp::{Inputs, seed};
-use tilewright_ir::{BinaryOp, DType, Number, Program, SymbolKind, Tensor};
-use tilewright_syntax::ast::{Expr, ExprKind, Function, Name, Type};
+use tilewright_ir::{DType, Number, Program, SymbolKind, Tensor};
+use tilewright_syntax::Bindings;
+use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::similar;
-use tilewright_syntax::{Bindings, Code, Diagnostic, Span};
+use tilewright_syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
 
 use crate::failure::Failure;
 use crate::kernel::no_memory;
 use crate::npy;
 use crate::source::Source;
 
+/// Who gives sizes that are listed on the command line.
+const BY_OPTION: &str = "--sizes";
+
 /// What the user has given.
 #[derive(Default)]
 pub struct Given {
-    /// Sizes and integer scalars.
-    pub sizes: Bindings,
+    sizes: Sizes,
     tensors: BTreeMap<String, (Tensor, String)>,
     scalars: BTreeMap<String, Number>,
 }
 
-/// Where a size got its value.
-struct GivenBy {
-    from: String,
-    span: Option<Span>,
-}
-
-/// Tensors in a signature: parameters, and results that may be in-out.
-fn tensors(function: &Function) -> impl Iterator<Item = (&Name, Option<&Type>)> {
-    let params = function.params.iter().filter(|param| !param.ty.dims.is_empty());
-    let params = params.map(|param| (&param.name, Some(&param.ty)));
-    params.chain(function.results.iter().map(|result| (&result.name, result.ty.as_ref())))
-}
-
 fn has_tensor(function: &Function, name: &str) -> bool {
     tensors(function).any(|(tensor, _)| tensor.text == name)
-}
-
-fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
-    function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
-}
-
-/// Names that can be given a value: sizes, and integer scalars.
-fn size_names(function: &Function) -> Vec<&str> {
-    let dims = tensors(function).filter_map(|(_, ty)| ty).flat_map(|ty| &ty.dims);
-    let sizes = dims.filter_map(|dim| match &dim.kind {
-        ExprKind::Name(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let integers =
-        scalars(function).filter(|(_, dtype)| dtype.is_integer()).map(|(name, _)| name.text.as_str());
-    let mut names: Vec<&str> = sizes.chain(integers).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 /// The sizes of `--sizes`, each given once.
@@ -108,25 +79,26 @@ pub fn gather(
 ) -> Result<Given, Failure> {
     let function = source.function(name);
     let mut given = Given::default();
-    let mut origins: BTreeMap<String, GivenBy> = BTreeMap::new();
-    given.sizes = bindings(sizes)?;
-    for (size, _) in sizes {
-        origins.insert(size.clone(), GivenBy { from: "--sizes".to_owned(), span: None });
+    let listed = bindings(sizes)?;
+    refuse_unknown_sizes(source, &[function], &listed)?;
+    for (size, value) in listed.iter() {
+        given.sizes.set(size, value, BY_OPTION);
     }
-    refuse_unknown_sizes(source, &[function], &given.sizes)?;
     for input in inputs {
-        given.read(function, input, &mut origins)?;
+        given.read(function, input)?;
     }
-    for (size, value) in given.sizes.iter() {
+    for (size, value) in given.sizes.bindings.iter() {
         if let Some((_, dtype)) = scalars(function).find(|(scalar, _)| scalar.text == size) {
             given.scalars.entry(size.to_owned()).or_insert(integer(size, dtype, value)?);
         }
     }
     for (tensor, ty) in tensors(function) {
         if let (Some(ty), Some((value, path))) = (ty, given.tensors.get(&tensor.text)) {
-            let shape: Vec<usize> = value.shape().to_vec();
-            let from = format!("{} ({path})", tensor.text);
-            bind_shape(source, tensor, ty, &shape, from, &mut given.sizes, &mut origins)?;
+            let taken = given.sizes.take(tensor, ty, value.shape(), format!("{} ({path})", tensor.text));
+            taken.map_err(|found| {
+                source.print(&[*found]);
+                Failure::Reported
+            })?;
         }
     }
     Ok(given)
@@ -141,21 +113,21 @@ fn integer(name: &str, dtype: DType, value: i64) -> Result<Number, Failure> {
 }
 
 impl Given {
+    /// Sizes and integer scalars.
+    pub fn sizes(&self) -> &Bindings {
+        &self.sizes.bindings
+    }
+
     /// The tensors and scalars that have a value.
     pub fn names(&self) -> BTreeSet<String> {
         self.tensors.keys().chain(self.scalars.keys()).cloned().collect()
     }
 
     /// `A=a.npy`, `a=2.5` or `inputs.npz`.
-    fn read(
-        &mut self,
-        function: &Function,
-        input: &str,
-        origins: &mut BTreeMap<String, GivenBy>,
-    ) -> Result<(), Failure> {
+    fn read(&mut self, function: &Function, input: &str) -> Result<(), Failure> {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
-                Some((_, dtype)) => self.scalar(name, dtype, value, origins),
+                Some((_, dtype)) => self.scalar(name, dtype, value),
                 None if size_names(function).contains(&name) && !has_tensor(function, name) => {
                     Err(Failure::Usage(format!("{name} is a size: give --sizes {name}={value}")))
                 }
@@ -173,7 +145,7 @@ impl Given {
                     .map_err(|error| Failure::Input(format!("{input}: {error}")))?;
                 for (name, tensor) in tensors {
                     match scalars(function).find(|(scalar, _)| scalar.text == name) {
-                        Some((_, dtype)) => self.scalar_tensor(&name, dtype, &tensor, input, origins)?,
+                        Some((_, dtype)) => self.scalar_tensor(&name, dtype, &tensor, input)?,
                         None => self.tensor(function, &name, tensor, input)?,
                     }
                 }
@@ -207,17 +179,11 @@ impl Given {
     }
 
     /// A number, or a file with one.
-    fn scalar(
-        &mut self,
-        name: &str,
-        dtype: DType,
-        value: &str,
-        origins: &mut BTreeMap<String, GivenBy>,
-    ) -> Result<(), Failure> {
+    fn scalar(&mut self, name: &str, dtype: DType, value: &str) -> Result<(), Failure> {
         if value.ends_with(".npy") {
             let tensor =
                 npy::read(Path::new(value)).map_err(|error| Failure::Input(format!("{value}: {error}")))?;
-            return self.scalar_tensor(name, dtype, &tensor, value, origins);
+            return self.scalar_tensor(name, dtype, &tensor, value);
         }
         let number = match dtype {
             DType::Bool if value == "true" || value == "false" => {
@@ -228,7 +194,7 @@ impl Given {
         };
         let number =
             number.ok_or_else(|| Failure::Input(format!("{name} is {dtype}, and `{value}` is not")))?;
-        self.set_scalar(name, dtype, number, "--in", origins)
+        self.set_scalar(name, dtype, number, "--in")
     }
 
     fn scalar_tensor(
@@ -237,7 +203,6 @@ impl Given {
         dtype: DType,
         tensor: &Tensor,
         path: &str,
-        origins: &mut BTreeMap<String, GivenBy>,
     ) -> Result<(), Failure> {
         if tensor.len() != 1 {
             return Err(Failure::Input(format!(
@@ -248,17 +213,10 @@ impl Given {
         if dtype.is_float() != tensor.dtype().is_float() {
             return Err(Failure::Input(format!("{name} is {dtype}, and {path} holds {}", tensor.dtype())));
         }
-        self.set_scalar(name, dtype, tensor.get(0), path, origins)
+        self.set_scalar(name, dtype, tensor.get(0), path)
     }
 
-    fn set_scalar(
-        &mut self,
-        name: &str,
-        dtype: DType,
-        number: Number,
-        from: &str,
-        origins: &mut BTreeMap<String, GivenBy>,
-    ) -> Result<(), Failure> {
+    fn set_scalar(&mut self, name: &str, dtype: DType, number: Number, from: &str) -> Result<(), Failure> {
         if dtype.is_integer() {
             let value = i64::try_from(number.as_i128()).map_err(|_| {
                 Failure::Input(format!(
@@ -267,8 +225,8 @@ impl Given {
                 ))
             })?;
             integer(name, dtype, value)?;
-            if let (Some(first), Some(origin)) = (self.sizes.get(name), origins.get(name)) {
-                if origin.from != "--sizes" {
+            if let (Some(first), Some(origin)) = (self.sizes.bindings.get(name), self.sizes.origin(name)) {
+                if origin != BY_OPTION {
                     return Err(Failure::Usage(format!("--in gives {name} twice")));
                 }
                 if first != value {
@@ -277,104 +235,12 @@ impl Given {
                     )));
                 }
             }
-            self.sizes.set(name, value);
-            origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: None });
+            self.sizes.set(name, value, from);
         }
         match self.scalars.insert(name.to_owned(), number.convert(dtype)) {
             Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
             None => Ok(()),
         }
-    }
-}
-
-/// Takes sizes from the shape of a tensor, and refuses what contradicts them.
-fn bind_shape(
-    source: &Source,
-    tensor: &Name,
-    ty: &Type,
-    shape: &[usize],
-    from: String,
-    sizes: &mut Bindings,
-    origins: &mut BTreeMap<String, GivenBy>,
-) -> Result<(), Failure> {
-    let refuse = |diagnostic: Diagnostic| {
-        source.print(&[diagnostic]);
-        Failure::Reported
-    };
-    if shape.len() != ty.dims.len() {
-        let message = format!(
-            "`{}` has {} dimensions here, but {from} has the shape {}",
-            tensor.text,
-            ty.dims.len(),
-            shape_text(shape)
-        );
-        return Err(refuse(Diagnostic::error(Code::RankMismatch, ty.span, message)));
-    }
-    for (dim, extent) in ty.dims.iter().zip(shape) {
-        let extent = i64::try_from(*extent).unwrap_or(i64::MAX);
-        match &dim.kind {
-            ExprKind::Name(name) => match (sizes.get(name), origins.get(name)) {
-                (Some(first), Some(origin)) if first != extent => {
-                    let message = format!("{name} is {first} from {}, but {extent} from {from}", origin.from);
-                    let mut diagnostic = Diagnostic::error(Code::SizeMismatch, dim.span, message)
-                        .label(format!("{extent} here"));
-                    if let Some(span) = origin.span {
-                        diagnostic = diagnostic.also(span, format!("{first} here"));
-                    }
-                    return Err(refuse(diagnostic));
-                }
-                (Some(_), _) => {}
-                (None, _) => {
-                    sizes.set(name.clone(), extent);
-                    origins.insert(name.clone(), GivenBy { from: from.clone(), span: Some(dim.span) });
-                }
-            },
-            ExprKind::Int(number, _) if *number != extent as i128 => {
-                let message =
-                    format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
-                return Err(refuse(Diagnostic::error(Code::SizeMismatch, dim.span, message)));
-            }
-            _ => {
-                if let Some((name, value)) = solve_extent(dim, extent, sizes) {
-                    sizes.set(name.clone(), value);
-                    origins.insert(name, GivenBy { from: from.clone(), span: Some(dim.span) });
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The one unknown size in an extent such as `2*H + 1`, if it is linear in it. The check of shapes judges the rest.
-fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i64)> {
-    let mut unknown = None;
-    let at = |value: i64, unknown: &mut Option<String>| evaluate(dim, sizes, value, unknown);
-    let (zero, one, two) = (at(0, &mut unknown)?, at(1, &mut unknown)?, at(2, &mut unknown)?);
-    let slope = one.checked_sub(zero)?;
-    let linear = two.checked_sub(one)? == slope;
-    let rest = extent.checked_sub(zero)?;
-    (linear && slope != 0 && rest % slope == 0).then_some((unknown?, rest / slope))
-}
-
-/// The value of an extent with `value` for its one unknown name; `None` if there are two, or it is no arithmetic.
-fn evaluate(expr: &Expr, sizes: &Bindings, value: i64, unknown: &mut Option<String>) -> Option<i64> {
-    match &expr.kind {
-        ExprKind::Int(number, _) => i64::try_from(*number).ok(),
-        ExprKind::Name(name) => match sizes.get(name) {
-            Some(known) => Some(known),
-            None => (unknown.get_or_insert_with(|| name.clone()) == name).then_some(value),
-        },
-        ExprKind::Binary(op, operands) => {
-            let left = evaluate(&operands[0], sizes, value, unknown)?;
-            let right = evaluate(&operands[1], sizes, value, unknown)?;
-            match op {
-                BinaryOp::Add => left.checked_add(right),
-                BinaryOp::Sub => left.checked_sub(right),
-                BinaryOp::Mul => left.checked_mul(right),
-                _ => None,
-            }
-        }
-        _ => None,
     }
 }
 
@@ -387,6 +253,7 @@ pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inpu
 pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
     let Given { sizes, mut tensors, scalars } = given;
+    let sizes = sizes.bindings;
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         let shape = program
             .shape(id)
@@ -438,12 +305,4 @@ fn refuse_other_type(
         return Err(Failure::Input(format!("{name} has the shape {wanted}, but {path} has {found}")));
     }
     Ok(())
-}
-
-/// A shape as NumPy writes it.
-fn shape_text(shape: &[usize]) -> String {
-    match shape {
-        [one] => format!("({one},)"),
-        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
-    }
 }

@@ -1,9 +1,8 @@
 //! What tuning has found for a program, as `run`, `bench` and `cache explain` look it up.
 
 use tilewright_ir::Program;
-use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Target;
-use tilewright_tuner::cache::{Cache, CacheError, Canonical, Choice, Skipped, TuningRecord};
+use tilewright_tuner::cache::{BestKnown, Cache, CacheError, Choice, Skipped};
 
 use crate::args::cache::CacheFile;
 use crate::commands::cache::failure as cache_failure;
@@ -46,31 +45,13 @@ fn tuned(file: &CacheFile, program: &Program, target: Target<'_>) -> Result<Foun
         }
         cache => cache.map_err(cache_failure)?,
     };
-    let canonical = Canonical::new(program);
-    let default = canonical.to_canonical(&default_schedule(program, target), target);
-    let default = default.schedule.to_string();
-    let found = cache.best_usable(&canonical.key_on(target), &|record| {
-        let schedule = usable(&canonical, &record, program, target)?;
-        let seconds = record.median().unwrap_or_default();
-        Ok(ScheduleSource::Tuned { schedule, seconds, is_default: record.schedule == default })
-    });
-    let Choice { best, skipped } = found.map_err(cache_failure)?;
-    Ok(Found { schedule: best.unwrap_or(ScheduleSource::Default { why: None }), skipped })
-}
-
-/// The steps of a record in the program's own names, or why they cannot be used here.
-pub fn usable(
-    canonical: &Canonical,
-    record: &TuningRecord,
-    program: &Program,
-    target: Target<'_>,
-) -> Result<Schedule, String> {
-    let renamed = canonical.schedule_of(record, target);
-    if let Some(refusal) = renamed.refusal {
-        return Err(refusal.to_string());
-    }
-    apply(program, &renamed.schedule, target).map_err(|refusal| refusal.to_string())?;
-    Ok(renamed.schedule)
+    let Choice { best, skipped } = cache.best_schedule(program, target).map_err(cache_failure)?;
+    let tuned = |known: BestKnown| ScheduleSource::Tuned {
+        schedule: known.schedule,
+        seconds: known.seconds,
+        is_default: known.is_default,
+    };
+    Ok(Found { schedule: best.map_or(ScheduleSource::Default { why: None }, tuned), skipped })
 }
 
 /// A record that was passed over, for people.

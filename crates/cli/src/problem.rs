@@ -28,7 +28,7 @@ impl Problem {
         let program = concrete_program(
             &source,
             &name,
-            &given.sizes,
+            given.sizes(),
             ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
         )?;
         Ok(Problem { source, program, given, seed: args.seed })
@@ -50,7 +50,7 @@ impl Problem {
 
     /// Every size and integer scalar that was given, by name or by the shape of an input.
     pub fn given_sizes(&self) -> Vec<(String, i64)> {
-        self.given.sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        self.given.sizes().iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// The tensors and scalars that were given, checked; nothing from the seed.

@@ -234,6 +234,35 @@ impl<'c> Bound<'c> {
         Ok(())
     }
 
+    /// The same for a caller that has looked at its tensors itself, and has nothing but where each begins.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer pointers than the signature has inputs or results.
+    ///
+    /// # Safety
+    ///
+    /// At each pointer, in the order of the signature, there are all elements of that parameter's type and shape, aligned and row-major
+    /// without gaps; a `bool` is 0 or 1. Nobody writes to inputs while this runs, and nobody else uses results.
+    pub unsafe fn run_at(
+        &self,
+        pool: &Pool,
+        inputs: &[*const u8],
+        results: &[*mut u8],
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        let scalars = self.code.signature.scalar_bits(scalars)?;
+        let pointer = |source: &Source| match *source {
+            Source::Constant(at) => self.inputs[at].as_ptr(),
+            Source::Input(at) => inputs[at].cast_mut(),
+            Source::Result(at) => results[at],
+        };
+        let arguments: Pointers = self.code.sources.iter().map(pointer).collect();
+        let constants: Pointers = self.constants.iter().map(|block| block.as_ptr().cast_mut()).collect();
+        // SAFETY: the caller's promise; the body only reads constants.
+        unsafe { self.code.launch(Part::Body, pool, &arguments, &constants, &scalars) }
+    }
+
     /// Fills the constants.
     fn set_up(&mut self, pool: &Pool) -> Result<(), RunError> {
         if self.constants.is_empty() {

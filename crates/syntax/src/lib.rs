@@ -17,9 +17,12 @@ pub mod check;
 pub mod diagnostic;
 pub mod lexer;
 pub mod parser;
+mod ranges;
+pub mod sizes;
 pub mod span;
 
 pub use check::{Bindings, Checked, Reason, ReasonKind, check, diagnose, name_collisions};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use parser::{Parsed, parse};
+pub use ranges::ranges;
 pub use span::Span;

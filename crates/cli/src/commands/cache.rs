@@ -10,7 +10,7 @@ use tilewright_syntax::check;
 use tilewright_target::Machine;
 use tilewright_tuner::cache::{
     Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
-    TOOL_VERSION, TargetFingerprint, TuningRecord,
+    TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
 };
 
 use crate::args::CompileArgs;
@@ -19,7 +19,7 @@ use crate::args::cache::{
 };
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::lookup::{passed_over, usable};
+use crate::lookup::passed_over;
 use crate::machine::machine;
 use crate::output::{print, printable};
 use crate::problem::concrete_program;

@@ -3,14 +3,12 @@
 mod cost;
 mod space;
 
-use std::fmt::Write;
-
 use clap::ValueEnum;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{CodegenError, assembly, llvm_ir};
-use tilewright_ir::{LoopNest, Program, Role, TensorId, VarId, print as text};
+use tilewright_ir::{LoopNest, print as text};
 use tilewright_runtime::gpu::devices;
-use tilewright_syntax::{Bindings, Checked, Span, check};
+use tilewright_syntax::{Bindings, check, ranges};
 use tilewright_target::{Cpu, Gpu, GpuApi};
 
 use crate::args::{ShowArgs, Stage};
@@ -62,7 +60,7 @@ fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings
     source.print(&checked.diagnostics);
     let Some(program) = &checked.program else { return Err(Failure::Reported) };
     Ok(match args.stage {
-        Stage::Ranges => ranges(source, &checked, program),
+        Stage::Ranges => ranges(&source.file.text, &checked, program),
         _ => text::program(program),
     })
 }
@@ -138,50 +136,4 @@ fn of_gpu(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings)
     }
     let about = format!("{function}\n\n{}", schedule.schedule(&program, &gpu));
     Ok(gpu_code(&nest, &gpu, &about).map_err(codegen_failure)?.text)
-}
-
-/// Each tensor's shape, and each statement with its variables' ranges and what determined them.
-fn ranges(source: &Source, checked: &Checked, program: &Program) -> String {
-    let mut out = format!("{}\n", program.name);
-    for (at, tensor) in program.tensors.iter().enumerate() {
-        let role = match tensor.role {
-            Role::Input { .. } => "input",
-            Role::Output => "output",
-            Role::InOut => "in-out",
-            Role::Temporary => "temporary",
-        };
-        let _ = writeln!(
-            out,
-            "  {:<12} {} {}",
-            role,
-            text::tensor_type(program, TensorId(at as u32)),
-            tensor.name
-        );
-    }
-    for requirement in &checked.requirements {
-        let _ = writeln!(out, "  {:<12} {} >= 0", "requires", text::index(requirement, program));
-    }
-    let mut loops_shown: Vec<VarId> = Vec::new();
-    for (statement, loops) in program.statements() {
-        for var in loops.iter().filter(|var| !loops_shown.contains(var)).collect::<Vec<_>>() {
-            let _ = writeln!(out, "\nfor {}", variable(source, checked, program, *var));
-        }
-        loops_shown = loops;
-        let _ = writeln!(out, "\n{}", text::statement(statement, program));
-        for var in &statement.vars {
-            let _ = writeln!(out, "    {}", variable(source, checked, program, *var));
-        }
-    }
-    out
-}
-
-fn variable(source: &Source, checked: &Checked, program: &Program, id: VarId) -> String {
-    let var = program.var(id);
-    let place = |span: &Span| 1 + source.file.text[..span.start as usize].matches('\n').count();
-    let reasons: Vec<String> = checked.reasons[id.index()]
-        .iter()
-        .map(|reason| format!("line {}: {}", place(&reason.span), reason.kind))
-        .collect();
-    let range = format!("{} in {}", var.name, text::range(&var.range, program));
-    if reasons.is_empty() { range } else { format!("{range:<24} {}", reasons.join("; ")) }
 }

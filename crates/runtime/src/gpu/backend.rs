@@ -104,6 +104,24 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
 
     /// Waits until all that is queued is done.
     fn wait(&self) -> Result<(), GpuError>;
+
+    /// Lets all that is queued from now on start behind what somebody else has queued on a stream of theirs, or the other way
+    /// round. Nobody waits here. `None` where there are no such streams.
+    ///
+    /// # Safety
+    ///
+    /// It is a stream of this device's driver, or 0 for the one that all share.
+    unsafe fn order(&self, order: Order, stream: u64) -> Option<Result<(), GpuError>> {
+        let _ = (order, stream);
+        None
+    }
+}
+
+/// Who comes first: what is queued on a device here, or what is queued on a stream of somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Behind,
+    Ahead,
 }
 
 /// Compiled code on a device.

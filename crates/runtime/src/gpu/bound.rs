@@ -156,6 +156,11 @@ impl GpuBound {
         Ok(self.queue(&self.code.commands.body, &given)?)
     }
 
+    /// Whether a call may find a subscript outside of its tensor, which only [`GpuBound::wait`] tells.
+    pub fn may_fail(&self) -> bool {
+        !self.code.checks.is_empty()
+    }
+
     /// Waits until all calls are done, and tells what went wrong in any since the last wait.
     pub fn wait(&self) -> Result<(), RunError> {
         if self.code.checks.is_empty() {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Tensor};
+use tilewright_target::GpuApi;
 
+use super::backend::Address;
 use super::device::Device;
 use super::error::GpuError;
 use super::memory::Memory;
@@ -81,6 +83,32 @@ impl DeviceBuffer {
         let mut buffer = DeviceBuffer { layout, memory };
         buffer.upload(view)?;
         Ok(buffer)
+    }
+
+    /// Memory of somebody else on a CUDA device, as a tensor that is row-major without gaps.
+    ///
+    /// # Safety
+    ///
+    /// At the address, the device has as many elements of this type, which nobody else writes, and for a result nobody else
+    /// reads, until all that was queued with this is done.
+    pub unsafe fn foreign(
+        device: &Device,
+        dtype: DType,
+        shape: &[usize],
+        address: u64,
+    ) -> Result<DeviceBuffer, RunError> {
+        if device.gpu().api != GpuApi::Cuda {
+            return Err(GpuError::Foreign(device.name().to_owned()).into());
+        }
+        let layout = Layout::contiguous(dtype, shape)?;
+        // SAFETY: the caller's promise.
+        let memory = unsafe { Memory::foreign(device, Address(address), layout.bytes()) };
+        Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
+    }
+
+    /// Where it lies: an address on a CUDA device, and a handle elsewhere. Good for as long as this lives.
+    pub fn address(&self) -> u64 {
+        self.memory.address().0
     }
 
     /// The device it lies on.

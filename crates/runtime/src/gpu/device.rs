@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilewright_target::{Gpu, GpuApi};
 
-use super::backend::Backend;
+use super::backend::{Backend, Order};
 use super::error::GpuError;
 use super::{cuda, opencl};
 
@@ -81,6 +81,32 @@ impl Device {
     /// Waits until it has done all that it was asked for. A failure of something that was only queued is told here.
     pub fn wait(&self) -> Result<(), GpuError> {
         self.backend.wait()
+    }
+
+    /// Lets all that is asked for from now on start when everything is done that was queued on another library's CUDA stream.
+    ///
+    /// # Safety
+    ///
+    /// It is a stream of this device, or 0 for CUDA's stream that all share.
+    pub unsafe fn start_behind(&self, stream: u64) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.order(Order::Behind, stream) }
+    }
+
+    /// Lets what is queued from now on on another library's CUDA stream start when all is done that was asked for here.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Device::start_behind`].
+    pub unsafe fn finish_ahead_of(&self, stream: u64) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.order(Order::Ahead, stream) }
+    }
+
+    unsafe fn order(&self, order: Order, stream: u64) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        let ordered = unsafe { self.backend.order(order, stream) };
+        ordered.unwrap_or_else(|| Err(GpuError::Foreign(self.name().to_owned())))
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {

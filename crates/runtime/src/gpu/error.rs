@@ -71,6 +71,11 @@ pub enum GpuError {
     /// A tensor lies on another device, or belongs to another opening of the same one.
     #[error("`{0}` lies on another device")]
     OtherDevice(String),
+    /// Streams and memory of other libraries are those of CUDA.
+    #[error(
+        "{0} has no streams and no memory that could be shared with other libraries: only CUDA devices have"
+    )]
+    Foreign(String),
     /// The device has no such block of memory.
     #[error("no memory on the device: {bytes} bytes were asked for")]
     OutOfMemory {

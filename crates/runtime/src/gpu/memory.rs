@@ -4,12 +4,13 @@ use super::backend::Address;
 use super::device::Device;
 use super::error::GpuError;
 
-/// An owned block of a device's memory.
+/// A block of a device's memory, which goes with this if it is ours.
 #[derive(Debug)]
 pub(super) struct Memory {
     device: Device,
     address: Address,
     bytes: usize,
+    is_ours: bool,
 }
 
 impl Memory {
@@ -20,7 +21,16 @@ impl Memory {
             return Err(GpuError::OutOfMemory { bytes });
         }
         let address = device.backend().allocate(bytes.max(1))?;
-        Ok(Memory { device: device.clone(), address, bytes })
+        Ok(Memory { device: device.clone(), address, bytes, is_ours: true })
+    }
+
+    /// A block that somebody else owns.
+    ///
+    /// # Safety
+    ///
+    /// There are so many bytes at the address on this device, for as long as this lives and anything that uses it is queued.
+    pub(super) unsafe fn foreign(device: &Device, address: Address, bytes: usize) -> Memory {
+        Memory { device: device.clone(), address, bytes, is_ours: false }
     }
 
     /// A block of zeros.
@@ -100,7 +110,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the address is from `allocate`, and this was its only owner.
-        unsafe { self.device.backend().free(self.address) };
+        if self.is_ours {
+            // SAFETY: the address is from `allocate`, and this was its only owner.
+            unsafe { self.device.backend().free(self.address) };
+        }
     }
 }

@@ -38,16 +38,20 @@
 //! | `file` | opening: the schema, and what is refused |
 //! | `rows` | records to rows and back |
 //! | `lookup` | best, similar, explain |
+//! | `tuned` | the schedule that a program should have |
+//! | `keeper` | what a search takes from it, and leaves there |
 //! | `portable` | export, import and merge |
 
 mod canonical;
 mod error;
 mod file;
+mod keeper;
 mod key;
 mod lookup;
 mod portable;
 mod record;
 mod rows;
+mod tuned;
 
 use std::path::{Path, PathBuf};
 
@@ -57,11 +61,13 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 pub use crate::outcome::Outcome;
 pub use canonical::Canonical;
 pub use error::CacheError;
+pub use keeper::Keeper;
 pub use key::{ProgramKey, TargetFingerprint};
 pub use lookup::{Choice, Difference, Explanation, Near, Skipped, Summary};
 pub use portable::Merged;
 pub use record::TuningRecord;
 pub use rows::Filter;
+pub use tuned::{BestKnown, usable};
 
 /// The version that records of this build carry.
 pub const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");

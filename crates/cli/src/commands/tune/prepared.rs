@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tilewright_ir::Program;
-use tilewright_search::strategy::{ALL, Experience};
+use tilewright_search::strategy::Experience;
 use tilewright_target::{Cpu, Machine};
 use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::given;
@@ -47,13 +47,10 @@ impl<'a> Prepared<'a> {
     ) -> Result<Prepared<'a>, Failure> {
         let (mut setting, mut options) = asked_for(args, &task, machine, started)?;
         let Some(path) = &args.replay else {
-            let recorder = Recorder::new(args, program, machine)?;
-            options.hints = recorder.hints();
+            let recorder = Recorder::new(args, program, machine, &options)?;
+            recorder.prepare(&mut options);
             setting.hints = options.hints.clone();
-            if ALL.iter().any(|entry| entry.name == options.strategy && entry.learns_from_others) {
-                options.experience = recorder.experience();
-                setting.experience = options.experience.iter().map(|own| own.trials.clone()).collect();
-            }
+            setting.experience = options.experience.iter().map(|own| own.trials.clone()).collect();
             setting.peaks = peaks(machine);
             let others = others.into_iter().map(|place| Task { place, ..task.clone() }).collect();
             let workers = Workers { launch: launch()?, task, others };

@@ -25,7 +25,7 @@ use tilewright_target::GpuApi;
 use self::failure::failed;
 use self::module::CudaModule;
 use self::staging::Staging;
-use super::backend::{Address, Backend, KernelUse, Module, Stopwatch};
+use super::backend::{Address, Backend, KernelUse, Module, Order, Stopwatch};
 use super::error::GpuError;
 
 pub use nvrtc::{Cubin, compile_cuda};
@@ -65,6 +65,8 @@ pub(super) struct Cuda {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     staging: Mutex<Staging>,
+    /// Where the streams of others and ours meet.
+    meeting: Mutex<CudaEvent>,
 }
 
 impl Cuda {
@@ -73,7 +75,8 @@ impl Cuda {
         let context = CudaContext::new(ordinal).map_err(failed("opening the device"))?;
         let stream = context.new_stream().map_err(failed("opening the device"))?;
         let staging = Mutex::new(Staging::new(&context)?);
-        Ok(Cuda { architecture, context, stream, staging })
+        let meeting = Mutex::new(context.new_event(None).map_err(failed("opening the device"))?);
+        Ok(Cuda { architecture, context, stream, staging, meeting })
     }
 
     /// Makes the calling thread speak to this device.
@@ -146,6 +149,23 @@ impl Backend for Cuda {
 
     fn wait(&self) -> Result<(), GpuError> {
         self.stream.synchronize().map_err(failed("waiting for the device"))
+    }
+
+    unsafe fn order(&self, order: Order, stream: u64) -> Option<Result<(), GpuError>> {
+        const DOING: &str = "ordering two streams";
+        let (own, other) = (self.stream.cu_stream(), stream as usize as sys::CUstream);
+        let (first, second) = if order == Order::Behind { (other, own) } else { (own, other) };
+        let ordered = self.enter(DOING).and_then(|()| {
+            let event = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
+            // A stream waits for the event as it was recorded last, so the next one may record it again.
+            // SAFETY: the caller's promise; the event lives as long as the device is open.
+            unsafe {
+                result::event::record(event.cu_event(), first).map_err(failed(DOING))?;
+                let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+                result::stream::wait_event(second, event.cu_event(), flags).map_err(failed(DOING))
+            }
+        });
+        Some(ordered)
     }
 }
 

@@ -1,0 +1,56 @@
+"""Tensor and image programs, written as mathematics, as fast kernels.
+
+>>> import numpy as np, tilewright as tw
+>>> mm = tw.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
+>>> mm(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))
+array([[3., 3.],
+       [3., 3.]], dtype=float32)
+
+`define` gives the functions of a source. Calling one takes NumPy arrays, PyTorch tensors, JAX arrays, or anything that speaks
+DLPack or has a buffer; its sizes follow from them, and it is compiled when it meets new ones. `Function.tune` searches for a faster
+kernel, and `Function.compile` gives one whose calls cost next to nothing. `tilewright.torch.op` makes an operator of PyTorch.
+"""
+
+import os as _os
+
+from . import _native, cache
+from ._function import Function, Module, Tuned, define, function
+from ._native import DeviceError, Kernel, ProgramError, get_threads, set_threads
+from ._native import __version__ as __version__
+
+__all__ = [
+    "Device",
+    "DeviceError",
+    "Function",
+    "Kernel",
+    "Module",
+    "ProgramError",
+    "Tuned",
+    "cache",
+    "define",
+    "devices",
+    "function",
+    "get_threads",
+    "set_threads",
+]
+
+# A forked process has none of the threads that kernels run on.
+_os.register_at_fork(after_in_child=_native.after_fork)
+
+
+class Device:
+    """Something that kernels run on: `target` is what `target=` takes."""
+
+    def __init__(self, target: str, name: str, memory: "int | None"):
+        self.target = target
+        self.name = name
+        self.memory = memory
+
+    def __repr__(self) -> str:
+        memory = "" if self.memory is None else f", {self.memory / 2**30:.0f} GiB"
+        return f"<tilewright device {self.target}: {self.name}{memory}>"
+
+
+def devices() -> "list[Device]":
+    """What this machine has: its CPU, and the GPUs that CUDA and OpenCL find."""
+    return [Device(**device) for device in _native.list_devices()]

@@ -1,0 +1,148 @@
+"""Functions of a source: the part of them that is written in Python."""
+
+import inspect
+import keyword
+import sys
+
+from . import _native
+from ._progress import Progress
+
+
+class Function(_native.Function):
+    """A function. It is compiled when it is called with tensors of shapes that it was not called with before.
+
+    Call it with tensors and numbers, in the order of its parameters or by name. What comes back is of the library that the
+    tensors are of. `out=` takes tensors to write to; `target=` takes "cpu", "cuda:0" or "opencl:0" where it is not where
+    the tensors are. A size that no tensor tells is given by name.
+    """
+
+    def tune(
+        self,
+        *args,
+        seconds=None,
+        trials=None,
+        strategy=None,
+        seed=0,
+        out=None,
+        target=None,
+        progress=None,
+        **kwargs,
+    ):
+        """Searches for a faster kernel for tensors like these, and uses it from then on.
+
+        The search takes 30 seconds, if neither `seconds` nor `trials` says anything else. What it finds is kept in the cache
+        (`tilewright.cache`), so that it is there in the next program as well. Ctrl-C ends it with the best so far.
+        `progress=False` shows no bar.
+        """
+        if seconds is None and trials is None:
+            seconds = 30.0
+        with Progress(self.__name__, seconds, trials, progress) as bar:
+            found = _native.search(
+                self, args, kwargs, out, target, seconds, trials, strategy, seed, sys.executable, bar.report
+            )
+        return Tuned(self.__name__, **found)
+
+
+class Tuned:
+    """What a search has found.
+
+    `seconds` and `default_seconds` are the times of a call with the best schedule and with the default one, from a comparison in turn;
+    `history` has a tuple for each candidate that ran: seconds since the start, trials so far, its time, the best time so far.
+    """
+
+    def __init__(self, name, seconds, default_seconds, schedule, trials, elapsed, history, kept):
+        self.name = name
+        self.seconds = seconds
+        self.default_seconds = default_seconds
+        self.schedule = schedule
+        self.trials = trials
+        self.elapsed = elapsed
+        self.history = history
+        self.kept = kept
+
+    @property
+    def speedup(self):
+        """How many times faster than with the default schedule a call is."""
+        return self.default_seconds / self.seconds
+
+    def __repr__(self):
+        best = f"{self.seconds * 1e6:.4g} us, {self.speedup:.2f} times as fast as by default"
+        return f"<tilewright tuning of {self.name}: {best}; {self.trials} trials in {self.elapsed:.1f} s; {self.kept}>"
+
+
+class Module:
+    """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
+
+    def __init__(self, source):
+        names = _native.names(source)
+        self._functions = {name: Function(source, name) for name in names}
+
+    def __getitem__(self, name):
+        return self._functions[name]
+
+    def __iter__(self):
+        return iter(self._functions.values())
+
+    def __len__(self):
+        return len(self._functions)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._functions]
+
+    def __getattr__(self, name):
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        if len(functions) == 1 and not name.startswith("__"):
+            return getattr(next(iter(functions.values())), name)
+        raise AttributeError(f"there is no function `{name}`; the source has: {', '.join(functions)}")
+
+    def __call__(self, *args, **kwargs):
+        return self._only()(*args, **kwargs)
+
+    def _only(self):
+        if len(self._functions) == 1:
+            return next(iter(self._functions.values()))
+        raise TypeError(f"say which function to call; the source has: {', '.join(self._functions)}")
+
+    def __repr__(self):
+        return "\n".join(map(repr, self))
+
+
+def define(source):
+    """The functions of a program text. All mistakes in it are shown at once, each under its place.
+
+    >>> add, scale = tw.define('''
+    ...     def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }
+    ...     def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }
+    ... ''')
+    """
+    return Module(source)
+
+
+def function(body):
+    """Makes a function of the program text that a Python function has for its documentation.
+
+    >>> @tw.function
+    ... def softplus(x):
+    ...     \"\"\"def softplus(float(N) x) -> (y) { y(i) = log(1 + exp(x(i))) }\"\"\"
+    """
+    text = inspect.getdoc(body) if callable(body) else body
+    name = getattr(body, "__name__", None)
+    if not text:
+        raise TypeError(f"`{name}` has no program text: write it as the documentation string of the function")
+    names = _native.names(text)
+    made = Function(text, name if name in names else None)
+    _refuse_other_parameters(body, made)
+    return made
+
+
+def _refuse_other_parameters(body, made):
+    """A Python function that says what it takes must say what the program takes."""
+    said = list(inspect.signature(body).parameters.values())
+    if not said or any(own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD) for own in said):
+        return
+    names = [name for name, _, _ in made._parameters]
+    if [own.name for own in said] != [name + "_" if keyword.iskeyword(name) else name for name in names]:
+        takes = ", ".join(names)
+        raise TypeError(f"`{made.__name__}` takes ({takes}) in the program, and ({', '.join(own.name for own in said)}) in Python")

@@ -1,0 +1,44 @@
+"""The bar of a search, in terminals and in notebooks."""
+
+import sys
+
+
+class Progress:
+    """Shows how a search goes, by time or by trials. Without a terminal or a notebook it shows nothing, unless it is asked to."""
+
+    def __init__(self, name, seconds, trials, wanted):
+        self._name = name
+        self._by_time = seconds is not None
+        self._total = seconds if self._by_time else trials
+        self._wanted = wanted if wanted is not None else _somebody_looks()
+        self._bar = None
+
+    def __enter__(self):
+        if self._wanted:
+            import warnings
+
+            with warnings.catch_warnings():
+                # Without widgets a notebook gets the bar of a terminal, which is good enough.
+                warnings.simplefilter("ignore")
+                from tqdm.auto import tqdm
+
+                layout = "{desc} {bar} {postfix}"
+                self._bar = tqdm(total=self._total, desc=f"tuning {self._name}", bar_format=layout, leave=False)
+        return self
+
+    def __exit__(self, *failure):
+        if self._bar is not None:
+            self._bar.close()
+
+    def report(self, elapsed, trials, best, default):
+        if self._bar is None:
+            return
+        done = elapsed if self._by_time else trials
+        self._bar.n = min(done, self._total)
+        speedup = f"{default / best:.2f} x default" if best > 0 else ""
+        self._bar.set_postfix_str(f"{trials} trials, best {best * 1e6:.4g} us, {speedup}", refresh=False)
+        self._bar.refresh()
+
+
+def _somebody_looks():
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

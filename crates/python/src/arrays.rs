@@ -1,0 +1,194 @@
+//! NumPy's arrays, read and made through its interface in C: this is where small calls spend their time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use numpy::npyffi::{NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+use tilewright_ir::DType;
+
+use crate::tensor::{Library, Memory, Owner, Strides, Tensor, imported, refuse_odd_bools, row_major};
+
+/// Of NumPy's flags.
+const WRITEABLE: i32 = 0x400;
+
+/// Reads an object, if it is an array.
+pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tensor<'py>>> {
+    let py = object.py();
+    if !is_loaded(py)? {
+        return Ok(None);
+    }
+    // SAFETY: NumPy is loaded, and the object lives.
+    if unsafe { numpy::npyffi::PyArray_Check(py, object.as_ptr()) } == 0 {
+        return Ok(None);
+    }
+    // SAFETY: it is an array, so its fields are those; its descriptor lives as long as it does.
+    let (fields, number, order) = unsafe {
+        let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
+        let descriptor = &(*fields.descr).fields;
+        (fields, descriptor.type_num, descriptor.byteorder as u8)
+    };
+    let dtype = match dtype_of(number) {
+        Some(dtype) if order != b'>' => dtype,
+        _ => other_type(object, name)?,
+    };
+    let dimensions = fields.nd as usize;
+    let numbers = |from: *mut isize| {
+        // SAFETY: an array has as many extents and strides as dimensions.
+        if dimensions == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(from, dimensions) } }
+    };
+    let (extents, steps) = (numbers(fields.dimensions), numbers(fields.strides));
+    let shape = extents.iter().map(|extent| *extent as usize).collect();
+    let bytes = dtype.bytes() as isize;
+    if steps.iter().any(|step| step % bytes != 0) {
+        return Err(PyValueError::new_err(format!(
+            "`{name}` has strides that are no whole number of elements, as a field of a structure has; give {name}.copy()"
+        )));
+    }
+    let strides: Strides = steps.iter().map(|step| step / bytes).collect();
+    let tensor = Tensor {
+        object: object.clone(),
+        library: Library::NumPy,
+        memory: Memory::Host,
+        dtype,
+        start: fields.data.cast(),
+        shape,
+        strides,
+        writable: fields.flags & WRITEABLE != 0,
+        owner: Owner::Object,
+    };
+    if dtype == DType::Bool {
+        refuse_odd_bools(&tensor, name)?;
+    }
+    Ok(Some(tensor))
+}
+
+/// Whether anybody has imported NumPy: without, there are no arrays.
+pub fn is_loaded(py: Python<'_>) -> PyResult<bool> {
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    if !LOADED.load(Ordering::Relaxed) && imported(py, "numpy")?.is_some() {
+        LOADED.store(true, Ordering::Relaxed);
+    }
+    Ok(LOADED.load(Ordering::Relaxed))
+}
+
+/// A new array, whose elements may be anything.
+pub fn make<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Tensor<'py>> {
+    if !is_loaded(py)? {
+        py.import("numpy")?;
+    }
+    let Some(number) = number_of(dtype) else { return make_bfloat16(py, shape) };
+    let mut extents: SmallVec<[isize; 6]> = shape.iter().map(|extent| *extent as isize).collect();
+    // SAFETY: NumPy is loaded; the extents are as many as is said, and it makes the strides and the memory itself.
+    let made = unsafe {
+        let class = numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type);
+        let (null, none) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let array = PY_ARRAY_API.PyArray_New(
+            py,
+            class,
+            extents.len() as i32,
+            extents.as_mut_ptr(),
+            number as i32,
+            none,
+            null,
+            0,
+            0,
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, array)?
+    };
+    // SAFETY: it was made as an array.
+    let start = unsafe { (*made.as_ptr().cast::<PyArrayObject>()).fields.data.cast() };
+    Ok(Tensor {
+        object: made,
+        library: Library::NumPy,
+        memory: Memory::Host,
+        dtype,
+        start,
+        shape: shape.into(),
+        strides: row_major(shape),
+        writable: true,
+        owner: Owner::Object,
+    })
+}
+
+/// NumPy has no such type itself; the package that JAX uses adds it.
+fn make_bfloat16<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Tensor<'py>> {
+    let missing = |_| {
+        PyTypeError::new_err(
+            "NumPy has no bfloat16: install ml_dtypes, which adds it, or give PyTorch or JAX tensors",
+        )
+    };
+    let class = py.import("ml_dtypes").map_err(missing)?.getattr("bfloat16")?;
+    let array = py.import("numpy")?.call_method1("empty", (shape.to_vec(), class))?;
+    read(&array, "result")?.ok_or_else(|| PyTypeError::new_err("numpy.empty gave no array"))
+}
+
+/// The type of a NumPy number. `long` has 64 bits wherever this is built for.
+pub fn dtype_of(number: i32) -> Option<DType> {
+    const BOOL: i32 = NPY_TYPES::NPY_BOOL as i32;
+    const BYTE: i32 = NPY_TYPES::NPY_BYTE as i32;
+    const UBYTE: i32 = NPY_TYPES::NPY_UBYTE as i32;
+    const SHORT: i32 = NPY_TYPES::NPY_SHORT as i32;
+    const USHORT: i32 = NPY_TYPES::NPY_USHORT as i32;
+    const INT: i32 = NPY_TYPES::NPY_INT as i32;
+    const UINT: i32 = NPY_TYPES::NPY_UINT as i32;
+    const LONG: i32 = NPY_TYPES::NPY_LONG as i32;
+    const ULONG: i32 = NPY_TYPES::NPY_ULONG as i32;
+    const LONGLONG: i32 = NPY_TYPES::NPY_LONGLONG as i32;
+    const ULONGLONG: i32 = NPY_TYPES::NPY_ULONGLONG as i32;
+    const HALF: i32 = NPY_TYPES::NPY_HALF as i32;
+    const FLOAT: i32 = NPY_TYPES::NPY_FLOAT as i32;
+    const DOUBLE: i32 = NPY_TYPES::NPY_DOUBLE as i32;
+    Some(match number {
+        BOOL => DType::Bool,
+        BYTE => DType::Int8,
+        UBYTE => DType::UInt8,
+        SHORT => DType::Int16,
+        USHORT => DType::UInt16,
+        INT => DType::Int32,
+        UINT => DType::UInt32,
+        LONG | LONGLONG => DType::Int64,
+        ULONG | ULONGLONG => DType::UInt64,
+        HALF => DType::Float16,
+        FLOAT => DType::Float32,
+        DOUBLE => DType::Float64,
+        _ => return None,
+    })
+}
+
+/// NumPy's number for a type, where it has the type itself.
+pub fn number_of(dtype: DType) -> Option<NPY_TYPES> {
+    Some(match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::Int8 => NPY_TYPES::NPY_BYTE,
+        DType::UInt8 => NPY_TYPES::NPY_UBYTE,
+        DType::Int16 => NPY_TYPES::NPY_SHORT,
+        DType::UInt16 => NPY_TYPES::NPY_USHORT,
+        DType::Int32 => NPY_TYPES::NPY_INT,
+        DType::UInt32 => NPY_TYPES::NPY_UINT,
+        DType::Int64 => NPY_TYPES::NPY_LONG,
+        DType::UInt64 => NPY_TYPES::NPY_ULONG,
+        DType::Float16 => NPY_TYPES::NPY_HALF,
+        DType::BFloat16 => return None,
+        DType::Float32 => NPY_TYPES::NPY_FLOAT,
+        DType::Float64 => NPY_TYPES::NPY_DOUBLE,
+    })
+}
+
+/// A type that NumPy has by somebody else, or none that a program knows.
+fn other_type(array: &Bound<'_, PyAny>, name: &str) -> PyResult<DType> {
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("name")?.to_string() == DType::BFloat16.name() {
+        return Ok(DType::BFloat16);
+    }
+    let message = if dtype.getattr("isnative")?.is_truthy()? {
+        format!("`{name}` is an array of {dtype}, which no program knows")
+    } else {
+        format!(
+            "`{name}` is an array of {dtype}, with the bytes of another machine: give {name}.astype({name}.dtype.newbyteorder('='))"
+        )
+    };
+    Err(PyTypeError::new_err(message))
+}

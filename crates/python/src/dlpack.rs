@@ -1,0 +1,240 @@
+//! DLPack: how array libraries hand each other tensors without copying them.
+//!
+//! The structures are those of `dlpack.h`, versions 0.8 and 1.x. A producer gives a capsule with one of them, whose name says
+//! which; who takes it renames the capsule and calls the deleter when it is done.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use pyo3::{ffi, intern};
+use tilewright_ir::DType;
+
+/// Memory of the host.
+pub const CPU: i32 = 1;
+/// Memory of an NVIDIA GPU.
+pub const CUDA: i32 = 2;
+/// Memory of the host that a GPU reaches too.
+pub const CUDA_HOST: i32 = 3;
+
+const VERSIONED: &CStr = c"dltensor_versioned";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+const PLAIN: &CStr = c"dltensor";
+const USED_PLAIN: &CStr = c"used_dltensor";
+/// The version that is understood; minor ones only add flags and types.
+const MAJOR: u32 = 1;
+const READ_ONLY: u64 = 1;
+
+/// Where a tensor lies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DlDevice {
+    /// Of what kind.
+    pub kind: i32,
+    /// Which of them.
+    pub ordinal: i32,
+}
+
+/// The type of an element.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DlType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+/// A tensor.
+#[repr(C)]
+pub struct DlTensor {
+    data: *mut c_void,
+    pub device: DlDevice,
+    dimensions: i32,
+    dtype: DlType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct PlainManaged {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut PlainManaged)>,
+}
+
+#[repr(C)]
+struct VersionedManaged {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut VersionedManaged)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// A tensor that somebody has handed over; it is given back when this is dropped.
+pub enum Managed {
+    /// Before version 1.
+    #[allow(private_interfaces)]
+    Plain(NonNull<PlainManaged>),
+    /// Since then.
+    #[allow(private_interfaces)]
+    Versioned(NonNull<VersionedManaged>),
+}
+
+impl Managed {
+    /// Takes what an object exports for work on a stream, if it says one.
+    pub fn take(object: &Bound<'_, PyAny>, stream: Option<i64>) -> PyResult<Managed> {
+        let py = object.py();
+        let arguments = PyDict::new(py);
+        arguments.set_item(intern!(py, "max_version"), (MAJOR, 1))?;
+        if let Some(stream) = stream {
+            arguments.set_item(intern!(py, "stream"), stream)?;
+        }
+        let method = object.getattr(intern!(py, "__dlpack__"))?;
+        let capsule = match method.call((), Some(&arguments)) {
+            // Producers from before version 1 do not know the argument.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                arguments.del_item(intern!(py, "max_version"))?;
+                method.call((), Some(&arguments))?
+            }
+            capsule => capsule?,
+        };
+        Managed::from_capsule(capsule.cast::<PyCapsule>()?)
+    }
+
+    fn from_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
+        let raw = capsule.as_ptr();
+        let taken = |name: &CStr, used: &CStr| {
+            // SAFETY: the names outlive the capsule, as they are constants; the pointer is asked for by the capsule's own name.
+            unsafe {
+                (ffi::PyCapsule_IsValid(raw, name.as_ptr()) == 1).then(|| {
+                    let pointer = ffi::PyCapsule_GetPointer(raw, name.as_ptr());
+                    ffi::PyCapsule_SetName(raw, used.as_ptr());
+                    pointer
+                })
+            }
+        };
+        if let Some(pointer) = taken(VERSIONED, USED_VERSIONED).and_then(NonNull::new) {
+            let managed = Managed::Versioned(pointer.cast());
+            let Managed::Versioned(inner) = &managed else { unreachable!("it was just made so") };
+            // SAFETY: the first two fields are the same in all versions.
+            let major = unsafe { inner.as_ref().major };
+            if major != MAJOR {
+                return Err(PyBufferError::new_err(format!("DLPack version {major} is not known")));
+            }
+            return Ok(managed);
+        }
+        let plain = taken(PLAIN, USED_PLAIN).and_then(NonNull::new);
+        plain
+            .map(|pointer| Managed::Plain(pointer.cast()))
+            .ok_or_else(|| PyBufferError::new_err("__dlpack__ gave no tensor that is still to be had"))
+    }
+
+    /// The tensor.
+    pub fn tensor(&self) -> &DlTensor {
+        // SAFETY: a producer keeps it as it is until its deleter is called.
+        match self {
+            Managed::Plain(managed) => unsafe { &managed.as_ref().tensor },
+            Managed::Versioned(managed) => unsafe { &managed.as_ref().tensor },
+        }
+    }
+
+    /// Whether it may be written to. Before version 1 nobody could say that it may not.
+    pub fn is_writable(&self) -> bool {
+        match self {
+            Managed::Plain(_) => true,
+            // SAFETY: as above.
+            Managed::Versioned(managed) => unsafe { managed.as_ref().flags & READ_ONLY == 0 },
+        }
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        // SAFETY: it was taken from a capsule once, so its deleter was not called yet.
+        unsafe {
+            match self {
+                Managed::Plain(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+                Managed::Versioned(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl DlTensor {
+    /// The type of its elements.
+    pub fn dtype(&self) -> PyResult<DType> {
+        let DlType { code, bits, lanes } = self.dtype;
+        let dtype = match (code, bits, lanes) {
+            (0, 8, 1) => DType::Int8,
+            (0, 16, 1) => DType::Int16,
+            (0, 32, 1) => DType::Int32,
+            (0, 64, 1) => DType::Int64,
+            (1, 8, 1) => DType::UInt8,
+            (1, 16, 1) => DType::UInt16,
+            (1, 32, 1) => DType::UInt32,
+            (1, 64, 1) => DType::UInt64,
+            (2, 16, 1) => DType::Float16,
+            (2, 32, 1) => DType::Float32,
+            (2, 64, 1) => DType::Float64,
+            (4, 16, 1) => DType::BFloat16,
+            (6, 8, 1) => DType::Bool,
+            _ => {
+                let message =
+                    format!("elements of DLPack type {code} with {bits} bits in {lanes} lanes are not known");
+                return Err(PyTypeError::new_err(message));
+            }
+        };
+        Ok(dtype)
+    }
+
+    /// Where its first element lies.
+    pub fn start(&self) -> *mut u8 {
+        self.data.cast::<u8>().wrapping_add(self.byte_offset as usize)
+    }
+
+    /// Its extents.
+    pub fn shape(&self) -> PyResult<&[i64]> {
+        let negative = || PyValueError::new_err("a tensor with a negative extent");
+        let shape = self.numbers(self.shape);
+        if self.dimensions < 0 || shape.iter().any(|extent| *extent < 0) {
+            Err(negative())
+        } else {
+            Ok(shape)
+        }
+    }
+
+    /// The distances between neighbours, in elements; none where it is row-major without gaps.
+    pub fn strides(&self) -> Option<&[i64]> {
+        (!self.strides.is_null()).then(|| self.numbers(self.strides))
+    }
+
+    fn numbers(&self, from: *mut i64) -> &[i64] {
+        let count = usize::try_from(self.dimensions).unwrap_or(0);
+        if count == 0 || from.is_null() {
+            return &[];
+        }
+        // SAFETY: a producer keeps as many numbers there as the tensor has dimensions.
+        unsafe { std::slice::from_raw_parts(from, count) }
+    }
+}
+
+/// Where an object says that its elements are.
+pub fn device(object: &Bound<'_, PyAny>) -> PyResult<DlDevice> {
+    let told = object.call_method0(intern!(object.py(), "__dlpack_device__"))?;
+    // The kind may be an enumeration, which is an integer too.
+    let (kind, ordinal): (Bound<'_, PyAny>, i32) = told.extract()?;
+    Ok(DlDevice { kind: kind.call_method0(intern!(object.py(), "__index__"))?.extract()?, ordinal })
+}

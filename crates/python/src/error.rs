@@ -1,0 +1,82 @@
+//! What can go wrong, as Python's exceptions.
+
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use tilewright_codegen::CodegenError;
+use tilewright_runtime::gpu::GpuError;
+use tilewright_runtime::{BuildError, RunError};
+use tilewright_schedule::{Illegal, Refusal};
+use tilewright_syntax::{Code, Diagnostic};
+use tilewright_tuner::cache::CacheError;
+
+use crate::source::Source;
+
+pyo3::create_exception!(
+    tilewright,
+    ProgramError,
+    PyValueError,
+    "A mistake in a program or a schedule, shown under its text."
+);
+pyo3::create_exception!(
+    tilewright,
+    DeviceError,
+    PyRuntimeError,
+    "A device that is not there, or does not do what it should."
+);
+
+/// A kernel that could not be made.
+pub fn build(error: BuildError) -> PyErr {
+    match error {
+        BuildError::Gpu(error) => gpu(error),
+        BuildError::OpenShape(_) => PyValueError::new_err(error.to_string()),
+        BuildError::Codegen(CodegenError::Target(_)) | BuildError::NoSuchVectors(_) => {
+            DeviceError::new_err(error.to_string())
+        }
+        BuildError::Codegen(_) | BuildError::OtherProgram(_) | BuildError::InvalidNest(_) => bug(&error),
+    }
+}
+
+/// A call that did not come to its end. A subscript that left its tensor is shown where it was written.
+pub fn run(source: &Source, error: RunError) -> PyErr {
+    match error {
+        RunError::OutOfBounds(out) => {
+            let found = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.to_string())
+                .help("check the data that the index or its condition depends on, or clamp the index");
+            PyIndexError::new_err(source.draw(&[found]))
+        }
+        RunError::Memory(_) | RunError::Tensor(_) => PyMemoryError::new_err(error.to_string()),
+        RunError::Gpu(error) => gpu(error),
+        RunError::Mismatch { .. } | RunError::Specialised { .. } | RunError::Count { .. } => {
+            PyValueError::new_err(error.to_string())
+        }
+    }
+}
+
+/// A device that failed.
+pub fn gpu(error: GpuError) -> PyErr {
+    match error {
+        GpuError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        _ => DeviceError::new_err(error.to_string()),
+    }
+}
+
+/// A step that cannot be done.
+pub fn refused(refusal: &Refusal) -> PyErr {
+    match refusal.reason {
+        Illegal::TooLarge { .. } => PyMemoryError::new_err(refusal.reason.to_string()),
+        _ => ProgramError::new_err(format!("the schedule is refused: {refusal}")),
+    }
+}
+
+/// A cache that cannot be used.
+pub fn cache(error: CacheError) -> PyErr {
+    match error {
+        CacheError::Invalid(_) => bug(&error),
+        _ => pyo3::exceptions::PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// What should not be possible.
+pub fn bug(error: &dyn std::fmt::Display) -> PyErr {
+    PyRuntimeError::new_err(format!("this is a bug in Tilewright, please report it: {error}"))
+}

@@ -1,0 +1,437 @@
+//! A function of a source, which is compiled for the tensors that it is called with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+use tilewright_ir::{Program, Role, SymbolKind, TensorId, print as text};
+use tilewright_schedule::text::parse as parse_schedule;
+use tilewright_syntax::diagnostic::Style;
+use tilewright_syntax::sizes::{Sizes, size_names};
+use tilewright_syntax::{Bindings, check, ranges};
+
+use crate::arguments::{self, Parameter, Value, Values};
+use crate::compiled::{Compiled, Wanted};
+use crate::error::ProgramError;
+use crate::kernel::Kernel;
+use crate::place::Place;
+use crate::source::Source;
+use crate::tensor::{Memory, Tensor};
+
+/// A function. It is compiled when it is called with tensors of shapes that it was not called with before.
+#[pyclass(subclass, frozen, weakref, module = "tilewright")]
+pub struct Function {
+    /// The text that it is in.
+    pub source: Arc<Source>,
+    /// Its name.
+    pub name: String,
+    /// What a call is given, in order.
+    pub parameters: Arc<[Parameter]>,
+    /// The function for all sizes.
+    pub general: Program,
+    /// Which scalars a kernel is compiled for.
+    specialised: Vec<bool>,
+    /// Whether results are declared with a shape, which may tell sizes that no input tells.
+    results_tell_sizes: bool,
+    kernels: Mutex<Kernels>,
+    /// Held by who compiles, so that nobody compiles the same twice at once.
+    compiling: Mutex<()>,
+}
+
+/// What was compiled, and what was used last.
+#[derive(Default)]
+struct Kernels {
+    all: HashMap<Key, Arc<Compiled>>,
+    last: Option<Arc<Compiled>>,
+}
+
+/// What decides whether a kernel fits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    place: Place,
+    numbers: SmallVec<[i64; 12]>,
+}
+
+/// A call with all that is known of it.
+pub struct Request<'py> {
+    /// The arguments.
+    pub values: Values<'py>,
+    /// Sizes that were given by name.
+    named: Vec<(String, i64)>,
+    /// Where it runs.
+    pub place: Place,
+}
+
+#[pymethods]
+impl Function {
+    #[new]
+    fn new(source: &str, name: Option<&str>) -> PyResult<Function> {
+        let source = Source::new(source)?;
+        let name = match (name, source.parsed.ast.functions.as_slice()) {
+            (Some(name), _) => name.to_owned(),
+            (None, [only]) => only.name.text.clone(),
+            (None, all) => {
+                let names = all.iter().map(|own| own.name.text.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(PyValueError::new_err(format!("say which function; the source has: {names}")));
+            }
+        };
+        let parameters = arguments::parameters(source.function(&name)?);
+        let general = source.program(&name, &Bindings::default())?;
+        let is_size = |parameter: &Parameter| {
+            general
+                .symbols
+                .iter()
+                .any(|symbol| symbol.name == parameter.name && matches!(symbol.kind, SymbolKind::Scalar(_)))
+        };
+        let specialised = parameters.iter().map(is_size).collect();
+        let results_tell_sizes = source.function(&name)?.results.iter().any(|result| result.ty.is_some());
+        Ok(Function {
+            source,
+            name,
+            parameters: parameters.into(),
+            general,
+            specialised,
+            results_tell_sizes,
+            kernels: Mutex::default(),
+            compiling: Mutex::new(()),
+        })
+    }
+
+    #[pyo3(signature = (*args, out = None, target = None, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if kwargs.is_none()
+            && target.is_none()
+            && !self.results_tell_sizes
+            && let Some(last) = self.last_on_cpu()
+            && let Some(result) = last.call_quickly(py, args, out)?
+        {
+            return Ok(result);
+        }
+        let request = self.request(args, kwargs, target)?;
+        let compiled = self.compiled(py, &request, out)?;
+        compiled.call(py, &request.values, out)
+    }
+
+    /// Machine code for tensors like these, whose calls cost little.
+    #[pyo3(signature = (*args, out = None, target = None, schedule = None, **kwargs))]
+    fn compile<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        target: Option<&str>,
+        schedule: Option<&str>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Kernel> {
+        let request = self.request(args, kwargs, target)?;
+        let Some(schedule) = schedule else {
+            return Ok(Kernel::new(self.compiled(py, &request, out)?));
+        };
+        let wanted = match schedule {
+            "default" => Wanted::Default,
+            text => Wanted::Given(read_schedule(text)?),
+        };
+        let program = self.program(&request, out)?;
+        let compiled =
+            py.detach(|| Compiled::new(&self.source, &self.parameters, program, request.place, wanted));
+        Ok(Kernel::new(Arc::new(compiled?)))
+    }
+
+    /// Its name.
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.name
+    }
+
+    /// What it takes and gives.
+    #[getter]
+    fn signature(&self) -> String {
+        signature(&self.general)
+    }
+
+    /// The text that it was defined by.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.source.text
+    }
+
+    /// The parameters that take tensors.
+    #[getter]
+    fn _parameters(&self) -> Vec<(String, String, bool)> {
+        let own = |own: &Parameter| (own.name.clone(), own.dtype.name().to_owned(), own.is_tensor);
+        self.parameters.iter().map(own).collect()
+    }
+
+    /// Name, element type, shape in terms of sizes and whether it is updated, of each result.
+    #[getter]
+    fn _results(&self) -> Vec<(String, String, Vec<String>, bool)> {
+        let results = self.general.tensors_with(|role| matches!(role, Role::Output | Role::InOut));
+        let shape = |own: &tilewright_ir::TensorDecl| {
+            own.shape.iter().map(|extent| text::index(extent, &self.general)).collect()
+        };
+        results
+            .map(|(_, own)| {
+                (own.name.clone(), own.dtype.name().to_owned(), shape(own), own.role == Role::InOut)
+            })
+            .collect()
+    }
+
+    /// The extents of each parameter that is a tensor, as they are written.
+    #[getter]
+    fn _shapes(&self) -> Vec<(String, Vec<String>)> {
+        let inputs = self.general.tensors_with(|role| matches!(role, Role::Input { .. }));
+        let shape = |own: &tilewright_ir::TensorDecl| {
+            own.shape.iter().map(|extent| text::index(extent, &self.general)).collect()
+        };
+        inputs.map(|(_, own)| (own.name.clone(), shape(own))).collect()
+    }
+
+    /// The ranges of its variables, with what decided them.
+    #[getter]
+    fn ranges(&self) -> String {
+        let checked = check(&self.source.parsed.ast, &self.name, &Bindings::default());
+        ranges(&self.source.text, &checked, &self.general)
+    }
+
+    /// The schedule of the kernel that was used last.
+    #[getter]
+    fn schedule(&self) -> PyResult<String> {
+        Ok(self.last()?.schedule.to_string())
+    }
+
+    /// A stage of the kernel that was used last: "program", "ranges", "schedule", "loops", "llvm", "asm", "cuda" or "opencl".
+    #[pyo3(signature = (stage = "loops"))]
+    fn source(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
+        match (stage, self.last()) {
+            ("ranges", _) => Ok(self.ranges()),
+            ("program", Err(_)) => Ok(text::program(&self.general)),
+            (_, last) => {
+                let last = last?;
+                py.detach(|| last.stage(stage))
+            }
+        }
+    }
+
+    /// Forgets what was compiled. What is called next looks up again what tuning has found.
+    fn forget(&self) {
+        *self.kernels() = Kernels::default();
+    }
+
+    fn __repr__(&self) -> String {
+        let kernels = self.kernels().all.len();
+        let kernels = match kernels {
+            0 => "not compiled yet".to_owned(),
+            1 => "1 kernel".to_owned(),
+            many => format!("{many} kernels"),
+        };
+        format!("<tilewright function {}; {kernels}>", signature(&self.general))
+    }
+}
+
+impl Function {
+    /// Reads what a call is given.
+    pub fn request<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        target: Option<&str>,
+    ) -> PyResult<Request<'py>> {
+        let mut named = Vec::new();
+        let values = arguments::read(&self.name, &self.parameters, args, kwargs, |name, object| {
+            let is_size = size_names(self.source.function(&self.name)?).contains(&name);
+            if is_size {
+                named.push((name.to_owned(), object.extract()?));
+            }
+            Ok(is_size)
+        })?;
+        let memory = values.iter().find_map(|value| match value {
+            Value::Tensor(tensor) => Some(tensor.memory),
+            Value::Scalar(_) => None,
+        });
+        let place = match target {
+            Some(target) => Place::find(target)?,
+            None => Place::of_memory(memory.unwrap_or(Memory::Host)),
+        };
+        Ok(Request { values, named, place })
+    }
+
+    /// The kernel for a call: the one that there is, or a new one.
+    pub fn compiled<'py>(
+        &self,
+        py: Python<'py>,
+        request: &Request<'py>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Arc<Compiled>> {
+        let key = self.key(request, out)?;
+        if let Some(found) = self.find(&key) {
+            return Ok(found);
+        }
+        let program = self.program(request, out)?;
+        let place = request.place;
+        py.detach(|| {
+            let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = self.find(&key) {
+                return Ok(found);
+            }
+            let made = Compiled::new(&self.source, &self.parameters, program, place, Wanted::Best)?;
+            Ok(self.keep(key, made))
+        })
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, Kernels> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, key: &Key) -> Option<Arc<Compiled>> {
+        let mut kernels = self.kernels();
+        let found = kernels.all.get(key).cloned()?;
+        if !kernels.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &found)) {
+            kernels.last = Some(Arc::clone(&found));
+        }
+        Some(found)
+    }
+
+    /// Keeps a kernel for calls like those that it was made for.
+    pub fn keep(&self, key: Key, made: Compiled) -> Arc<Compiled> {
+        let made = Arc::new(made);
+        let mut kernels = self.kernels();
+        kernels.all.insert(key, Arc::clone(&made));
+        kernels.last = Some(Arc::clone(&made));
+        made
+    }
+
+    /// The kernel that was used last, if a call that says nothing else may use it.
+    fn last_on_cpu(&self) -> Option<Arc<Compiled>> {
+        let wanted = Place::of_memory(Memory::Host);
+        self.kernels().last.as_ref().filter(|last| last.place == wanted).cloned()
+    }
+
+    fn last(&self) -> PyResult<Arc<Compiled>> {
+        self.kernels().last.clone().ok_or_else(|| {
+            PyRuntimeError::new_err(format!(
+                "`{}` was not compiled yet: call it, or give example tensors to compile(...)",
+                self.name
+            ))
+        })
+    }
+
+    /// What decides which kernel fits a call.
+    pub fn key<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Key> {
+        let mut numbers = SmallVec::new();
+        for (value, specialised) in request.values.iter().zip(&self.specialised) {
+            match value {
+                Value::Tensor(tensor) => numbers.extend(tensor.shape.iter().map(|extent| *extent as i64)),
+                Value::Scalar(number) if *specialised => {
+                    numbers.push(i64::try_from(number.as_i128()).unwrap_or(i64::MAX));
+                }
+                Value::Scalar(_) => {}
+            }
+        }
+        numbers.extend(request.named.iter().map(|(_, value)| *value));
+        if let Some(out) = out.filter(|_| self.results_tell_sizes) {
+            for (_, tensor) in self.typed_results(out)? {
+                numbers.extend(tensor.shape.iter().map(|extent| *extent as i64));
+            }
+        }
+        Ok(Key { place: request.place, numbers })
+    }
+
+    /// The program at the sizes of a call.
+    pub fn program<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Program> {
+        let sizes = self.sizes(request, out)?;
+        let program = self.source.program(&self.name, &sizes)?;
+        let open: Vec<&str> =
+            program.symbols.iter().filter(|own| own.value.is_none()).map(|own| own.name.as_str()).collect();
+        if open.is_empty() {
+            return Ok(program);
+        }
+        let open = open.join(", ");
+        Err(PyTypeError::new_err(format!(
+            "the tensors do not tell {open}: give it by name, as in {}(…, {}=…)",
+            self.name,
+            open.split(", ").next().unwrap_or_default()
+        )))
+    }
+
+    /// The sizes that the arguments of a call tell.
+    pub fn sizes<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Bindings> {
+        let function = self.source.function(&self.name)?;
+        let mut sizes = Sizes::default();
+        for (name, value) in &request.named {
+            sizes.set(name, *value, "its argument");
+        }
+        for ((value, param), specialised) in
+            request.values.iter().zip(&function.params).zip(&self.specialised)
+        {
+            if let (Value::Scalar(number), true) = (value, specialised) {
+                let value = i64::try_from(number.as_i128());
+                let value = value
+                    .map_err(|_| PyValueError::new_err(format!("`{}` is too large", param.name.text)))?;
+                sizes.set(&param.name.text, value, "its argument");
+            }
+        }
+        for (value, param) in request.values.iter().zip(&function.params) {
+            if let Value::Tensor(tensor) = value {
+                let taken = sizes.take(&param.name, &param.ty, &tensor.shape, param.name.text.clone());
+                taken.map_err(|found| ProgramError::new_err(self.source.draw(&[*found])))?;
+            }
+        }
+        if let Some(out) = out.filter(|_| self.results_tell_sizes) {
+            for (at, tensor) in self.typed_results(out)? {
+                let result = &function.results[at];
+                let Some(ty) = &result.ty else { continue };
+                let taken = sizes.take(&result.name, ty, &tensor.shape, format!("out {}", result.name.text));
+                taken.map_err(|found| ProgramError::new_err(self.source.draw(&[*found])))?;
+            }
+        }
+        Ok(sizes.bindings)
+    }
+
+    /// The tensors that were given for results with a declared shape.
+    fn typed_results<'py>(&self, out: &Bound<'py, PyAny>) -> PyResult<Vec<(usize, Tensor<'py>)>> {
+        let function = self.source.function(&self.name)?;
+        let names: Vec<&str> = function.results.iter().map(|result| result.name.text.as_str()).collect();
+        let objects = crate::results::objects(&names, out)?;
+        let mut found = Vec::new();
+        for (at, (object, result)) in objects.iter().zip(&function.results).enumerate() {
+            if result.ty.is_some() {
+                found.push((at, Tensor::read(object, &result.name.text)?));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// `name(float32(M, K) A, float32 a) -> (float32(M) y)`
+fn signature(program: &Program) -> String {
+    let typed = |wanted: fn(Role) -> bool| {
+        let tensors = program.tensors.iter().enumerate().filter(move |(_, own)| wanted(own.role));
+        tensors.map(|(at, own)| format!("{} {}", text::tensor_type(program, TensorId(at as u32)), own.name))
+    };
+    let scalars = program.scalars.iter().map(|own| format!("{} {}", own.dtype, own.name));
+    let takes: Vec<String> = typed(|role| matches!(role, Role::Input { .. })).chain(scalars).collect();
+    let gives: Vec<String> = typed(|role| matches!(role, Role::Output | Role::InOut)).collect();
+    format!("{}({}) -> ({})", program.name, takes.join(", "), gives.join(", "))
+}
+
+/// Reads a schedule; mistakes in it are shown under its text.
+fn read_schedule(source: &str) -> PyResult<tilewright_schedule::Schedule> {
+    let parsed = parse_schedule(source);
+    if parsed.has_errors() {
+        let errors = parsed.diagnostics.iter().filter(|found| found.is_error());
+        let drawn: Vec<String> =
+            errors.map(|found| found.render("schedule", source, Style::default())).collect();
+        return Err(ProgramError::new_err(format!("\n{}", drawn.join("\n").trim_end())));
+    }
+    Ok(parsed.schedule)
+}

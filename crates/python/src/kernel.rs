@@ -1,0 +1,132 @@
+//! A compiled kernel.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tilewright_syntax::sizes::shape_text;
+
+use crate::arguments::{self, Parameter, Value, Values};
+use crate::compiled::Compiled;
+use crate::tensor::{Memory, Tensor};
+
+/// Machine code for tensors of given shapes. Calling it does nothing but check them and run.
+#[pyclass(frozen, weakref, module = "tilewright")]
+pub struct Kernel {
+    compiled: Arc<Compiled>,
+}
+
+impl Kernel {
+    /// Shows compiled code to Python.
+    pub fn new(compiled: Arc<Compiled>) -> Kernel {
+        Kernel { compiled }
+    }
+}
+
+#[pymethods]
+impl Kernel {
+    #[pyo3(signature = (*args, out = None, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let compiled = &self.compiled;
+        if kwargs.is_none()
+            && let Some(result) = compiled.call_quickly(py, args, out)?
+        {
+            return Ok(result);
+        }
+        let values =
+            arguments::read(&compiled.program.name, &compiled.parameters, args, kwargs, |_, _| Ok(false))?;
+        compiled.call(py, &values, out)
+    }
+
+    /// The kernel with the inputs that the program declares constant: what its schedule makes of them is made now, once.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Kernel> {
+        let compiled = &self.compiled;
+        let names: Vec<&str> = compiled.constants().collect();
+        let is_constant = |own: &&Parameter| names.contains(&own.name.as_str());
+        let constants: Vec<Parameter> = compiled.parameters.iter().filter(is_constant).cloned().collect();
+        if constants.is_empty() {
+            return Err(PyTypeError::new_err(
+                "there is nothing to bind: no input that is left is declared `const`",
+            ));
+        }
+        let values: Values<'py> = arguments::read("bind", &constants, args, kwargs, |_, _| Ok(false))?;
+        let tensors = values.into_iter().zip(&constants).filter_map(|(value, constant)| match value {
+            Value::Tensor(tensor) => Some(on_host(py, tensor, &constant.name)),
+            Value::Scalar(_) => None,
+        });
+        let tensors = tensors.collect::<PyResult<Vec<_>>>()?;
+        Ok(Kernel { compiled: Arc::new(compiled.with_constants(&tensors)?) })
+    }
+
+    /// Its function's name.
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.compiled.program.name
+    }
+
+    /// The schedule that it was compiled by.
+    #[getter]
+    fn schedule(&self) -> String {
+        self.compiled.schedule.to_string()
+    }
+
+    /// The sizes that it was compiled for.
+    #[getter]
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let sizes = PyDict::new(py);
+        for (name, value) in self.compiled.sizes() {
+            sizes.set_item(name, value)?;
+        }
+        Ok(sizes)
+    }
+
+    /// A stage of it: "program", "schedule", "loops", and "llvm" and "asm", "cuda" or "opencl".
+    #[pyo3(signature = (stage = "loops"))]
+    fn source(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
+        py.detach(|| self.compiled.stage(stage))
+    }
+
+    fn __repr__(&self) -> String {
+        let Compiled { program, place, origin, .. } = &*self.compiled;
+        let inputs = self.compiled.parameters.iter().map(|own| {
+            let signature = self.compiled.signature();
+            let mut tensors = signature.inputs.iter().chain(&signature.constants);
+            match tensors.find(|tensor| tensor.name == own.name) {
+                Some(tensor) => format!("{} {}", tensor.layout, own.name),
+                None => format!("{} {}", own.dtype, own.name),
+            }
+        });
+        let results = &self.compiled.signature().results;
+        let results = results.iter().map(|own| format!("{} {}", own.layout, own.name));
+        let (inputs, results) = (inputs.collect::<Vec<_>>(), results.collect::<Vec<_>>());
+        let (inputs, results) = (inputs.join(", "), results.join(", "));
+        format!("<tilewright kernel {}({inputs}) -> ({results}); {place}; {origin}>", program.name)
+    }
+}
+
+/// A constant in the host's memory.
+fn on_host<'py>(py: Python<'py>, tensor: Tensor<'py>, name: &str) -> PyResult<Tensor<'py>> {
+    match tensor.memory {
+        Memory::Host => Ok(tensor),
+        Memory::Cuda(_) if tensor.object.hasattr("cpu")? => {
+            Tensor::read(&tensor.object.call_method0(pyo3::intern!(py, "cpu"))?, name)
+        }
+        Memory::Cuda(_) => Err(PyTypeError::new_err(format!(
+            "`{name}` of shape {} is on a GPU: give it in the memory of the CPU",
+            shape_text(&tensor.shape)
+        ))),
+    }
+}

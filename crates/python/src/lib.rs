@@ -1,0 +1,105 @@
+//! Tilewright for Python: the native half of the package, which `python/tilewright` completes.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`function`] | a function, compiled for the tensors that it is called with |
+//! | [`kernel`] | what `compile` gives |
+//! | [`compiled`] | what both call: code for given sizes and a place |
+//! | [`quick`] | the shortest way to a call |
+//! | [`arguments`], [`results`] | Python's arguments as parameters, and where results go |
+//! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come |
+//! | [`streams`] | the streams of those libraries on a GPU |
+//! | [`place`], [`pools`] | where kernels run, and on which threads |
+//! | [`tune`], [`records`] | searching, and what it has found |
+//! | [`source`], [`error`] | program texts, and what can go wrong |
+//!
+//! What holds everywhere: the interpreter is let go while something is compiled, run or tuned; bad arguments are exceptions; a
+//! panic would be a bug, and is an exception too.
+
+#![allow(missing_docs, reason = "the macros of PyO3 write items without any")]
+
+mod arguments;
+mod arrays;
+mod compiled;
+mod dlpack;
+mod error;
+mod function;
+mod kernel;
+mod place;
+mod pools;
+mod quick;
+mod records;
+mod results;
+mod source;
+mod streams;
+mod tensor;
+mod tune;
+
+use std::io::{self, BufReader};
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use tilewright_tuner::worker::serve;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The names of the functions in a source, which is checked.
+#[pyfunction]
+fn names(source: &str) -> PyResult<Vec<String>> {
+    let source = source::Source::new(source)?;
+    Ok(source.parsed.ast.functions.iter().map(|function| function.name.text.clone()).collect())
+}
+
+/// How many threads kernels have that are compiled from now on.
+#[pyfunction]
+fn get_threads() -> usize {
+    pools::threads()
+}
+
+/// Says how many threads; as many as there are cores without a number.
+#[pyfunction]
+#[pyo3(signature = (threads))]
+fn set_threads(threads: Option<usize>) -> PyResult<()> {
+    match threads {
+        Some(0) => return Err(PyValueError::new_err("there must be a thread at least")),
+        threads => pools::set_threads(threads.unwrap_or(0)),
+    }
+    Ok(())
+}
+
+/// Forgets threads that a forked process does not have.
+#[pyfunction]
+fn after_fork(py: Python<'_>) {
+    pools::forget(py);
+}
+
+/// Tries candidates for a tuner, until it has no more.
+#[pyfunction]
+fn worker(py: Python<'_>) -> PyResult<()> {
+    py.detach(|| serve(BufReader::new(io::stdin()), io::stdout().lock())).map_err(PyOSError::new_err)
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ProgramError", py.get_type::<error::ProgramError>())?;
+    module.add("DeviceError", py.get_type::<error::DeviceError>())?;
+    module.add_class::<function::Function>()?;
+    module.add_class::<kernel::Kernel>()?;
+    module.add_function(wrap_pyfunction!(names, module)?)?;
+    module.add_function(wrap_pyfunction!(get_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(worker, module)?)?;
+    module.add_function(wrap_pyfunction!(place::list_devices, module)?)?;
+    module.add_function(wrap_pyfunction!(records::cache_path, module)?)?;
+    module.add_function(wrap_pyfunction!(records::set_cache_path, module)?)?;
+    module.add_function(wrap_pyfunction!(records::cache_list, module)?)?;
+    module.add_function(wrap_pyfunction!(records::cache_clear, module)?)?;
+    module.add_function(wrap_pyfunction!(records::cache_export, module)?)?;
+    module.add_function(wrap_pyfunction!(records::cache_import, module)?)?;
+    module.add_function(wrap_pyfunction!(tune::search, module)?)?;
+    Ok(())
+}

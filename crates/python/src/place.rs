@@ -1,0 +1,129 @@
+//! Where kernels run.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tilewright_runtime::gpu::{Device, DeviceInfo, devices};
+use tilewright_target::{Cpu, GpuApi, Machine};
+use tilewright_tuner::cache::Cache;
+use tilewright_tuner::task;
+
+use crate::error;
+use crate::pools;
+use crate::tensor::Memory;
+
+/// Where a kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// On this machine, with so many threads.
+    Cpu {
+        /// Threads for parallel loops.
+        threads: usize,
+    },
+    /// On a device.
+    Gpu(GpuApi, usize),
+}
+
+impl Place {
+    /// The place of a name: `cpu`, `cuda:1`, or `cuda` for the first.
+    pub fn find(name: &str) -> PyResult<Place> {
+        let (device, number) = name.split_once(':').unwrap_or((name, "0"));
+        let unknown = || {
+            PyValueError::new_err(format!(
+                "there is no target {name:?}; targets are \"cpu\", \"cuda:0\", \"opencl:0\"; tilewright.devices() lists what is there"
+            ))
+        };
+        let gpu = |api| number.parse().map(|number| Place::Gpu(api, number)).map_err(|_| unknown());
+        match (name, device) {
+            ("cpu", _) => Ok(Place::Cpu { threads: pools::threads() }),
+            (_, "cuda") => gpu(GpuApi::Cuda),
+            (_, "opencl") => gpu(GpuApi::OpenCl),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Where tensors are that lie there.
+    pub fn of_memory(memory: Memory) -> Place {
+        match memory {
+            Memory::Host => Place::Cpu { threads: pools::threads() },
+            Memory::Cuda(ordinal) => Place::Gpu(GpuApi::Cuda, ordinal),
+        }
+    }
+
+    /// The machine, as the compiler sees it.
+    pub fn machine(self) -> PyResult<Machine> {
+        match self {
+            Place::Cpu { threads } => Ok(Machine::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
+            Place::Gpu(api, number) => {
+                Ok(Machine::Gpu(DeviceInfo::find(api, number).map_err(error::gpu)?.gpu))
+            }
+        }
+    }
+
+    /// The same for the tuner.
+    pub fn for_tuning(self) -> PyResult<task::Place> {
+        Ok(match (self, self.machine()?) {
+            (Place::Gpu(_, ordinal), Machine::Gpu(gpu)) => task::Place::Device { ordinal, gpu },
+            (_, Machine::Cpu(cpu)) => task::Place::cpu(&cpu),
+            (Place::Cpu { .. }, Machine::Gpu(_)) => return Err(error::bug(&"a CPU that is a GPU")),
+        })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Cpu { threads: 1 } => f.write_str("cpu, 1 thread"),
+            Place::Cpu { threads } => write!(f, "cpu, {threads} threads"),
+            Place::Gpu(api, number) => write!(f, "{}:{number}", api.name()),
+        }
+    }
+}
+
+/// A device, opened once for all kernels.
+pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
+    type Opened = Vec<((GpuApi, usize), Device)>;
+    static OPENED: Mutex<Opened> = Mutex::new(Vec::new());
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, device)) = opened.iter().find(|(own, _)| *own == (api, number)) {
+        return Ok(device.clone());
+    }
+    let device = Device::open(api, number).map_err(error::gpu)?;
+    opened.push(((api, number), device.clone()));
+    Ok(device)
+}
+
+static CACHE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The file of the cache.
+pub fn cache_path() -> PyResult<PathBuf> {
+    let chosen = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    chosen.map_or_else(|| Cache::default_path().map_err(error::cache), Ok)
+}
+
+/// Says which file is the cache; without one, it is the user's own.
+pub fn set_cache_path(path: Option<PathBuf>) {
+    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = path;
+}
+
+/// What this machine has: for each target its name and what it is.
+#[pyfunction]
+pub fn list_devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let cpu = pools::host();
+    let own = PyDict::new(py);
+    own.set_item("target", "cpu")?;
+    own.set_item("name", format!("{} cores with {} vectors", cpu.cores, cpu.vectors.name()))?;
+    own.set_item("memory", py.None())?;
+    let mut all = vec![own];
+    for DeviceInfo { name, gpu, .. } in py.detach(devices) {
+        let device = PyDict::new(py);
+        device.set_item("target", name)?;
+        device.set_item("name", gpu.name)?;
+        device.set_item("memory", gpu.memory)?;
+        all.push(device);
+    }
+    Ok(all)
+}

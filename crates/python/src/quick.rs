@@ -1,0 +1,229 @@
+//! Calls with arrays of NumPy that are just as the code takes them: of the right type and shape, aligned, without gaps.
+//!
+//! For a small array, the work around a call is the call. So nothing is made here but the results, and everything that a
+//! kernel asks of its arguments is compared with numbers that were written down when it was compiled. What does not fit is
+//! left to the general way, which also has the words for what is wrong.
+
+use numpy::npyffi::{NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use tilewright_ir::{DType, Number, Role};
+use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, signature};
+
+use crate::arguments::{Parameter, number};
+use crate::arrays::{is_loaded, number_of};
+
+/// Of NumPy's flags: row-major without gaps, aligned, and writeable.
+const READABLE: i32 = 0x1 | 0x100;
+const WRITEABLE: i32 = READABLE | 0x400;
+
+/// What a kernel asks of its arguments.
+pub struct Quick {
+    parameters: Vec<Asked>,
+    results: Vec<Array>,
+}
+
+enum Asked {
+    Array(Array),
+    Number { name: String, dtype: DType },
+}
+
+/// The type and shape of an array, in NumPy's words.
+struct Array {
+    number: i32,
+    shape: Box<[isize]>,
+    bytes: usize,
+}
+
+/// What a call is given.
+pub struct Pointers<'py> {
+    pub inputs: SmallVec<[*const u8; 6]>,
+    pub results: SmallVec<[*mut u8; 2]>,
+    pub scalars: SmallVec<[Number; 2]>,
+    /// The arrays of the results.
+    pub objects: SmallVec<[Bound<'py, PyAny>; 2]>,
+}
+
+/// Where the arrays of a call begin.
+pub struct Addresses<'a> {
+    pub inputs: &'a [*const u8],
+    pub results: &'a [*mut u8],
+}
+
+// SAFETY: they are addresses of plain numbers, which `run` uses as its caller promises.
+unsafe impl Send for Addresses<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Addresses<'_> {}
+
+impl Addresses<'_> {
+    /// Runs a kernel.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Callable::run_at`].
+    pub unsafe fn run(
+        &self,
+        bound: &Callable<'static>,
+        pool: &Pool,
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        // SAFETY: the caller's promise.
+        unsafe { bound.run_at(pool, self.inputs, self.results, scalars) }
+    }
+}
+
+impl Quick {
+    /// What a kernel asks, unless something of it needs a closer look.
+    pub fn new(parameters: &[Parameter], signature: &Signature) -> Option<Quick> {
+        // With another number, another kernel is wanted.
+        if signature.scalars.iter().any(|scalar| scalar.fixed.is_some()) {
+            return None;
+        }
+        let asked = |own: &Parameter| {
+            if !own.is_tensor {
+                return Some(Asked::Number { name: own.name.clone(), dtype: own.dtype });
+            }
+            // A constant that is left is bound by every call.
+            let found = signature.inputs.iter().find(|input| input.name == own.name)?;
+            Array::new(found).map(Asked::Array)
+        };
+        let parameters = parameters.iter().map(asked).collect::<Option<_>>()?;
+        let result =
+            |own: &signature::Parameter| (own.role == Role::Output).then(|| Array::new(own)).flatten();
+        let results = signature.results.iter().map(result).collect::<Option<_>>()?;
+        Some(Quick { parameters, results })
+    }
+
+    /// Reads the arguments of a call, and makes its results; nothing, if there is something to say about them.
+    pub fn read<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Pointers<'py>>> {
+        if args.len() != self.parameters.len() || !is_loaded(py)? {
+            return Ok(None);
+        }
+        let mut pointers = Pointers {
+            inputs: SmallVec::new(),
+            results: SmallVec::new(),
+            scalars: SmallVec::new(),
+            objects: SmallVec::new(),
+        };
+        for (asked, object) in self.parameters.iter().zip(args.iter_borrowed()) {
+            match asked {
+                Asked::Array(array) => match array.read(py, &object, READABLE) {
+                    Some(start) => pointers.inputs.push(start),
+                    None => return Ok(None),
+                },
+                Asked::Number { name, dtype } => pointers.scalars.push(number(name, *dtype, &object)?),
+            }
+        }
+        match (out, self.results.as_slice()) {
+            (None, results) => {
+                for result in results {
+                    let (object, start) = result.make(py)?;
+                    pointers.results.push(start);
+                    pointers.objects.push(object);
+                }
+            }
+            (Some(out), [result]) => match result.read(py, out, WRITEABLE) {
+                Some(start) if !self.overlaps(start, result.bytes, &pointers.inputs) => {
+                    pointers.results.push(start);
+                    pointers.objects.push(out.clone());
+                }
+                _ => return Ok(None),
+            },
+            (Some(_), _) => return Ok(None),
+        }
+        Ok(Some(pointers))
+    }
+
+    /// Whether a result shares memory with an input.
+    fn overlaps(&self, start: *const u8, bytes: usize, inputs: &[*const u8]) -> bool {
+        let arrays = self.parameters.iter().filter_map(|asked| match asked {
+            Asked::Array(array) => Some(array),
+            Asked::Number { .. } => None,
+        });
+        arrays.zip(inputs).any(|(array, input)| {
+            start.addr() < input.addr() + array.bytes && input.addr() < start.addr() + bytes
+        })
+    }
+}
+
+impl Array {
+    fn new(parameter: &signature::Parameter) -> Option<Array> {
+        let layout = &parameter.layout;
+        // Any byte may be in an array of truth values.
+        if layout.dtype() == DType::Bool && parameter.role != Role::Output {
+            return None;
+        }
+        let shape = layout.shape().iter().map(|extent| *extent as isize).collect();
+        Some(Array { number: number_of(layout.dtype())? as i32, shape, bytes: layout.bytes() })
+    }
+
+    /// Where an array begins, if it is one with this type and shape and these flags.
+    fn read(&self, py: Python<'_>, object: &Bound<'_, PyAny>, flags: i32) -> Option<*mut u8> {
+        // SAFETY: NumPy is loaded; the fields are those of its arrays, and an object of just that class is one.
+        unsafe {
+            let object = object.as_ptr();
+            if ffi::Py_TYPE(object) != get_type_object(py, NpyTypes::PyArray_Type) {
+                return None;
+            }
+            let fields = &(*object.cast::<PyArrayObject>()).fields;
+            let descriptor = &(*fields.descr).fields;
+            let fits = same_type(descriptor.type_num, self.number)
+                && descriptor.byteorder as u8 != b'>'
+                && fields.flags & flags == flags
+                && fields.nd as usize == self.shape.len()
+                && (self.shape.is_empty()
+                    || std::slice::from_raw_parts(fields.dimensions, self.shape.len()) == &*self.shape);
+            fits.then_some(fields.data.cast())
+        }
+    }
+
+    /// A new array.
+    fn make<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, *mut u8)> {
+        // SAFETY: NumPy is loaded, the descriptor is its own, which it takes over, and there are as many extents as is said.
+        unsafe {
+            let class = get_type_object(py, NpyTypes::PyArray_Type);
+            let descriptor = PY_ARRAY_API.PyArray_DescrFromType(py, self.number);
+            let (extents, null) = (self.shape.as_ptr().cast_mut(), std::ptr::null_mut());
+            let dimensions = self.shape.len() as i32;
+            let nobody = std::ptr::null_mut();
+            let made = PY_ARRAY_API.PyArray_NewFromDescr(
+                py,
+                class,
+                descriptor,
+                dimensions,
+                extents,
+                null,
+                std::ptr::null_mut(),
+                0,
+                nobody,
+            );
+            let made = Bound::from_owned_ptr_or_err(py, made)?;
+            let start = (*made.as_ptr().cast::<PyArrayObject>()).fields.data.cast();
+            Ok((made, start))
+        }
+    }
+}
+
+/// `long long` is `long` here.
+fn same_type(found: i32, wanted: i32) -> bool {
+    found == wanted
+        || crate::arrays::dtype_of(found).is_some_and(|dtype| crate::arrays::dtype_of(wanted) == Some(dtype))
+}
+
+/// What the caller gets: an array, or a tuple of several.
+pub fn returned<'py>(
+    py: Python<'py>,
+    mut objects: SmallVec<[Bound<'py, PyAny>; 2]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (objects.pop(), objects.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => Ok(PyTuple::new(py, objects.into_iter().chain(last).collect::<Vec<_>>())?.into_any()),
+    }
+}

@@ -1,0 +1,176 @@
+//! Where results go: into tensors that the caller gives, or into new ones of the library that the inputs are of.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
+use tilewright_ir::{DType, Role};
+use tilewright_runtime::signature::Parameter;
+use tilewright_syntax::sizes::shape_text;
+
+use crate::arguments::{Value, refuse_other_type};
+use crate::arrays;
+use crate::tensor::{Library, Memory, Tensor};
+
+/// The tensors of one call's results, in the order of the signature.
+pub type Results<'py> = SmallVec<[Tensor<'py>; 2]>;
+
+/// New tensors for all results.
+pub fn make<'py>(
+    py: Python<'py>,
+    parameters: &[Parameter],
+    library: Library,
+    memory: Memory,
+) -> PyResult<Results<'py>> {
+    let mut results = Results::new();
+    for parameter in parameters {
+        if parameter.role == Role::InOut {
+            return Err(PyTypeError::new_err(format!(
+                "`{0}` is updated, so it needs a value to begin with: give out={0}",
+                parameter.name
+            )));
+        }
+        let (dtype, shape) = (parameter.layout.dtype(), parameter.layout.shape());
+        results.push(match (library, memory) {
+            (Library::NumPy | Library::Jax, Memory::Host) => arrays::make(py, dtype, shape)?,
+            (Library::Torch, _) => make_torch(py, dtype, shape, memory)?,
+            (Library::NumPy | Library::Jax, Memory::Cuda(_)) => {
+                return Err(PyTypeError::new_err(
+                    "results on a GPU are made for PyTorch only: give PyTorch tensors, or out=",
+                ));
+            }
+        });
+    }
+    Ok(results)
+}
+
+fn make_torch<'py>(py: Python<'py>, dtype: DType, shape: &[usize], memory: Memory) -> PyResult<Tensor<'py>> {
+    let torch = py.import("torch")?;
+    let options = PyDict::new(py);
+    options.set_item("dtype", torch.getattr(dtype.name())?)?;
+    if let Memory::Cuda(ordinal) = memory {
+        options.set_item("device", format!("cuda:{ordinal}"))?;
+    }
+    let empty = torch.call_method("empty", (shape.to_vec(),), Some(&options))?;
+    Tensor::read(&empty, "result")
+}
+
+/// The tensors that the caller gives: one, or a tuple, list or dict of several.
+pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
+    let names: SmallVec<[&str; 2]> = parameters.iter().map(|own| own.name.as_str()).collect();
+    let objects = objects(&names, out)?;
+    let mut results = Results::new();
+    for (parameter, object) in parameters.iter().zip(&objects) {
+        let tensor = Tensor::read(object, &parameter.name)?;
+        refuse_unsuitable(parameter, &tensor)?;
+        results.push(tensor);
+    }
+    Ok(results)
+}
+
+/// The objects for results of these names: one, or a tuple, list or dict of several.
+pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let listed = || names.join(", ");
+    let several = match (out.cast::<PyTuple>(), out.cast::<PyList>(), out.cast::<PyDict>()) {
+        (Ok(tuple), _, _) => tuple.iter().collect(),
+        (_, Ok(list), _) => list.iter().collect(),
+        (_, _, Ok(dict)) => {
+            let one = |name: &&str| {
+                dict.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("out misses `{name}`")))
+            };
+            let found = names.iter().map(one).collect::<PyResult<Vec<_>>>()?;
+            if dict.len() > found.len() {
+                let message = format!("out has names that are no results; those are: {}", listed());
+                return Err(PyTypeError::new_err(message));
+            }
+            found
+        }
+        _ => vec![out.clone()],
+    };
+    if several.len() != names.len() {
+        return Err(PyTypeError::new_err(format!(
+            "there are {} results ({}), and out has {}",
+            names.len(),
+            listed(),
+            several.len()
+        )));
+    }
+    Ok(several)
+}
+
+fn refuse_unsuitable(parameter: &Parameter, tensor: &Tensor<'_>) -> PyResult<()> {
+    let name = &parameter.name;
+    refuse_other_type(name, parameter.layout.dtype(), tensor)?;
+    if tensor.shape.as_slice() != parameter.layout.shape() {
+        let (wanted, found) = (shape_text(parameter.layout.shape()), shape_text(&tensor.shape));
+        return Err(PyValueError::new_err(format!(
+            "the result `{name}` has the shape {wanted}, and the tensor for it {found}"
+        )));
+    }
+    if !tensor.writable {
+        let why = match tensor.library {
+            Library::Jax => "arrays of JAX cannot be written to",
+            _ => "it is read-only",
+        };
+        return Err(PyValueError::new_err(format!("the tensor for the result `{name}` is refused: {why}")));
+    }
+    if tensor.overlaps_itself() {
+        return Err(PyValueError::new_err(format!(
+            "the tensor for the result `{name}` has the same element in several places, as broadcasting makes it"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses results that share memory with inputs or with each other: kernels read and write in any order.
+pub fn refuse_overlap(
+    parameters: &[Parameter],
+    results: &[Tensor<'_>],
+    names: impl Fn(usize) -> String,
+    values: &[Value<'_>],
+) -> PyResult<()> {
+    let shares = |one: &Tensor<'_>, other: &Tensor<'_>| {
+        let (one, other) = (one.bytes(), other.bytes());
+        one.start < other.end && other.start < one.end
+    };
+    let refused = |name: &str, other: &str| {
+        let message =
+            format!("the result `{name}` shares memory with `{other}`, which may change while it is read");
+        Err(PyValueError::new_err(message))
+    };
+    for (at, (parameter, result)) in parameters.iter().zip(results).enumerate() {
+        for (place, value) in values.iter().enumerate() {
+            if let Value::Tensor(tensor) = value
+                && tensor.memory == result.memory
+                && shares(result, tensor)
+            {
+                return refused(&parameter.name, &names(place));
+            }
+        }
+        if let Some(other) = (0..at).find(|other| shares(result, &results[*other])) {
+            return refused(&parameter.name, &parameters[other].name);
+        }
+    }
+    Ok(())
+}
+
+/// What the caller gets: a tensor, or a tuple of several.
+pub fn returned<'py>(
+    py: Python<'py>,
+    results: Results<'py>,
+    library: Library,
+    were_given: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let to_jax = library == Library::Jax && !were_given;
+    let object = |tensor: Tensor<'py>| match (to_jax, tensor.memory) {
+        (true, Memory::Host) => py.import("jax.numpy")?.call_method1("asarray", (tensor.object,)),
+        _ => Ok(tensor.object),
+    };
+    let mut objects = results.into_iter().map(object);
+    if objects.len() == 1
+        && let Some(only) = objects.next()
+    {
+        return only;
+    }
+    Ok(PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?)?.into_any())
+}

@@ -1,0 +1,342 @@
+//! The caller's tensors: NumPy arrays, whatever speaks DLPack, and whatever has a buffer.
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use smallvec::SmallVec;
+use tilewright_ir::DType;
+use tilewright_runtime::{View, ViewMut};
+
+use crate::arrays;
+use crate::dlpack::{self, DlDevice, Managed};
+
+/// As many dimensions as most tensors have.
+pub type Extents = SmallVec<[usize; 6]>;
+/// The distances that go with them.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// Whose tensor it is, which decides whose the results are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Library {
+    /// NumPy, and everybody who is not told apart from it.
+    NumPy,
+    /// PyTorch.
+    Torch,
+    /// JAX.
+    Jax,
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// In the host's memory.
+    Host,
+    /// In that of an NVIDIA GPU.
+    Cuda(usize),
+}
+
+/// A tensor of the caller.
+pub struct Tensor<'py> {
+    /// What the caller gave.
+    pub object: Bound<'py, PyAny>,
+    /// Whose it is.
+    pub library: Library,
+    /// Where it lies.
+    pub memory: Memory,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Where the element with all subscripts 0 lies.
+    pub start: *mut u8,
+    /// Its extents.
+    pub shape: Extents,
+    /// The distances between neighbours, in elements.
+    pub strides: Strides,
+    /// Whether it may be written to.
+    pub writable: bool,
+    /// Who keeps the memory, beside the object.
+    pub owner: Owner,
+}
+
+/// Who keeps the memory of a tensor, beside its object.
+#[allow(dead_code, reason = "they are held, not read")]
+pub enum Owner {
+    /// Nobody: the object does.
+    Object,
+    /// What was handed over.
+    Managed(Managed),
+    /// A buffer.
+    Buffer(PyUntypedBuffer),
+}
+
+impl<'py> Tensor<'py> {
+    /// Reads what was given for a parameter.
+    pub fn read(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Tensor<'py>> {
+        if let Some(array) = arrays::read(object, name)? {
+            return Ok(array);
+        }
+        let tensor = match other(object) {
+            Ok(Some(tensor)) => tensor,
+            Ok(None) => return Err(no_tensor(object, name)),
+            Err(error) => return Err(about(object.py(), name, error)),
+        };
+        if tensor.dtype == DType::Bool && tensor.memory == Memory::Host {
+            refuse_odd_bools(&tensor, name)?;
+        }
+        Ok(tensor)
+    }
+
+    /// For reading.
+    ///
+    /// # Safety
+    ///
+    /// It lies in the host's memory, and nobody writes to it while the view is used.
+    pub unsafe fn view(&self) -> View<'_> {
+        // SAFETY: the producer says that the elements are there; the rest is the caller's promise.
+        unsafe { View::from_raw_parts(self.dtype, self.start, &self.shape, &self.strides) }
+    }
+
+    /// For writing.
+    ///
+    /// # Safety
+    ///
+    /// It lies in the host's memory, no two of its elements overlap, and nobody else uses it while the view is used.
+    pub unsafe fn view_mut(&self) -> ViewMut<'_> {
+        // SAFETY: as in `view`.
+        unsafe { ViewMut::from_raw_parts(self.dtype, self.start, &self.shape, &self.strides) }
+    }
+
+    /// Whether the elements follow each other in row-major order, without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut wanted = 1;
+        let mut dimensions = self.shape.iter().zip(&self.strides).rev();
+        let follows = |(extent, stride): (&usize, &isize)| {
+            let fits = *extent == 1 || *stride == wanted;
+            wanted *= *extent as isize;
+            fits
+        };
+        self.shape.contains(&0) || dimensions.all(follows)
+    }
+
+    /// The addresses from the first byte of an element to behind the last one.
+    pub fn bytes(&self) -> std::ops::Range<i128> {
+        let start = self.start.addr() as i128;
+        if self.shape.contains(&0) {
+            return start..start;
+        }
+        let bytes = self.dtype.bytes() as i128;
+        let (mut low, mut high) = (start, start + bytes);
+        for (extent, stride) in self.shape.iter().zip(&self.strides) {
+            let reach = (*extent as i128 - 1) * *stride as i128 * bytes;
+            if reach < 0 {
+                low += reach;
+            } else {
+                high += reach;
+            }
+        }
+        low..high
+    }
+
+    /// Whether two different subscripts may mean the same element. Some that have no such may be suspected.
+    pub fn overlaps_itself(&self) -> bool {
+        let dimensions = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
+        let mut dimensions: SmallVec<[(usize, usize); 6]> =
+            dimensions.map(|(extent, stride)| (stride.unsigned_abs(), *extent)).collect();
+        dimensions.sort_unstable();
+        let mut reach = 1usize;
+        for (stride, extent) in dimensions {
+            if stride < reach {
+                return true;
+            }
+            reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+        }
+        false
+    }
+}
+
+/// A tensor that is no NumPy array, if it is one at all.
+fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
+    let py = object.py();
+    if object.hasattr(intern!(py, "__dlpack__"))? {
+        return exported(object).map(Some);
+    }
+    match PyUntypedBuffer::get(object) {
+        Ok(buffer) => buffered(object, buffer).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A tensor by DLPack.
+fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
+    let library = library(object)?;
+    let device = dlpack::device(object)?;
+    let memory = memory(device)?;
+    let stream = match memory {
+        Memory::Host => None,
+        Memory::Cuda(_) => Some(export_stream(library)),
+    };
+    let managed = Managed::take(object, stream)?;
+    let tensor = managed.tensor();
+    let too_large = |_| PyValueError::new_err("an extent that no tensor has");
+    let shape: Extents = tensor
+        .shape()?
+        .iter()
+        .map(|extent| usize::try_from(*extent).map_err(too_large))
+        .collect::<Result<_, _>>()?;
+    let strides = match tensor.strides() {
+        Some(strides) if strides.len() == shape.len() => {
+            strides.iter().map(|stride| *stride as isize).collect()
+        }
+        _ => row_major(&shape),
+    };
+    let (dtype, start, writable) = (tensor.dtype()?, tensor.start(), managed.is_writable());
+    let writable = writable && library != Library::Jax;
+    let owner = Owner::Managed(managed);
+    Ok(Tensor { object: object.clone(), library, memory, dtype, start, shape, strides, writable, owner })
+}
+
+/// What an exporter is asked to make its elements ready for, in the words of DLPack.
+fn export_stream(library: Library) -> i64 {
+    /// CUDA's stream for all who say nothing.
+    const SHARED: i64 = 1;
+    const NOTHING: i64 = -1;
+    match library {
+        // A call is ordered behind the current stream itself.
+        Library::Torch => NOTHING,
+        Library::NumPy | Library::Jax => SHARED,
+    }
+}
+
+fn memory(device: DlDevice) -> PyResult<Memory> {
+    match device.kind {
+        dlpack::CPU | dlpack::CUDA_HOST => Ok(Memory::Host),
+        dlpack::CUDA => Ok(Memory::Cuda(usize::try_from(device.ordinal).unwrap_or(0))),
+        kind => Err(PyBufferError::new_err(format!(
+            "it is on a device of DLPack kind {kind}, which Tilewright cannot use: move it to the CPU or to a CUDA device"
+        ))),
+    }
+}
+
+/// A tensor by its buffer.
+fn buffered<'py>(object: &Bound<'py, PyAny>, buffer: PyUntypedBuffer) -> PyResult<Tensor<'py>> {
+    let format = buffer.format().to_string_lossy().into_owned();
+    let dtype = buffer_type(&format, buffer.item_size())
+        .ok_or_else(|| PyTypeError::new_err(format!("elements of the format {format:?} are not known")))?;
+    let shape: Extents = buffer.shape().into();
+    let bytes = dtype.bytes() as isize;
+    if buffer.strides().iter().any(|stride| stride % bytes != 0) {
+        return Err(PyValueError::new_err("its strides are no whole number of elements"));
+    }
+    let strides = buffer.strides().iter().map(|stride| stride / bytes).collect();
+    let (start, writable) = (buffer.buf_ptr().cast(), !buffer.readonly());
+    let (library, memory, owner) = (Library::NumPy, Memory::Host, Owner::Buffer(buffer));
+    Ok(Tensor { object: object.clone(), library, memory, dtype, start, shape, strides, writable, owner })
+}
+
+/// The element type of a format of the module `struct`.
+fn buffer_type(format: &str, bytes: usize) -> Option<DType> {
+    let format = format.strip_prefix(['@', '=', '<']).unwrap_or(format);
+    let dtype = match (format, bytes) {
+        ("?", 1) => DType::Bool,
+        ("b", 1) => DType::Int8,
+        ("B" | "c", 1) => DType::UInt8,
+        ("h", 2) => DType::Int16,
+        ("H", 2) => DType::UInt16,
+        ("i" | "l" | "q" | "n", 4) => DType::Int32,
+        ("I" | "L" | "Q" | "N", 4) => DType::UInt32,
+        ("i" | "l" | "q" | "n", 8) => DType::Int64,
+        ("I" | "L" | "Q" | "N", 8) => DType::UInt64,
+        ("e", 2) => DType::Float16,
+        ("f", 4) => DType::Float32,
+        ("d", 8) => DType::Float64,
+        _ => return None,
+    };
+    Some(dtype)
+}
+
+/// The distances of a tensor without gaps.
+pub fn row_major(shape: &[usize]) -> Strides {
+    let mut strides: Strides = SmallVec::from_elem(1, shape.len());
+    for at in (1..shape.len()).rev() {
+        strides[at - 1] = isize::wrapping_mul(strides[at], shape[at] as isize);
+    }
+    strides
+}
+
+/// Whose tensor an object is.
+fn library(object: &Bound<'_, PyAny>) -> PyResult<Library> {
+    if is_instance(object, &TORCH, "torch", "Tensor")? {
+        return Ok(Library::Torch);
+    }
+    if is_instance(object, &JAX, "jax", "Array")? {
+        return Ok(Library::Jax);
+    }
+    Ok(Library::NumPy)
+}
+
+static TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static JAX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Whether an object is of a class, which is only looked for where its module was imported.
+fn is_instance(
+    object: &Bound<'_, PyAny>,
+    known: &PyOnceLock<Py<PyAny>>,
+    module: &str,
+    class: &str,
+) -> PyResult<bool> {
+    let py = object.py();
+    if let Some(class) = known.get(py) {
+        return object.is_instance(class.bind(py));
+    }
+    let Some(found) = imported(py, module)? else { return Ok(false) };
+    let class = known.get_or_try_init(py, || found.getattr(class).map(Bound::unbind))?;
+    object.is_instance(class.bind(py))
+}
+
+/// A module, if somebody has imported it.
+pub fn imported<'py>(py: Python<'py>, module: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let found = modules.call_method1(intern!(py, "get"), (module,))?;
+    Ok((!found.is_none()).then_some(found))
+}
+
+/// Bytes that are neither 0 nor 1 make no truth value.
+pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
+    let odd = || {
+        let message = format!("`{name}` is bool, and has bytes that are neither 0 nor 1; give {name} != 0");
+        PyValueError::new_err(message)
+    };
+    let mut at: Extents = SmallVec::from_elem(0, tensor.shape.len());
+    if tensor.shape.contains(&0) {
+        return Ok(());
+    }
+    loop {
+        let offset: isize = at.iter().zip(&tensor.strides).map(|(at, stride)| *at as isize * stride).sum();
+        // SAFETY: the producer says that there is an element, of one byte.
+        if unsafe { tensor.start.offset(offset).read() } > 1 {
+            return Err(odd());
+        }
+        let Some(next) = (0..at.len()).rev().find(|next| at[*next] + 1 < tensor.shape[*next]) else {
+            return Ok(());
+        };
+        at[next] += 1;
+        at[next + 1..].fill(0);
+    }
+}
+
+/// What is said of objects that are no tensors.
+fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let class = object.get_type().name().map_or("an object".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "`{name}` takes a tensor (a NumPy array, a PyTorch or JAX tensor, or anything with __dlpack__ or a buffer), not {class}"
+    ))
+}
+
+/// Says which parameter an error is about. Its class stays.
+pub fn about(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    let class = error.get_type(py);
+    let message = format!("`{name}`: {}", error.value(py));
+    let told = class.call1((message,)).map(PyErr::from_value);
+    told.unwrap_or(error)
+}

@@ -1,0 +1,54 @@
+//! What the checker made of a function, for people.
+
+use std::fmt::Write;
+
+use tilewright_ir::{Program, Role, TensorId, VarId, print as text};
+
+use crate::check::Checked;
+use crate::span::Span;
+
+/// Each tensor's shape, and each statement with its variables' ranges and what determined them.
+pub fn ranges(source: &str, checked: &Checked, program: &Program) -> String {
+    let mut out = format!("{}\n", program.name);
+    for (at, tensor) in program.tensors.iter().enumerate() {
+        let role = match tensor.role {
+            Role::Input { .. } => "input",
+            Role::Output => "output",
+            Role::InOut => "in-out",
+            Role::Temporary => "temporary",
+        };
+        let _ = writeln!(
+            out,
+            "  {:<12} {} {}",
+            role,
+            text::tensor_type(program, TensorId(at as u32)),
+            tensor.name
+        );
+    }
+    for requirement in &checked.requirements {
+        let _ = writeln!(out, "  {:<12} {} >= 0", "requires", text::index(requirement, program));
+    }
+    let mut loops_shown: Vec<VarId> = Vec::new();
+    for (statement, loops) in program.statements() {
+        for var in loops.iter().filter(|var| !loops_shown.contains(var)).collect::<Vec<_>>() {
+            let _ = writeln!(out, "\nfor {}", variable(source, checked, program, *var));
+        }
+        loops_shown = loops;
+        let _ = writeln!(out, "\n{}", text::statement(statement, program));
+        for var in &statement.vars {
+            let _ = writeln!(out, "    {}", variable(source, checked, program, *var));
+        }
+    }
+    out
+}
+
+fn variable(source: &str, checked: &Checked, program: &Program, id: VarId) -> String {
+    let var = program.var(id);
+    let place = |span: &Span| 1 + source[..span.start as usize].matches('\n').count();
+    let reasons: Vec<String> = checked.reasons[id.index()]
+        .iter()
+        .map(|reason| format!("line {}: {}", place(&reason.span), reason.kind))
+        .collect();
+    let range = format!("{} in {}", var.name, text::range(&var.range, program));
+    if reasons.is_empty() { range } else { format!("{range:<24} {}", reasons.join("; ")) }
+}

@@ -1,0 +1,213 @@
+//! Sizes from the shapes of the tensors that a function is given.
+//!
+//! ```
+//! let module = tilewright_syntax::parse("def twice(float(2*H + 1) x) -> (y) { y(i) = 2 * x(i) }");
+//! let function = &module.ast.functions[0];
+//! let mut sizes = tilewright_syntax::sizes::Sizes::default();
+//! let param = &function.params[0];
+//! sizes.take(&param.name, &param.ty, &[7], "x").expect("7 is odd");
+//! assert_eq!(sizes.bindings.get("H"), Some(3));
+//! ```
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::{BinaryOp, DType};
+
+use crate::ast::{Expr, ExprKind, Function, Name, Type};
+use crate::check::Bindings;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::span::Span;
+
+/// What is known of a function's sizes, and from where.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// The values.
+    pub bindings: Bindings,
+    origins: BTreeMap<String, GivenBy>,
+}
+
+/// Where a size got its value.
+#[derive(Clone, Debug)]
+struct GivenBy {
+    from: String,
+    span: Option<Span>,
+}
+
+impl Sizes {
+    /// Sets a value that somebody has given by name.
+    pub fn set(&mut self, name: &str, value: i64, from: &str) {
+        self.bindings.set(name, value);
+        self.origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: None });
+    }
+
+    /// Who has given a value.
+    pub fn origin(&self, name: &str) -> Option<&str> {
+        self.origins.get(name).map(|origin| origin.from.as_str())
+    }
+
+    /// Takes sizes from the shape of a tensor, and refuses what contradicts those that are known. `from` is who the tensor
+    /// is, for messages.
+    pub fn take(
+        &mut self,
+        tensor: &Name,
+        ty: &Type,
+        shape: &[usize],
+        from: impl Into<String>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let from = from.into();
+        if shape.len() != ty.dims.len() {
+            let message = format!(
+                "`{}` has {} dimensions here, but {from} has the shape {}",
+                tensor.text,
+                ty.dims.len(),
+                shape_text(shape)
+            );
+            return Err(Diagnostic::error(Code::RankMismatch, ty.span, message).into());
+        }
+        for (dim, extent) in ty.dims.iter().zip(shape) {
+            let extent = i64::try_from(*extent).unwrap_or(i64::MAX);
+            match &dim.kind {
+                ExprKind::Name(name) => self.take_size(name, dim.span, extent, &from)?,
+                ExprKind::Int(number, _) if *number != extent as i128 => {
+                    let message =
+                        format!("this dimension of `{}` is {number}, but {from} has {extent}", tensor.text);
+                    return Err(Diagnostic::error(Code::SizeMismatch, dim.span, message).into());
+                }
+                _ => {
+                    if let Some((name, value)) = solve_extent(dim, extent, &self.bindings) {
+                        self.learn(&name, value, &from, dim.span);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A dimension that is nothing but a size.
+    fn take_size(&mut self, name: &str, span: Span, extent: i64, from: &str) -> Result<(), Box<Diagnostic>> {
+        match (self.bindings.get(name), self.origins.get(name)) {
+            (Some(first), Some(origin)) if first != extent => {
+                let message = format!("{name} is {first} from {}, but {extent} from {from}", origin.from);
+                let diagnostic =
+                    Diagnostic::error(Code::SizeMismatch, span, message).label(format!("{extent} here"));
+                Err(Box::new(match origin.span {
+                    Some(other) => diagnostic.also(other, format!("{first} here")),
+                    None => diagnostic,
+                }))
+            }
+            (Some(_), _) => Ok(()),
+            (None, _) => {
+                self.learn(name, extent, from, span);
+                Ok(())
+            }
+        }
+    }
+
+    fn learn(&mut self, name: &str, value: i64, from: &str, span: Span) {
+        self.bindings.set(name, value);
+        self.origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: Some(span) });
+    }
+}
+
+/// Tensors in a signature: parameters, and results that may be in-out.
+pub fn tensors(function: &Function) -> impl Iterator<Item = (&Name, Option<&Type>)> {
+    let params = function.params.iter().filter(|param| !param.ty.dims.is_empty());
+    let params = params.map(|param| (&param.name, Some(&param.ty)));
+    params.chain(function.results.iter().map(|result| (&result.name, result.ty.as_ref())))
+}
+
+/// Scalars in a signature.
+pub fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
+    function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
+}
+
+/// Names that can be given a value: sizes, and integer scalars.
+pub fn size_names(function: &Function) -> Vec<&str> {
+    let dims = tensors(function).filter_map(|(_, ty)| ty).flat_map(|ty| &ty.dims);
+    let sizes = dims.filter_map(|dim| match &dim.kind {
+        ExprKind::Name(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let integers =
+        scalars(function).filter(|(_, dtype)| dtype.is_integer()).map(|(name, _)| name.text.as_str());
+    let mut names: Vec<&str> = sizes.chain(integers).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A shape as NumPy writes it.
+pub fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The one unknown size in an extent such as `2*H + 1`, if it is linear in it. The check of shapes judges the rest.
+fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i64)> {
+    let mut unknown = None;
+    let at = |value: i64, unknown: &mut Option<String>| evaluate(dim, sizes, value, unknown);
+    let (zero, one, two) = (at(0, &mut unknown)?, at(1, &mut unknown)?, at(2, &mut unknown)?);
+    let slope = one.checked_sub(zero)?;
+    let linear = two.checked_sub(one)? == slope;
+    let rest = extent.checked_sub(zero)?;
+    (linear && slope != 0 && rest % slope == 0).then_some((unknown?, rest / slope))
+}
+
+/// The value of an extent with `value` for its one unknown name; `None` if there are two, or it is no arithmetic.
+fn evaluate(expr: &Expr, sizes: &Bindings, value: i64, unknown: &mut Option<String>) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Int(number, _) => i64::try_from(*number).ok(),
+        ExprKind::Name(name) => match sizes.get(name) {
+            Some(known) => Some(known),
+            None => (unknown.get_or_insert_with(|| name.clone()) == name).then_some(value),
+        },
+        ExprKind::Binary(op, operands) => {
+            let left = evaluate(&operands[0], sizes, value, unknown)?;
+            let right = evaluate(&operands[1], sizes, value, unknown)?;
+            match op {
+                BinaryOp::Add => left.checked_add(right),
+                BinaryOp::Sub => left.checked_sub(right),
+                BinaryOp::Mul => left.checked_mul(right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    const SOURCE: &str = "def f(float(M, K) A, float(K, N) B, float(M + N, 3) C) -> (D) { D(i) = A(i, 0) }";
+
+    fn take(shapes: &[(usize, &[usize])]) -> Result<Sizes, String> {
+        let module = parse(SOURCE);
+        let mut sizes = Sizes::default();
+        for (at, shape) in shapes {
+            let param = &module.ast.functions[0].params[*at];
+            sizes
+                .take(&param.name, &param.ty, shape, param.name.text.clone())
+                .map_err(|found| found.message)?;
+        }
+        Ok(sizes)
+    }
+
+    #[test]
+    fn sizes_are_solved_for() {
+        let sizes = take(&[(0, &[4, 5]), (2, &[10, 3])]).unwrap();
+        let found: Vec<(&str, i64)> = sizes.bindings.iter().collect();
+        assert_eq!(found, [("K", 5), ("M", 4), ("N", 6)]);
+        assert_eq!(sizes.origin("N"), Some("C"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!(take(&[(0, &[4, 5]), (1, &[6, 2])]).unwrap_err(), "K is 5 from A, but 6 from B");
+        assert_eq!(take(&[(2, &[4, 4])]).unwrap_err(), "this dimension of `C` is 3, but C has 4");
+        assert_eq!(take(&[(0, &[4])]).unwrap_err(), "`A` has 2 dimensions here, but A has the shape (4,)");
+    }
+}

@@ -1,0 +1,169 @@
+//! What a search takes from the cache, and leaves there.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tilewright_ir::Program;
+use tilewright_schedule::text;
+use tilewright_search::strategy::{ALL, Experience};
+use tilewright_target::{Machine, Target};
+
+use super::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
+use crate::outcome::Trial;
+use crate::tune::{Attempt, Finalist, Options, Tuned};
+
+/// Schedules of similar programs that a search starts from.
+const HINTS: usize = 8;
+/// Trials of all programs that a model learns from, the last ones: more take longer to learn from than to measure.
+const LESSONS: usize = 4000;
+
+/// Keeps every trial of a search.
+pub struct Keeper<'a> {
+    /// The cache, if it can be read at all.
+    cache: Option<Cache>,
+    canonical: Canonical,
+    /// What models learn from the schedules that were kept.
+    features: HashMap<String, Vec<f32>>,
+    key: ProgramKey,
+    target: Target<'a>,
+    strategy: String,
+    seed: u64,
+    kept: usize,
+    /// Why nothing is kept, or nothing any more.
+    broken: Option<CacheError>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Keeps what a search with these options finds in a cache, if it can be written to. Why it cannot be opened, or
+    /// written to, is told by [`Keeper::broken`].
+    pub fn new(
+        cache: Result<Cache, CacheError>,
+        program: &Program,
+        machine: &'a Machine,
+        options: &Options,
+    ) -> Keeper<'a> {
+        let (cache, broken) = match cache {
+            Ok(cache) => {
+                let broken = cache.expect_writable().err();
+                (Some(cache), broken)
+            }
+            Err(error) => (None, Some(error)),
+        };
+        let (canonical, target) = (Canonical::new(program), machine.target());
+        let key = canonical.key_on(target);
+        Keeper {
+            cache,
+            canonical,
+            features: HashMap::new(),
+            key,
+            target,
+            strategy: options.strategy.clone(),
+            seed: options.seed,
+            kept: 0,
+            broken,
+        }
+    }
+
+    /// Why nothing is kept, or nothing any more.
+    pub fn broken(&self) -> Option<&CacheError> {
+        self.broken.as_ref()
+    }
+
+    /// The same, for whoever wants to do without.
+    pub fn into_broken(self) -> Option<CacheError> {
+        self.broken
+    }
+
+    /// Gives a search what is known: where to start, and what models learn from.
+    pub fn prepare(&self, options: &mut Options) {
+        options.hints = self.hints();
+        if ALL.iter().any(|entry| entry.name == options.strategy && entry.learns_from_others) {
+            options.experience = self.experience();
+        }
+    }
+
+    /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
+    fn hints(&self) -> Vec<String> {
+        let Some(cache) = &self.cache else { return Vec::new() };
+        let own = cache.best_usable(&self.key, &|record| self.own_names(record));
+        let similar = cache.similar(&self.key, HINTS).unwrap_or_default().into_iter();
+        let similar = similar.filter_map(|record| self.own_names(record).ok());
+        let mut hints: Vec<String> = Vec::new();
+        for hint in own.ok().and_then(|own| own.best).into_iter().chain(similar) {
+            if !hints.contains(&hint) {
+                hints.push(hint);
+            }
+        }
+        hints
+    }
+
+    /// What was tried on this machine for any program.
+    fn experience(&self) -> Vec<Experience> {
+        let known = self.cache.as_ref().map(|cache| cache.experience(&self.key.target, LESSONS));
+        known.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The steps of a record in the names of the program, unless they are refused.
+    fn own_names(&self, record: TuningRecord) -> Result<String, String> {
+        let renamed = self.canonical.schedule_of(&record, self.target);
+        renamed.refusal.map_or(Ok(renamed.schedule.to_string()), |refusal| Err(refusal.to_string()))
+    }
+
+    /// Keeps a trial. After a cache has failed, which is told once, nothing more is kept.
+    pub fn keep(&mut self, attempt: &Attempt<'_>, number: usize) -> Result<(), &CacheError> {
+        let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return Ok(()) };
+        let Attempt { schedule, features, trial } = *attempt;
+        let parsed = text::parse(schedule).schedule;
+        let record = TuningRecord {
+            program: self.key.clone(),
+            title: self.canonical.title(),
+            schedule: self.canonical.to_canonical(&parsed, self.target).schedule.to_string(),
+            strategy: self.strategy.clone(),
+            outcome: trial.outcome.clone(),
+            samples: trial.samples.clone(),
+            resources: trial.resources.clone(),
+            features: features.to_vec(),
+            tool_version: TOOL_VERSION.to_owned(),
+            time: now(),
+            seed: Some(self.seed),
+            trial: Some(number as u64),
+        };
+        if let Err(error) = cache.insert(&record) {
+            return Err(self.broken.insert(error));
+        }
+        self.kept += 1;
+        self.features.insert(schedule.to_owned(), features.to_vec());
+        Ok(())
+    }
+
+    /// Keeps the samples of the last comparison.
+    pub fn keep_finalists(&mut self, tuned: &Tuned) -> Result<(), &CacheError> {
+        if self.broken.is_some() {
+            return Ok(());
+        }
+        for Finalist { schedule, samples, resources } in &tuned.finalists {
+            let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };
+            let features = self.features.get(schedule).cloned().unwrap_or_default();
+            // After the first that fails, all others are passed over.
+            let _ = self.keep(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
+        }
+        self.broken.as_ref().map_or(Ok(()), Err)
+    }
+
+    /// What was kept where.
+    pub fn describe(&self) -> String {
+        match (&self.cache, &self.broken) {
+            (Some(cache), None) => format!("{} records in {}", self.kept, cache.path().display()),
+            (Some(cache), Some(why)) if self.kept > 0 => {
+                format!("{} records in {}; then {why}", self.kept, cache.path().display())
+            }
+            (_, Some(why)) => format!("nothing was kept: {why}"),
+            (None, None) => "nothing was kept: there is no cache".to_owned(),
+        }
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}

@@ -1,0 +1,52 @@
+//! The schedule that a program should have, as tuning has found it.
+
+use tilewright_ir::Program;
+use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_target::Target;
+
+use super::{Cache, CacheError, Canonical, Choice, TuningRecord};
+
+/// The best schedule that is known of a program on a machine.
+#[derive(Clone, Debug)]
+pub struct BestKnown {
+    /// The steps, in the program's own names.
+    pub schedule: Schedule,
+    /// The time that was measured, in seconds.
+    pub seconds: f64,
+    /// Whether nothing was faster than the default schedule.
+    pub is_default: bool,
+}
+
+impl Cache {
+    /// The best schedule that is known of a program, of those that can be used.
+    pub fn best_schedule<'t>(
+        &self,
+        program: &'t Program,
+        target: impl Into<Target<'t>>,
+    ) -> Result<Choice<BestKnown>, CacheError> {
+        let target = target.into();
+        let canonical = Canonical::new(program);
+        let default = canonical.to_canonical(&default_schedule(program, target), target);
+        let default = default.schedule.to_string();
+        self.best_usable(&canonical.key_on(target), &|record| {
+            let schedule = usable(&canonical, &record, program, target)?;
+            let seconds = record.median().unwrap_or_default();
+            Ok(BestKnown { schedule, seconds, is_default: record.schedule == default })
+        })
+    }
+}
+
+/// The steps of a record in the program's own names, or why they cannot be used here.
+pub fn usable(
+    canonical: &Canonical,
+    record: &TuningRecord,
+    program: &Program,
+    target: Target<'_>,
+) -> Result<Schedule, String> {
+    let renamed = canonical.schedule_of(record, target);
+    if let Some(refusal) = renamed.refusal {
+        return Err(refusal.to_string());
+    }
+    apply(program, &renamed.schedule, target).map_err(|refusal| refusal.to_string())?;
+    Ok(renamed.schedule)
+}
