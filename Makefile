@@ -6,22 +6,25 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 TILEWRIGHT ?= $(or $(CARGO_TARGET_DIR),target)/release/tilewright
 # What the Rust tests build anyway; its kernels are as fast.
 DEBUG_TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/debug/tilewright
+# All that tests use, with the features of the tests, so that nothing is built a second time.
+BUILD_FOR_TESTS := cargo build --workspace --lib --bins --tests
+WHEELS := $(or $(CARGO_TARGET_DIR),target)/wheels
 FUZZ_SECONDS := 60
 # More for benchmarks/cpu.py or benchmarks/gpu.py, such as --only gemm.
 BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz build demo test lint test-rust \
-	test-python test-cuda fuzz bench bench-cpu bench-cuda clean
+.PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
+	wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz bench bench-cpu bench-cuda bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: setup-rust setup-lint setup-python setup-opencl setup-nvrtc ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
+setup: setup-rust setup-lint setup-python setup-package setup-opencl setup-nvrtc ## Install what is missing: toolchain parts, C compiler, LLVM, OpenCL, .venv
 	@echo "setup: everything is here"
 
-setup-rust setup-lint setup-python setup-opencl setup-nvrtc setup-fuzz: setup-%:
+setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-rust ## Build the command, as target/release/tilewright
@@ -30,7 +33,12 @@ build: setup-rust ## Build the command, as target/release/tilewright
 demo: build ## Set up, build, and show what Tilewright does
 	@scripts/demo.sh "$(TILEWRIGHT)"
 
-test: lint test-rust test-python ## Set up, and run every check and test
+wheel: setup-wheel ## Build the Python package, as target/wheels/tilewright-*.whl: it needs nothing else installed
+	rm -rf $(WHEELS)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" maturin build --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+	@ls -l $(WHEELS)
+
+test: lint test-rust test-python test-package ## Set up, and run every check and test
 	@scripts/skipped.sh
 
 lint: setup-rust setup-lint ## Check formatting, and clippy without warnings
@@ -42,10 +50,16 @@ test-rust: setup-rust setup-opencl setup-nvrtc ## Run the Rust tests, and build 
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 test-python: setup-rust setup-python ## Run every example against NumPy, and the tests of the benchmarks
-	# With the features of the tests, so that nothing is built a second time.
-	cargo test --workspace --no-run
+	$(BUILD_FOR_TESTS)
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m pytest -q tests/python
 	TILEWRIGHT="$(DEBUG_TILEWRIGHT)" .venv/bin/python -m unittest discover --quiet benchmarks
+
+test-package: setup-rust setup-package ## Test the Python package: its functions, types and examples
+	$(BUILD_FOR_TESTS)
+	scripts/test_package.sh "$(or $(CARGO_TARGET_DIR),target)/debug/lib_native.so"
+
+test-wheel: wheel setup-package ## Test the wheel, in an environment of its own that has nothing else
+	scripts/test_wheel.sh $(WHEELS)/tilewright-*.whl
 
 test-cuda: ## Test kernels on an NVIDIA GPU: TILEWRIGHT=... names a command where there is no cargo to build it
 	@scripts/test_cuda.sh
@@ -54,7 +68,7 @@ fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
 
 bench: setup-rust ## Time the compiler's own parts
-	cargo bench
+	cargo bench --workspace
 
 bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=... says where those are
 	python3 benchmarks/cpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
@@ -62,6 +76,10 @@ bench-cpu: build ## Measure kernels beside MKL, PyTorch and others: PEERS_DIR=..
 bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch; TILEWRIGHT=... names a command that is built
 	@[ -n "$(filter environment command%,$(origin TILEWRIGHT))" ] || $(MAKE) --no-print-directory build
 	python3 benchmarks/gpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
+
+bench-python: wheel setup-package ## Measure what a call from Python costs, beside NumPy's and PyTorch's
+	.venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/tilewright-*.whl
+	.venv/bin/python benchmarks/python_calls.py
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean

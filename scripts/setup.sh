@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
 # Checks that this machine has what Tilewright needs, and installs what is missing.
 #
-#   scripts/setup.sh [rust] [lint] [python] [opencl] [nvrtc] [fuzz]
+#   scripts/setup.sh [rust] [lint] [python] [package] [wheel] [opencl] [nvrtc] [fuzz]
 #
 # rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
-# Python tests. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
+# Python tests. package: into it what the tests of the Python package need beyond, PyTorch and JAX among it. wheel: LLVM's
+# static libraries and maturin, which builds the package. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
 # kernels are compiled without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all
-# but fuzz.
+# but wheel and fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly RUSTUP="install Rust with rustup, as https://rustup.rs shows"
 readonly REQUIREMENTS=tests/python/requirements.txt
+readonly PACKAGE_REQUIREMENTS=tests/package/package-requirements.txt
+readonly LIBRARIES_REQUIREMENTS=tests/package/libraries-requirements.txt
+readonly WHEEL_REQUIREMENTS=crates/python/wheel-requirements.txt
 readonly NVRTC_REQUIREMENTS=tests/nvrtc-requirements.txt
 
 say() { echo "setup: $*" >&2; }
@@ -130,6 +134,25 @@ packages() {
   cp "$1" "$copy"
 }
 
+# What the Python package and its examples need, and the libraries whose tensors it takes: those are large, and tests that
+# need one say so where it is not.
+package() {
+  python
+  packages "$PACKAGE_REQUIREMENTS"
+  (packages "$LIBRARIES_REQUIREMENTS") || say "going on without PyTorch and JAX: tests that need them are skipped"
+}
+
+# A wheel has LLVM inside, so it is made from the static libraries; maturin makes it, and patchelf puts others beside.
+wheel() {
+  local prefix=${LLVM_SYS_221_PREFIX:-/usr/lib/llvm-22}
+  rust
+  [[ -e $prefix/lib/libPolly.a || -n ${LLVM_SYS_221_PREFIX:-} ]] || install_packages "LLVM's static library Polly" libpolly-22-dev
+  works cc -x c /dev/null -shared -lzstd -lz -lffi -o /dev/null ||
+    install_packages "what LLVM's static libraries need" libzstd-dev zlib1g-dev libffi-dev
+  python
+  packages "$WHEEL_REQUIREMENTS"
+}
+
 # Any OpenCL will do; PoCL runs kernels on the processor. Tests that need it say so where there is none.
 opencl() {
   compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null && compgen -G '/usr/lib*/*/libOpenCL.so.1' >/dev/null && return
@@ -151,11 +174,11 @@ fuzz() {
 
 main() {
   local part
-  [[ $# -gt 0 ]] || set -- rust lint python opencl nvrtc
+  [[ $# -gt 0 ]] || set -- rust lint python package opencl nvrtc
   for part in "$@"; do
     case $part in
-      rust | lint | python | opencl | nvrtc | fuzz) "$part" ;;
-      *) fail "there is no part \`$part\`; the parts are rust, lint, python, opencl, nvrtc and fuzz." ;;
+      rust | lint | python | package | wheel | opencl | nvrtc | fuzz) "$part" ;;
+      *) fail "there is no part \`$part\`; the parts are rust, lint, python, package, wheel, opencl, nvrtc and fuzz." ;;
     esac
   done
 }

@@ -8,7 +8,7 @@ use tilewright_ir::{DType, Number};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::similar;
 
-use crate::tensor::{Tensor, about};
+use crate::tensor::{Tensor, about, refuse_odd_bools};
 
 /// A parameter as the function declares it.
 #[derive(Clone, Debug)]
@@ -105,6 +105,7 @@ fn value<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Val
     }
     let tensor = Tensor::read(object, &parameter.name)?;
     refuse_other_type(&parameter.name, parameter.dtype, &tensor)?;
+    refuse_odd_bools(&tensor, &parameter.name)?;
     Ok(Value::Tensor(tensor))
 }
 

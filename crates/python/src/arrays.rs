@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 use tilewright_ir::DType;
 
-use crate::tensor::{Library, Memory, Owner, Strides, Tensor, imported, refuse_odd_bools, row_major};
+use crate::tensor::{Library, Memory, Owner, Strides, Tensor, imported, row_major};
 
 /// Of NumPy's flags.
 const WRITEABLE: i32 = 0x400;
@@ -47,7 +47,7 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
         )));
     }
     let strides: Strides = steps.iter().map(|step| step / bytes).collect();
-    let tensor = Tensor {
+    Ok(Some(Tensor {
         object: object.clone(),
         library: Library::NumPy,
         memory: Memory::Host,
@@ -57,11 +57,7 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
         strides,
         writable: fields.flags & WRITEABLE != 0,
         owner: Owner::Object,
-    };
-    if dtype == DType::Bool {
-        refuse_odd_bools(&tensor, name)?;
-    }
-    Ok(Some(tensor))
+    }))
 }
 
 /// Whether anybody has imported NumPy: without, there are no arrays.

@@ -240,7 +240,7 @@ impl Compiled {
         let signature = self.signature();
         let (library, memory) = self.whose(values)?;
         let mut results = match out {
-            None => results::make(py, &signature.results, library, memory)?,
+            None => results::make(py, &signature.results, library, memory, like(values, library))?,
             Some(out) => {
                 let given = results::given(&signature.results, out)?;
                 if let Some(other) = given.iter().find(|given| given.memory != memory && !values.is_empty()) {
@@ -350,7 +350,7 @@ impl Compiled {
             ))
         })?;
         let device = bound.device();
-        let stream = streams::current(py, library, ordinal)?;
+        let stream = streams::current(py, like(values, library), library, ordinal)?;
         let buffer = |tensor: &Tensor<'_>, name: &str| {
             if !tensor.is_contiguous() {
                 return Err(PyValueError::new_err(format!(
@@ -387,6 +387,14 @@ impl Compiled {
         });
         called.map_err(|error| error::run(&self.source, error))
     }
+}
+
+/// A tensor of a library.
+fn like<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<'py, PyAny>> {
+    values.iter().find_map(|value| match value {
+        Value::Tensor(tensor) if tensor.library == library => Some(&tensor.object),
+        _ => None,
+    })
 }
 
 /// The schedule of a program, and where it is from.

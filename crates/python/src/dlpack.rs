@@ -24,7 +24,7 @@ const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 const PLAIN: &CStr = c"dltensor";
 const USED_PLAIN: &CStr = c"used_dltensor";
 /// The version that is understood; minor ones only add flags and types.
-const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 1;
 const READ_ONLY: u64 = 1;
 
 /// Where a tensor lies.
@@ -65,8 +65,9 @@ struct PlainManaged {
     deleter: Option<unsafe extern "C" fn(*mut PlainManaged)>,
 }
 
+/// A tensor with its version and its owner.
 #[repr(C)]
-struct VersionedManaged {
+pub struct VersionedManaged {
     major: u32,
     minor: u32,
     context: *mut c_void,
@@ -81,7 +82,6 @@ pub enum Managed {
     #[allow(private_interfaces)]
     Plain(NonNull<PlainManaged>),
     /// Since then.
-    #[allow(private_interfaces)]
     Versioned(NonNull<VersionedManaged>),
 }
 
@@ -119,19 +119,23 @@ impl Managed {
             }
         };
         if let Some(pointer) = taken(VERSIONED, USED_VERSIONED).and_then(NonNull::new) {
-            let managed = Managed::Versioned(pointer.cast());
-            let Managed::Versioned(inner) = &managed else { unreachable!("it was just made so") };
-            // SAFETY: the first two fields are the same in all versions.
-            let major = unsafe { inner.as_ref().major };
-            if major != MAJOR {
-                return Err(PyBufferError::new_err(format!("DLPack version {major} is not known")));
-            }
-            return Ok(managed);
+            return Managed::versioned(pointer.cast());
         }
         let plain = taken(PLAIN, USED_PLAIN).and_then(NonNull::new);
         plain
             .map(|pointer| Managed::Plain(pointer.cast()))
             .ok_or_else(|| PyBufferError::new_err("__dlpack__ gave no tensor that is still to be had"))
+    }
+
+    /// Takes over what somebody has handed over already.
+    pub fn versioned(pointer: NonNull<VersionedManaged>) -> PyResult<Managed> {
+        let managed = Managed::Versioned(pointer);
+        // SAFETY: the first two fields are the same in all versions.
+        let major = unsafe { pointer.as_ref().major };
+        match major {
+            MAJOR => Ok(managed),
+            _ => Err(PyBufferError::new_err(format!("DLPack version {major} is not known"))),
+        }
     }
 
     /// The tensor.
@@ -174,6 +178,26 @@ impl Drop for Managed {
 }
 
 impl DlTensor {
+    /// What a tensor should be like, without any elements. It is good as long as the extents are.
+    pub fn wanted(dtype: DType, shape: &mut [i64], device: DlDevice) -> DlTensor {
+        let code = match dtype {
+            DType::Bool => 6,
+            DType::BFloat16 => 4,
+            _ if dtype.is_float() => 2,
+            DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => 1,
+            _ => 0,
+        };
+        DlTensor {
+            data: std::ptr::null_mut(),
+            device,
+            dimensions: shape.len() as i32,
+            dtype: DlType { code, bits: dtype.bits() as u8, lanes: 1 },
+            shape: shape.as_mut_ptr(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        }
+    }
+
     /// The type of its elements.
     pub fn dtype(&self) -> PyResult<DType> {
         let DlType { code, bits, lanes } = self.dtype;

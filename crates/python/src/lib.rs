@@ -7,7 +7,7 @@
 //! | [`compiled`] | what both call: code for given sizes and a place |
 //! | [`quick`] | the shortest way to a call |
 //! | [`arguments`], [`results`] | Python's arguments as parameters, and where results go |
-//! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come |
+//! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come, [`exchange`] their quicker way |
 //! | [`streams`] | the streams of those libraries on a GPU |
 //! | [`place`], [`pools`] | where kernels run, and on which threads |
 //! | [`tune`], [`records`] | searching, and what it has found |
@@ -23,6 +23,7 @@ mod arrays;
 mod compiled;
 mod dlpack;
 mod error;
+mod exchange;
 mod function;
 mod kernel;
 mod place;

@@ -10,17 +10,20 @@ use tilewright_syntax::sizes::shape_text;
 
 use crate::arguments::{Value, refuse_other_type};
 use crate::arrays;
-use crate::tensor::{Library, Memory, Tensor};
+use crate::dlpack::{self, DlDevice};
+use crate::exchange;
+use crate::tensor::{Library, Memory, Tensor, refuse_odd_bools};
 
 /// The tensors of one call's results, in the order of the signature.
 pub type Results<'py> = SmallVec<[Tensor<'py>; 2]>;
 
-/// New tensors for all results.
+/// New tensors for all results, of the same library as `like`.
 pub fn make<'py>(
     py: Python<'py>,
     parameters: &[Parameter],
     library: Library,
     memory: Memory,
+    like: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Results<'py>> {
     let mut results = Results::new();
     for parameter in parameters {
@@ -33,7 +36,7 @@ pub fn make<'py>(
         let (dtype, shape) = (parameter.layout.dtype(), parameter.layout.shape());
         results.push(match (library, memory) {
             (Library::NumPy | Library::Jax, Memory::Host) => arrays::make(py, dtype, shape)?,
-            (Library::Torch, _) => make_torch(py, dtype, shape, memory)?,
+            (Library::Torch, _) => make_torch(like, dtype, shape, memory)?,
             (Library::NumPy | Library::Jax, Memory::Cuda(_)) => {
                 return Err(PyTypeError::new_err(
                     "results on a GPU are made for PyTorch only: give PyTorch tensors, or out=",
@@ -44,7 +47,21 @@ pub fn make<'py>(
     Ok(results)
 }
 
-fn make_torch<'py>(py: Python<'py>, dtype: DType, shape: &[usize], memory: Memory) -> PyResult<Tensor<'py>> {
+fn make_torch<'py>(
+    like: Option<&Bound<'py, PyAny>>,
+    dtype: DType,
+    shape: &[usize],
+    memory: Memory,
+) -> PyResult<Tensor<'py>> {
+    let like = like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
+    let py = like.py();
+    let device = match memory {
+        Memory::Host => DlDevice { kind: dlpack::CPU, ordinal: 0 },
+        Memory::Cuda(ordinal) => DlDevice { kind: dlpack::CUDA, ordinal: ordinal as i32 },
+    };
+    if let Some(made) = exchange::of(like).and_then(|table| table.make(py, dtype, shape, device)) {
+        return Tensor::read(&made?, "result");
+    }
     let torch = py.import("torch")?;
     let options = PyDict::new(py);
     options.set_item("dtype", torch.getattr(dtype.name())?)?;
@@ -63,6 +80,9 @@ pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult
     for (parameter, object) in parameters.iter().zip(&objects) {
         let tensor = Tensor::read(object, &parameter.name)?;
         refuse_unsuitable(parameter, &tensor)?;
+        if parameter.role == Role::InOut {
+            refuse_odd_bools(&tensor, &parameter.name)?;
+        }
         results.push(tensor);
     }
     Ok(results)

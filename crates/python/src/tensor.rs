@@ -5,12 +5,14 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyMemoryView;
 use smallvec::SmallVec;
 use tilewright_ir::DType;
 use tilewright_runtime::{View, ViewMut};
 
 use crate::arrays;
 use crate::dlpack::{self, DlDevice, Managed};
+use crate::exchange;
 
 /// As many dimensions as most tensors have.
 pub type Extents = SmallVec<[usize; 6]>;
@@ -76,15 +78,11 @@ impl<'py> Tensor<'py> {
         if let Some(array) = arrays::read(object, name)? {
             return Ok(array);
         }
-        let tensor = match other(object) {
-            Ok(Some(tensor)) => tensor,
-            Ok(None) => return Err(no_tensor(object, name)),
-            Err(error) => return Err(about(object.py(), name, error)),
-        };
-        if tensor.dtype == DType::Bool && tensor.memory == Memory::Host {
-            refuse_odd_bools(&tensor, name)?;
+        match other(object) {
+            Ok(Some(tensor)) => Ok(tensor),
+            Ok(None) => Err(no_tensor(object, name)),
+            Err(error) => Err(about(object.py(), name, error)),
         }
-        Ok(tensor)
     }
 
     /// For reading.
@@ -161,29 +159,35 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     if object.hasattr(intern!(py, "__dlpack__"))? {
         return exported(object).map(Some);
     }
-    match PyUntypedBuffer::get(object) {
-        Ok(buffer) => buffered(object, buffer).map(Some),
-        Err(_) => Ok(None),
+    match PyMemoryView::from(object) {
+        // It has strides also where the buffer itself leaves them out.
+        Ok(view) => buffered(object, PyUntypedBuffer::get(view.as_any())?).map(Some),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 /// A tensor by DLPack.
 fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let library = library(object)?;
-    let device = dlpack::device(object)?;
-    let memory = memory(device)?;
-    let stream = match memory {
-        Memory::Host => None,
-        Memory::Cuda(_) => Some(export_stream(library)),
+    refuse_gradients(object, library)?;
+    // Work is ordered behind the streams of those who have the functions for it.
+    let quickly = exchange::of(object).filter(|_| library == Library::Torch).and_then(|table| table.take(object));
+    let managed = match quickly {
+        Some(managed) => managed?,
+        None => {
+            let stream = match memory(dlpack::device(object)?)? {
+                Memory::Host => None,
+                Memory::Cuda(_) => Some(export_stream(library)),
+            };
+            Managed::take(object, stream)?
+        }
     };
-    let managed = Managed::take(object, stream)?;
     let tensor = managed.tensor();
+    let memory = memory(tensor.device)?;
     let too_large = |_| PyValueError::new_err("an extent that no tensor has");
-    let shape: Extents = tensor
-        .shape()?
-        .iter()
-        .map(|extent| usize::try_from(*extent).map_err(too_large))
-        .collect::<Result<_, _>>()?;
+    let extents = tensor.shape()?.iter().map(|extent| usize::try_from(*extent).map_err(too_large));
+    let shape: Extents = extents.collect::<Result<_, _>>()?;
     let strides = match tensor.strides() {
         Some(strides) if strides.len() == shape.len() => {
             strides.iter().map(|stride| *stride as isize).collect()
@@ -194,6 +198,21 @@ fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let writable = writable && library != Library::Jax;
     let owner = Owner::Managed(managed);
     Ok(Tensor { object: object.clone(), library, memory, dtype, start, shape, strides, writable, owner })
+}
+
+/// A tensor whose gradient is wanted would come out without one.
+fn refuse_gradients(object: &Bound<'_, PyAny>, library: Library) -> PyResult<()> {
+    let py = object.py();
+    if library == Library::Torch
+        && object.getattr(intern!(py, "requires_grad"))?.is_truthy()?
+        && py.import(intern!(py, "torch"))?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?
+    {
+        return Err(PyValueError::new_err(
+            "its gradient is wanted, which a function alone does not have: give it detached, with .detach(), call under torch.no_grad(), or make an operator \
+             with a backward program, with tilewright.torch.op",
+        ));
+    }
+    Ok(())
 }
 
 /// What an exporter is asked to make its elements ready for, in the words of DLPack.
@@ -303,6 +322,9 @@ pub fn imported<'py>(py: Python<'py>, module: &str) -> PyResult<Option<Bound<'py
 
 /// Bytes that are neither 0 nor 1 make no truth value.
 pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
+    if tensor.dtype != DType::Bool || tensor.memory != Memory::Host {
+        return Ok(());
+    }
     let odd = || {
         let message = format!("`{name}` is bool, and has bytes that are neither 0 nor 1; give {name} != 0");
         PyValueError::new_err(message)

@@ -11,6 +11,8 @@ DLPack or has a buffer; its sizes follow from them, and it is compiled when it m
 kernel, and `Function.compile` gives one whose calls cost next to nothing. `tilewright.torch.op` makes an operator of PyTorch.
 """
 
+from __future__ import annotations
+
 import os as _os
 
 from . import _native, cache
@@ -41,7 +43,7 @@ _os.register_at_fork(after_in_child=_native.after_fork)
 class Device:
     """Something that kernels run on: `target` is what `target=` takes."""
 
-    def __init__(self, target: str, name: str, memory: "int | None"):
+    def __init__(self, target: str, name: str, memory: int | None) -> None:
         self.target = target
         self.name = name
         self.memory = memory
@@ -51,6 +53,6 @@ class Device:
         return f"<tilewright device {self.target}: {self.name}{memory}>"
 
 
-def devices() -> "list[Device]":
+def devices() -> list[Device]:
     """What this machine has: its CPU, and the GPUs that CUDA and OpenCL find."""
     return [Device(**device) for device in _native.list_devices()]

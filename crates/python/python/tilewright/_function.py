@@ -1,8 +1,12 @@
 """Functions of a source: the part of them that is written in Python."""
 
+from __future__ import annotations
+
 import inspect
 import keyword
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import _native
 from ._progress import Progress
@@ -18,16 +22,16 @@ class Function(_native.Function):
 
     def tune(
         self,
-        *args,
-        seconds=None,
-        trials=None,
-        strategy=None,
-        seed=0,
-        out=None,
-        target=None,
-        progress=None,
-        **kwargs,
-    ):
+        *args: Any,
+        seconds: float | None = None,
+        trials: int | None = None,
+        strategy: str | None = None,
+        seed: int = 0,
+        out: Any = None,
+        target: str | None = None,
+        progress: bool | None = None,
+        **kwargs: Any,
+    ) -> Tuned:
         """Searches for a faster kernel for tensors like these, and uses it from then on.
 
         The search takes 30 seconds, if neither `seconds` nor `trials` says anything else. What it finds is kept in the cache
@@ -50,7 +54,17 @@ class Tuned:
     `history` has a tuple for each candidate that ran: seconds since the start, trials so far, its time, the best time so far.
     """
 
-    def __init__(self, name, seconds, default_seconds, schedule, trials, elapsed, history, kept):
+    def __init__(
+        self,
+        name: str,
+        seconds: float,
+        default_seconds: float,
+        schedule: str,
+        trials: int,
+        elapsed: float,
+        history: list[tuple[float, int, float, float]],
+        kept: str,
+    ) -> None:
         self.name = name
         self.seconds = seconds
         self.default_seconds = default_seconds
@@ -61,11 +75,11 @@ class Tuned:
         self.kept = kept
 
     @property
-    def speedup(self):
+    def speedup(self) -> float:
         """How many times faster than with the default schedule a call is."""
         return self.default_seconds / self.seconds
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         best = f"{self.seconds * 1e6:.4g} us, {self.speedup:.2f} times as fast as by default"
         return f"<tilewright tuning of {self.name}: {best}; {self.trials} trials in {self.elapsed:.1f} s; {self.kept}>"
 
@@ -73,23 +87,23 @@ class Tuned:
 class Module:
     """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
 
-    def __init__(self, source):
+    def __init__(self, source: str) -> None:
         names = _native.names(source)
-        self._functions = {name: Function(source, name) for name in names}
+        self._functions: dict[str, Function] = {name: Function(source, name) for name in names}
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Function:
         return self._functions[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Function]:
         return iter(self._functions.values())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._functions)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._functions]
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         functions = self.__dict__.get("_functions", {})
         if name in functions:
             return functions[name]
@@ -97,19 +111,19 @@ class Module:
             return getattr(next(iter(functions.values())), name)
         raise AttributeError(f"there is no function `{name}`; the source has: {', '.join(functions)}")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._only()(*args, **kwargs)
 
-    def _only(self):
+    def _only(self) -> Function:
         if len(self._functions) == 1:
             return next(iter(self._functions.values()))
         raise TypeError(f"say which function to call; the source has: {', '.join(self._functions)}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n".join(map(repr, self))
 
 
-def define(source):
+def define(source: str) -> Module:
     """The functions of a program text. All mistakes in it are shown at once, each under its place.
 
     >>> add, scale = tw.define('''
@@ -120,14 +134,14 @@ def define(source):
     return Module(source)
 
 
-def function(body):
+def function(body: Callable[..., Any]) -> Function:
     """Makes a function of the program text that a Python function has for its documentation.
 
     >>> @tw.function
     ... def softplus(x):
     ...     \"\"\"def softplus(float(N) x) -> (y) { y(i) = log(1 + exp(x(i))) }\"\"\"
     """
-    text = inspect.getdoc(body) if callable(body) else body
+    text = inspect.getdoc(body)
     name = getattr(body, "__name__", None)
     if not text:
         raise TypeError(f"`{name}` has no program text: write it as the documentation string of the function")
@@ -137,7 +151,7 @@ def function(body):
     return made
 
 
-def _refuse_other_parameters(body, made):
+def _refuse_other_parameters(body: Callable[..., Any], made: Function) -> None:
     """A Python function that says what it takes must say what the program takes."""
     said = list(inspect.signature(body).parameters.values())
     if not said or any(own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD) for own in said):
@@ -145,4 +159,5 @@ def _refuse_other_parameters(body, made):
     names = [name for name, _, _ in made._parameters]
     if [own.name for own in said] != [name + "_" if keyword.iskeyword(name) else name for name in names]:
         takes = ", ".join(names)
-        raise TypeError(f"`{made.__name__}` takes ({takes}) in the program, and ({', '.join(own.name for own in said)}) in Python")
+        other = ", ".join(own.name for own in said)
+        raise TypeError(f"`{made.__name__}` takes ({takes}) in the program, and ({other}) in Python")

@@ -1,36 +1,39 @@
 """The bar of a search, in terminals and in notebooks."""
 
+from __future__ import annotations
+
 import sys
+from typing import Any, Self
 
 
 class Progress:
     """Shows how a search goes, by time or by trials. Without a terminal or a notebook it shows nothing, unless it is asked to."""
 
-    def __init__(self, name, seconds, trials, wanted):
+    def __init__(self, name: str, seconds: float | None, trials: int | None, wanted: bool | None) -> None:
         self._name = name
         self._by_time = seconds is not None
-        self._total = seconds if self._by_time else trials
+        self._total: float = seconds if seconds is not None else float(trials or 0)
         self._wanted = wanted if wanted is not None else _somebody_looks()
-        self._bar = None
+        self._bar: Any = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._wanted:
             import warnings
 
             with warnings.catch_warnings():
                 # Without widgets a notebook gets the bar of a terminal, which is good enough.
                 warnings.simplefilter("ignore")
-                from tqdm.auto import tqdm
+                from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 
                 layout = "{desc} {bar} {postfix}"
                 self._bar = tqdm(total=self._total, desc=f"tuning {self._name}", bar_format=layout, leave=False)
         return self
 
-    def __exit__(self, *failure):
+    def __exit__(self, *failure: object) -> None:
         if self._bar is not None:
             self._bar.close()
 
-    def report(self, elapsed, trials, best, default):
+    def report(self, elapsed: float, trials: int, best: float, default: float) -> None:
         if self._bar is None:
             return
         done = elapsed if self._by_time else trials
@@ -40,5 +43,5 @@ class Progress:
         self._bar.refresh()
 
 
-def _somebody_looks():
+def _somebody_looks() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules

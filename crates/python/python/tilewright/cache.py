@@ -5,6 +5,12 @@
 >>> tw.cache.list()
 """
 
+from __future__ import annotations
+
+import builtins
+from os import PathLike
+from typing import Any
+
 from ._native import cache_clear as _clear
 from ._native import cache_export as _export
 from ._native import cache_import as _import
@@ -15,31 +21,31 @@ from ._native import set_cache_path as _use
 __all__ = ["clear", "export", "list", "load", "path", "use"]
 
 
-def path():
+def path() -> str:
     """Where the cache is."""
-    return _path()
+    return str(_path())
 
 
-def use(path=None):
+def use(path: str | PathLike[str] | None = None) -> None:
     """Uses another file from now on, which is made when something is tuned; without a path, the user's own."""
     _use(path)
 
 
-def list():
+def list() -> builtins.list[dict[str, Any]]:
     """The programs that were tuned: a dict for each, with its sizes, target, trials and the best time in seconds."""
     return _list()
 
 
-def clear():
+def clear() -> int:
     """Removes all records, and says how many there were. Functions keep what they have compiled."""
     return _clear()
 
 
-def export(path):
+def export(path: str | PathLike[str]) -> int:
     """Writes all records to one portable file, and says how many there were."""
     return _export(path)
 
 
-def load(path):
+def load(path: str | PathLike[str]) -> int:
     """Adds the records of a portable file, and says how many are new."""
     return _import(path)

@@ -1,0 +1,70 @@
+"""What a call from Python costs, beside what others take for the same small work.
+
+    make bench-python
+
+All take turns, in rounds; the median of the rounds is printed, with the quartiles.
+"""
+
+import argparse
+import statistics
+import timeit
+
+import numpy as np
+
+import tilewright as tw
+
+
+def rounds(calls, number, repeat):
+    """Nanoseconds of each call, a list for each, taken in turn."""
+    found = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            found[name].append(timeit.timeit(call, number=number) / number * 1e9)
+    return found
+
+
+def table(title, calls, number, repeat):
+    found = rounds(calls, number, repeat)
+    first = statistics.median(next(iter(found.values())))
+    print(title)
+    for name, times in found.items():
+        low, middle, high = statistics.quantiles(times, n=4)
+        print(f"  {name:32} {middle:7.0f} ns ({low:.0f} to {high:.0f})  {middle / first:5.2f}")
+
+
+def numpy_calls(add, elements):
+    x, y = np.ones(elements, np.float32), np.ones(elements, np.float32)
+    out = np.empty_like(x)
+    kernel = add.compile(x, y)
+    return {
+        "numpy.add": lambda: np.add(x, y),
+        "kernel": lambda: kernel(x, y),
+        "function": lambda: add(x, y),
+        "numpy.add, out": lambda: np.add(x, y, out=out),
+        "kernel, out": lambda: kernel(x, y, out=out),
+    }
+
+
+def torch_calls(add, elements):
+    import torch
+
+    x, y = torch.ones(elements), torch.ones(elements)
+    kernel = add.compile(x, y)
+    return {"torch.add": lambda: torch.add(x, y), "kernel": lambda: kernel(x, y), "function": lambda: add(x, y)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--elements", type=int, default=16, help="elements of each array")
+    parser.add_argument("--repeat", type=int, default=25, help="rounds")
+    options = parser.parse_args()
+    add = tw.define("def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }").add
+    table(f"NumPy, {options.elements} elements", numpy_calls(add, options.elements), 20_000, options.repeat)
+    try:
+        table(f"PyTorch, {options.elements} elements", torch_calls(add, options.elements), 5_000, options.repeat)
+    except ImportError:
+        print("PyTorch is not installed")
+
+
+if __name__ == "__main__":
+    main()

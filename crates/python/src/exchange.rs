@@ -1,0 +1,123 @@
+//! DLPack's table of functions in C, which spares the way through Python: a library has it as an attribute of its class.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::{ffi, intern};
+use tilewright_ir::DType;
+
+use crate::dlpack::{DlDevice, DlTensor, MAJOR, Managed, VersionedManaged};
+
+const NAME: &CStr = c"dlpack_exchange_api";
+
+/// The functions of a library.
+#[repr(C)]
+pub struct Exchange {
+    major: u32,
+    minor: u32,
+    previous: *const c_void,
+    allocate: Option<
+        unsafe extern "C" fn(*mut DlTensor, *mut *mut VersionedManaged, *mut c_void, SetError) -> c_int,
+    >,
+    export: Option<unsafe extern "C" fn(*mut c_void, *mut *mut VersionedManaged) -> c_int>,
+    wrap: Option<unsafe extern "C" fn(*mut VersionedManaged, *mut *mut c_void) -> c_int>,
+    borrow: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
+    current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
+}
+
+type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
+
+/// A class, and its functions if it has some.
+struct Known {
+    class: usize,
+    table: Option<&'static Exchange>,
+}
+
+// SAFETY: the table is one of constants of a library that is never unloaded.
+unsafe impl Send for Known {}
+
+/// The functions of an object's library.
+pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
+    /// More classes than anybody has; some make a new one for every call.
+    const MOST: usize = 64;
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let class = object.get_type();
+    let key = class.as_ptr().addr();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.iter().find(|known| known.class == key) {
+        return known.table;
+    }
+    let table = class.getattr(intern!(object.py(), "__dlpack_c_exchange_api__")).ok().and_then(|capsule| {
+        // SAFETY: the pointer of a capsule of this name is one to such a table, which is there for ever.
+        let table = unsafe {
+            let capsule = capsule.as_ptr();
+            let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
+            is_one.then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref()).flatten()
+        };
+        table.filter(|table| table.major == MAJOR)
+    });
+    // A class must not go while it is known, or another could come in its place.
+    std::mem::forget(class);
+    if known.len() < MOST {
+        known.push(Known { class: key, table });
+    }
+    table
+}
+
+impl Exchange {
+    /// Takes an object's tensor. It is not made ready for any stream.
+    pub fn take(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<Managed>> {
+        let mut managed = std::ptr::null_mut();
+        // SAFETY: the object is of the class that the table is of, and the interpreter is held.
+        let status = unsafe { self.export?(object.as_ptr().cast(), &raw mut managed) };
+        match NonNull::new(managed).filter(|_| status == 0) {
+            Some(managed) => Some(Managed::versioned(managed)),
+            None => Some(Err(PyErr::fetch(object.py()))),
+        }
+    }
+
+    /// A new tensor with undefined elements.
+    pub fn make<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: DType,
+        shape: &[usize],
+        device: DlDevice,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (allocate, wrap) = (self.allocate?, self.wrap?);
+        let mut extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+        let mut wanted = DlTensor::wanted(dtype, &mut extents, device);
+        let (mut managed, mut object) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut message = String::new();
+        // SAFETY: all pointers are to values that live here; the new tensor goes over to the object.
+        unsafe {
+            let told = (&raw mut message).cast();
+            if allocate(&raw mut wanted, &raw mut managed, told, set_error) != 0 || managed.is_null() {
+                return Some(Err(PyMemoryError::new_err(message)));
+            }
+            if wrap(managed, &raw mut object) != 0 {
+                return Some(Err(PyErr::fetch(py)));
+            }
+            Some(Bound::from_owned_ptr_or_err(py, object.cast()))
+        }
+    }
+
+    /// The stream on which the library works with a device now.
+    pub fn stream(&self, py: Python<'_>, device: DlDevice) -> Option<PyResult<u64>> {
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: the pointer is to a value of ours.
+        let status = unsafe { self.current_stream?(device.kind, device.ordinal, &raw mut stream) };
+        Some(if status == 0 { Ok(stream.addr() as u64) } else { Err(PyErr::fetch(py)) })
+    }
+}
+
+/// Keeps what an allocator says.
+unsafe extern "C" fn set_error(told: *mut c_void, _kind: *const c_char, message: *const c_char) {
+    if !message.is_null() {
+        // SAFETY: `told` is the string of `make`, and the message ends with a 0.
+        unsafe { *told.cast::<String>() = CStr::from_ptr(message).to_string_lossy().into_owned() };
+    }
+}

@@ -1,0 +1,36 @@
+"""What the tests of the Python package share."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+SOURCE = """
+def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }
+def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }
+def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }
+def both(float(N) x) -> (up, down) {
+  up(i) = x(i) + 1
+  down(i) = x(i) - 1
+}
+def accumulate(float(N) x) -> (float(N) total) { total(i) += x(i) }
+def apply(const float(M, K) W, float(K) x) -> (y) { y(i) +=! W(i, k) * x(k) }
+def gather(float(N) table, int32(M) at) -> (found) { found(i) = table(at(i)) }
+"""
+
+
+@pytest.fixture(scope="session")
+def lib():
+    return tw.define(SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path):
+    """Tests neither read nor write what the user has tuned."""
+    tw.cache.use(tmp_path / "cache.sqlite")
+    yield
+    tw.cache.use()
+
+
+def numbers(*shape, dtype=np.float32):
+    return np.random.default_rng(7).standard_normal(shape).astype(dtype)

@@ -1,0 +1,310 @@
+"""Functions, kernels and their errors, on NumPy arrays."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from conftest import numbers
+
+import tilewright as tw
+
+TYPES = {
+    "bool": np.bool_,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+    "float16": np.float16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+
+
+def test_a_function_is_called_on_arrays(lib):
+    A, B = numbers(17, 5), numbers(5, 9)
+    np.testing.assert_allclose(lib.mm(A, B), A @ B, rtol=1e-5)
+    np.testing.assert_allclose(lib.mm(B=B, A=A), A @ B, rtol=1e-5)
+    np.testing.assert_allclose(lib.mm(A, B=B), A @ B, rtol=1e-5)
+
+
+def test_a_module_gives_its_functions():
+    module = tw.define("def f(float(N) x) -> (y) { y(i) = x(i) }  def g(float(N) x) -> (y) { y(i) = 2 * x(i) }")
+    f, g = module
+    assert [f.__name__, g.__name__] == ["f", "g"] and module["g"] is g and "f" in dir(module) and len(module) == 2
+    with pytest.raises(AttributeError, match="there is no function `h`; the source has: f, g"):
+        module.h
+    with pytest.raises(TypeError, match="say which function to call"):
+        module(numbers(3))
+    only = tw.define("def only(float(N) x) -> (y) { y(i) = 2 * x(i) }")
+    np.testing.assert_array_equal(only(numbers(3)), 2 * numbers(3))
+    assert only.compile(numbers(3)).sizes == {"N": 3}
+
+
+def test_the_decorator_takes_its_documentation_for_the_program():
+    @tw.function
+    def softplus(x):
+        """def softplus(float(N) x) -> (y) { y(i) = log(1 + exp(x(i))) }"""
+
+    np.testing.assert_allclose(softplus(numbers(5)), np.log1p(np.exp(numbers(5))), rtol=1e-5)
+    with pytest.raises(TypeError, match=r"takes \(x\) in the program, and \(y\) in Python"):
+
+        @tw.function
+        def other(y):
+            """def other(float(N) x) -> (y) { y(i) = x(i) }"""
+
+    with pytest.raises(TypeError, match="has no program text"):
+        tw.function(lambda x: x)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_comes_in_and_goes_out(name):
+    copy = tw.define(f"def copy({name}(M, N) x) -> (y) {{ y(i, j) = x(i, j) }}")
+    x = (np.arange(12).reshape(3, 4) % 2).astype(TYPES[name])
+    y = copy(x)
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, x)
+
+
+def test_bfloat16_comes_from_the_package_that_adds_it():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    twice = tw.define("def twice(bfloat16(N) x) -> (y) { y(i) = x(i) + x(i) }")
+    x = np.arange(5).astype(ml_dtypes.bfloat16)
+    assert twice(x).dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(twice(x).astype(np.float32), 2 * np.arange(5))
+
+
+@pytest.mark.parametrize("given", [2.5, np.float32(2.5), np.float64(2.5), np.array(2.5), 2, True])
+def test_scalars(lib, given):
+    np.testing.assert_allclose(lib.scale(numbers(4), given), float(given) * numbers(4), rtol=1e-6)
+
+
+def test_integers_are_not_rounded_and_not_cut():
+    power = tw.define("def shift(int32(N) x, int8 a) -> (y) { y(i) = x(i) + a }")
+    x = np.arange(3, dtype=np.int32)
+    np.testing.assert_array_equal(power(x, -128), x - 128)
+    with pytest.raises(OverflowError, match="`a`: 128 is not between -128 and 127"):
+        power(x, 128)
+    with pytest.raises(TypeError, match="`a` is int8 and takes a whole number, not float"):
+        power(x, 1.0)
+
+
+def test_a_kernel_is_made_for_each_number_that_shapes_depend_on():
+    head = tw.define("def head(float(N) x, uint32 n) -> (y) { y(i) = x(i) where i in 0:min(n, N) }")
+    x = numbers(9)
+    for n in (2, 5, 2, 7):
+        np.testing.assert_array_equal(head(x, n), x[:n])
+    assert "3 kernels" in repr(head.head)
+
+
+STRIDED = {
+    "transposed": lambda a: a.T.copy().T,
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "every second": lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3],
+    "unaligned": lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view(a.dtype).reshape(a.shape),
+    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape),
+    "subclass": lambda a: np.ma.masked_array(a),
+    "memoryview": lambda a: memoryview(a),
+}
+
+
+@pytest.mark.parametrize("how", STRIDED)
+def test_arrays_come_with_any_strides(lib, how):
+    A, B = numbers(6, 4), numbers(4, 5)
+    np.testing.assert_allclose(lib.mm(STRIDED[how](A), STRIDED[how](B)), A @ B, rtol=1e-5)
+
+
+def test_broadcast_inputs(lib):
+    A = np.broadcast_to(np.float32(2), (3, 4))
+    np.testing.assert_allclose(lib.mm(A, numbers(4, 5)), A @ numbers(4, 5), rtol=1e-5)
+
+
+def test_results_go_where_the_caller_says(lib):
+    x = numbers(8)
+    out = np.full(8, np.nan, np.float32)
+    assert lib.add(x, x, out=out) is out
+    np.testing.assert_array_equal(out, 2 * x)
+    wide = np.full((8, 3), np.nan, np.float32)
+    lib.add(x, x, out=wide[::-1, 1])
+    np.testing.assert_array_equal(wide[::-1, 1], 2 * x)
+    assert np.isnan(wide[:, [0, 2]]).all()
+    up, down = np.empty_like(x), np.empty_like(x)
+    for given in [(up, down), [up, down], {"down": down, "up": up}]:
+        up[:], down[:] = 0, 0
+        first, second = lib.both(x, out=given)
+        assert first is up and second is down
+        np.testing.assert_array_equal(up, x + 1)
+        np.testing.assert_array_equal(down, x - 1)
+
+
+def test_what_is_updated_must_be_given(lib):
+    total = np.ones(3, np.float32)
+    assert lib.accumulate(np.float32([1, 2, 3]), out=total) is total
+    np.testing.assert_array_equal(total, [2, 3, 4])
+    with pytest.raises(TypeError, match="`total` is updated, so it needs a value to begin with: give out=total"):
+        lib.accumulate(np.float32([1, 2, 3]))
+
+
+def test_several_results_are_a_tuple(lib):
+    up, down = lib.both(numbers(4))
+    np.testing.assert_allclose(up, numbers(4) + 1)
+    np.testing.assert_allclose(down, numbers(4) - 1)
+
+
+def test_constants_are_bound_once(lib):
+    W, x = numbers(6, 4), numbers(4)
+    kernel = lib.apply.compile(W, x)
+    np.testing.assert_allclose(kernel(W, x), W @ x, rtol=1e-5)
+    bound = kernel.bind(W)
+    kept = W.copy()
+    W[:] = 0
+    np.testing.assert_allclose(bound(x), kept @ x, rtol=1e-5)
+    with pytest.raises(TypeError, match="nothing to bind"):
+        bound.bind(W)
+
+
+REFUSED = {
+    "another type": (lambda x: (x.astype(np.float64), x), TypeError, r"`x` is float32 .* float64 was given.*astype\(np.float32\)"),
+    "another rank": (lambda x: (x.reshape(2, 4), x), tw.ProgramError, r"`x` has 1 dimensions here, but x has the shape \(2, 4\)"),
+    "another size": (lambda x: (x, x[1:]), tw.ProgramError, "N is 8 from x, but 7 from y"),
+    "no elements": (lambda x: (x[:0], x[:0]), tw.ProgramError, "N"),
+    "a list": (lambda x: (x.tolist(), x), TypeError, "`x` takes a tensor .* not list"),
+    "nothing": (lambda x: (None, x), TypeError, "`x` takes a tensor .* not NoneType"),
+    "complex": (lambda x: (x.astype(np.complex64), x), TypeError, "`x` is an array of complex64"),
+    "objects": (lambda x: (x.astype(object), x), TypeError, "`x` is an array of object"),
+    "another machine": (lambda x: (x.astype(">f4"), x), TypeError, "bytes of another machine"),
+    "too many": (lambda x: (x, x, x), TypeError, r"add\(x, y\) takes 2 arguments, and 3 were given"),
+    "too few": (lambda x: (x,), TypeError, r"add\(\) misses `y`"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_bad_arguments_are_refused(lib, what):
+    arguments, error, message = REFUSED[what]
+    with pytest.raises(error, match=message):
+        lib.add(*arguments(numbers(8)))
+    kernel = lib.add.compile(numbers(8), numbers(8))
+    with pytest.raises((TypeError, ValueError)):
+        kernel(*arguments(numbers(8)))
+
+
+BAD_RESULTS = {
+    "read-only": (lambda x: np.frombuffer(x.tobytes(), np.float32), "read-only"),
+    "another shape": (lambda x: np.empty(9, np.float32), r"has the shape \(8,\), and the tensor for it \(9,\)"),
+    "an input": (lambda x: x, "the result `z` shares memory with `x`"),
+    "part of an input": (lambda x: x.base[4:12], "the result `z` shares memory with `x`"),
+    "broadcast": (lambda x: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (8,), (0,)), "same element in several"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RESULTS)
+def test_bad_results_are_refused(lib, what):
+    make, message = BAD_RESULTS[what]
+    x = numbers(16)[:8]
+    with pytest.raises(ValueError, match=message):
+        lib.add(x, numbers(8), out=make(x))
+    with pytest.raises(ValueError, match=message):
+        lib.add.compile(x, numbers(8))(x, numbers(8), out=make(x))
+
+
+def test_odd_truth_values_are_refused():
+    count = tw.define("def count(bool(N) x) -> (n) { n(i) = x(i) ? 1 : 0 }")
+    with pytest.raises(ValueError, match="bytes that are neither 0 nor 1"):
+        count(np.array([0, 1, 2], np.uint8).view(np.bool_))
+
+
+def test_mistakes_in_a_program_are_drawn_under_its_text():
+    with pytest.raises(tw.ProgramError) as refused:
+        tw.define("def f(float(N) x) -> (y) {\n  y(i) = z(i)\n}")
+    message = str(refused.value)
+    assert "error[undefined-name]" in message and "2 |   y(i) = z(i)" in message and "^" in message
+    for text in ["", "no program", "def f(", "\0", "def " * 10000]:
+        with pytest.raises(tw.ProgramError):
+            tw.define(text)
+
+
+def test_an_index_out_of_range_is_an_exception(lib):
+    table, at = numbers(5), np.array([0, 4], np.int32)
+    np.testing.assert_array_equal(lib.gather(table, at), table[at])
+    with pytest.raises(IndexError) as refused:
+        lib.gather(table, np.array([0, 5], np.int32))
+    assert "found(i) = table(at(i))" in str(refused.value)
+
+
+def test_schedules_are_read_and_refused(lib):
+    x = numbers(64)
+    kernel = lib.add.compile(x, x, schedule="split z.i -> io, iv:8\nvectorize z.iv")
+    np.testing.assert_array_equal(kernel(x, x), 2 * x)
+    assert "vectorize z.iv" in kernel.schedule
+    with pytest.raises(tw.ProgramError, match="splat"):
+        lib.add.compile(x, x, schedule="splat z.i")
+    with pytest.raises(tw.ProgramError, match="refused"):
+        lib.add.compile(x, x, schedule="vectorize z.nowhere")
+    assert lib.add.compile(x, x, schedule="default").schedule
+
+
+def test_what_there_is_to_see():
+    mm = tw.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }").mm
+    assert repr(mm) == (
+        "<tilewright function mm(float32(M, K) A, float32(K, N) B) -> (float32(M, N) C); not compiled yet>"
+    )
+    with pytest.raises(RuntimeError, match="was not compiled yet"):
+        mm.schedule
+    assert "i in 0:M" in mm.ranges and "C(i, j)" in mm.source("program")
+    A, B = numbers(4, 5), numbers(5, 6)
+    mm(A, B)
+    assert "1 kernel" in repr(mm) and mm.schedule
+    kernel = mm.compile(A, B)
+    assert "float32(4, 5) A" in repr(kernel) and "default schedule" in repr(kernel)
+    assert kernel.sizes == {"M": 4, "K": 5, "N": 6}
+    for stage, part in [("loops", "vector"), ("llvm", "define"), ("asm", "ret"), ("schedule", ""), ("ranges", "0:M")]:
+        assert part in mm.source(stage)
+    with pytest.raises(ValueError, match='there is no stage "fortran" here; there are "program"'):
+        mm.source("fortran")
+
+
+def test_targets_are_looked_for(lib):
+    x = numbers(8)
+    with pytest.raises(ValueError, match='there is no target "abacus"'):
+        lib.add(x, x, target="abacus")
+    with pytest.raises(tw.DeviceError, match="(?i)cuda"):
+        lib.add(x, x, target="cuda:97")
+    np.testing.assert_array_equal(lib.add(x, x, target="cpu"), 2 * x)
+    assert tw.devices()[0].target == "cpu"
+
+
+def test_opencl_takes_arrays_too(lib):
+    if not any(device.target == "opencl:0" for device in tw.devices()):
+        pytest.skip("there is no OpenCL here")
+    A, B = numbers(33, 17), numbers(17, 21)
+    np.testing.assert_allclose(lib.mm(A, B, target="opencl:0"), A @ B, rtol=1e-5)
+
+
+def test_threads_are_asked_for(lib):
+    had = tw.get_threads()
+    try:
+        tw.set_threads(1)
+        assert "cpu, 1 thread;" in repr(lib.mm.compile(numbers(4, 5), numbers(5, 6)))
+        with pytest.raises(ValueError, match="a thread at least"):
+            tw.set_threads(0)
+    finally:
+        tw.set_threads(None)
+    assert tw.get_threads() == had
+
+
+def test_nothing_is_kept_alive(lib):
+    class Array(np.ndarray):
+        pass
+
+    x = numbers(8).view(Array)
+    watched = weakref.ref(x)
+    lib.add(x, x)
+    with pytest.raises(tw.ProgramError):
+        lib.add(x, numbers(7))
+    del x
+    gc.collect()
+    assert watched() is None
