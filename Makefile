@@ -58,7 +58,7 @@ test-package: setup-rust setup-package ## Test the Python package: its functions
 	$(BUILD_FOR_TESTS)
 	scripts/test_package.sh "$(or $(CARGO_TARGET_DIR),target)/debug/lib_native.so"
 
-test-wheel: wheel setup-package ## Test the wheel, in an environment of its own that has nothing else
+test-wheel: wheel ## Test the wheel, in an environment of its own that has nothing else
 	scripts/test_wheel.sh $(WHEELS)/tilewright-*.whl
 
 test-cuda: ## Test kernels on an NVIDIA GPU: TILEWRIGHT=... names a command where there is no cargo to build it
@@ -78,9 +78,9 @@ bench-cuda: ## Measure kernels on an NVIDIA GPU beside cuBLAS, cuDNN and PyTorch
 	python3 benchmarks/gpu.py --tilewright "$(TILEWRIGHT)" $(BENCH_OPTIONS)
 
 bench-python: wheel setup-package ## Measure what a call from Python costs, beside NumPy's and PyTorch's
-	.venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/tilewright-*.whl
-	.venv/bin/python benchmarks/python_calls.py
+	.venv-package/bin/python -m pip install --quiet --force-reinstall --no-deps $(WHEELS)/tilewright-*.whl
+	.venv-package/bin/python benchmarks/python_calls.py
 
 clean: ## Remove everything that was built or installed in this folder
 	cargo clean
-	rm -rf .venv .peers .pytest_cache fuzz/target
+	rm -rf .venv .venv-package .peers .pytest_cache fuzz/target

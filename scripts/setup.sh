@@ -4,7 +4,7 @@
 #   scripts/setup.sh [rust] [lint] [python] [package] [wheel] [opencl] [nvrtc] [fuzz]
 #
 # rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
-# Python tests. package: into it what the tests of the Python package need beyond, PyTorch and JAX among it. wheel: LLVM's
+# Python tests. package: .venv-package with what the tests of the Python package need, PyTorch and JAX among it. wheel: LLVM's
 # static libraries and maturin, which builds the package. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
 # kernels are compiled without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all
 # but wheel and fuzz.
@@ -103,43 +103,48 @@ lint() {
 }
 
 python() {
+  python_itself
+  environment .venv
+  packages .venv "$REQUIREMENTS"
+}
+
+python_itself() {
   have python3 || install_packages "Python 3" python3
   works python3 --version || fail "python3 does not start: run \`python3 --version\` to see why."
   works python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$(python3 --version) is too old: the Python tests need 3.11 or newer."
-  environment
-  packages "$REQUIREMENTS"
 }
 
-# A .venv that works, also after the system's Python changed under it.
+# environment FOLDER: one that works, also after the system's Python changed under it.
 environment() {
-  works .venv/bin/python -c 'import pip' && return
+  works "$1/bin/python" -c 'import pip' && return
   if ! works python3 -c 'import ensurepip, venv'; then
     install_packages "Python's venv" python3-venv
     works python3 -c 'import ensurepip, venv' ||
       fail "$(command -v python3) is not the system's and has no venv: install a Python that has it."
   fi
-  say "making .venv with $(python3 --version)"
-  python3 -m venv --clear .venv >&2 || fail "python3 could not make .venv; its message is above."
+  say "making $1 with $(python3 --version)"
+  python3 -m venv --clear "$1" >&2 || fail "python3 could not make $1; its message is above."
 }
 
-# packages REQUIREMENTS: the copy of a file in .venv says what was installed to the end.
+# packages FOLDER REQUIREMENTS: the copy of a file in an environment says what was installed to the end.
 packages() {
   local copy
-  copy=.venv/$(basename "$1")
-  cmp --quiet "$1" "$copy" && return
-  say "installing into .venv: $(grep -v '^ *#' "$1" | paste -sd ' ')"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$1" >&2 ||
-    fail "pip could not install $1; its message is above."
-  cp "$1" "$copy"
+  copy=$1/$(basename "$2")
+  cmp --quiet "$2" "$copy" && return
+  say "installing into $1: $(grep -v '^ *#' "$2" | paste -sd ' ')"
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2" >&2 ||
+    fail "pip could not install $2; its message is above."
+  cp "$2" "$copy"
 }
 
 # What the Python package and its examples need, and the libraries whose tensors it takes: those are large, and tests that
-# need one say so where it is not.
+# need one say so where it is not. PyTorch brings its own NVRTC, so they are not in .venv.
 package() {
-  python
-  packages "$PACKAGE_REQUIREMENTS"
-  (packages "$LIBRARIES_REQUIREMENTS") || say "going on without PyTorch and JAX: tests that need them are skipped"
+  python_itself
+  environment .venv-package
+  packages .venv-package "$PACKAGE_REQUIREMENTS"
+  (packages .venv-package "$LIBRARIES_REQUIREMENTS") || say "going on without PyTorch and JAX: tests that need them are skipped"
 }
 
 # A wheel has LLVM inside, so it is made from the static libraries; maturin makes it, and patchelf puts others beside.
@@ -150,7 +155,7 @@ wheel() {
   works cc -x c /dev/null -shared -lzstd -lz -lffi -o /dev/null ||
     install_packages "what LLVM's static libraries need" libzstd-dev zlib1g-dev libffi-dev
   python
-  packages "$WHEEL_REQUIREMENTS"
+  packages .venv "$WHEEL_REQUIREMENTS"
 }
 
 # Any OpenCL will do; PoCL runs kernels on the processor. Tests that need it say so where there is none.
@@ -162,7 +167,7 @@ opencl() {
 # CUDA is compiled in tests without a GPU, and without a toolkit; a wheel has the compiler. Tests that need it say so where
 # there is none.
 nvrtc() {
-  (python && packages "$NVRTC_REQUIREMENTS") || say "going on without NVRTC: tests that need it are skipped"
+  (python && packages .venv "$NVRTC_REQUIREMENTS") || say "going on without NVRTC: tests that need it are skipped"
 }
 
 fuzz() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Python package with a native module that cargo has built, in .venv.
+# Tests the Python package with a native module that cargo has built, in .venv-package.
 #
 #   scripts/test_package.sh MODULE
 #
@@ -16,8 +16,8 @@ main() {
   cp -r crates/python/python/tilewright "$package"
   rm -f "$package"/tilewright/*.so
   ln -s "$module" "$package/tilewright/_native.abi3.so"
-  .venv/bin/python -m mypy --strict --follow-imports=silent "$package/tilewright"
-  PYTHONPATH=$(realpath -- "$package") .venv/bin/python -m pytest -q -rs tests/package
+  .venv-package/bin/python -m mypy --strict --follow-imports=silent "$package/tilewright"
+  PYTHONPATH=$(realpath -- "$package") .venv-package/bin/python -m pytest -q -rs tests/package
 }
 
 main

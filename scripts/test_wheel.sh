@@ -3,8 +3,8 @@
 #
 #   scripts/test_wheel.sh WHEEL
 #
-# The tests that need NumPy alone run in an environment that has nothing else; then all of them run in .venv, with the wheel
-# before its other packages. What the wheel needs of the system, how large it is and how long importing it takes are printed.
+# The environment has NumPy and nothing else, so tests of other libraries are skipped. What the wheel needs of the system, how
+# large it is and how long importing it takes are printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -36,7 +36,7 @@ detail = tw.define("""
       # The average is luma + shift / total; what the pixel has more than that is the detail. uint8 stops at 0 and 255.
       out(y, x, c) = uint8(rint(rgb(y, x, c) - gain * shift(y, x) / total(y, x)))
     }
-""").detail
+""")
 
 
 def falloff(sigma):
@@ -95,8 +95,8 @@ def apply(rgb):
     difference = np.abs(result.astype(int) - expected).max()
     if difference > 1:
         sys.exit(f"the result differs from NumPy's by up to {difference} levels")
-    print(f"{rgb.shape[1]} x {rgb.shape[0]} pixels: {seconds * 1e3:.1f} ms, NumPy {numpy_seconds * 1e3:.1f} ms; ", end="")
-    print(f"they differ by at most {difference} of 255 levels")
+    print(f"{rgb.shape[1]} x {rgb.shape[0]} pixels: {seconds * 1e3:.1f} ms, NumPy {numpy_seconds * 1e3:.1f} ms")
+    print(f"the two differ by at most {difference} of 255 levels")
     return result
 
 

@@ -42,7 +42,7 @@ def main():
     row = standardise(tensor, out=torch.from_numpy(results)[1])
     # Arrays of JAX cannot be written to, but the result for one may go elsewhere.
     standardise(jax_array, out=results[2])
-    print(f"the results:  row 1 of the array is at {results[1].ctypes.data:#x}  what PyTorch has is at {row.data_ptr():#x}")
+    print(f"the results:  row 1 of all is at {results[1].ctypes.data:#x}  what PyTorch has is at {row.data_ptr():#x}")
 
     expected = (array - array.mean()) / array.std()
     if not np.allclose(results, expected, atol=1e-3) or row.data_ptr() != results[1].ctypes.data:

@@ -24,7 +24,7 @@ try:
 except ImportError:
     matplotlib = None
 
-mm = tw.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }").mm
+mm = tw.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
 
 
 def arguments():
@@ -41,8 +41,8 @@ def report(found, operations):
 
     line("default", found.default_seconds)
     line("best", found.seconds)
-    print(f"{found.speedup:.2f} times as fast, after {found.trials} trials in {found.elapsed:.1f} s. The best schedule:\n")
-    print(found.schedule)
+    print(f"{found.speedup:.2f} times as fast, after {found.trials} trials in {found.elapsed:.1f} s")
+    print(f"\nthe best schedule:\n\n{found.schedule}")
 
 
 def plot(found, axes):
@@ -52,7 +52,7 @@ def plot(found, axes):
     axes.axhline(found.default_seconds * 1e3, color="gray", linestyle="--", label="default schedule")
     axes.scatter(elapsed, np.multiply(candidates, 1e3), s=8, alpha=0.5, label="candidate")
     axes.step(elapsed, np.multiply(best, 1e3), where="post", color="C1", label="best so far")
-    axes.set(xlabel="seconds since the start", ylabel="milliseconds per call", yscale="log", title=f"search for {found.name}")
+    axes.set(xlabel="seconds since the start", ylabel="milliseconds per call", yscale="log", title=found.name)
     # Plain numbers instead of powers of ten.
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}")
