@@ -3,10 +3,9 @@
 - swiglu: the gated activation of a transformer whose two halves are clamped first, as large trained models need it.
 - add_norm: the residual is added and the sum normalised by its root mean square; both are wanted afterwards.
 
-Both are bound by memory: PyTorch goes through it once for each operation, Tilewright once or twice in all. The PyTorch
-side is plain eager code, with the same number of threads; the two take turns. Run it on a machine that does nothing
-else: other work hits the side harder whose threads wait for each other more often, and then the fastest times tell more
-than the medians.
+Both are bound by memory: PyTorch goes through it, and allocates some, for each operation; Tilewright does so once or
+twice in all. The PyTorch side is plain eager code, not torch.compile, with as many threads; the two take turns. Run it
+on a machine that does nothing else: other work slows the side down more whose threads wait for each other more often.
 
     python custom_operator.py
 """

@@ -411,7 +411,7 @@ fn choose(program: &Program, machine: &Machine, wanted: Wanted) -> (Schedule, St
             Err(why) => {
                 // Nothing is lost but speed.
                 Python::attach(|py| {
-                    let message = format!("{why}; the default schedule is used");
+                    let message = format!("{}; the default schedule is used", error::cache_text(&why));
                     let message = std::ffi::CString::new(message).unwrap_or_default();
                     let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2);
                 });
@@ -422,12 +422,12 @@ fn choose(program: &Program, machine: &Machine, wanted: Wanted) -> (Schedule, St
 }
 
 /// The best schedule that the cache has.
-fn known(program: &Program, machine: &Machine) -> PyResult<Option<BestKnown>> {
+fn known(program: &Program, machine: &Machine) -> Result<Option<BestKnown>, CacheError> {
     let cache = match Cache::open_existing(&cache_path()?) {
         Err(CacheError::Missing(_)) => return Ok(None),
-        cache => cache.map_err(error::cache)?,
+        cache => cache?,
     };
-    Ok(cache.best_schedule(program, machine.target()).map_err(error::cache)?.best)
+    Ok(cache.best_schedule(program, machine.target())?.best)
 }
 
 /// How many elements are computed, with all that is added up for them.

@@ -1,6 +1,6 @@
 //! What can go wrong, as Python's exceptions.
 
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use tilewright_codegen::CodegenError;
 use tilewright_runtime::gpu::GpuError;
@@ -72,8 +72,13 @@ pub fn refused(refusal: &Refusal) -> PyErr {
 pub fn cache(error: CacheError) -> PyErr {
     match error {
         CacheError::Invalid(_) => bug(&error),
-        _ => pyo3::exceptions::PyOSError::new_err(error.to_string()),
+        _ => PyOSError::new_err(cache_text(&error)),
     }
+}
+
+/// What is wrong with a cache, with the words of Python for another one.
+pub fn cache_text(error: &CacheError) -> String {
+    error.to_string().replace("with --cache", "with tilewright.cache.use(path)")
 }
 
 /// What should not be possible.

@@ -55,7 +55,9 @@ pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
         let table = unsafe {
             let capsule = capsule.as_ptr();
             let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
-            is_one.then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref()).flatten()
+            is_one
+                .then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref())
+                .flatten()
         };
         table.filter(|table| table.major == MAJOR)
     });

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright_runtime::gpu::{Device, DeviceInfo, devices};
 use tilewright_target::{Cpu, GpuApi, Machine};
-use tilewright_tuner::cache::Cache;
+use tilewright_tuner::cache::{Cache, CacheError};
 use tilewright_tuner::task;
 
 use crate::error;
@@ -99,9 +99,9 @@ pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
 static CACHE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The file of the cache.
-pub fn cache_path() -> PyResult<PathBuf> {
+pub fn cache_path() -> Result<PathBuf, CacheError> {
     let chosen = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    chosen.map_or_else(|| Cache::default_path().map_err(error::cache), Ok)
+    chosen.map_or_else(Cache::default_path, Ok)
 }
 
 /// Says which file is the cache; without one, it is the user's own.

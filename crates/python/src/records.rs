@@ -11,7 +11,7 @@ use crate::place;
 
 /// The cache, if there is one.
 fn existing() -> PyResult<Option<Cache>> {
-    match Cache::open_existing(&place::cache_path()?) {
+    match place::cache_path().and_then(|path| Cache::open_existing(&path)) {
         Err(CacheError::Missing(_)) => Ok(None),
         cache => cache.map(Some).map_err(error::cache),
     }
@@ -20,7 +20,7 @@ fn existing() -> PyResult<Option<Cache>> {
 /// The file of the cache.
 #[pyfunction]
 pub fn cache_path() -> PyResult<PathBuf> {
-    place::cache_path()
+    place::cache_path().map_err(error::cache)
 }
 
 /// Says which file is the cache; without one, it is the user's own.
@@ -60,16 +60,18 @@ pub fn cache_clear(py: Python<'_>) -> PyResult<usize> {
 #[pyfunction]
 pub fn cache_export(py: Python<'_>, path: PathBuf) -> PyResult<usize> {
     py.detach(|| {
-        let cache = Cache::open_existing(&place::cache_path()?).map_err(error::cache)?;
-        cache.export(&path, &Filter::default()).map_err(error::cache)
+        let cache = Cache::open_existing(&place::cache_path()?)?;
+        cache.export(&path, &Filter::default())
     })
+    .map_err(error::cache)
 }
 
 /// Adds the records of a portable file; how many are new.
 #[pyfunction]
 pub fn cache_import(py: Python<'_>, path: PathBuf) -> PyResult<usize> {
     py.detach(|| {
-        let cache = Cache::open(&place::cache_path()?).map_err(error::cache)?;
-        cache.import(&path).map(|merged| merged.added).map_err(error::cache)
+        let cache = Cache::open(&place::cache_path()?)?;
+        cache.import(&path).map(|merged| merged.added)
     })
+    .map_err(error::cache)
 }

@@ -53,7 +53,8 @@ fn make_torch<'py>(
     shape: &[usize],
     memory: Memory,
 ) -> PyResult<Tensor<'py>> {
-    let like = like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
+    let like =
+        like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
     let py = like.py();
     let device = match memory {
         Memory::Host => DlDevice { kind: dlpack::CPU, ordinal: 0 },

@@ -172,7 +172,8 @@ fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let library = library(object)?;
     refuse_gradients(object, library)?;
     // Work is ordered behind the streams of those who have the functions for it.
-    let quickly = exchange::of(object).filter(|_| library == Library::Torch).and_then(|table| table.take(object));
+    let quickly =
+        exchange::of(object).filter(|_| library == Library::Torch).and_then(|table| table.take(object));
     let managed = match quickly {
         Some(managed) => managed?,
         None => {

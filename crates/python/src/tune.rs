@@ -75,7 +75,7 @@ pub fn search<'py>(
     let launch =
         Launch { program: python, arguments: ["-m", "tilewright", "worker"].map(str::to_owned).into() };
     let (tuned, kept, compiled) = py.detach(|| {
-        let cache = cache_path().map(|path| Cache::open(&path))?;
+        let cache = cache_path().and_then(|path| Cache::open(&path));
         let mut keeper = Keeper::new(cache, &program, &machine, &options);
         keeper.prepare(&mut options);
         let stop = Arc::new(Stop::default());

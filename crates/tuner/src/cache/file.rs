@@ -111,8 +111,9 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
     let connection = Connection::open_with_flags(path, flags).map_err(sql)?;
     configure(&connection).map_err(sql)?;
     if is_new(&connection).map_err(sql)? {
+        // Another process may be about to make it.
         if !create {
-            return Err(CacheError::NotACache { path: path.to_owned(), why: "it is empty".to_owned() });
+            return Err(CacheError::Missing(path.to_owned()));
         }
         write_ahead(&connection).and_then(|()| make(&connection)).map_err(sql)?;
     }
