@@ -35,7 +35,7 @@ def test_blocks_run_from_top_to_bottom(path, capsys):
 def test_examples_run(name, tmp_path):
     for module in NEEDS.get(name, []):
         pytest.importorskip(module)
-    options = {"tune_and_plot.py": ["--seconds", "2", "--out", str(tmp_path / "curve.png")]}.get(name, [])
+    options = {"tune_and_plot.py": ["--seconds", "2", "--png", str(tmp_path / "curve.png")]}.get(name, [])
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "MPLBACKEND": "agg"}
     command = [sys.executable, str(EXAMPLES / name), *options]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment)

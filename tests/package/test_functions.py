@@ -1,6 +1,7 @@
 """Functions, kernels and their errors, on NumPy arrays."""
 
 import gc
+import warnings
 import weakref
 
 import numpy as np
@@ -43,6 +44,12 @@ def test_a_module_gives_its_functions():
     only = tw.define("def only(float(N) x) -> (y) { y(i) = 2 * x(i) }")
     np.testing.assert_array_equal(only(numbers(3)), 2 * numbers(3))
     assert only.compile(numbers(3)).sizes == {"N": 3}
+
+
+def test_parameters_are_shown_in_their_order():
+    axpy = tw.define("def axpy(float a, float(N) x, int8 b, float(N) y) -> (z) { z(i) = a * x(i) + b * y(i) }").axpy
+    assert axpy.signature == "axpy(float32 a, float32(N) x, int8 b, float32(N) y) -> (float32(N) z)"
+    np.testing.assert_array_equal(axpy(2, numbers(3), 3, numbers(3)), 2 * numbers(3) + 3 * numbers(3))
 
 
 def test_the_decorator_takes_its_documentation_for_the_program():
@@ -169,9 +176,10 @@ def test_constants_are_bound_once(lib):
 
 REFUSED = {
     "another type": (lambda x: (x.astype(np.float64), x), TypeError, r"`x` is float32 .* float64 was given.*astype\(np.float32\)"),
-    "another rank": (lambda x: (x.reshape(2, 4), x), tw.ProgramError, r"`x` has 1 dimensions here, but x has the shape \(2, 4\)"),
+    "another rank": (lambda x: (x.reshape(2, 4), x), tw.ProgramError, r"`x` has 1 dimension here, but x has the shape \(2, 4\)"),
     "another size": (lambda x: (x, x[1:]), tw.ProgramError, "N is 8 from x, but 7 from y"),
     "no elements": (lambda x: (x[:0], x[:0]), tw.ProgramError, "N"),
+    "a number": (lambda x: (x[0], x), TypeError, "`x` takes a tensor .* not float32"),
     "a list": (lambda x: (x.tolist(), x), TypeError, "`x` takes a tensor .* not list"),
     "nothing": (lambda x: (None, x), TypeError, "`x` takes a tensor .* not NoneType"),
     "complex": (lambda x: (x.astype(np.complex64), x), TypeError, "`x` is an array of complex64"),
@@ -227,6 +235,17 @@ def test_mistakes_in_a_program_are_drawn_under_its_text():
             tw.define(text)
 
 
+def test_what_may_be_a_mistake_is_told_once():
+    with pytest.warns(tw.ProgramWarning, match="size-mismatch"):
+        add = tw.define("def add(float(N) x, float(M) y) -> (z) { z(i) = x(i) + y(i) }")
+        assert add(numbers(3), numbers(2)).shape == (2,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(numbers(3), numbers(2))
+        add.forget()
+        add(numbers(3), numbers(2))
+
+
 def test_an_index_out_of_range_is_an_exception(lib):
     table, at = numbers(5), np.array([0, 4], np.int32)
     np.testing.assert_array_equal(lib.gather(table, at), table[at])
@@ -242,7 +261,7 @@ def test_schedules_are_read_and_refused(lib):
     assert "vectorize z.iv" in kernel.schedule
     with pytest.raises(tw.ProgramError, match="splat"):
         lib.add.compile(x, x, schedule="splat z.i")
-    with pytest.raises(tw.ProgramError, match="refused"):
+    with pytest.raises(tw.ProgramError, match="the step `vectorize z.nowhere` is refused"):
         lib.add.compile(x, x, schedule="vectorize z.nowhere")
     assert lib.add.compile(x, x, schedule="default").schedule
 

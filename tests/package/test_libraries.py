@@ -127,6 +127,13 @@ def test_jax_arrays_come_in_and_go_out(lib):
     assert half(jnp.arange(4, dtype=jnp.bfloat16)).tolist() == [0, 0.5, 1, 1.5]
 
 
+@with_jax
+def test_jax_cannot_trace_a_function(lib):
+    x = jax.numpy.ones(3)
+    with pytest.raises(TypeError, match="`x`: JAX only traces this call"):
+        jax.jit(lib.add)(x, x)
+
+
 def test_buffers_come_in(lib):
     x = array.array("f", [1, 2, 3])
     np.testing.assert_array_equal(lib.add(x, (ctypes.c_float * 3)(1, 1, 1)), [2, 3, 4])

@@ -11,7 +11,7 @@ use tilewright_codegen::{assembly, llvm_ir};
 use tilewright_ir::{LoopNest, Number, Program, VarId, print as text};
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable};
 use tilewright_runtime::{Bound as Callable, Executable, Pool, Signature, View, ViewMut};
-use tilewright_schedule::{Schedule, apply, default_schedule};
+use tilewright_schedule::{Schedule, apply, blame, default_schedule};
 use tilewright_target::{GpuApi, Machine};
 use tilewright_tuner::cache::{BestKnown, Cache, CacheError};
 
@@ -80,8 +80,9 @@ impl Compiled {
     ) -> PyResult<Compiled> {
         let machine = place.machine()?;
         let (schedule, origin) = choose(&program, &machine, wanted);
-        let nest =
-            apply(&program, &schedule, machine.target()).map_err(|refusal| error::refused(&refusal))?;
+        let nest = apply(&program, &schedule, machine.target()).map_err(|refusal| {
+            error::refused(&schedule, &blame(&program, &schedule, machine.target(), refusal))
+        })?;
         let code = match (&machine, place) {
             (Machine::Cpu(cpu), _) => {
                 let executable = Executable::new(&program, &nest, cpu).map_err(error::build)?;
@@ -187,6 +188,10 @@ impl Compiled {
 
     /// A stage of it, as text.
     pub fn stage(&self, stage: &str) -> PyResult<String> {
+        Ok(self.text_of(stage)?.trim_end().to_owned())
+    }
+
+    fn text_of(&self, stage: &str) -> PyResult<String> {
         let failed = |error: tilewright_codegen::CodegenError| error::build(error.into());
         match (stage, &self.machine) {
             ("program", _) => Ok(text::program(&self.program)),

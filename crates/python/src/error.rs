@@ -1,11 +1,11 @@
 //! What can go wrong, as Python's exceptions.
 
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use tilewright_codegen::CodegenError;
 use tilewright_runtime::gpu::GpuError;
 use tilewright_runtime::{BuildError, RunError};
-use tilewright_schedule::{Illegal, Refusal};
+use tilewright_schedule::{Illegal, Refusal, Schedule};
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_tuner::cache::CacheError;
 
@@ -16,6 +16,12 @@ pyo3::create_exception!(
     ProgramError,
     PyValueError,
     "A mistake in a program or a schedule, shown under its text."
+);
+pyo3::create_exception!(
+    tilewright,
+    ProgramWarning,
+    PyUserWarning,
+    "What may be a mistake in a program, shown under its text."
 );
 pyo3::create_exception!(
     tilewright,
@@ -61,10 +67,12 @@ pub fn gpu(error: GpuError) -> PyErr {
 }
 
 /// A step that cannot be done.
-pub fn refused(refusal: &Refusal) -> PyErr {
-    match refusal.reason {
-        Illegal::TooLarge { .. } => PyMemoryError::new_err(refusal.reason.to_string()),
-        _ => ProgramError::new_err(format!("the schedule is refused: {refusal}")),
+pub fn refused(schedule: &Schedule, refusal: &Refusal) -> PyErr {
+    let step = refusal.step.and_then(|at| schedule.steps.get(at));
+    match (&refusal.reason, step) {
+        (Illegal::TooLarge { .. }, _) => PyMemoryError::new_err(refusal.reason.to_string()),
+        (reason, Some(step)) => ProgramError::new_err(format!("the step `{step}` is refused: {reason}")),
+        (reason, None) => ProgramError::new_err(format!("the schedule is refused: {reason}")),
     }
 }
 

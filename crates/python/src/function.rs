@@ -18,7 +18,7 @@ use crate::compiled::{Compiled, Wanted};
 use crate::error::ProgramError;
 use crate::kernel::Kernel;
 use crate::place::Place;
-use crate::source::Source;
+use crate::source::{Source, Text};
 use crate::tensor::{Memory, Tensor};
 
 /// A function. It is compiled when it is called with tensors of shapes that it was not called with before.
@@ -68,16 +68,8 @@ pub struct Request<'py> {
 #[pymethods]
 impl Function {
     #[new]
-    fn new(source: &str, name: Option<&str>) -> PyResult<Function> {
-        let source = Source::new(source)?;
-        let name = match (name, source.parsed.ast.functions.as_slice()) {
-            (Some(name), _) => name.to_owned(),
-            (None, [only]) => only.name.text.clone(),
-            (None, all) => {
-                let names = all.iter().map(|own| own.name.text.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(PyValueError::new_err(format!("say which function; the source has: {names}")));
-            }
-        };
+    fn new(text: &Text, name: &str) -> PyResult<Function> {
+        let (source, name) = (Arc::clone(&text.source), name.to_owned());
         let parameters = arguments::parameters(source.function(&name)?);
         let general = source.program(&name, &Bindings::default())?;
         let is_size = |parameter: &Parameter| {
@@ -156,7 +148,7 @@ impl Function {
     /// What it takes and gives.
     #[getter]
     fn signature(&self) -> String {
-        signature(&self.general)
+        signature(&self.general, &self.parameters)
     }
 
     /// The text that it was defined by.
@@ -200,13 +192,13 @@ impl Function {
     #[getter]
     fn ranges(&self) -> String {
         let checked = check(&self.source.parsed.ast, &self.name, &Bindings::default());
-        ranges(&self.source.text, &checked, &self.general)
+        ranges(&self.source.text, &checked, &self.general).trim_end().to_owned()
     }
 
     /// The schedule of the kernel that was used last.
     #[getter]
     fn schedule(&self) -> PyResult<String> {
-        Ok(self.last()?.schedule.to_string())
+        Ok(self.last()?.schedule.to_string().trim_end().to_owned())
     }
 
     /// A stage of the kernel that was used last: "program", "ranges", "schedule", "loops", "llvm", "asm", "cuda" or "opencl".
@@ -214,7 +206,7 @@ impl Function {
     fn source(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         match (stage, self.last()) {
             ("ranges", _) => Ok(self.ranges()),
-            ("program", Err(_)) => Ok(text::program(&self.general)),
+            ("program", Err(_)) => Ok(text::program(&self.general).trim_end().to_owned()),
             (_, last) => {
                 let last = last?;
                 py.detach(|| last.stage(stage))
@@ -234,7 +226,7 @@ impl Function {
             1 => "1 kernel".to_owned(),
             many => format!("{many} kernels"),
         };
-        format!("<tilewright function {}; {kernels}>", signature(&self.general))
+        format!("<tilewright function {}; {kernels}>", signature(&self.general, &self.parameters))
     }
 }
 
@@ -413,14 +405,16 @@ impl Function {
 }
 
 /// `name(float32(M, K) A, float32 a) -> (float32(M) y)`
-fn signature(program: &Program) -> String {
-    let typed = |wanted: fn(Role) -> bool| {
-        let tensors = program.tensors.iter().enumerate().filter(move |(_, own)| wanted(own.role));
-        tensors.map(|(at, own)| format!("{} {}", text::tensor_type(program, TensorId(at as u32)), own.name))
-    };
-    let scalars = program.scalars.iter().map(|own| format!("{} {}", own.dtype, own.name));
-    let takes: Vec<String> = typed(|role| matches!(role, Role::Input { .. })).chain(scalars).collect();
-    let gives: Vec<String> = typed(|role| matches!(role, Role::Output | Role::InOut)).collect();
+fn signature(program: &Program, parameters: &[Parameter]) -> String {
+    let tensor = |name: &str| program.tensors.iter().position(|own| own.name == name);
+    let typed = |name: &str, at: usize| format!("{} {name}", text::tensor_type(program, TensorId(at as u32)));
+    let takes = parameters.iter().map(|own| match tensor(&own.name) {
+        Some(at) => typed(&own.name, at),
+        None => format!("{} {}", own.dtype, own.name),
+    });
+    let results = program.tensors_with(|role| matches!(role, Role::Output | Role::InOut));
+    let gives = results.map(|(tensor, own)| typed(&own.name, tensor.index()));
+    let (takes, gives) = (takes.collect::<Vec<_>>(), gives.collect::<Vec<_>>());
     format!("{}({}) -> ({})", program.name, takes.join(", "), gives.join(", "))
 }
 

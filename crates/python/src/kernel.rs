@@ -80,7 +80,7 @@ impl Kernel {
     /// The schedule that it was compiled by.
     #[getter]
     fn schedule(&self) -> String {
-        self.compiled.schedule.to_string()
+        self.compiled.schedule.to_string().trim_end().to_owned()
     }
 
     /// The sizes that it was compiled for.

@@ -45,13 +45,6 @@ use tilewright_tuner::worker::serve;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The names of the functions in a source, which is checked.
-#[pyfunction]
-fn names(source: &str) -> PyResult<Vec<String>> {
-    let source = source::Source::new(source)?;
-    Ok(source.parsed.ast.functions.iter().map(|function| function.name.text.clone()).collect())
-}
-
 /// How many threads kernels have that are compiled from now on.
 #[pyfunction]
 fn get_threads() -> usize {
@@ -86,10 +79,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("ProgramError", py.get_type::<error::ProgramError>())?;
+    module.add("ProgramWarning", py.get_type::<error::ProgramWarning>())?;
     module.add("DeviceError", py.get_type::<error::DeviceError>())?;
+    module.add_class::<source::Text>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<kernel::Kernel>()?;
-    module.add_function(wrap_pyfunction!(names, module)?)?;
     module.add_function(wrap_pyfunction!(get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;

@@ -40,7 +40,6 @@ pub fn cache_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let row = |summary: &Summary| {
         let row = PyDict::new(py);
         row.set_item("program", &summary.title)?;
-        row.set_item("sizes", summary.key.sizes.clone().into_iter().collect::<Vec<_>>())?;
         row.set_item("target", &summary.key.target.device)?;
         row.set_item("threads", summary.key.threads)?;
         row.set_item("trials", summary.trials)?;

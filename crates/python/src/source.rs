@@ -1,14 +1,20 @@
 //! The text of programs, parsed once.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use tilewright_ir::{Program, verify};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Checked, Diagnostic, Parsed, check, diagnose, parse};
+use tilewright_syntax::{Bindings, Checked, Code, Diagnostic, Parsed, check, diagnose, parse};
 
-use crate::error::{ProgramError, bug};
+use crate::error::{ProgramError, ProgramWarning, bug};
+
+/// Frames of Python from the caller's code to here: through `define` and `Module`, and of a call itself.
+const IN_DEFINE: i32 = 3;
+const IN_CALL: i32 = 1;
 
 /// A text with functions in it.
 pub struct Source {
@@ -16,14 +22,38 @@ pub struct Source {
     pub text: String,
     /// What it says.
     pub parsed: Parsed,
+    /// Warnings that were told.
+    told: Mutex<HashSet<String>>,
+}
+
+/// A text, for Python.
+#[pyclass(frozen, module = "tilewright")]
+pub struct Text {
+    /// What it says.
+    pub source: Arc<Source>,
+}
+
+#[pymethods]
+impl Text {
+    #[new]
+    fn new(text: &str) -> PyResult<Text> {
+        Ok(Text { source: Source::new(text)? })
+    }
+
+    /// The names of its functions, in order.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.source.parsed.ast.functions.iter().map(|function| function.name.text.clone()).collect()
+    }
 }
 
 impl Source {
     /// Reads and checks a text; all mistakes in it are shown at once.
     pub fn new(text: &str) -> PyResult<Arc<Source>> {
-        let source = Source { text: text.to_owned(), parsed: parse(text) };
+        let source = Source { text: text.to_owned(), parsed: parse(text), told: Mutex::default() };
         let found = diagnose(&source.parsed, &Bindings::default());
         source.refuse(&found)?;
+        source.warn(&found, IN_DEFINE)?;
         if source.parsed.ast.functions.is_empty() {
             return Err(ProgramError::new_err(
                 "the source has no functions: write `def name(...) -> (...) { ... }`",
@@ -47,6 +77,7 @@ impl Source {
     pub fn program(&self, name: &str, sizes: &Bindings) -> PyResult<Program> {
         let Checked { program, diagnostics, .. } = check(&self.parsed.ast, name, sizes);
         self.refuse(&diagnostics)?;
+        self.warn(&diagnostics, IN_CALL)?;
         let program = program.ok_or_else(|| bug(&format!("`{name}` could not be checked")))?;
         verify(&program).map_err(|error| bug(&error))?;
         Ok(program)
@@ -56,6 +87,21 @@ impl Source {
     pub fn refuse(&self, found: &[Diagnostic]) -> PyResult<()> {
         let errors: Vec<Diagnostic> = found.iter().filter(|found| found.is_error()).cloned().collect();
         if errors.is_empty() { Ok(()) } else { Err(ProgramError::new_err(self.draw(&errors))) }
+    }
+
+    /// Tells what may be a mistake, each once.
+    fn warn(&self, found: &[Diagnostic], frames: i32) -> PyResult<()> {
+        // A call without the tensor that is updated says so itself.
+        let is_told = |found: &&Diagnostic| !found.is_error() && found.code != Code::UninitializedReduction;
+        for found in found.iter().filter(is_told) {
+            let drawn = self.draw(std::slice::from_ref(found));
+            let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(drawn.clone());
+            if is_new {
+                let text = CString::new(drawn.replace('\0', " ")).unwrap_or_default();
+                Python::attach(|py| PyErr::warn(py, &py.get_type::<ProgramWarning>(), &text, frames))?;
+            }
+        }
+        Ok(())
     }
 
     /// Diagnostics, drawn under the text. An exception's message begins on a line of its own.

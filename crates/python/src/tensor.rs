@@ -1,14 +1,14 @@
 //! The caller's tensors: NumPy arrays, whatever speaks DLPack, and whatever has a buffer.
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyMemoryView;
 use smallvec::SmallVec;
 use tilewright_ir::DType;
-use tilewright_runtime::{View, ViewMut};
+use tilewright_runtime::{Buffer, View, ViewMut};
 
 use crate::arrays;
 use crate::dlpack::{self, DlDevice, Managed};
@@ -156,10 +156,17 @@ impl<'py> Tensor<'py> {
 /// A tensor that is no NumPy array, if it is one at all.
 fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let py = object.py();
+    if is_instance(object, &TRACER, "jax", "core.Tracer")? {
+        return Err(PyTypeError::new_err(
+            "JAX only traces this call, as jax.jit and jax.grad do: call the function outside, or by way of jax.pure_callback",
+        ));
+    }
     if object.hasattr(intern!(py, "__dlpack__"))? {
         return exported(object).map(Some);
     }
     match PyMemoryView::from(object) {
+        // A number of NumPy has a buffer, but is no tensor.
+        Ok(view) if view.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 => Ok(None),
         // It has strides also where the buffer itself leaves them out.
         Ok(view) => buffered(object, PyUntypedBuffer::get(view.as_any())?).map(Some),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
@@ -297,6 +304,7 @@ fn library(object: &Bound<'_, PyAny>) -> PyResult<Library> {
 
 static TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static JAX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static TRACER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Whether an object is of a class, which is only looked for where its module was imported.
 fn is_instance(
@@ -310,7 +318,8 @@ fn is_instance(
         return object.is_instance(class.bind(py));
     }
     let Some(found) = imported(py, module)? else { return Ok(false) };
-    let class = known.get_or_try_init(py, || found.getattr(class).map(Bound::unbind))?;
+    let find = || class.split('.').try_fold(found, |found, part| found.getattr(part)).map(Bound::unbind);
+    let class = known.get_or_try_init(py, find)?;
     object.is_instance(class.bind(py))
 }
 
@@ -326,26 +335,23 @@ pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
     if tensor.dtype != DType::Bool || tensor.memory != Memory::Host {
         return Ok(());
     }
-    let odd = || {
-        let message = format!("`{name}` is bool, and has bytes that are neither 0 nor 1; give {name} != 0");
-        PyValueError::new_err(message)
-    };
-    let mut at: Extents = SmallVec::from_elem(0, tensor.shape.len());
-    if tensor.shape.contains(&0) {
-        return Ok(());
-    }
-    loop {
-        let offset: isize = at.iter().zip(&tensor.strides).map(|(at, stride)| *at as isize * stride).sum();
-        // SAFETY: the producer says that there is an element, of one byte.
-        if unsafe { tensor.start.offset(offset).read() } > 1 {
-            return Err(odd());
+    let message = || format!("`{name}` is bool, and has bytes that are neither 0 nor 1; give {name} != 0");
+    // SAFETY: it lies in the host's memory, and nobody writes to it while the interpreter is held. No element is taken for a
+    // truth value: as a tensor of bytes, it may hold any.
+    let bytes = unsafe { View::from_raw_parts(DType::UInt8, tensor.start, &tensor.shape, &tensor.strides) };
+    let is_odd = match bytes.contiguous_bytes() {
+        Some(bytes) => has_odd(bytes),
+        None => {
+            let packed = Buffer::pack(&bytes).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
+            has_odd(packed.bytes())
         }
-        let Some(next) = (0..at.len()).rev().find(|next| at[*next] + 1 < tensor.shape[*next]) else {
-            return Ok(());
-        };
-        at[next] += 1;
-        at[next + 1..].fill(0);
-    }
+    };
+    if is_odd { Err(PyValueError::new_err(message())) } else { Ok(()) }
+}
+
+/// Whether a byte is neither 0 nor 1: all are looked at, which is faster than looking for the first.
+fn has_odd(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |all, byte| all | byte) > 1
 }
 
 /// What is said of objects that are no tensors.

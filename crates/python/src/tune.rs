@@ -117,7 +117,7 @@ fn told<'py>(
     let found = PyDict::new(py);
     found.set_item("seconds", tuned.seconds)?;
     found.set_item("default_seconds", tuned.default)?;
-    found.set_item("schedule", &tuned.schedule)?;
+    found.set_item("schedule", tuned.schedule.trim_end())?;
     found.set_item("trials", tuned.trials)?;
     found.set_item("elapsed", tuned.elapsed.as_secs_f64())?;
     found.set_item("history", history)?;
@@ -196,7 +196,9 @@ impl Watcher for Reporter<'_, '_> {
         let _ = self.keeper.keep(attempt, progress.trials);
         let elapsed = progress.elapsed.as_secs_f64();
         if let Some(seconds) = attempt.trial.seconds() {
-            self.history.push((elapsed, progress.trials, seconds, progress.best));
+            // The best is measured again now and then, and may turn out slower.
+            let best = self.history.last().map_or(progress.best, |(.., best)| best.min(progress.best));
+            self.history.push((elapsed, progress.trials, seconds, best));
         }
         if self.told.is_some_and(|told| told.elapsed() < BETWEEN_REPORTS) || self.failure.is_some() {
             return;

@@ -56,12 +56,13 @@ impl Sizes {
     ) -> Result<(), Box<Diagnostic>> {
         let from = from.into();
         if shape.len() != ty.dims.len() {
-            let message = format!(
-                "`{}` has {} dimensions here, but {from} has the shape {}",
-                tensor.text,
-                ty.dims.len(),
-                shape_text(shape)
-            );
+            let dimensions = match ty.dims.len() {
+                1 => "1 dimension".to_owned(),
+                many => format!("{many} dimensions"),
+            };
+            let found = shape_text(shape);
+            let message =
+                format!("`{}` has {dimensions} here, but {from} has the shape {found}", tensor.text);
             return Err(Diagnostic::error(Code::RankMismatch, ty.span, message).into());
         }
         for (dim, extent) in ty.dims.iter().zip(shape) {

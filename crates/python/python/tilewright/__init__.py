@@ -17,7 +17,7 @@ import os as _os
 
 from . import _native, cache
 from ._function import Function, Module, Tuned, define, function
-from ._native import DeviceError, Kernel, ProgramError, get_threads, set_threads
+from ._native import DeviceError, Kernel, ProgramError, ProgramWarning, get_threads, set_threads
 from ._native import __version__ as __version__
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Kernel",
     "Module",
     "ProgramError",
+    "ProgramWarning",
     "Tuned",
     "cache",
     "define",

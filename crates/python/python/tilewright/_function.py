@@ -51,7 +51,8 @@ class Tuned:
     """What a search has found.
 
     `seconds` and `default_seconds` are the times of a call with the best schedule and with the default one, from a comparison in turn;
-    `history` has a tuple for each candidate that ran: seconds since the start, trials so far, its time, the best time so far.
+    `history` has a tuple for each candidate that ran: seconds since the start, trials so far, its time, the best time so far. Those were
+    measured one after the other, so they need not agree with the comparison.
     """
 
     def __init__(
@@ -88,8 +89,10 @@ class Module:
     """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
 
     def __init__(self, source: str) -> None:
-        names = _native.names(source)
-        self._functions: dict[str, Function] = {name: Function(source, name) for name in names}
+        if not isinstance(source, str):
+            raise TypeError(f"a program is a text, not {type(source).__name__}")
+        text = _native.Text(source)
+        self._functions: dict[str, Function] = {name: Function(text, name) for name in text.names}
 
     def __getitem__(self, name: str) -> Function:
         return self._functions[name]
@@ -142,11 +145,11 @@ def function(body: Callable[..., Any]) -> Function:
     ...     \"\"\"def softplus(float(N) x) -> (y) { y(i) = log(1 + exp(x(i))) }\"\"\"
     """
     text = inspect.getdoc(body)
-    name = getattr(body, "__name__", None)
+    name = getattr(body, "__name__", "")
     if not text:
         raise TypeError(f"`{name}` has no program text: write it as the documentation string of the function")
-    names = _native.names(text)
-    made = Function(text, name if name in names else None)
+    module = Module(text)
+    made = module._functions.get(name) or module._only()
     _refuse_other_parameters(body, made)
     return made
 

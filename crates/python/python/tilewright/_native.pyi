@@ -9,13 +9,23 @@ __version__: str
 class ProgramError(ValueError):
     """A mistake in a program or a schedule, shown under its text."""
 
+class ProgramWarning(UserWarning):
+    """What may be a mistake in a program, shown under its text."""
+
 class DeviceError(RuntimeError):
     """A device that is not there, or does not do what it should."""
+
+class Text:
+    """A program text, parsed and checked."""
+
+    def __new__(cls, text: str) -> Self: ...
+    @property
+    def names(self) -> list[str]: ...
 
 class Function:
     """A function. It is compiled when it is called with tensors of shapes that it was not called with before."""
 
-    def __new__(cls, source: str, name: str | None = None) -> Self: ...
+    def __new__(cls, text: Text, name: str) -> Self: ...
     def __call__(self, *args: Any, out: Any = None, target: str | None = None, **kwargs: Any) -> Any: ...
     def compile(
         self, *args: Any, out: Any = None, target: str | None = None, schedule: str | None = None, **kwargs: Any
@@ -52,7 +62,6 @@ class Kernel:
     @property
     def sizes(self) -> dict[str, int]: ...
 
-def names(source: str) -> list[str]: ...
 def get_threads() -> int:
     """How many threads kernels have that are compiled from now on."""
 

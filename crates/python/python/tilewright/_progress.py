@@ -25,8 +25,8 @@ class Progress:
                 warnings.simplefilter("ignore")
                 from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 
-                layout = "{desc} {bar} {postfix}"
-                self._bar = tqdm(total=self._total, desc=f"tuning {self._name}", bar_format=layout, leave=False)
+                layout = f"tuning {self._name} {{bar:30}} {{desc}}"
+                self._bar = tqdm(total=self._total, bar_format=layout, leave=False)
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -39,7 +39,7 @@ class Progress:
         done = elapsed if self._by_time else trials
         self._bar.n = min(done, self._total)
         speedup = f"{default / best:.2f} x default" if best > 0 else ""
-        self._bar.set_postfix_str(f"{trials} trials, best {best * 1e6:.4g} us, {speedup}", refresh=False)
+        self._bar.set_description_str(f"{trials} trials, best {best * 1e6:.4g} us, {speedup}", refresh=False)
         self._bar.refresh()
 
 
