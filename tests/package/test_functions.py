@@ -46,6 +46,14 @@ def test_a_module_gives_its_functions():
     assert only.compile(numbers(3)).sizes == {"N": 3}
 
 
+def test_a_file_is_read_by_its_path(tmp_path):
+    path = tmp_path / "twice.tw"
+    path.write_text("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }")
+    np.testing.assert_array_equal(tw.define(path)(numbers(3)), 2 * numbers(3))
+    with pytest.raises(TypeError, match="a program is a text, or the path of a file, not int"):
+        tw.define(3)
+
+
 def test_parameters_are_shown_in_their_order():
     axpy = tw.define("def axpy(float a, float(N) x, int8 b, float(N) y) -> (z) { z(i) = a * x(i) + b * y(i) }").axpy
     assert axpy.signature == "axpy(float32 a, float32(N) x, int8 b, float32(N) y) -> (float32(N) z)"

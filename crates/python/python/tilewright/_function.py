@@ -6,6 +6,8 @@ import inspect
 import keyword
 import sys
 from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from . import _native
@@ -88,9 +90,11 @@ class Tuned:
 class Module:
     """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str | PathLike[str]) -> None:
+        if isinstance(source, PathLike):
+            source = Path(source).read_text(encoding="utf-8")
         if not isinstance(source, str):
-            raise TypeError(f"a program is a text, not {type(source).__name__}")
+            raise TypeError(f"a program is a text, or the path of a file, not {type(source).__name__}")
         text = _native.Text(source)
         self._functions: dict[str, Function] = {name: Function(text, name) for name in text.names}
 
@@ -126,8 +130,8 @@ class Module:
         return "\n".join(map(repr, self))
 
 
-def define(source: str) -> Module:
-    """The functions of a program text. All mistakes in it are shown at once, each under its place.
+def define(source: str | PathLike[str]) -> Module:
+    """The functions of a program text, or of a file that a `pathlib.Path` names. All mistakes in it are shown at once, each under its place.
 
     >>> add, scale = tw.define('''
     ...     def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }
