@@ -122,7 +122,7 @@ STRIDED = {
     "every second": lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3],
     "unaligned": lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view(a.dtype).reshape(a.shape),
     "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape),
-    "subclass": lambda a: np.ma.masked_array(a),
+    "subclass": lambda a: np.asmatrix(a),
     "memoryview": lambda a: memoryview(a),
 }
 
@@ -131,6 +131,48 @@ STRIDED = {
 def test_arrays_come_with_any_strides(lib, how):
     A, B = numbers(6, 4), numbers(4, 5)
     np.testing.assert_allclose(lib.mm(STRIDED[how](A), STRIDED[how](B)), A @ B, rtol=1e-5)
+
+
+def test_channels_of_one_array_do_not_overlap(lib):
+    pixels = np.arange(12, dtype=np.float32).reshape(4, 3)
+    lib.add(pixels[:, 0], pixels[:, 1], out=pixels[:, 2])
+    np.testing.assert_array_equal(pixels[:, 2], [1, 7, 13, 19])
+    with pytest.raises(ValueError, match="shares memory"):
+        lib.add(pixels[:, 0], pixels[:, 1], out=pixels[:, 1])
+
+
+def test_sizes_are_told_by_name_in_any_order():
+    table = tw.define("def table(int s) -> (int(A, B) y) { y(i, j) = s * (i + j) }")
+    assert table(1, A=2, B=3).shape == (2, 3) and table(1, B=2, A=3).shape == (3, 2)
+    with pytest.raises(TypeError, match=r"has no parameter `C`.* It has: s, A, B"):
+        table(1, C=2)
+    with pytest.raises(TypeError, match="`A`"):
+        table(1, A=2.5, B=3)
+
+
+def test_masks_and_other_byte_orders_are_refused(lib):
+    with pytest.raises(TypeError, match="`x` is masked"):
+        lib.add(np.ma.masked_array(numbers(3), mask=[0, 1, 0]), numbers(3))
+
+
+def test_a_number_that_changes_the_arrays_is_read_first(lib):
+    victim = numbers(100_000)
+
+    class Sly:
+        def __float__(self):
+            victim.resize(1, refcheck=False)
+            return 2.0
+
+    kernel = lib.scale.compile(victim, 1.0)
+    with pytest.raises(ValueError):
+        kernel(victim, Sly())
+
+
+def test_few_kernels_are_kept():
+    add = tw.define("def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }").add
+    for elements in range(1, 300):
+        add(numbers(elements), numbers(elements))
+    assert "256 kernels" in repr(add)
 
 
 def test_broadcast_inputs(lib):
@@ -318,6 +360,8 @@ def test_threads_are_asked_for(lib):
         assert "cpu, 1 thread;" in repr(lib.mm.compile(numbers(4, 5), numbers(5, 6)))
         with pytest.raises(ValueError, match="a thread at least"):
             tw.set_threads(0)
+        with pytest.raises(ValueError, match="more than"):
+            tw.set_threads(2**40)
     finally:
         tw.set_threads(None)
     assert tw.get_threads() == had

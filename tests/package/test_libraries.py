@@ -67,6 +67,33 @@ def test_torch_refuses_what_has_no_memory_or_wants_a_gradient(lib):
 
 
 @with_torch
+def test_torch_tensors_that_are_not_their_memory_are_refused(lib):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    negated = torch.complex(torch.zeros(3), torch.ones(3)).conj().imag
+    assert negated.is_neg()
+    with pytest.raises(ValueError, match="`x`: .*resolve_neg"):
+        lib.add(negated, torch.zeros(3))
+    assert lib.add(negated.resolve_neg(), torch.zeros(3)).tolist() == [-1, -1, -1]
+    with FakeTensorMode():
+        fake = torch.ones(3)
+    for hollow in [fake, torch._efficientzerotensor(3)]:
+        with pytest.raises(Exception, match="`x`"):
+            lib.add(hollow, torch.ones(3))
+    with pytest.raises(ValueError, match="`a` is a number here, and has no gradient"):
+        lib.scale(torch.ones(3), torch.tensor(2.0, requires_grad=True))
+
+
+@with_torch
+def test_torch_knows_what_was_written_to(lib):
+    weight, saved = torch.ones(3, requires_grad=True), torch.full((3,), 5.0)
+    loss = (weight * saved).sum()
+    lib.add(torch.ones(3), torch.ones(3), out=saved)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@with_torch
 def test_an_operator_has_shapes_gradients_and_is_compiled():
     import tilewright.torch
 
@@ -125,6 +152,12 @@ def test_jax_arrays_come_in_and_go_out(lib):
     assert lib.mm(A, B, out=out) is out
     half = tw.define("def half_of(bfloat16(N) x) -> (y) { y(i) = x(i) / 2 }")
     assert half(jnp.arange(4, dtype=jnp.bfloat16)).tolist() == [0, 0.5, 1, 1.5]
+
+
+@with_jax
+def test_jax_does_not_cut_numbers():
+    wide = tw.define("def wide(float(N) x) -> (int64(N) z) { z(i) = 5000000000 * i }")
+    assert wide(jax.numpy.ones(3)).tolist() == [0, 5000000000, 10000000000]
 
 
 @with_jax

@@ -51,6 +51,29 @@ sys.exit(os.waitstatus_to_exitcode(status) or (0 if right else 4))
 """
 
 
+WITH_DEVICE = """
+import os, sys
+import numpy as np, tilewright as tw
+add = tw.define("def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }").add
+x = np.ones(8, np.float32)
+if not any(device.target == "opencl:0" for device in tw.devices()):
+    sys.exit(0)
+add(x, x, target="opencl:0")
+child = os.fork()
+if child == 0:
+    try:
+        add(x, x, target="opencl:0")
+    except tw.DeviceError as error:
+        os._exit(0 if "spawn" in str(error) else 3)
+    os._exit(4)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_does_not_wait_for_a_device():
+    assert subprocess.run([sys.executable, "-c", WITH_DEVICE], timeout=60).returncode == 0
+
+
 def test_a_forked_process_has_its_own_threads():
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=60).returncode == 0
 

@@ -40,8 +40,9 @@ def test_what_cannot_be_tuned_says_so():
     A, B = numbers(8, 8), numbers(8, 8)
     with pytest.raises(ValueError, match="luck"):
         mm.tune(A, B, trials=1, strategy="luck", progress=False)
-    with pytest.raises(ValueError, match="not negative"):
-        mm.tune(A, B, seconds=-1, progress=False)
+    for wrong in [{"seconds": -1}, {"trials": -1}, {"trials": 1, "seed": -1}]:
+        with pytest.raises(ValueError, match="not negative"):
+            mm.tune(A, B, progress=False, **wrong)
     with pytest.raises(tw.ProgramError, match="K is 8 from A, but 7 from B"):
         mm.tune(A, B[1:], trials=1, progress=False)
 
@@ -92,9 +93,28 @@ def test_ctrl_c_gives_the_best_so_far(tmp_path):
         assert process.stdout.readline() == "begun\n"
         time.sleep(4)
         process.send_signal(signal.SIGINT)
+        asked = time.monotonic()
         said, complained = process.communicate(timeout=60)
+        assert time.monotonic() - asked < 20
     assert process.returncode == 0, complained
     assert said == "found True 64.0\n"
+
+
+def test_a_search_does_not_care_where_it_is_started(tmp_path):
+    """What lies in the current folder, or says something when Python starts, is not the worker's business."""
+    (tmp_path / "inspect.py").write_text("raise SystemExit('the wrong module')")
+    (tmp_path / "sitecustomize.py").write_text("print('hello')")
+    code = f"""
+import numpy as np, os, sys
+import tilewright as tw
+os.chdir({str(tmp_path)!r})
+os.environ["PYTHONPATH"] = {str(tmp_path)!r}
+tw.cache.use("cache.sqlite")
+A = np.ones((8, 8), np.float32)
+print(tw.define({MM!r}).mm.tune(A, A, trials=2, progress=False).trials)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "2\n"), ran.stderr
 
 
 def test_a_worker_ends_with_its_search():

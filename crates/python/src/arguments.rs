@@ -8,7 +8,7 @@ use tilewright_ir::{DType, Number};
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::similar;
 
-use crate::tensor::{Tensor, about, refuse_odd_bools};
+use crate::tensor::{Tensor, about, refuse_gradient, refuse_odd_bools};
 
 /// A parameter as the function declares it.
 #[derive(Clone, Debug)]
@@ -42,28 +42,21 @@ pub fn parameters(function: &Function) -> Vec<Parameter> {
     function.params.iter().map(parameter).collect()
 }
 
-/// Reads the arguments of a call. Names that are no parameters are told to `other`, which says whether it knows them.
+/// Reads the arguments of a call. Names that are no parameters are told to `other`, which says what it knows if it does not know one.
 pub fn read<'py>(
     function: &str,
     parameters: &[Parameter],
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-    mut other: impl FnMut(&str, &Bound<'py, PyAny>) -> PyResult<bool>,
+    mut other: impl FnMut(&str, &Bound<'py, PyAny>) -> PyResult<Result<(), Vec<String>>>,
 ) -> PyResult<Values<'py>> {
     if args.len() > parameters.len() {
         let takes = parameters.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(PyTypeError::new_err(format!(
-            "{function}({takes}) takes {} arguments, and {} were given; results go into out=",
-            parameters.len(),
+            "{function}({takes}) takes {}, and {} were given; results go into out=",
+            counted(parameters.len(), "argument"),
             args.len()
         )));
-    }
-    let mut values = Values::new();
-    if kwargs.is_none() && args.len() == parameters.len() {
-        for (parameter, object) in parameters.iter().zip(args.iter_borrowed()) {
-            values.push(value(parameter, &object)?);
-        }
-        return Ok(values);
     }
     if let Some(kwargs) = kwargs {
         for (name, object) in kwargs {
@@ -74,11 +67,15 @@ pub fn read<'py>(
                     return Err(PyTypeError::new_err(format!("{function}() got two values for `{name}`")));
                 }
                 Some(_) => {}
-                None if other(&name, &object)? => {}
-                None => return Err(unknown(function, parameters, &name)),
+                None => {
+                    if let Err(known) = other(&name, &object)? {
+                        return Err(unknown(function, parameters, &known, &name));
+                    }
+                }
             }
         }
     }
+    let mut objects: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
     for (at, parameter) in parameters.iter().enumerate() {
         let named = |kwargs: &Bound<'py, PyDict>| kwargs.get_item(&parameter.name);
         let object = match args.get_item(at) {
@@ -86,27 +83,44 @@ pub fn read<'py>(
             Err(_) => kwargs.map(named).transpose()?.flatten(),
         };
         let missing = || PyTypeError::new_err(format!("{function}() misses `{}`", parameter.name));
-        values.push(value(parameter, &object.ok_or_else(missing)?)?);
+        objects.push(object.ok_or_else(missing)?);
+    }
+    // Numbers first: what they run in Python must not change a tensor that was looked at already.
+    let mut numbers: SmallVec<[Option<Number>; 6]> = SmallVec::new();
+    for (parameter, object) in parameters.iter().zip(&objects) {
+        let is_number = !parameter.is_tensor;
+        numbers.push(is_number.then(|| number(&parameter.name, parameter.dtype, object)).transpose()?);
+    }
+    let mut values = Values::new();
+    for ((parameter, object), number) in parameters.iter().zip(&objects).zip(numbers) {
+        values.push(match number {
+            Some(number) => Value::Scalar(number),
+            None => Value::Tensor(tensor(parameter, object)?),
+        });
     }
     Ok(values)
 }
 
-fn unknown(function: &str, parameters: &[Parameter], name: &str) -> PyErr {
-    let names = || parameters.iter().map(|own| own.name.as_str());
+/// `1 argument`, `2 arguments`.
+pub fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn unknown(function: &str, parameters: &[Parameter], sizes: &[String], name: &str) -> PyErr {
+    let is_parameter = |size: &&str| parameters.iter().any(|own| own.name == *size);
+    let sizes = || sizes.iter().map(String::as_str).filter(|size| !is_parameter(size));
+    let names = || parameters.iter().map(|own| own.name.as_str()).chain(sizes());
     let hint = similar(name, names()).map(|close| format!(" Did you mean {close}?")).unwrap_or_default();
     let listed = names().collect::<Vec<_>>().join(", ");
     PyTypeError::new_err(format!("{function}() has no parameter `{name}`.{hint} It has: {listed}"))
 }
 
-/// What was given for a parameter, checked to be of its type.
-fn value<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
-    if !parameter.is_tensor {
-        return Ok(Value::Scalar(number(&parameter.name, parameter.dtype, object)?));
-    }
+/// What was given for a tensor, checked to be of its type.
+fn tensor<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let tensor = Tensor::read(object, &parameter.name)?;
     refuse_other_type(&parameter.name, parameter.dtype, &tensor)?;
     refuse_odd_bools(&tensor, &parameter.name)?;
-    Ok(Value::Tensor(tensor))
+    Ok(tensor)
 }
 
 /// Refuses elements of another type, and says how to convert them.
@@ -135,16 +149,28 @@ pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<N
         let class = object.get_type().name().map_or("an object".to_owned(), |name| name.to_string());
         PyTypeError::new_err(format!("`{name}` is {dtype} and takes {what}, not {class}"))
     };
+    // What the object itself raises is more telling.
+    let other = |error: PyErr, what: &str| match error.is_instance_of::<PyTypeError>(py) {
+        true => wrong(what),
+        false => about(py, name, error),
+    };
+    refuse_gradient(object, name)?;
     if dtype.is_float() {
-        let number: f64 = object.extract().map_err(|_| wrong("a number"))?;
+        let number: f64 = object.extract().map_err(|error| other(error, "a number"))?;
         return Ok(Number::Float(number).convert(dtype));
     }
     if dtype == DType::Bool {
         let number = object.cast::<PyBool>().map(|own| own.is_true());
-        let number = number.or_else(|_| object.extract::<bool>()).map_err(|_| wrong("True or False"))?;
+        let number =
+            number.or_else(|_| object.extract::<bool>()).map_err(|error| other(error, "True or False"))?;
         return Ok(Number::Int(number.into()));
     }
-    let whole = object.call_method0(pyo3::intern!(py, "__index__")).map_err(|_| wrong("a whole number"))?;
+    if !object.hasattr(pyo3::intern!(py, "__index__"))? {
+        return Err(wrong("a whole number"));
+    }
+    let whole = object
+        .call_method0(pyo3::intern!(py, "__index__"))
+        .map_err(|error| other(error, "a whole number"))?;
     let (low, high) = dtype.integer_bounds().unwrap_or((i128::MIN, i128::MAX));
     let number: Option<i128> = whole.extract().ok();
     match number.filter(|number| (low..=high).contains(number)) {

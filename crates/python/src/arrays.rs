@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use numpy::npyffi::{NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject};
+use numpy::npyffi::{NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -29,6 +29,11 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
         let descriptor = &(*fields.descr).fields;
         (fields, descriptor.type_num, descriptor.byteorder as u8)
     };
+    if !object.get_type().is(&plain(py)) && object.hasattr("mask")? {
+        return Err(PyTypeError::new_err(format!(
+            "`{name}` is masked, which no program knows: give {name}.filled(…), or {name}.data for what is under the mask"
+        )));
+    }
     let dtype = match dtype_of(number) {
         Some(dtype) if order != b'>' => dtype,
         _ => other_type(object, name)?,
@@ -60,6 +65,12 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
     }))
 }
 
+/// The class of plain arrays.
+fn plain(py: Python<'_>) -> Bound<'_, PyAny> {
+    // SAFETY: NumPy is loaded, and its class lives as long as it does.
+    unsafe { Bound::from_borrowed_ptr(py, get_type_object(py, NpyTypes::PyArray_Type).cast()) }
+}
+
 /// Whether anybody has imported NumPy: without, there are no arrays.
 pub fn is_loaded(py: Python<'_>) -> PyResult<bool> {
     static LOADED: AtomicBool = AtomicBool::new(false);
@@ -78,7 +89,7 @@ pub fn make<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Ten
     let mut extents: SmallVec<[isize; 6]> = shape.iter().map(|extent| *extent as isize).collect();
     // SAFETY: NumPy is loaded; the extents are as many as is said, and it makes the strides and the memory itself.
     let made = unsafe {
-        let class = numpy::npyffi::get_type_object(py, NpyTypes::PyArray_Type);
+        let class = get_type_object(py, NpyTypes::PyArray_Type);
         let (null, none) = (std::ptr::null_mut(), std::ptr::null_mut());
         let array = PY_ARRAY_API.PyArray_New(
             py,
@@ -176,10 +187,11 @@ pub fn number_of(dtype: DType) -> Option<NPY_TYPES> {
 /// A type that NumPy has by somebody else, or none that a program knows.
 fn other_type(array: &Bound<'_, PyAny>, name: &str) -> PyResult<DType> {
     let dtype = array.getattr("dtype")?;
-    if dtype.getattr("name")?.to_string() == DType::BFloat16.name() {
+    let is_native = dtype.getattr("byteorder")?.to_string() != ">";
+    if is_native && dtype.getattr("name")?.to_string() == DType::BFloat16.name() {
         return Ok(DType::BFloat16);
     }
-    let message = if dtype.getattr("isnative")?.is_truthy()? {
+    let message = if is_native && dtype.getattr("isnative")?.is_truthy()? {
         format!("`{name}` is an array of {dtype}, which no program knows")
     } else {
         format!(

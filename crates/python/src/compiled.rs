@@ -17,7 +17,7 @@ use tilewright_tuner::cache::{BestKnown, Cache, CacheError};
 
 use crate::arguments::{Parameter, Value, Values};
 use crate::error;
-use crate::place::{Place, cache_path, open};
+use crate::place::{Place, cache_path, open, refuse_forked};
 use crate::pools;
 use crate::quick::{self, Addresses, Pointers, Quick};
 use crate::results::{self, Results};
@@ -157,7 +157,7 @@ impl Compiled {
     }
 
     /// The same with its constants given once for all calls.
-    pub fn with_constants(&self, tensors: &[Tensor<'_>]) -> PyResult<Compiled> {
+    pub fn with_constants(&self, py: Python<'_>, tensors: &[Tensor<'_>]) -> PyResult<Compiled> {
         let code = match &self.code {
             Code::Cpu { threads, executable, .. } => {
                 Code::Cpu { threads: *threads, executable: executable.clone(), bound: None }
@@ -182,8 +182,10 @@ impl Compiled {
         };
         // SAFETY: they lie in the host's memory, as the caller has made sure, and are copied before this returns.
         let views: Vec<View<'_>> = tensors.iter().map(|tensor| unsafe { tensor.view() }).collect();
-        compiled.bind(&views)?;
-        Ok(compiled)
+        py.detach(move || {
+            compiled.bind(&views)?;
+            Ok(compiled)
+        })
     }
 
     /// A stage of it, as text.
@@ -208,7 +210,7 @@ impl Compiled {
                     Machine::Gpu(gpu) => format!("{:?}", gpu.api.name()),
                 };
                 Err(PyValueError::new_err(format!(
-                    "there is no stage {stage:?} here; there are \"program\", \"ranges\", \"schedule\", \"loops\", {own}"
+                    "there is no stage {stage:?} here; there are \"program\", \"schedule\", \"loops\", {own}"
                 )))
             }
         }
@@ -242,6 +244,9 @@ impl Compiled {
         values: &Values<'py>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Code::Gpu { .. } = &self.code {
+            refuse_forked()?;
+        }
         let signature = self.signature();
         let (library, memory) = self.whose(values)?;
         let mut results = match out {

@@ -215,9 +215,13 @@ impl DlTensor {
             (2, 64, 1) => DType::Float64,
             (4, 16, 1) => DType::BFloat16,
             (6, 8, 1) => DType::Bool,
+            (5, ..) => {
+                let message = format!("it has complex{bits} elements, which no program knows");
+                return Err(PyTypeError::new_err(message));
+            }
             _ => {
                 let message =
-                    format!("elements of DLPack type {code} with {bits} bits in {lanes} lanes are not known");
+                    format!("it has elements of {bits} bits (DLPack type {code}), which no program knows");
                 return Err(PyTypeError::new_err(message));
             }
         };

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 use tilewright_ir::DType;
 
@@ -30,10 +31,10 @@ pub struct Exchange {
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
-/// A class, and its functions if it has some.
+/// A class that has such functions.
 struct Known {
-    class: usize,
-    table: Option<&'static Exchange>,
+    class: Py<PyType>,
+    table: &'static Exchange,
 }
 
 // SAFETY: the table is one of constants of a library that is never unloaded.
@@ -44,29 +45,29 @@ pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
     /// More classes than anybody has; some make a new one for every call.
     const MOST: usize = 64;
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let class = object.get_type();
-    let key = class.as_ptr().addr();
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = known.iter().find(|known| known.class == key) {
-        return known.table;
+    if let Some(found) = known().iter().find(|known| known.class.is(&class)) {
+        return Some(found.table);
     }
-    let table = class.getattr(intern!(object.py(), "__dlpack_c_exchange_api__")).ok().and_then(|capsule| {
-        // SAFETY: the pointer of a capsule of this name is one to such a table, which is there for ever.
-        let table = unsafe {
-            let capsule = capsule.as_ptr();
-            let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
-            is_one
-                .then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref())
-                .flatten()
-        };
-        table.filter(|table| table.major == MAJOR)
-    });
-    // A class must not go while it is known, or another could come in its place.
-    std::mem::forget(class);
+    // Nobody waits while this runs Python.
+    let table = table(&class)?;
+    let mut known = known();
     if known.len() < MOST {
-        known.push(Known { class: key, table });
+        known.push(Known { class: class.unbind(), table });
     }
-    table
+    Some(table)
+}
+
+fn table(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
+    let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__")).ok()?;
+    // SAFETY: the pointer of a capsule of this name is one to such a table, which is there for ever.
+    let table = unsafe {
+        let capsule = capsule.as_ptr();
+        let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
+        is_one.then(|| ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Exchange>().as_ref())
+    };
+    table.flatten().filter(|table| table.major == MAJOR)
 }
 
 impl Exchange {

@@ -19,7 +19,7 @@ use crate::error::ProgramError;
 use crate::kernel::Kernel;
 use crate::place::Place;
 use crate::source::{Source, Text};
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::{Memory, Tensor, about};
 
 /// A function. It is compiled when it is called with tensors of shapes that it was not called with before.
 #[pyclass(subclass, frozen, weakref, module = "tilewright")]
@@ -37,22 +37,34 @@ pub struct Function {
     /// Whether results are declared with a shape, which may tell sizes that no input tells.
     results_tell_sizes: bool,
     kernels: Mutex<Kernels>,
-    /// Held by who compiles, so that nobody compiles the same twice at once.
-    compiling: Mutex<()>,
 }
+
+/// Kernels that a function keeps: those that were used last.
+const MOST_KERNELS: usize = 256;
 
 /// What was compiled, and what was used last.
 #[derive(Default)]
 struct Kernels {
-    all: HashMap<Key, Arc<Compiled>>,
+    all: HashMap<Key, Kept>,
     last: Option<Arc<Compiled>>,
+    /// How often any was looked for.
+    asked: u64,
+}
+
+/// A kernel, and when it was used last.
+struct Kept {
+    compiled: Arc<Compiled>,
+    used: u64,
 }
 
 /// What decides whether a kernel fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     place: Place,
+    /// The extents of each tensor behind their number, and numbers that a kernel is compiled for.
     numbers: SmallVec<[i64; 12]>,
+    /// Sizes that were given by name, in the order of their names.
+    named: Vec<(String, i64)>,
 }
 
 /// A call with all that is known of it.
@@ -88,7 +100,6 @@ impl Function {
             specialised,
             results_tell_sizes,
             kernels: Mutex::default(),
-            compiling: Mutex::new(()),
         })
     }
 
@@ -240,11 +251,14 @@ impl Function {
     ) -> PyResult<Request<'py>> {
         let mut named = Vec::new();
         let values = arguments::read(&self.name, &self.parameters, args, kwargs, |name, object| {
-            let is_size = size_names(self.source.function(&self.name)?).contains(&name);
-            if is_size {
-                named.push((name.to_owned(), object.extract()?));
+            let sizes = size_names(self.source.function(&self.name)?);
+            if !sizes.contains(&name) {
+                return Ok(Err(sizes.iter().map(|size| (*size).to_owned()).collect()));
             }
-            Ok(is_size)
+            let whole = object.extract::<i64>();
+            let value = whole.map_err(|error| about(object.py(), name, error))?;
+            named.push((name.to_owned(), value));
+            Ok(Ok(()))
         })?;
         let memory = values.iter().find_map(|value| match value {
             Value::Tensor(tensor) => Some(tensor.memory),
@@ -270,14 +284,14 @@ impl Function {
         }
         let program = self.program(request, out)?;
         let place = request.place;
-        py.detach(|| {
-            let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = self.find(&key) {
-                return Ok(found);
-            }
-            let made = Compiled::new(&self.source, &self.parameters, program, place, Wanted::Best)?;
-            Ok(self.keep(key, made))
-        })
+        // Others may compile the same at the same time. A lock would be cheaper, and be there for ever in a process that was forked
+        // meanwhile.
+        let made =
+            py.detach(|| Compiled::new(&self.source, &self.parameters, program, place, Wanted::Best))?;
+        match self.find(&key) {
+            Some(found) => Ok(found),
+            None => Ok(self.keep(key, made)),
+        }
     }
 
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
@@ -286,7 +300,11 @@ impl Function {
 
     fn find(&self, key: &Key) -> Option<Arc<Compiled>> {
         let mut kernels = self.kernels();
-        let found = kernels.all.get(key).cloned()?;
+        kernels.asked += 1;
+        let now = kernels.asked;
+        let kept = kernels.all.get_mut(key)?;
+        kept.used = now;
+        let found = Arc::clone(&kept.compiled);
         if !kernels.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &found)) {
             kernels.last = Some(Arc::clone(&found));
         }
@@ -297,7 +315,14 @@ impl Function {
     pub fn keep(&self, key: Key, made: Compiled) -> Arc<Compiled> {
         let made = Arc::new(made);
         let mut kernels = self.kernels();
-        kernels.all.insert(key, Arc::clone(&made));
+        if kernels.all.len() >= MOST_KERNELS
+            && let Some(oldest) =
+                kernels.all.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone())
+        {
+            kernels.all.remove(&oldest);
+        }
+        let used = kernels.asked;
+        kernels.all.insert(key, Kept { compiled: Arc::clone(&made), used });
         kernels.last = Some(Arc::clone(&made));
         made
     }
@@ -322,20 +347,21 @@ impl Function {
         let mut numbers = SmallVec::new();
         for (value, specialised) in request.values.iter().zip(&self.specialised) {
             match value {
-                Value::Tensor(tensor) => numbers.extend(tensor.shape.iter().map(|extent| *extent as i64)),
+                Value::Tensor(tensor) => extend(&mut numbers, tensor),
                 Value::Scalar(number) if *specialised => {
                     numbers.push(i64::try_from(number.as_i128()).unwrap_or(i64::MAX));
                 }
                 Value::Scalar(_) => {}
             }
         }
-        numbers.extend(request.named.iter().map(|(_, value)| *value));
         if let Some(out) = out.filter(|_| self.results_tell_sizes) {
             for (_, tensor) in self.typed_results(out)? {
-                numbers.extend(tensor.shape.iter().map(|extent| *extent as i64));
+                extend(&mut numbers, &tensor);
             }
         }
-        Ok(Key { place: request.place, numbers })
+        let mut named = request.named.clone();
+        named.sort_unstable();
+        Ok(Key { place: request.place, numbers, named })
     }
 
     /// The program at the sizes of a call.
@@ -402,6 +428,12 @@ impl Function {
         }
         Ok(found)
     }
+}
+
+/// The extents of a tensor, behind their number.
+fn extend(numbers: &mut SmallVec<[i64; 12]>, tensor: &Tensor<'_>) {
+    numbers.push(tensor.shape.len() as i64);
+    numbers.extend(tensor.shape.iter().map(|extent| *extent as i64));
 }
 
 /// `name(float32(M, K) A, float32 a) -> (float32(M) y)`

@@ -40,8 +40,9 @@ impl Kernel {
         {
             return Ok(result);
         }
-        let values =
-            arguments::read(&compiled.program.name, &compiled.parameters, args, kwargs, |_, _| Ok(false))?;
+        let values = arguments::read(&compiled.program.name, &compiled.parameters, args, kwargs, |_, _| {
+            Ok(Err(Vec::new()))
+        })?;
         compiled.call(py, &values, out)
     }
 
@@ -62,13 +63,14 @@ impl Kernel {
                 "there is nothing to bind: no input that is left is declared `const`",
             ));
         }
-        let values: Values<'py> = arguments::read("bind", &constants, args, kwargs, |_, _| Ok(false))?;
+        let values: Values<'py> =
+            arguments::read("bind", &constants, args, kwargs, |_, _| Ok(Err(Vec::new())))?;
         let tensors = values.into_iter().zip(&constants).filter_map(|(value, constant)| match value {
             Value::Tensor(tensor) => Some(on_host(py, tensor, &constant.name)),
             Value::Scalar(_) => None,
         });
         let tensors = tensors.collect::<PyResult<Vec<_>>>()?;
-        Ok(Kernel { compiled: Arc::new(compiled.with_constants(&tensors)?) })
+        Ok(Kernel { compiled: Arc::new(compiled.with_constants(py, &tensors)?) })
     }
 
     /// Its function's name.

@@ -56,16 +56,22 @@ fn get_threads() -> usize {
 #[pyo3(signature = (threads))]
 fn set_threads(threads: Option<usize>) -> PyResult<()> {
     match threads {
-        Some(0) => return Err(PyValueError::new_err("there must be a thread at least")),
-        threads => pools::set_threads(threads.unwrap_or(0)),
+        Some(0) => Err(PyValueError::new_err("there must be a thread at least")),
+        Some(threads) if threads > pools::MOST_THREADS => {
+            Err(PyValueError::new_err(format!("{threads} threads are more than {}", pools::MOST_THREADS)))
+        }
+        threads => {
+            pools::set_threads(threads.unwrap_or(0));
+            Ok(())
+        }
     }
-    Ok(())
 }
 
-/// Forgets threads that a forked process does not have.
+/// Forgets threads and devices that a forked process does not have.
 #[pyfunction]
 fn after_fork(py: Python<'_>) {
     pools::forget(py);
+    place::forget_devices();
 }
 
 /// Tries candidates for a tuner, until it has no more.

@@ -1,6 +1,7 @@
 //! Where kernels run.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -11,7 +12,7 @@ use tilewright_target::{Cpu, GpuApi, Machine};
 use tilewright_tuner::cache::{Cache, CacheError};
 use tilewright_tuner::task;
 
-use crate::error;
+use crate::error::{self, DeviceError};
 use crate::pools;
 use crate::tensor::Memory;
 
@@ -83,10 +84,13 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// Whether this process was forked from one that had opened a device: drivers do not work in such a one.
+static FORKED: AtomicBool = AtomicBool::new(false);
+static OPENED: Mutex<Vec<((GpuApi, usize), Device)>> = Mutex::new(Vec::new());
+
 /// A device, opened once for all kernels.
 pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
-    type Opened = Vec<((GpuApi, usize), Device)>;
-    static OPENED: Mutex<Opened> = Mutex::new(Vec::new());
+    refuse_forked()?;
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, device)) = opened.iter().find(|(own, _)| *own == (api, number)) {
         return Ok(device.clone());
@@ -94,6 +98,23 @@ pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
     let device = Device::open(api, number).map_err(error::gpu)?;
     opened.push(((api, number), device.clone()));
     Ok(device)
+}
+
+/// Refuses a device in a process that would wait for it for ever.
+pub fn refuse_forked() -> PyResult<()> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(DeviceError::new_err(
+            "a device that was opened before a fork cannot be used behind it: let multiprocessing start processes by \"spawn\"",
+        ));
+    }
+    Ok(())
+}
+
+/// Notes that this process was forked. Somebody may have held the lock: then a device was just being opened.
+pub fn forget_devices() {
+    if OPENED.try_lock().map_or(true, |opened| !opened.is_empty()) {
+        FORKED.store(true, Ordering::Relaxed);
+    }
 }
 
 static CACHE: Mutex<Option<PathBuf>> = Mutex::new(None);

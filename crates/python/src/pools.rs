@@ -29,6 +29,9 @@ pub fn pool(py: Python<'_>, threads: usize) -> Arc<Pool> {
     pool
 }
 
+/// More than any machine has use for: each has a stack.
+pub const MOST_THREADS: usize = 4096;
+
 /// This machine. It is asked once, which takes longer than a small call.
 pub fn host() -> &'static Cpu {
     static HOST: OnceLock<Cpu> = OnceLock::new();

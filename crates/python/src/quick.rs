@@ -112,13 +112,18 @@ impl Quick {
             scalars: SmallVec::new(),
             objects: SmallVec::new(),
         };
+        // Numbers first: what they run in Python must not change an array that was looked at already.
         for (asked, object) in self.parameters.iter().zip(args.iter_borrowed()) {
-            match asked {
-                Asked::Array(array) => match array.read(py, &object, READABLE) {
+            if let Asked::Number { name, dtype } = asked {
+                pointers.scalars.push(number(name, *dtype, &object)?);
+            }
+        }
+        for (asked, object) in self.parameters.iter().zip(args.iter_borrowed()) {
+            if let Asked::Array(array) = asked {
+                match array.read(py, &object, READABLE) {
                     Some(start) => pointers.inputs.push(start),
                     None => return Ok(None),
-                },
-                Asked::Number { name, dtype } => pointers.scalars.push(number(name, *dtype, &object)?),
+                }
             }
         }
         match (out, self.results.as_slice()) {

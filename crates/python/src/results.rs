@@ -8,7 +8,7 @@ use tilewright_ir::{DType, Role};
 use tilewright_runtime::signature::Parameter;
 use tilewright_syntax::sizes::shape_text;
 
-use crate::arguments::{Value, refuse_other_type};
+use crate::arguments::{Value, counted};
 use crate::arrays;
 use crate::dlpack::{self, DlDevice};
 use crate::exchange;
@@ -110,8 +110,8 @@ pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bou
     };
     if several.len() != names.len() {
         return Err(PyTypeError::new_err(format!(
-            "there are {} results ({}), and out has {}",
-            names.len(),
+            "there are {} ({}), and out has {}",
+            counted(names.len(), "result"),
             listed(),
             several.len()
         )));
@@ -121,7 +121,13 @@ pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bou
 
 fn refuse_unsuitable(parameter: &Parameter, tensor: &Tensor<'_>) -> PyResult<()> {
     let name = &parameter.name;
-    refuse_other_type(name, parameter.layout.dtype(), tensor)?;
+    if tensor.dtype != parameter.layout.dtype() {
+        return Err(PyTypeError::new_err(format!(
+            "the result `{name}` is {}, and the tensor for it {}",
+            parameter.layout.dtype(),
+            tensor.dtype
+        )));
+    }
     if tensor.shape.as_slice() != parameter.layout.shape() {
         let (wanted, found) = (shape_text(parameter.layout.shape()), shape_text(&tensor.shape));
         return Err(PyValueError::new_err(format!(
@@ -150,10 +156,6 @@ pub fn refuse_overlap(
     names: impl Fn(usize) -> String,
     values: &[Value<'_>],
 ) -> PyResult<()> {
-    let shares = |one: &Tensor<'_>, other: &Tensor<'_>| {
-        let (one, other) = (one.bytes(), other.bytes());
-        one.start < other.end && other.start < one.end
-    };
     let refused = |name: &str, other: &str| {
         let message =
             format!("the result `{name}` shares memory with `{other}`, which may change while it is read");
@@ -163,16 +165,34 @@ pub fn refuse_overlap(
         for (place, value) in values.iter().enumerate() {
             if let Value::Tensor(tensor) = value
                 && tensor.memory == result.memory
-                && shares(result, tensor)
+                && result.may_share(tensor)
             {
                 return refused(&parameter.name, &names(place));
             }
         }
-        if let Some(other) = (0..at).find(|other| shares(result, &results[*other])) {
+        if let Some(other) = (0..at).find(|other| result.may_share(&results[*other])) {
             return refused(&parameter.name, &parameters[other].name);
         }
     }
     Ok(())
+}
+
+/// Tells PyTorch that tensors were written to, so that a gradient that needs what was there before is refused.
+fn mark_changed(py: Python<'_>, results: &Results<'_>) -> PyResult<()> {
+    for result in results.iter().filter(|result| result.library == Library::Torch) {
+        py.import("torch.autograd.graph")?.call_method1("increment_version", (&result.object,))?;
+    }
+    Ok(())
+}
+
+/// An array of JAX, unless JAX would cut its numbers.
+fn to_jax_array(tensor: Tensor<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let py = tensor.object.py();
+    let is_wide = matches!(tensor.dtype, DType::Int64 | DType::UInt64 | DType::Float64);
+    if is_wide && !py.import("jax")?.getattr("config")?.getattr("jax_enable_x64")?.is_truthy()? {
+        return Ok(tensor.object);
+    }
+    py.import("jax.numpy")?.call_method1("asarray", (tensor.object,))
 }
 
 /// What the caller gets: a tensor, or a tuple of several.
@@ -182,9 +202,12 @@ pub fn returned<'py>(
     library: Library,
     were_given: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if were_given {
+        mark_changed(py, &results)?;
+    }
     let to_jax = library == Library::Jax && !were_given;
     let object = |tensor: Tensor<'py>| match (to_jax, tensor.memory) {
-        (true, Memory::Host) => py.import("jax.numpy")?.call_method1("asarray", (tensor.object,)),
+        (true, Memory::Host) => to_jax_array(tensor),
         _ => Ok(tensor.object),
     };
     let mut objects = results.into_iter().map(object);

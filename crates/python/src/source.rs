@@ -23,7 +23,7 @@ pub struct Source {
     /// What it says.
     pub parsed: Parsed,
     /// Warnings that were told.
-    told: Mutex<HashSet<String>>,
+    told: Mutex<HashSet<(&'static str, u32)>>,
 }
 
 /// A text, for Python.
@@ -94,11 +94,13 @@ impl Source {
         // A call without the tensor that is updated says so itself.
         let is_told = |found: &&Diagnostic| !found.is_error() && found.code != Code::UninitializedReduction;
         for found in found.iter().filter(is_told) {
-            let drawn = self.draw(std::slice::from_ref(found));
-            let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(drawn.clone());
-            if is_new {
-                let text = CString::new(drawn.replace('\0', " ")).unwrap_or_default();
+            let key = (found.code.name(), found.primary.0.start);
+            let told = || self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if !told().contains(&key) {
+                let drawn = self.draw(std::slice::from_ref(found)).replace('\0', " ");
+                let text = CString::new(drawn).unwrap_or_default();
                 Python::attach(|py| PyErr::warn(py, &py.get_type::<ProgramWarning>(), &text, frames))?;
+                told().insert(key);
             }
         }
         Ok(())

@@ -1,7 +1,10 @@
 //! The caller's tensors: NumPy arrays, whatever speaks DLPack, and whatever has a buffer.
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyAttributeError, PyBufferError, PyMemoryError, PyOverflowError, PyRuntimeError, PyTypeError,
+    PyValueError,
+};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -136,6 +139,24 @@ impl<'py> Tensor<'py> {
         low..high
     }
 
+    /// Whether it may share an element with another tensor. Some that share none may be suspected.
+    pub fn may_share(&self, other: &Tensor<'_>) -> bool {
+        let (own, others) = (self.bytes(), other.bytes());
+        if own.start >= others.end || others.start >= own.end {
+            return false;
+        }
+        // Where all steps are multiples of one, each has its own part of it, as the channels of a picture have.
+        let step = self.steps().chain(other.steps()).fold(0, gcd);
+        let apart = (self.start.addr() as i128 - other.start.addr() as i128).rem_euclid(step.max(1));
+        step == 0 || apart < other.dtype.bytes() as i128 || apart + self.dtype.bytes() as i128 > step
+    }
+
+    /// The distances that are used, in bytes.
+    fn steps(&self) -> impl Iterator<Item = i128> {
+        let used = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
+        used.map(|(_, stride)| (*stride as i128 * self.dtype.bytes() as i128).abs())
+    }
+
     /// Whether two different subscripts may mean the same element. Some that have no such may be suspected.
     pub fn overlaps_itself(&self) -> bool {
         let dimensions = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
@@ -151,6 +172,10 @@ impl<'py> Tensor<'py> {
         }
         false
     }
+}
+
+fn gcd(one: i128, other: i128) -> i128 {
+    if other == 0 { one } else { gcd(other, one % other) }
 }
 
 /// A tensor that is no NumPy array, if it is one at all.
@@ -177,10 +202,12 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
 /// A tensor by DLPack.
 fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let library = library(object)?;
-    refuse_gradients(object, library)?;
+    if library == Library::Torch {
+        refuse_unreadable(object)?;
+    }
     // Work is ordered behind the streams of those who have the functions for it.
-    let quickly =
-        exchange::of(object).filter(|_| library == Library::Torch).and_then(|table| table.take(object));
+    let quickly = (library == Library::Torch).then(|| exchange::of(object)).flatten();
+    let quickly = quickly.and_then(|table| table.take(object));
     let managed = match quickly {
         Some(managed) => managed?,
         None => {
@@ -203,22 +230,45 @@ fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
         _ => row_major(&shape),
     };
     let (dtype, start, writable) = (tensor.dtype()?, tensor.start(), managed.is_writable());
+    if start.is_null() && !shape.contains(&0) {
+        return Err(PyValueError::new_err(
+            "it has a shape and no memory, as tensors have that are only traced: make an operator with tilewright.torch.op",
+        ));
+    }
     let writable = writable && library != Library::Jax;
     let owner = Owner::Managed(managed);
     Ok(Tensor { object: object.clone(), library, memory, dtype, start, shape, strides, writable, owner })
 }
 
-/// A tensor whose gradient is wanted would come out without one.
-fn refuse_gradients(object: &Bound<'_, PyAny>, library: Library) -> PyResult<()> {
+/// Refuses tensors of PyTorch that are not what lies in their memory, or of which more is wanted than that.
+fn refuse_unreadable(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
-    if library == Library::Torch
-        && object.getattr(intern!(py, "requires_grad"))?.is_truthy()?
-        && py.import(intern!(py, "torch"))?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?
-    {
+    if object.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
         return Err(PyValueError::new_err(
-            "its gradient is wanted, which a function alone does not have: give it detached, with .detach(), call under torch.no_grad(), or make an operator \
-             with a backward program, with tilewright.torch.op",
+            "its elements are negated when they are read, not in memory: give it with .resolve_neg()",
         ));
+    }
+    if wants_gradient(object)? {
+        return Err(PyValueError::new_err(
+            "its gradient is wanted, which a function alone does not have: give it detached, with .detach(), call under torch.no_grad(), \
+             or make an operator with a backward program, with tilewright.torch.op",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether PyTorch would follow what becomes of a tensor.
+fn wants_gradient(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    Ok(tensor.getattr(intern!(py, "requires_grad"))?.is_truthy()?
+        && py.import(intern!(py, "torch"))?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?)
+}
+
+/// Refuses a number that is a tensor of PyTorch and wants a gradient, which it would not get.
+pub fn refuse_gradient(number: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    if is_instance(number, &TORCH, "torch", "Tensor")? && wants_gradient(number)? {
+        let message = format!("`{name}` is a number here, and has no gradient: give it with .item()");
+        return Err(PyValueError::new_err(message));
     }
     Ok(())
 }
@@ -362,10 +412,25 @@ fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
     ))
 }
 
-/// Says which parameter an error is about. Its class stays.
+/// Says which parameter an error is about, in its first words. What is not about the parameter stays as it is.
 pub fn about(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
-    let class = error.get_type(py);
-    let message = format!("`{name}`: {}", error.value(py));
-    let told = class.call1((message,)).map(PyErr::from_value);
-    told.unwrap_or(error)
+    let message = error.value(py).to_string();
+    // PyTorch shows where in its own code something went wrong.
+    let message = message.split("\nException raised from").next().unwrap_or_default();
+    let message = format!("`{name}`: {message}");
+    let told = if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py) {
+        PyTypeError::new_err(message)
+    } else if error.is_instance_of::<PyOverflowError>(py) {
+        PyOverflowError::new_err(message)
+    } else if error.is_instance_of::<PyValueError>(py) {
+        PyValueError::new_err(message)
+    } else if error.is_instance_of::<PyBufferError>(py) {
+        PyBufferError::new_err(message)
+    } else if error.is_instance_of::<PyRuntimeError>(py) {
+        PyRuntimeError::new_err(message)
+    } else {
+        return error;
+    };
+    told.set_cause(py, Some(error));
+    told
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
@@ -27,13 +29,13 @@ use crate::function::{Function, Request};
 use crate::place::cache_path;
 use crate::tensor::{Memory, Tensor};
 
-/// Between two reports to Python: often enough for the eye, too seldom to disturb.
-const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
+/// Between two looks at a search: often enough for the eye, too seldom to disturb what is measured.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Tunes a function for tensors like these, and uses from then on what was found. `report` is called now and then with the seconds
+/// Tunes a function for tensors like these, and uses from then on what was found. `python` with `arguments` is a worker process. `report` is called now and then with the seconds
 /// since the start, the trials, and the seconds of the best so far and of the default schedule. Ctrl-C ends the search, not the program.
 #[pyfunction]
-#[pyo3(signature = (function, args, kwargs, out, target, seconds, trials, strategy, seed, python, report))]
+#[pyo3(signature = (function, args, kwargs, out, target, seconds, trials, strategy, seed, python, arguments, report))]
 #[allow(
     clippy::too_many_arguments,
     reason = "they are those of the method in Python, which has names for them"
@@ -50,7 +52,8 @@ pub fn search<'py>(
     strategy: Option<String>,
     seed: u64,
     python: PathBuf,
-    report: Py<PyAny>,
+    arguments: Vec<String>,
+    report: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let started = Instant::now();
     let function = function.get();
@@ -72,39 +75,71 @@ pub fn search<'py>(
     let folder = tempfile::tempdir().map_err(PyOSError::new_err)?;
     let task = task(function, &request, out, &program, seed, &folder)?;
     let key = function.key(&request, out)?;
-    let launch =
-        Launch { program: python, arguments: ["-m", "tilewright", "worker"].map(str::to_owned).into() };
-    let (tuned, kept, compiled) = py.detach(|| {
+    let launch = Launch { program: python, arguments };
+    let stop = Arc::new(Stop::default());
+    let (sender, progress) = channel();
+    let search = || {
         let cache = cache_path().and_then(|path| Cache::open(&path));
         let mut keeper = Keeper::new(cache, &program, &machine, &options);
         keeper.prepare(&mut options);
-        let stop = Arc::new(Stop::default());
-        let mut watcher = Reporter {
-            keeper: &mut keeper,
-            report,
-            stop: &stop,
-            told: None,
-            failure: None,
-            history: Vec::new(),
-        };
         let mut fleet = Fleet::start(&launch, task.clone(), Vec::new(), &stop).map_err(lost)?;
-        let tuned = tune(&task, &options, &mut fleet, &mut watcher, &stop).map_err(failed);
-        let (failure, history) = (watcher.failure.take(), watcher.history);
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        let tuned = tuned?;
+        let mut watcher = Reporter { keeper: &mut keeper, sender, history: Vec::new() };
+        let tuned = tune(&task, &options, &mut fleet, &mut watcher, &stop).map_err(failed)?;
+        let history = watcher.history;
+        // A cache that fails costs the records, not the search.
         let _ = keeper.keep_finalists(&tuned);
+        Ok::<_, PyErr>((tuned, history, keeper.describe()))
+    };
+    let (tuned, history, kept) = watched(py, search, &progress, &stop, report)?;
+    // Where there was no time for anything, what is known already is better.
+    if tuned.trials > 0 {
         let schedule = parse_schedule(&tuned.schedule).schedule;
         let place = request.place;
-        let mut compiled =
-            Compiled::new(&function.source, &function.parameters, program, place, Wanted::Given(schedule))?;
+        let program = function.program(&request, out)?;
+        let compiled = py.detach(|| {
+            Compiled::new(&function.source, &function.parameters, program, place, Wanted::Given(schedule))
+        });
+        let mut compiled = compiled?;
         compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
-        Ok::<_, PyErr>(((tuned, history), keeper.describe(), compiled))
-    })?;
-    function.keep(key, compiled);
-    let (tuned, history) = tuned;
+        function.keep(key, compiled);
+    }
     told(py, &tuned, history, &kept)
+}
+
+/// Has a search run on a thread of its own, while this one, on which Python hears of signals, looks after it: so Ctrl-C is heard at once,
+/// whatever the search is waiting for. It ends the search with the best so far; other exceptions end it too, and go on.
+fn watched<T: Send>(
+    py: Python<'_>,
+    search: impl FnOnce() -> PyResult<T> + Send,
+    progress: &Receiver<Progress>,
+    stop: &Stop,
+    report: &Bound<'_, PyAny>,
+) -> PyResult<T> {
+    thread::scope(|scope| {
+        let searching =
+            thread::Builder::new().name("tilewright-search".to_owned()).spawn_scoped(scope, search);
+        let searching = searching.map_err(PyOSError::new_err)?;
+        let mut failure = None;
+        while !searching.is_finished() {
+            py.detach(|| thread::sleep(BETWEEN_LOOKS));
+            let looked = py.check_signals().and_then(|()| match progress.try_iter().last() {
+                Some(Progress { elapsed, trials, best, default, .. }) if failure.is_none() => {
+                    report.call1((elapsed.as_secs_f64(), trials, best, default)).map(|_| ())
+                }
+                _ => Ok(()),
+            });
+            if let Err(error) = looked {
+                // Twice: without a last comparison.
+                stop.ask();
+                stop.ask();
+                if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    failure = Some(error);
+                }
+            }
+        }
+        let found = py.detach(|| searching.join()).map_err(|_| error::bug(&"the search has panicked"))?;
+        failure.map_or(found, Err)
+    })
 }
 
 /// What came out, for Python.
@@ -177,15 +212,10 @@ fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
     Ok(inputs)
 }
 
-/// Keeps trials, tells Python of them, and hears of Ctrl-C.
+/// Keeps trials, and tells of them.
 struct Reporter<'a, 'k> {
     keeper: &'a mut Keeper<'k>,
-    report: Py<PyAny>,
-    stop: &'a Stop,
-    /// When Python was told last.
-    told: Option<Instant>,
-    /// What the report itself failed with.
-    failure: Option<PyErr>,
+    sender: Sender<Progress>,
     /// Seconds since the start, trials, seconds of this candidate, seconds of the best.
     history: Vec<(f64, usize, f64, f64)>,
 }
@@ -194,28 +224,13 @@ impl Watcher for Reporter<'_, '_> {
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         // A cache that fails costs the records, not the search.
         let _ = self.keeper.keep(attempt, progress.trials);
-        let elapsed = progress.elapsed.as_secs_f64();
         if let Some(seconds) = attempt.trial.seconds() {
             // The best is measured again now and then, and may turn out slower.
             let best = self.history.last().map_or(progress.best, |(.., best)| best.min(progress.best));
-            self.history.push((elapsed, progress.trials, seconds, best));
+            self.history.push((progress.elapsed.as_secs_f64(), progress.trials, seconds, best));
         }
-        if self.told.is_some_and(|told| told.elapsed() < BETWEEN_REPORTS) || self.failure.is_some() {
-            return;
-        }
-        self.told = Some(Instant::now());
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            self.report.call1(py, (elapsed, progress.trials, progress.best, progress.default))?;
-            Ok::<_, PyErr>(())
-        });
-        if let Err(error) = told {
-            self.stop.ask();
-            // Ctrl-C asks for what was found so far.
-            if !Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
-                self.failure = Some(error);
-            }
-        }
+        // Whoever listens may be gone.
+        let _ = self.sender.send(progress.clone());
     }
 }
 

@@ -42,11 +42,24 @@ class Function(_native.Function):
         """
         if seconds is None and trials is None:
             seconds = 30.0
+        for name, value in (("seconds", seconds), ("trials", trials), ("seed", seed)):
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name} must be a number that is not negative, and is {value}")
         with Progress(self.__name__, seconds, trials, progress) as bar:
             found = _native.search(
-                self, args, kwargs, out, target, seconds, trials, strategy, seed, sys.executable, bar.report
+                self, args, kwargs, out, target, seconds, trials, strategy, seed, *_worker(), bar.report
             )
         return Tuned(self.__name__, **found)
+
+
+def _worker() -> tuple[str, list[str]]:
+    """The process that tries candidates: this Python, which finds modules where we do, and reads and writes nothing by itself."""
+    if not sys.executable:
+        raise RuntimeError("a search starts another Python, and sys.executable does not say where it is")
+    # The current folder may be another by now, and have anything in it.
+    folders = [folder for folder in sys.path if folder] + [str(Path(__file__).resolve().parents[1])]
+    code = f"import sys; sys.path[:] = {folders!r}; from tilewright.__main__ import work; work()"
+    return sys.executable, ["-I", "-S", "-c", code]
 
 
 class Tuned:
@@ -148,6 +161,8 @@ def function(body: Callable[..., Any]) -> Function:
     ... def softplus(x):
     ...     \"\"\"def softplus(float(N) x) -> (y) { y(i) = log(1 + exp(x(i))) }\"\"\"
     """
+    if not inspect.isfunction(body):
+        raise TypeError(f"@tilewright.function is for a function with a program in it, not for {type(body).__name__}")
     text = inspect.getdoc(body)
     name = getattr(body, "__name__", "")
     if not text:

@@ -88,5 +88,6 @@ def search(
     strategy: str | None,
     seed: int,
     python: str,
+    arguments: list[str],
     report: Callable[[float, int, float, float], None],
 ) -> dict[str, Any]: ...

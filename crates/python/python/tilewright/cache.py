@@ -28,6 +28,8 @@ def path() -> str:
 
 def use(path: str | PathLike[str] | None = None) -> None:
     """Uses another file from now on, which is made when something is tuned; without a path, the user's own."""
+    if path is not None and not str(path):
+        raise ValueError("a cache is a file, and this is the path of none")
     _use(path)
 
 
