@@ -141,10 +141,15 @@ packages() {
 # What the Python package and its examples need, and the libraries whose tensors it takes: those are large, and tests that
 # need one say so where it is not. PyTorch brings its own NVRTC, so they are not in .venv.
 package() {
+  local lock
+  # Another call may be at it.
+  exec {lock}>.venv-package.lock
+  flock "$lock"
   python_itself
   environment .venv-package
   packages .venv-package "$PACKAGE_REQUIREMENTS"
   (packages .venv-package "$LIBRARIES_REQUIREMENTS") || say "going on without PyTorch and JAX: tests that need them are skipped"
+  flock --unlock "$lock"
 }
 
 # A wheel has LLVM inside, so it is made from the static libraries; maturin makes it, and patchelf puts others beside.

@@ -132,7 +132,6 @@ pub(crate) trait Tables {
     /// Checks a subscript, bound or extent.
     fn index(&self, expr: &IndexExpr) -> Verdict {
         let mut verdict = Ok(());
-        let mut data = Vec::new();
         expr.visit(&mut |atom| {
             let found = match atom {
                 Atom::Var(var) if !self.in_scope(*var) => Err(format!("variable {} out of scope", var.0)),
@@ -141,10 +140,6 @@ pub(crate) trait Tables {
                 }
                 Atom::Extent(..) => Err("an extent that was never inferred".to_owned()),
                 Atom::Overflow => Err("a number that is too large".to_owned()),
-                Atom::Data(inner) => {
-                    data.push(inner.clone());
-                    Ok(())
-                }
                 _ => Ok(()),
             };
             if verdict.is_ok() {
@@ -152,7 +147,9 @@ pub(crate) trait Tables {
             }
         });
         verdict?;
-        for Data { value, declared } in data.iter().map(AsRef::as_ref) {
+        let mut data = Vec::new();
+        outermost_data(expr, &mut data);
+        for Data { value, declared } in data {
             hold(!value.dtype.is_float(), || "an index that is a float".to_owned())?;
             self.expr(value)?;
             if let Some((from, to)) = declared {
@@ -223,5 +220,19 @@ pub(crate) trait Tables {
             }
         }
         expr.operands().iter().try_for_each(|operand| self.expr(operand))
+    }
+}
+/// Data in a subscript that is not inside of other data: whoever checks that checks what is inside, so that nested subscripts are looked
+/// at once.
+fn outermost_data<'e>(expr: &'e IndexExpr, found: &mut Vec<&'e Data>) {
+    for factor in expr.terms().iter().flat_map(|term| &term.factors) {
+        match factor {
+            Atom::Data(data) => found.push(data),
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                outermost_data(&pair.0, found);
+                outermost_data(&pair.1, found);
+            }
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {}
+        }
     }
 }

@@ -29,7 +29,7 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
         let descriptor = &(*fields.descr).fields;
         (fields, descriptor.type_num, descriptor.byteorder as u8)
     };
-    if !object.get_type().is(&plain(py)) && object.hasattr("mask")? {
+    if !object.get_type().is(plain(py)) && object.hasattr("mask")? {
         return Err(PyTypeError::new_err(format!(
             "`{name}` is masked, which no program knows: give {name}.filled(…), or {name}.data for what is under the mask"
         )));

@@ -181,13 +181,17 @@ fn gcd(one: i128, other: i128) -> i128 {
 /// A tensor that is no NumPy array, if it is one at all.
 fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let py = object.py();
+    if is_instance(object, &TORCH, "torch", "Tensor")? {
+        return exported(object, Library::Torch).map(Some);
+    }
     if is_instance(object, &TRACER, "jax", "core.Tracer")? {
         return Err(PyTypeError::new_err(
             "JAX only traces this call, as jax.jit and jax.grad do: call the function outside, or by way of jax.pure_callback",
         ));
     }
     if object.hasattr(intern!(py, "__dlpack__"))? {
-        return exported(object).map(Some);
+        let is_jax = is_instance(object, &JAX, "jax", "Array")?;
+        return exported(object, if is_jax { Library::Jax } else { Library::NumPy }).map(Some);
     }
     match PyMemoryView::from(object) {
         // A number of NumPy has a buffer, but is no tensor.
@@ -200,8 +204,7 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
 }
 
 /// A tensor by DLPack.
-fn exported<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
-    let library = library(object)?;
+fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     if library == Library::Torch {
         refuse_unreadable(object)?;
     }
@@ -339,17 +342,6 @@ pub fn row_major(shape: &[usize]) -> Strides {
         strides[at - 1] = isize::wrapping_mul(strides[at], shape[at] as isize);
     }
     strides
-}
-
-/// Whose tensor an object is.
-fn library(object: &Bound<'_, PyAny>) -> PyResult<Library> {
-    if is_instance(object, &TORCH, "torch", "Tensor")? {
-        return Ok(Library::Torch);
-    }
-    if is_instance(object, &JAX, "jax", "Array")? {
-        return Ok(Library::Jax);
-    }
-    Ok(Library::NumPy)
 }
 
 static TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

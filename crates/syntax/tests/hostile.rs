@@ -4,8 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use tilewright_ir::verify;
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Code, diagnose, parse};
+use tilewright_syntax::{Bindings, Code, check, diagnose, parse};
 
 /// The codes found, after making sure that finding and drawing them takes no time to speak of.
 fn codes(source: &str) -> Vec<Code> {
@@ -34,6 +35,19 @@ fn nesting_thousands_deep() {
     }
     let loops = "for t in 0:1 { ".repeat(50_000);
     assert!(codes(&function(&loops)).contains(&Code::TooComplex));
+}
+
+/// Each level of a table in a table is looked at once, by the checker and by who verifies what it says.
+#[test]
+fn tables_in_tables() {
+    let levels = 200;
+    let source =
+        format!("def f(int32(N) x) -> (y) {{ y(i) = {}i{} }}", "x(".repeat(levels), ")".repeat(levels));
+    assert_eq!(codes(&source), []);
+    let start = Instant::now();
+    let program = check(&parse(&source).ast, "f", &Bindings::default()).program.unwrap();
+    assert!(verify(&program).is_ok());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
