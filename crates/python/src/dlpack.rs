@@ -21,7 +21,8 @@ pub const CUDA_HOST: i32 = 3;
 
 const VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
-const PLAIN: &CStr = c"dltensor";
+/// The name of a capsule from before version 1.
+pub const PLAIN: &CStr = c"dltensor";
 const USED_PLAIN: &CStr = c"used_dltensor";
 /// The version that is understood; minor ones only add flags and types.
 pub const MAJOR: u32 = 1;
@@ -58,11 +59,34 @@ pub struct DlTensor {
     byte_offset: u64,
 }
 
+/// A tensor with its owner, as it was before version 1.
 #[repr(C)]
-struct PlainManaged {
+pub struct PlainManaged {
     tensor: DlTensor,
     context: *mut c_void,
     deleter: Option<unsafe extern "C" fn(*mut PlainManaged)>,
+}
+
+impl PlainManaged {
+    /// A tensor that `deleter` gives back.
+    pub fn new(tensor: DlTensor, deleter: unsafe extern "C" fn(*mut PlainManaged)) -> PlainManaged {
+        PlainManaged { tensor, context: std::ptr::null_mut(), deleter: Some(deleter) }
+    }
+
+    /// What its owner keeps there.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Says what its owner keeps.
+    pub fn set_context(&mut self, context: *mut c_void) {
+        self.context = context;
+    }
+
+    /// Says where its extents are, which must stay there.
+    pub fn set_shape(&mut self, shape: *mut i64) {
+        self.tensor.shape = shape;
+    }
 }
 
 /// A tensor with its version and its owner.
@@ -79,7 +103,6 @@ pub struct VersionedManaged {
 /// A tensor that somebody has handed over; it is given back when this is dropped.
 pub enum Managed {
     /// Before version 1.
-    #[allow(private_interfaces)]
     Plain(NonNull<PlainManaged>),
     /// Since then.
     Versioned(NonNull<VersionedManaged>),
@@ -196,6 +219,11 @@ impl DlTensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         }
+    }
+
+    /// The same with elements at an address.
+    pub fn at(self, address: u64) -> DlTensor {
+        DlTensor { data: std::ptr::without_provenance_mut(address as usize), ..self }
     }
 
     /// The type of its elements.

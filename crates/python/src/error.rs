@@ -58,6 +58,14 @@ pub fn run(source: &Source, error: RunError) -> PyErr {
     }
 }
 
+/// A tensor that could not be made on a device.
+pub fn on_device(error: RunError) -> PyErr {
+    match error {
+        RunError::Gpu(error) => gpu(error),
+        other => PyMemoryError::new_err(other.to_string()),
+    }
+}
+
 /// A device that failed.
 pub fn gpu(error: GpuError) -> PyErr {
     match error {

@@ -8,6 +8,7 @@
 //! | [`quick`] | the shortest way to a call |
 //! | [`arguments`], [`results`] | Python's arguments as parameters, and where results go |
 //! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come, [`exchange`] their quicker way |
+//! | [`device_tensor`] | results on a GPU for libraries without a way to make them |
 //! | [`streams`] | the streams of those libraries on a GPU |
 //! | [`place`], [`pools`] | where kernels run, and on which threads |
 //! | [`tune`], [`records`] | searching, and what it has found |
@@ -21,6 +22,7 @@
 mod arguments;
 mod arrays;
 mod compiled;
+mod device_tensor;
 mod dlpack;
 mod error;
 mod exchange;
@@ -90,6 +92,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Text>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<kernel::Kernel>()?;
+    module.add_class::<device_tensor::DeviceTensor>()?;
     module.add_function(wrap_pyfunction!(get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;

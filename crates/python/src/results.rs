@@ -7,11 +7,14 @@ use smallvec::SmallVec;
 use tilewright_ir::{DType, Role};
 use tilewright_runtime::signature::Parameter;
 use tilewright_syntax::sizes::shape_text;
+use tilewright_target::GpuApi;
 
 use crate::arguments::{Value, counted};
 use crate::arrays;
+use crate::device_tensor;
 use crate::dlpack::{self, DlDevice};
 use crate::exchange;
+use crate::place::open;
 use crate::tensor::{Library, Memory, Tensor, refuse_odd_bools};
 
 /// The tensors of one call's results, in the order of the signature.
@@ -37,10 +40,9 @@ pub fn make<'py>(
         results.push(match (library, memory) {
             (Library::NumPy | Library::Jax, Memory::Host) => arrays::make(py, dtype, shape)?,
             (Library::Torch, _) => make_torch(like, dtype, shape, memory)?,
-            (Library::NumPy | Library::Jax, Memory::Cuda(_)) => {
-                return Err(PyTypeError::new_err(
-                    "results on a GPU are made for PyTorch only: give PyTorch tensors, or out=",
-                ));
+            (Library::NumPy | Library::Jax, Memory::Cuda(ordinal)) => {
+                let device = open(GpuApi::Cuda, ordinal)?;
+                device_tensor::make(py, &device, ordinal, dtype, shape, library)?
             }
         });
     }
@@ -208,6 +210,7 @@ pub fn returned<'py>(
     let to_jax = library == Library::Jax && !were_given;
     let object = |tensor: Tensor<'py>| match (to_jax, tensor.memory) {
         (true, Memory::Host) => to_jax_array(tensor),
+        (true, Memory::Cuda(_)) => py.import("jax.dlpack")?.call_method1("from_dlpack", (tensor.object,)),
         _ => Ok(tensor.object),
     };
     let mut objects = results.into_iter().map(object);

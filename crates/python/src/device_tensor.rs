@@ -1,0 +1,111 @@
+//! A tensor in a GPU's memory that is ours, for libraries whose own cannot be made from here: any `from_dlpack` takes it.
+
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tilewright_ir::DType;
+use tilewright_runtime::gpu::{Device, DeviceBuffer};
+use tilewright_syntax::sizes::shape_text;
+
+use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, PlainManaged};
+use crate::error;
+use crate::tensor::{Library, Memory, Owner, Tensor, row_major};
+
+/// A tensor on a GPU, to be handed over once.
+#[pyclass(frozen, module = "tilewright")]
+pub struct DeviceTensor {
+    /// Gone, once somebody has it.
+    buffer: Mutex<Option<DeviceBuffer>>,
+    dtype: DType,
+    shape: Vec<usize>,
+    ordinal: usize,
+}
+
+/// What a handed-over tensor needs until it is given back.
+struct Handed {
+    managed: PlainManaged,
+    shape: Vec<i64>,
+    _buffer: DeviceBuffer,
+}
+
+#[pymethods]
+impl DeviceTensor {
+    /// Hands the tensor over, when all that computes it is done.
+    #[pyo3(signature = (**_options))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        _options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let taken = self.buffer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let gone = || PyBufferError::new_err("this tensor was handed over before");
+        let buffer = taken.ok_or_else(gone)?;
+        py.detach(|| buffer.device().wait()).map_err(error::gpu)?;
+        let device = DlDevice { kind: CUDA, ordinal: self.ordinal as i32 };
+        let mut shape: Vec<i64> = self.shape.iter().map(|extent| *extent as i64).collect();
+        let tensor = DlTensor::wanted(self.dtype, &mut shape, device).at(buffer.address());
+        let managed = PlainManaged::new(tensor, give_back);
+        let handed = Box::into_raw(Box::new(Handed { managed, shape, _buffer: buffer }));
+        // SAFETY: the box was just made; who takes the capsule calls the deleter, and a capsule that nobody took does so itself.
+        unsafe {
+            (*handed).managed.set_context(handed.cast());
+            (*handed).managed.set_shape((*handed).shape.as_mut_ptr());
+            let capsule =
+                ffi::PyCapsule_New((&raw mut (*handed).managed).cast(), PLAIN.as_ptr(), Some(forgotten));
+            Bound::from_owned_ptr_or_err(py, capsule)
+        }
+    }
+
+    fn __dlpack_device__(&self) -> (i32, usize) {
+        (CUDA, self.ordinal)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tilewright tensor {}{} on cuda:{}>", self.dtype, shape_text(&self.shape), self.ordinal)
+    }
+}
+
+/// Called by who has the tensor, when it is done with it.
+unsafe extern "C" fn give_back(managed: *mut PlainManaged) {
+    // SAFETY: the context is the box that `__dlpack__` made, and this is called once.
+    unsafe { drop(Box::from_raw((*managed).context().cast::<Handed>())) };
+}
+
+/// Called when a capsule goes: with its first name, nobody has taken what is in it.
+unsafe extern "C" fn forgotten(capsule: *mut ffi::PyObject) {
+    // SAFETY: it is a capsule of `__dlpack__`.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, PLAIN.as_ptr()) == 1 {
+            give_back(ffi::PyCapsule_GetPointer(capsule, PLAIN.as_ptr()).cast::<c_void>().cast());
+        }
+    }
+}
+
+/// A new tensor on a device.
+pub fn make<'py>(
+    py: Python<'py>,
+    device: &Device,
+    ordinal: usize,
+    dtype: DType,
+    shape: &[usize],
+    library: Library,
+) -> PyResult<Tensor<'py>> {
+    let buffer = DeviceBuffer::zeros(device, dtype, shape).map_err(error::on_device)?;
+    let start = std::ptr::without_provenance_mut(buffer.address() as usize);
+    let object = DeviceTensor { buffer: Mutex::new(Some(buffer)), dtype, shape: shape.to_vec(), ordinal };
+    Ok(Tensor {
+        object: Bound::new(py, object)?.into_any(),
+        library,
+        memory: Memory::Cuda(ordinal),
+        dtype,
+        start,
+        shape: shape.into(),
+        strides: row_major(shape),
+        writable: true,
+        owner: Owner::Object,
+    })
+}
