@@ -78,6 +78,26 @@ def test_a_forked_process_has_its_own_threads():
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=60).returncode == 0
 
 
+def test_a_thread_with_a_small_stack_compiles():
+    text = "def f(float(N) x) -> (y) { y(i) = " + "exp(" * 250 + "x(i)" + ")" * 250 + " }"
+    failures = []
+
+    def call():
+        try:
+            tw.define(text)(numbers(4))
+        except BaseException as failure:
+            failures.append(failure)
+
+    before = threading.stack_size(256 * 1024)
+    try:
+        thread = threading.Thread(target=call)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert failures == []
+
+
 def resident():
     """Kilobytes of memory that this process has now."""
     with open("/proc/self/statm") as told:

@@ -1,5 +1,6 @@
 //! A function at given sizes, compiled for a place, and its calls.
 
+use std::ffi::CString;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
@@ -22,6 +23,7 @@ use crate::pools;
 use crate::quick::{self, Addresses, Pointers, Quick};
 use crate::results::{self, Results};
 use crate::source::Source;
+use crate::stack::with_stack;
 use crate::streams;
 use crate::tensor::{Library, Memory, Tensor};
 
@@ -70,16 +72,34 @@ pub enum Wanted {
 }
 
 impl Compiled {
-    /// Compiles a program. The interpreter is not needed for it.
+    /// Compiles a program, without the interpreter.
     pub fn new(
+        py: Python<'_>,
         source: &Arc<Source>,
         parameters: &Arc<[Parameter]>,
         program: Program,
         place: Place,
         wanted: Wanted,
     ) -> PyResult<Compiled> {
+        let make = || Compiled::make(source, parameters, program, place, wanted);
+        let (compiled, warning) = py.detach(|| with_stack(make))?;
+        if let Some(warning) = warning {
+            let warning = CString::new(warning).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &warning, 1)?;
+        }
+        Ok(compiled)
+    }
+
+    /// The same, with what there is to warn of.
+    fn make(
+        source: &Arc<Source>,
+        parameters: &Arc<[Parameter]>,
+        program: Program,
+        place: Place,
+        wanted: Wanted,
+    ) -> PyResult<(Compiled, Option<String>)> {
         let machine = place.machine()?;
-        let (schedule, origin) = choose(&program, &machine, wanted);
+        let Chosen { schedule, origin, warning } = choose(&program, &machine, wanted);
         let nest = apply(&program, &schedule, machine.target()).map_err(|refusal| {
             error::refused(&schedule, &blame(&program, &schedule, machine.target(), refusal))
         })?;
@@ -118,7 +138,7 @@ impl Compiled {
         if compiled.signature().constants.is_empty() {
             compiled.bind(&[])?;
         }
-        Ok(compiled)
+        Ok((compiled, warning))
     }
 
     /// What the program takes and gives.
@@ -190,7 +210,7 @@ impl Compiled {
 
     /// A stage of it, as text.
     pub fn stage(&self, stage: &str) -> PyResult<String> {
-        Ok(self.text_of(stage)?.trim_end().to_owned())
+        Ok(with_stack(|| self.text_of(stage))?.trim_end().to_owned())
     }
 
     fn text_of(&self, stage: &str) -> PyResult<String> {
@@ -408,27 +428,30 @@ fn like<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<
 }
 
 /// The schedule of a program, and where it is from.
-fn choose(program: &Program, machine: &Machine, wanted: Wanted) -> (Schedule, String) {
-    let default = || default_schedule(program, machine.target());
-    match wanted {
-        Wanted::Given(schedule) => (schedule, "its own schedule".to_owned()),
-        Wanted::Default => (default(), "default schedule".to_owned()),
+struct Chosen {
+    schedule: Schedule,
+    origin: String,
+    /// Why it is not a better one.
+    warning: Option<String>,
+}
+
+fn choose(program: &Program, machine: &Machine, wanted: Wanted) -> Chosen {
+    let default = || (default_schedule(program, machine.target()), "default schedule");
+    let mut warning = None;
+    let (schedule, origin) = match wanted {
+        Wanted::Given(schedule) => (schedule, "its own schedule"),
+        Wanted::Default => default(),
         Wanted::Best => match known(program, machine) {
-            Ok(Some(BestKnown { schedule, is_default: false, .. })) => {
-                (schedule, "tuned schedule".to_owned())
-            }
-            Ok(_) => (default(), "default schedule".to_owned()),
+            Ok(Some(BestKnown { schedule, is_default: false, .. })) => (schedule, "tuned schedule"),
+            Ok(_) => default(),
             Err(why) => {
                 // Nothing is lost but speed.
-                Python::attach(|py| {
-                    let message = format!("{}; the default schedule is used", error::cache_text(&why));
-                    let message = std::ffi::CString::new(message).unwrap_or_default();
-                    let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2);
-                });
-                (default(), "default schedule".to_owned())
+                warning = Some(format!("{}; the default schedule is used", error::cache_text(&why)));
+                default()
             }
         },
-    }
+    };
+    Chosen { schedule, origin: origin.to_owned(), warning }
 }
 
 /// The best schedule that the cache has.

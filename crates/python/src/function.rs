@@ -145,9 +145,8 @@ impl Function {
             text => Wanted::Given(read_schedule(text)?),
         };
         let program = self.program(&request, out)?;
-        let compiled =
-            py.detach(|| Compiled::new(&self.source, &self.parameters, program, request.place, wanted));
-        Ok(Kernel::new(Arc::new(compiled?)))
+        let compiled = Compiled::new(py, &self.source, &self.parameters, program, request.place, wanted)?;
+        Ok(Kernel::new(Arc::new(compiled)))
     }
 
     /// Its name.
@@ -286,8 +285,7 @@ impl Function {
         let place = request.place;
         // Others may compile the same at the same time. A lock would be cheaper, and be there for ever in a process that was forked
         // meanwhile.
-        let made =
-            py.detach(|| Compiled::new(&self.source, &self.parameters, program, place, Wanted::Best))?;
+        let made = Compiled::new(py, &self.source, &self.parameters, program, place, Wanted::Best)?;
         match self.find(&key) {
             Some(found) => Ok(found),
             None => Ok(self.keep(key, made)),

@@ -13,6 +13,7 @@
 //! | [`place`], [`pools`] | where kernels run, and on which threads |
 //! | [`tune`], [`records`] | searching, and what it has found |
 //! | [`source`], [`error`] | program texts, and what can go wrong |
+//! | [`stack`] | room for the compiler |
 //!
 //! What holds everywhere: the interpreter is let go while something is compiled, run or tuned; bad arguments are exceptions; a
 //! panic would be a bug, and is an exception too.
@@ -34,6 +35,7 @@ mod quick;
 mod records;
 mod results;
 mod source;
+mod stack;
 mod streams;
 mod tensor;
 mod tune;

@@ -11,6 +11,7 @@ use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Checked, Code, Diagnostic, Parsed, check, diagnose, parse};
 
 use crate::error::{ProgramError, ProgramWarning, bug};
+use crate::stack::with_stack;
 
 /// Frames of Python from the caller's code to here: through `define` and `Module`, and of a call itself.
 const IN_DEFINE: i32 = 3;
@@ -50,8 +51,12 @@ impl Text {
 impl Source {
     /// Reads and checks a text; all mistakes in it are shown at once.
     pub fn new(text: &str) -> PyResult<Arc<Source>> {
-        let source = Source { text: text.to_owned(), parsed: parse(text), told: Mutex::default() };
-        let found = diagnose(&source.parsed, &Bindings::default());
+        let (parsed, found) = with_stack(|| {
+            let parsed = parse(text);
+            let found = diagnose(&parsed, &Bindings::default());
+            (parsed, found)
+        });
+        let source = Source { text: text.to_owned(), parsed, told: Mutex::default() };
         source.refuse(&found)?;
         source.warn(&found, IN_DEFINE)?;
         if source.parsed.ast.functions.is_empty() {
@@ -75,11 +80,11 @@ impl Source {
 
     /// A function at these sizes.
     pub fn program(&self, name: &str, sizes: &Bindings) -> PyResult<Program> {
-        let Checked { program, diagnostics, .. } = check(&self.parsed.ast, name, sizes);
+        let Checked { program, diagnostics, .. } = with_stack(|| check(&self.parsed.ast, name, sizes));
         self.refuse(&diagnostics)?;
         self.warn(&diagnostics, IN_CALL)?;
         let program = program.ok_or_else(|| bug(&format!("`{name}` could not be checked")))?;
-        verify(&program).map_err(|error| bug(&error))?;
+        with_stack(|| verify(&program)).map_err(|error| bug(&error))?;
         Ok(program)
     }
 

@@ -96,10 +96,8 @@ pub fn search<'py>(
         let schedule = parse_schedule(&tuned.schedule).schedule;
         let place = request.place;
         let program = function.program(&request, out)?;
-        let compiled = py.detach(|| {
-            Compiled::new(&function.source, &function.parameters, program, place, Wanted::Given(schedule))
-        });
-        let mut compiled = compiled?;
+        let wanted = Wanted::Given(schedule);
+        let mut compiled = Compiled::new(py, &function.source, &function.parameters, program, place, wanted)?;
         compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
         function.keep(key, compiled);
     }
