@@ -110,14 +110,8 @@ impl<'py> Tensor<'py> {
 
     /// Whether the elements follow each other in row-major order, without gaps.
     pub fn is_contiguous(&self) -> bool {
-        let mut wanted = 1;
-        let mut dimensions = self.shape.iter().zip(&self.strides).rev();
-        let follows = |(extent, stride): (&usize, &isize)| {
-            let fits = *extent == 1 || *stride == wanted;
-            wanted *= *extent as isize;
-            fits
-        };
-        self.shape.contains(&0) || dimensions.all(follows)
+        // SAFETY: only its layout is looked at, wherever it lies.
+        unsafe { self.view() }.is_contiguous()
     }
 
     /// The addresses from the first byte of an element to behind the last one.
