@@ -13,6 +13,7 @@ ROOT = ROOT if (ROOT / "examples").is_dir() else ROOT.parent
 EXAMPLES = ROOT / "examples" / "python"
 DOCUMENTS = [path for path in (ROOT / "docs" / "python.md", ROOT / "README.md", ROOT / "crates/python/README.md") if path.exists()]
 NEEDS = {
+    "autograd.py": ["torch"],
     "custom_operator.py": ["torch"],
     "jax_and_torch.py": ["torch", "jax"],
     "tune_and_plot.py": ["matplotlib"],
