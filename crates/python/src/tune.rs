@@ -95,7 +95,6 @@ pub fn search<'py>(
     if tuned.trials > 0 {
         let schedule = parse_schedule(&tuned.schedule).schedule;
         let place = request.place;
-        let program = function.program(&request, out)?;
         let wanted = Wanted::Given(schedule);
         let mut compiled = Compiled::new(py, &function.source, &function.parameters, program, place, wanted)?;
         compiled.origin = if tuned.is_default { "default schedule" } else { "tuned schedule" }.to_owned();
