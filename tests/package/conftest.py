@@ -34,3 +34,11 @@ def own_cache(tmp_path):
 
 def numbers(*shape, dtype=np.float32):
     return np.random.default_rng(7).standard_normal(shape).astype(dtype)
+
+
+def assert_product(actual, A, B):
+    """That it is A @ B but for rounding, which is relative to the terms: sums that nearly cancel have few digits right."""
+    exact = np.float64(A) @ np.float64(B)
+    rounding = np.shape(A)[-1] * np.finfo(np.float32).eps * (abs(np.float64(A)) @ abs(np.float64(B)))
+    assert np.shape(actual) == exact.shape
+    assert (abs(actual - exact) <= rounding).all()
