@@ -27,8 +27,9 @@ def test_blocks_run_from_top_to_bottom(path, capsys):
     assert blocks, f"{path.name} has no Python in it"
     names = {}
     for block in blocks:
-        if "import torch" in block:
-            pytest.importorskip("torch")
+        for module in ("torch", "jax"):
+            if f"import {module}\n" in block:
+                pytest.importorskip(module)
         exec(compile(block.replace("seconds=10", "trials=3"), path.name, "exec"), names)
 
 

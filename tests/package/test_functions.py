@@ -1,6 +1,9 @@
 """Functions, kernels and their errors, on NumPy arrays."""
 
+import copy
 import gc
+import inspect
+import pickle
 import warnings
 import weakref
 
@@ -178,6 +181,40 @@ def test_few_kernels_are_kept():
 def test_broadcast_inputs(lib):
     A = np.broadcast_to(np.float32(2), (3, 4))
     assert_product(lib.mm(A, numbers(4, 5)), A, numbers(4, 5))
+
+
+def test_one_kernel_serves_all_values_of_a_number():
+    source = """
+    def f(int32(N) x, int32 a, int64 b, uint64 c) -> (y, int64(N) z, uint64(N) w) {
+      y(i) = x(i) * a + a
+      z(i) = b * i - a
+      w(i) = c
+    }"""
+    f = tw.define(source).f
+    x = np.arange(5, dtype=np.int32)
+    for a, b, c in [(1, 2, 3), (-7, 1 << 40, (1 << 64) - 1), (2**31 - 1, -(1 << 60), 1 << 63), (0, 0, 0)]:
+        y, z, w = f(x, a, b, c)
+        assert y.tolist() == [((a * i + a + 2**31) % 2**32) - 2**31 for i in range(5)]
+        assert z.tolist() == [b * i - a for i in range(5)]
+        assert w.tolist() == [c] * 5
+    assert "1 kernel>" in repr(f)
+    shifted = tw.define("def shifted(float(N) x, int32 by) -> (y) { y(i) = i + by < N && i + by >= 0 ? x(i + by) : 0.0 }").shifted
+    x = numbers(4)
+    for by in [1, 2, -1]:
+        shifted(x, by)
+    assert "3 kernels>" in repr(shifted)
+
+
+def test_functions_go_to_other_processes(lib):
+    again = pickle.loads(pickle.dumps(lib.mm))
+    A, B = numbers(3, 4), numbers(4, 2)
+    assert_product(again(A, B), A, B)
+    assert [f.__name__ for f in copy.deepcopy(lib)] == [f.__name__ for f in lib]
+
+
+def test_what_a_function_takes_is_told():
+    update = tw.define("def update(float(N) x, float lambda) -> (y) { y(i) = lambda * x(i) }").update
+    assert str(inspect.signature(update)) == "(x, lambda_, *, out=None, target=None)"
 
 
 def test_results_go_where_the_caller_says(lib):

@@ -85,6 +85,18 @@ def test_torch_tensors_that_are_not_their_memory_are_refused(lib):
 
 
 @with_torch
+def test_tangents_are_not_lost(lib):
+    from torch.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
+        with pytest.raises(ValueError, match="`x`: it carries a tangent"):
+            lib.add(dual, torch.ones(3))
+        primal = forward_ad.unpack_dual(dual).primal
+        assert lib.add(primal, torch.ones(3)).tolist() == [2, 2, 2]
+
+
+@with_torch
 def test_torch_knows_what_was_written_to(lib):
     weight, saved = torch.ones(3, requires_grad=True), torch.full((3,), 5.0)
     loss = (weight * saved).sum()
@@ -163,8 +175,75 @@ def test_jax_does_not_cut_numbers():
 @with_jax
 def test_jax_cannot_trace_a_function(lib):
     x = jax.numpy.ones(3)
-    with pytest.raises(TypeError, match="`x`: JAX only traces this call"):
+    with pytest.raises(TypeError, match="`x`: JAX only traces this call.*tilewright.jax.op"):
         jax.jit(lib.add)(x, x)
+
+
+@with_jax
+def test_an_operator_of_jax_is_compiled_mapped_and_differentiated():
+    import tilewright.jax
+
+    forward = tw.define("def product(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
+    backward = tw.define("""
+        def product_backward(float(M, K) A, float(K, N) B, float(M, N) G) -> (dA, dB) {
+          dA(i, k) +=! G(i, j) * B(k, j)
+          dB(k, j) +=! A(i, k) * G(i, j)
+        }
+    """)
+    op = tilewright.jax.op(forward, backward=backward)
+    a, b = numbers(7, 5), numbers(5, 3)
+    A, B = jax.numpy.asarray(a), jax.numpy.asarray(b)
+    assert_product(np.asarray(op(A, B)), a, b)
+    assert_product(np.asarray(jax.jit(op)(A, B)), a, b)
+    twice = jax.jit(lambda A, B: 2 * op(A, B))
+    for _ in range(3):
+        assert_product(np.asarray(twice(A, B)), 2 * a, b)
+    batch = numbers(4, 7, 5)
+    for own, result in zip(batch, jax.vmap(op, in_axes=(0, None))(batch, B)):
+        assert_product(np.asarray(result), own, b)
+    for compiled in [lambda f: f, jax.jit]:
+        dA, dB = compiled(jax.grad(lambda A, B: op(A, B).sum(), argnums=(0, 1)))(A, B)
+        assert_product(np.asarray(dA), np.ones((7, 3), np.float32), b.T)
+        assert_product(np.asarray(dB), a.T, np.ones((7, 3), np.float32))
+    with pytest.raises(ValueError, match="updates a tensor"):
+        tilewright.jax.op(tw.define("def f(float(N) x) -> (float(N) t) { t(i) += x(i) }"))
+
+
+@with_jax
+def test_numbers_of_an_operator_of_jax(lib):
+    import tilewright.jax
+
+    scale = jax.jit(tilewright.jax.op(lib.scale))
+    x = jax.numpy.arange(4, dtype=np.float32)
+    for factor in [2.0, 3, jax.numpy.float32(0.5)]:
+        assert scale(x, factor).tolist() == [0, factor, 2 * factor, 3 * factor]
+    fixed = tilewright.jax.op(lib.scale)
+    assert jax.jit(lambda x: fixed(x, 4.0))(x).tolist() == [0, 4, 8, 12]
+    both = jax.jit(tilewright.jax.op(lib.both))
+    assert [part.tolist() for part in both(x)] == [[1, 2, 3, 4], [-1, 0, 1, 2]]
+    head = tilewright.jax.op(tw.define("def head(float(N) x, int32 n) -> (y) { y(i) = x(i) where i in 0:n }"))
+    assert jax.jit(head, static_argnums=1)(x, 3).tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match="shapes or subscripts depend on `n`.*static_argnums"):
+        jax.jit(head)(x, 3)
+    with pytest.raises(tw.ProgramError, match="out of bounds|elements"):
+        jax.jit(head, static_argnums=1)(x, 5)
+    constant = jax.jit(tilewright.jax.op(lib.apply))
+    assert constant(jax.numpy.ones((2, 3)), jax.numpy.ones(3)).tolist() == [3, 3]
+
+
+@with_jax
+def test_what_goes_wrong_in_an_operator_of_jax_is_told(lib):
+    import tilewright.jax
+
+    gather = jax.jit(tilewright.jax.op(lib.gather))
+    table, at = jax.numpy.ones(3), jax.numpy.asarray([0, 2], dtype=np.int32)
+    assert gather(table, at).tolist() == [1, 1]
+    with pytest.raises(Exception, match=r"table\(at\(i\)\)"):
+        gather(table, at + 1).block_until_ready()
+    with pytest.raises(TypeError, match="`at` is int32 in the program, and float32 was given"):
+        gather(table, table)
+    with pytest.raises(TypeError, match="takes 2 arguments, and 1 were given"):
+        gather(table)
 
 
 def test_buffers_come_in(lib):

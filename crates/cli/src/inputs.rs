@@ -89,7 +89,7 @@ pub fn gather(
     }
     for (size, value) in given.sizes.bindings.iter() {
         if let Some((_, dtype)) = scalars(function).find(|(scalar, _)| scalar.text == size) {
-            given.scalars.entry(size.to_owned()).or_insert(integer(size, dtype, value)?);
+            given.scalars.entry(size.to_owned()).or_insert(integer(size, dtype, value.into())?);
         }
     }
     for (tensor, ty) in tensors(function) {
@@ -104,10 +104,10 @@ pub fn gather(
     Ok(given)
 }
 
-fn integer(name: &str, dtype: DType, value: i64) -> Result<Number, Failure> {
+fn integer(name: &str, dtype: DType, value: i128) -> Result<Number, Failure> {
     let (low, high) = dtype.integer_bounds().unwrap_or((i128::MIN, i128::MAX));
-    if (low..=high).contains(&(value as i128)) {
-        return Ok(Number::Int(value as i128));
+    if (low..=high).contains(&value) {
+        return Ok(Number::Int(value));
     }
     Err(Failure::Input(format!("{name} is {dtype}, which does not hold {value}")))
 }
@@ -218,13 +218,10 @@ impl Given {
 
     fn set_scalar(&mut self, name: &str, dtype: DType, number: Number, from: &str) -> Result<(), Failure> {
         if dtype.is_integer() {
-            let value = i64::try_from(number.as_i128()).map_err(|_| {
-                Failure::Input(format!(
-                    "{name} is larger than {}, the largest that an index can be",
-                    i64::MAX
-                ))
-            })?;
-            integer(name, dtype, value)?;
+            integer(name, dtype, number.as_i128())?;
+        }
+        // Only a mere value can be larger than any index.
+        if let (true, Ok(value)) = (dtype.is_integer(), i64::try_from(number.as_i128())) {
             if let (Some(first), Some(origin)) = (self.sizes.bindings.get(name), self.sizes.origin(name)) {
                 if origin != BY_OPTION {
                     return Err(Failure::Usage(format!("--in gives {name} twice")));

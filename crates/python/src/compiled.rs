@@ -3,28 +3,27 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{assembly, llvm_ir};
 use tilewright_ir::{LoopNest, Number, Program, VarId, print as text};
-use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable};
-use tilewright_runtime::{Bound as Callable, Executable, Pool, Signature, View, ViewMut};
+use tilewright_runtime::{Signature, View, ViewMut};
 use tilewright_schedule::{Schedule, apply, blame, default_schedule};
 use tilewright_target::{GpuApi, Machine};
 use tilewright_tuner::cache::{BestKnown, Cache, CacheError};
 
 use crate::arguments::{Parameter, Value, Values};
+use crate::code::Code;
 use crate::error;
-use crate::place::{Place, cache_path, open, refuse_forked};
+use crate::place::{Place, cache_path, refuse_forked};
 use crate::pools;
 use crate::quick::{self, Addresses, Pointers, Quick};
 use crate::results::{self, Results};
 use crate::source::Source;
 use crate::stack::with_stack;
-use crate::streams;
 use crate::tensor::{Library, Memory, Tensor};
 
 /// A call that computes so many elements takes about a microsecond, like letting the interpreter go and taking it again.
@@ -48,17 +47,12 @@ pub struct Compiled {
     nest: LoopNest,
     /// Which parameters are constant inputs.
     is_constant: Vec<bool>,
-    code: Code,
+    /// The code.
+    pub code: Code,
     /// How arrays of NumPy are called with the least effort, where that is possible.
     quick: Option<Quick>,
     /// Whether a call is over before another thread could make use of the interpreter.
     is_tiny: bool,
-}
-
-/// Code, with its constants where there are none or they are bound.
-enum Code {
-    Cpu { threads: usize, executable: Executable, bound: Option<Callable<'static>> },
-    Gpu { executable: GpuExecutable, bound: Option<GpuBound> },
 }
 
 /// Which schedule a kernel is compiled by.
@@ -90,6 +84,18 @@ impl Compiled {
         Ok(compiled)
     }
 
+    /// The same where there is nobody to warn.
+    pub fn without_python(
+        source: &Arc<Source>,
+        parameters: &Arc<[Parameter]>,
+        program: Program,
+        place: Place,
+        wanted: Wanted,
+    ) -> PyResult<Compiled> {
+        with_stack(|| Compiled::make(source, parameters, program, place, wanted))
+            .map(|(compiled, _)| compiled)
+    }
+
     /// The same, with what there is to warn of.
     fn make(
         source: &Arc<Source>,
@@ -103,20 +109,8 @@ impl Compiled {
         let nest = apply(&program, &schedule, machine.target()).map_err(|refusal| {
             error::refused(&schedule, &blame(&program, &schedule, machine.target(), refusal))
         })?;
-        let code = match (&machine, place) {
-            (Machine::Cpu(cpu), _) => {
-                let executable = Executable::new(&program, &nest, cpu).map_err(error::build)?;
-                Code::Cpu { threads: cpu.cores, executable, bound: None }
-            }
-            (Machine::Gpu(gpu), Place::Gpu(api, number)) => {
-                let about = format!("{}\n\n{schedule}", program.name);
-                let text = gpu_code(&nest, gpu, &about).map_err(|error| error::build(error.into()))?;
-                let device = open(api, number)?;
-                let executable = GpuExecutable::new(&program, &nest, text, &device).map_err(error::build)?;
-                Code::Gpu { executable, bound: None }
-            }
-            (Machine::Gpu(_), Place::Cpu { .. }) => return Err(error::bug(&"a GPU that is a CPU")),
-        };
+        let about = format!("{}\n\n{schedule}", program.name);
+        let code = Code::new(&program, &nest, &machine, place, &about)?;
         let (source, parameters) = (Arc::clone(source), Arc::clone(parameters));
         let mut compiled = Compiled {
             source,
@@ -143,10 +137,7 @@ impl Compiled {
 
     /// What the program takes and gives.
     pub fn signature(&self) -> &Signature {
-        match &self.code {
-            Code::Cpu { executable, .. } => executable.signature(),
-            Code::Gpu { executable, .. } => executable.signature(),
-        }
+        self.code.signature()
     }
 
     /// The names of the constant inputs.
@@ -161,29 +152,16 @@ impl Compiled {
 
     /// Gives the constants, of which it keeps copies.
     fn bind(&mut self, constants: &[View<'_>]) -> PyResult<()> {
-        let source = Arc::clone(&self.source);
-        let failed = |error| error::run(&source, error);
-        match &mut self.code {
-            Code::Cpu { threads, executable, bound } => {
-                // Once, and not much: a pool for it would have threads that nobody uses.
-                let pool = Pool::new(if constants.is_empty() { 1 } else { *threads });
-                let made = executable.bind(&pool, constants).map_err(failed)?;
-                *bound = Some(made.into_owned().map_err(|error| failed(error.into()))?);
-                self.quick = Quick::new(&self.parameters, executable.signature());
-            }
-            Code::Gpu { executable, bound } => *bound = Some(executable.bind(constants).map_err(failed)?),
+        self.code.bind(constants).map_err(|error| error::run(&self.source, error))?;
+        if self.code.threads().is_some() {
+            self.quick = Quick::new(&self.parameters, self.code.signature());
         }
         Ok(())
     }
 
     /// The same with its constants given once for all calls.
     pub fn with_constants(&self, py: Python<'_>, tensors: &[Tensor<'_>]) -> PyResult<Compiled> {
-        let code = match &self.code {
-            Code::Cpu { threads, executable, .. } => {
-                Code::Cpu { threads: *threads, executable: executable.clone(), bound: None }
-            }
-            Code::Gpu { executable, .. } => Code::Gpu { executable: executable.clone(), bound: None },
-        };
+        let code = self.code.unbound();
         let left = self.parameters.iter().zip(&self.is_constant).filter(|(_, is_constant)| !**is_constant);
         let left: Arc<[Parameter]> = left.map(|(own, _)| own.clone()).collect();
         let mut compiled = Compiled {
@@ -268,12 +246,12 @@ impl Compiled {
             refuse_forked()?;
         }
         let signature = self.signature();
-        let (library, memory) = self.whose(values)?;
-        let mut results = match out {
+        let given = out.map(|out| results::given(&signature.results, out)).transpose()?;
+        let (library, memory) = self.whose(values, given.as_deref().unwrap_or_default())?;
+        let mut results = match given {
             None => results::make(py, &signature.results, library, memory, like(values, library))?,
-            Some(out) => {
-                let given = results::given(&signature.results, out)?;
-                if let Some(other) = given.iter().find(|given| given.memory != memory && !values.is_empty()) {
+            Some(given) => {
+                if let Some(other) = given.iter().find(|given| given.memory != memory) {
                     return Err(elsewhere("out", other.memory, memory));
                 }
                 let name = |at: usize| self.parameters[at].name.clone();
@@ -282,19 +260,17 @@ impl Compiled {
             }
         };
         match (&self.code, memory) {
-            (Code::Cpu { .. }, Memory::Host) | (Code::Gpu { .. }, Memory::Host) => {
-                self.call_here(py, values, &mut results)?;
-            }
-            (Code::Gpu { bound, .. }, Memory::Cuda(ordinal)) => {
-                self.call_there(py, bound.as_ref(), values, &results, library, ordinal)?;
+            (_, Memory::Host) => self.call_here(py, values, &mut results)?,
+            (Code::Gpu { .. }, Memory::Cuda(ordinal)) => {
+                self.call_there(py, values, &results, out.is_some(), ordinal)?;
             }
             (Code::Cpu { .. }, Memory::Cuda(_)) => return Err(elsewhere("a tensor", memory, Memory::Host)),
         }
         results::returned(py, results, library, out.is_some())
     }
 
-    /// Whose the tensors are, and where all of them lie.
-    fn whose(&self, values: &Values<'_>) -> PyResult<(Library, Memory)> {
+    /// Whose the tensors are, and where all of them lie; where no input is one, those for the results say it.
+    fn whose(&self, values: &Values<'_>, results: &[Tensor<'_>]) -> PyResult<(Library, Memory)> {
         let (mut library, mut memory) = (Library::NumPy, None);
         for (value, parameter) in values.iter().zip(self.parameters.iter()) {
             let Value::Tensor(tensor) = value else { continue };
@@ -308,6 +284,9 @@ impl Compiled {
                 }
                 Some(_) => {}
             }
+        }
+        if let (None, [first, ..]) = (memory, results) {
+            (library, memory) = (first.library, Some(first.memory));
         }
         let memory = memory.unwrap_or(Memory::Host);
         match (memory, self.place) {
@@ -347,75 +326,16 @@ impl Compiled {
         // SAFETY: as above; results are new, or were found not to overlap anything.
         let mut written: SmallVec<[ViewMut<'_>; 2]> =
             results.iter_mut().map(|result| unsafe { result.view_mut() }).collect();
-        let called = match &self.code {
-            Code::Cpu { threads, executable, bound } => {
-                let pool = pools::pool(py, *threads);
-                py.detach(|| match bound {
-                    Some(bound) => bound.run(&pool, &inputs, &mut written, &scalars),
-                    None => executable.bind(&pool, &constants)?.run(&pool, &inputs, &mut written, &scalars),
-                })
-            }
-            Code::Gpu { executable, bound } => py.detach(|| match bound {
-                Some(bound) => bound.run(&inputs, &mut written, &scalars),
-                None => executable.bind(&constants)?.run(&inputs, &mut written, &scalars),
-            }),
-        };
+        let pool = self.code.threads().map(|threads| pools::pool(py, threads));
+        let called =
+            py.detach(|| self.code.run(pool.as_deref(), &constants, &inputs, &mut written, &scalars));
         called.map_err(|error| error::run(&self.source, error))
     }
 
-    /// A call with tensors that lie on the device.
-    fn call_there(
-        &self,
-        py: Python<'_>,
-        bound: Option<&GpuBound>,
-        values: &Values<'_>,
-        results: &Results<'_>,
-        library: Library,
-        ordinal: usize,
-    ) -> PyResult<()> {
-        let bound = bound.ok_or_else(|| {
-            let names = self.constants().collect::<Vec<_>>().join(", ");
-            PyTypeError::new_err(format!(
-                "on a GPU, constants are given once: call compile(...).bind({names})"
-            ))
-        })?;
-        let device = bound.device();
-        let stream = streams::current(py, like(values, library), library, ordinal)?;
-        let buffer = |tensor: &Tensor<'_>, name: &str| {
-            if !tensor.is_contiguous() {
-                return Err(PyValueError::new_err(format!(
-                    "`{name}` is on a GPU and has gaps between its elements: give {name}.contiguous()"
-                )));
-            }
-            // SAFETY: its library says that the elements are there; the call is ordered behind all that its stream does before
-            // and ahead of all that it does afterwards, so nobody else uses them meanwhile.
-            let made = unsafe {
-                DeviceBuffer::foreign(device, tensor.dtype, &tensor.shape, tensor.start.addr() as u64)
-            };
-            made.map_err(|error| error::run(&self.source, error))
-        };
-        let (mut inputs, mut scalars) = (Vec::new(), SmallVec::<[Number; 4]>::new());
-        for (value, parameter) in values.iter().zip(self.parameters.iter()) {
-            match value {
-                Value::Tensor(tensor) => inputs.push(buffer(tensor, &parameter.name)?),
-                Value::Scalar(number) => scalars.push(*number),
-            }
-        }
-        let names = self.signature().results.iter().map(|own| own.name.as_str());
-        let mut written =
-            results.iter().zip(names).map(|(own, name)| buffer(own, name)).collect::<PyResult<Vec<_>>>()?;
-        let called = py.detach(|| {
-            // SAFETY: its library says that this is its stream.
-            unsafe { device.start_behind(stream)? };
-            let inputs: Vec<&DeviceBuffer> = inputs.iter().collect();
-            let mut results: Vec<&mut DeviceBuffer> = written.iter_mut().collect();
-            let launched = bound.launch(&inputs, &mut results, &scalars);
-            // SAFETY: as above.
-            unsafe { device.finish_ahead_of(stream)? };
-            launched?;
-            if bound.may_fail() { bound.wait() } else { Ok(()) }
-        });
-        called.map_err(|error| error::run(&self.source, error))
+    /// Whether this one of the parameters that are tensors is a constant.
+    pub fn is_constant_tensor(&self, at: usize) -> bool {
+        let mut tensors = self.parameters.iter().zip(&self.is_constant).filter(|(own, _)| own.is_tensor);
+        tensors.nth(at).is_some_and(|(_, is_constant)| *is_constant)
     }
 }
 

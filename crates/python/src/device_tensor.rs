@@ -1,12 +1,11 @@
 //! A tensor in a GPU's memory that is ours, for libraries whose own cannot be made from here: any `from_dlpack` takes it.
 
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use tilewright_ir::DType;
 use tilewright_runtime::gpu::{Device, DeviceBuffer};
 use tilewright_syntax::sizes::shape_text;
@@ -15,11 +14,10 @@ use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, PlainManaged};
 use crate::error;
 use crate::tensor::{Library, Memory, Owner, Tensor, row_major};
 
-/// A tensor on a GPU, to be handed over once.
+/// A tensor on a GPU. What computes it is done.
 #[pyclass(frozen, module = "tilewright")]
 pub struct DeviceTensor {
-    /// Gone, once somebody has it.
-    buffer: Mutex<Option<DeviceBuffer>>,
+    buffer: Arc<DeviceBuffer>,
     dtype: DType,
     shape: Vec<usize>,
     ordinal: usize,
@@ -29,22 +27,26 @@ pub struct DeviceTensor {
 struct Handed {
     managed: PlainManaged,
     shape: Vec<i64>,
-    _buffer: DeviceBuffer,
+    _buffer: Arc<DeviceBuffer>,
 }
 
 #[pymethods]
 impl DeviceTensor {
-    /// Hands the tensor over, when all that computes it is done.
-    #[pyo3(signature = (**_options))]
+    /// Hands the tensor over. It is ready for every stream, and is where it is.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
         py: Python<'py>,
-        _options: Option<&Bound<'py, PyDict>>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<&Bound<'py, PyAny>>,
+        dl_device: Option<(i32, usize)>,
+        copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let taken = self.buffer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let gone = || PyBufferError::new_err("this tensor was handed over before");
-        let buffer = taken.ok_or_else(gone)?;
-        py.detach(|| buffer.device().wait()).map_err(error::gpu)?;
+        let _ = (stream, max_version);
+        if copy == Some(true) || dl_device.is_some_and(|device| device != (CUDA, self.ordinal)) {
+            return Err(PyBufferError::new_err("this tensor is not copied, and stays on its GPU"));
+        }
+        let buffer = Arc::clone(&self.buffer);
         let device = DlDevice { kind: CUDA, ordinal: self.ordinal as i32 };
         let mut shape: Vec<i64> = self.shape.iter().map(|extent| *extent as i64).collect();
         let tensor = DlTensor::wanted(self.dtype, &mut shape, device).at(buffer.address());
@@ -94,9 +96,9 @@ pub fn make<'py>(
     shape: &[usize],
     library: Library,
 ) -> PyResult<Tensor<'py>> {
-    let buffer = DeviceBuffer::zeros(device, dtype, shape).map_err(error::on_device)?;
+    let buffer = Arc::new(DeviceBuffer::undefined(device, dtype, shape).map_err(error::on_device)?);
     let start = std::ptr::without_provenance_mut(buffer.address() as usize);
-    let object = DeviceTensor { buffer: Mutex::new(Some(buffer)), dtype, shape: shape.to_vec(), ordinal };
+    let object = DeviceTensor { buffer, dtype, shape: shape.to_vec(), ordinal };
     Ok(Tensor {
         object: Bound::new(py, object)?.into_any(),
         library,

@@ -102,6 +102,8 @@ impl Exchange {
                 return Some(Err(PyMemoryError::new_err(message)));
             }
             if wrap(managed, &raw mut object) != 0 {
+                // It is still ours, to be given back.
+                drop(NonNull::new(managed).map(Managed::versioned));
                 return Some(Err(PyErr::fetch(py)));
             }
             Some(Bound::from_owned_ptr_or_err(py, object.cast()))

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use tilewright_ir::{Program, Role, SymbolKind, TensorId, print as text};
+use tilewright_ir::{Expr, ExprKind, IndexExpr, Program, Role, SymbolKind, TensorId, print as text};
 use tilewright_schedule::text::parse as parse_schedule;
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::sizes::{Sizes, size_names};
@@ -120,7 +120,7 @@ impl Function {
         {
             return Ok(result);
         }
-        let request = self.request(args, kwargs, target)?;
+        let request = self.request(args, kwargs, out, target)?;
         let compiled = self.compiled(py, &request, out)?;
         compiled.call(py, &request.values, out)
     }
@@ -136,7 +136,7 @@ impl Function {
         schedule: Option<&str>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Kernel> {
-        let request = self.request(args, kwargs, target)?;
+        let request = self.request(args, kwargs, out, target)?;
         let Some(schedule) = schedule else {
             return Ok(Kernel::new(self.compiled(py, &request, out)?));
         };
@@ -172,6 +172,21 @@ impl Function {
     fn _parameters(&self) -> Vec<(String, String, bool)> {
         let own = |own: &Parameter| (own.name.clone(), own.dtype.name().to_owned(), own.is_tensor);
         self.parameters.iter().map(own).collect()
+    }
+
+    /// Whether a kernel is compiled for the value of each parameter, as it is for numbers that shapes or subscripts depend on.
+    #[getter]
+    fn _specialised(&self) -> Vec<bool> {
+        self.specialised.clone()
+    }
+
+    /// Whether a call looks afterwards whether a subscript has left its tensor.
+    #[getter]
+    fn _is_checked(&self) -> bool {
+        let statements = self.general.statements();
+        statements
+            .iter()
+            .any(|(own, _)| own.indices.iter().any(IndexExpr::has_data) || reads_by_data(&own.value))
     }
 
     /// Name, element type, shape in terms of sizes and whether it is updated, of each result.
@@ -246,6 +261,7 @@ impl Function {
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        out: Option<&Bound<'py, PyAny>>,
         target: Option<&str>,
     ) -> PyResult<Request<'py>> {
         let mut named = Vec::new();
@@ -259,10 +275,13 @@ impl Function {
             named.push((name.to_owned(), value));
             Ok(Ok(()))
         })?;
-        let memory = values.iter().find_map(|value| match value {
+        let mut memory = values.iter().find_map(|value| match value {
             Value::Tensor(tensor) => Some(tensor.memory),
             Value::Scalar(_) => None,
         });
+        if let (None, None, Some(out)) = (memory, target, out) {
+            memory = self.memory_of_results(out)?;
+        }
         let place = match target {
             Some(target) => Place::find(target)?,
             None => Place::of_memory(memory.unwrap_or(Memory::Host)),
@@ -413,6 +432,15 @@ impl Function {
         Ok(sizes.bindings)
     }
 
+    /// Where the tensors for the results lie, if the first of them says so.
+    fn memory_of_results(&self, out: &Bound<'_, PyAny>) -> PyResult<Option<Memory>> {
+        let function = self.source.function(&self.name)?;
+        let names: Vec<&str> = function.results.iter().map(|result| result.name.text.as_str()).collect();
+        let objects = crate::results::objects(&names, out)?;
+        let first = objects.first().zip(names.first());
+        first.map(|(object, name)| Ok(Tensor::read(object, name)?.memory)).transpose()
+    }
+
     /// The tensors that were given for results with a declared shape.
     fn typed_results<'py>(&self, out: &Bound<'py, PyAny>) -> PyResult<Vec<(usize, Tensor<'py>)>> {
         let function = self.source.function(&self.name)?;
@@ -449,6 +477,14 @@ fn signature(program: &Program, parameters: &[Parameter]) -> String {
 }
 
 /// Reads a schedule; mistakes in it are shown under its text.
+/// Whether a subscript in it depends on data.
+fn reads_by_data(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Load(access) => access.indices.iter().any(IndexExpr::has_data),
+        _ => value.operands().iter().any(reads_by_data),
+    }
+}
+
 fn read_schedule(source: &str) -> PyResult<tilewright_schedule::Schedule> {
     let parsed = parse_schedule(source);
     if parsed.has_errors() {

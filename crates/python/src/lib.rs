@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`function`] | a function, compiled for the tensors that it is called with |
 //! | [`kernel`] | what `compile` gives |
-//! | [`compiled`] | what both call: code for given sizes and a place |
+//! | [`compiled`] | what both call: a program at given sizes, compiled for a place |
+//! | [`code`] | machine code or a GPU's, and how it runs |
 //! | [`quick`] | the shortest way to a call |
 //! | [`arguments`], [`results`] | Python's arguments as parameters, and where results go |
 //! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come, [`exchange`] their quicker way |
 //! | [`device_tensor`] | results on a GPU for libraries without a way to make them |
-//! | [`streams`] | the streams of those libraries on a GPU |
+//! | [`xla`], [`frame`] | calls from what `jax.jit` has compiled, and what they bring |
+//! | [`there`], [`streams`] | calls with tensors on a GPU, and the streams of the libraries that they are of |
 //! | [`place`], [`pools`] | where kernels run, and on which threads |
 //! | [`tune`], [`records`] | searching, and what it has found |
 //! | [`source`], [`error`] | program texts, and what can go wrong |
@@ -22,11 +24,13 @@
 
 mod arguments;
 mod arrays;
+mod code;
 mod compiled;
 mod device_tensor;
 mod dlpack;
 mod error;
 mod exchange;
+mod frame;
 mod function;
 mod kernel;
 mod place;
@@ -38,12 +42,16 @@ mod source;
 mod stack;
 mod streams;
 mod tensor;
+mod there;
 mod tune;
+mod xla;
 
 use std::io::{self, BufReader};
+use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use tilewright_runtime::gpu::look_for_nvrtc_in;
 use tilewright_tuner::worker::serve;
 
 #[global_allocator]
@@ -78,6 +86,12 @@ fn after_fork(py: Python<'_>) {
     place::forget_devices();
 }
 
+/// Says where packages are: one of them may have NVIDIA's compiler.
+#[pyfunction]
+fn packages_are_in(folders: Vec<PathBuf>) {
+    look_for_nvrtc_in(folders);
+}
+
 /// Tries candidates for a tuner, until it has no more.
 #[pyfunction]
 fn worker(py: Python<'_>) -> PyResult<()> {
@@ -98,6 +112,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(packages_are_in, module)?)?;
     module.add_function(wrap_pyfunction!(worker, module)?)?;
     module.add_function(wrap_pyfunction!(place::list_devices, module)?)?;
     module.add_function(wrap_pyfunction!(records::cache_path, module)?)?;
@@ -107,5 +122,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(records::cache_export, module)?)?;
     module.add_function(wrap_pyfunction!(records::cache_import, module)?)?;
     module.add_function(wrap_pyfunction!(tune::search, module)?)?;
+    module.add_function(wrap_pyfunction!(xla::xla_operation, module)?)?;
+    module.add_function(wrap_pyfunction!(xla::xla_handlers, module)?)?;
     Ok(())
 }

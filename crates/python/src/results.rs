@@ -58,11 +58,10 @@ fn make_torch<'py>(
     let like =
         like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
     let py = like.py();
-    let device = match memory {
-        Memory::Host => DlDevice { kind: dlpack::CPU, ordinal: 0 },
-        Memory::Cuda(ordinal) => DlDevice { kind: dlpack::CUDA, ordinal: ordinal as i32 },
-    };
-    if let Some(made) = exchange::of(like).and_then(|table| table.make(py, dtype, shape, device)) {
+    // On a GPU it must be a tensor of PyTorch's own allocator, which knows of streams.
+    let table = if memory == Memory::Host { exchange::of(like) } else { None };
+    let here = DlDevice { kind: dlpack::CPU, ordinal: 0 };
+    if let Some(made) = table.and_then(|table| table.make(py, dtype, shape, here)) {
         return Tensor::read(&made?, "result");
     }
     let torch = py.import("torch")?;
@@ -194,7 +193,10 @@ fn to_jax_array(tensor: Tensor<'_>) -> PyResult<Bound<'_, PyAny>> {
     if is_wide && !py.import("jax")?.getattr("config")?.getattr("jax_enable_x64")?.is_truthy()? {
         return Ok(tensor.object);
     }
-    py.import("jax.numpy")?.call_method1("asarray", (tensor.object,))
+    match tensor.memory {
+        Memory::Host => py.import("jax.numpy")?.call_method1("asarray", (tensor.object,)),
+        Memory::Cuda(_) => py.import("jax.dlpack")?.call_method1("from_dlpack", (tensor.object,)),
+    }
 }
 
 /// What the caller gets: a tensor, or a tuple of several.
@@ -208,11 +210,7 @@ pub fn returned<'py>(
         mark_changed(py, &results)?;
     }
     let to_jax = library == Library::Jax && !were_given;
-    let object = |tensor: Tensor<'py>| match (to_jax, tensor.memory) {
-        (true, Memory::Host) => to_jax_array(tensor),
-        (true, Memory::Cuda(_)) => py.import("jax.dlpack")?.call_method1("from_dlpack", (tensor.object,)),
-        _ => Ok(tensor.object),
-    };
+    let object = |tensor: Tensor<'py>| if to_jax { to_jax_array(tensor) } else { Ok(tensor.object) };
     let mut objects = results.into_iter().map(object);
     if objects.len() == 1
         && let Some(only) = objects.next()

@@ -180,7 +180,7 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     }
     if is_instance(object, &TRACER, "jax", "core.Tracer")? {
         return Err(PyTypeError::new_err(
-            "JAX only traces this call, as jax.jit and jax.grad do: call the function outside, or by way of jax.pure_callback",
+            "JAX only traces this call, as jax.jit and jax.grad do: make an operator with tilewright.jax.op",
         ));
     }
     if object.hasattr(intern!(py, "__dlpack__"))? {
@@ -251,7 +251,27 @@ fn refuse_unreadable(object: &Bound<'_, PyAny>) -> PyResult<()> {
              or make an operator with a backward program, with tilewright.torch.op",
         ));
     }
+    if has_tangent(object)? {
+        return Err(PyValueError::new_err(
+            "it carries a tangent, which a function does not take along: give its value alone, \
+             torch.autograd.forward_ad.unpack_dual(…).primal",
+        ));
+    }
     Ok(())
+}
+
+/// Whether PyTorch takes a derivative along with a tensor.
+fn has_tangent(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static FORWARD: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let py = tensor.py();
+    let import = || Ok::<_, PyErr>(py.import(intern!(py, "torch.autograd.forward_ad"))?.unbind());
+    let forward = FORWARD.get_or_try_init(py, import)?.bind(py);
+    // Outside of all levels there are none, which is known sooner.
+    if forward.getattr(intern!(py, "_current_level")).is_ok_and(|level| level.lt(0).unwrap_or(false)) {
+        return Ok(false);
+    }
+    let unpacked = forward.call_method1(intern!(py, "unpack_dual"), (tensor,))?;
+    Ok(!unpacked.getattr(intern!(py, "tangent"))?.is_none())
 }
 
 /// Whether PyTorch would follow what becomes of a tensor.
@@ -263,7 +283,7 @@ fn wants_gradient(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Refuses a number that is a tensor of PyTorch and wants a gradient, which it would not get.
 pub fn refuse_gradient(number: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
-    if is_instance(number, &TORCH, "torch", "Tensor")? && wants_gradient(number)? {
+    if is_instance(number, &TORCH, "torch", "Tensor")? && (wants_gradient(number)? || has_tangent(number)?) {
         let message = format!("`{name}` is a number here, and has no gradient: give it with .item()");
         return Err(PyValueError::new_err(message));
     }
@@ -354,9 +374,11 @@ fn is_instance(
         return object.is_instance(class.bind(py));
     }
     let Some(found) = imported(py, module)? else { return Ok(false) };
-    let find = || class.split('.').try_fold(found, |found, part| found.getattr(part)).map(Bound::unbind);
-    let class = known.get_or_try_init(py, find)?;
-    object.is_instance(class.bind(py))
+    // A library that has no such class any more has no objects of it.
+    let Ok(class) = class.split('.').try_fold(found, |found, part| found.getattr(part)) else {
+        return Ok(false);
+    };
+    object.is_instance(known.get_or_init(py, || class.unbind()).bind(py))
 }
 
 /// A module, if somebody has imported it.

@@ -57,7 +57,7 @@ pub fn search<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let started = Instant::now();
     let function = function.get();
-    let request = function.request(args, Some(kwargs), target)?;
+    let request = function.request(args, Some(kwargs), out, target)?;
     let program = function.program(&request, out)?;
     let machine = request.place.machine()?;
     let time = seconds.map(Duration::try_from_secs_f64).transpose();
@@ -190,12 +190,14 @@ fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
                 let brought;
                 let tensor: &Tensor<'_> = match tensor.memory {
                     Memory::Host => tensor,
-                    // Others cannot be brought here: their data is made from the seed.
-                    Memory::Cuda(_) if !tensor.object.hasattr("cpu")? => continue,
-                    Memory::Cuda(_) => {
-                        brought = Tensor::read(&tensor.object.call_method0("cpu")?, &name)?;
-                        &brought
-                    }
+                    Memory::Cuda(_) => match on_host(&tensor.object)? {
+                        Some(array) => {
+                            brought = Tensor::read(&array, &name)?;
+                            &brought
+                        }
+                        // Its data is made from the seed.
+                        None => continue,
+                    },
                 };
                 // SAFETY: it is in the host's memory, and nobody writes to it while the interpreter is held.
                 let packed = Buffer::pack(&unsafe { tensor.view() });
@@ -207,6 +209,17 @@ fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
         }
     }
     Ok(inputs)
+}
+
+/// A copy of a tensor in the host's memory, where its library makes one.
+fn on_host<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if tensor.hasattr("cpu")? {
+        return tensor.call_method0("cpu").map(Some);
+    }
+    if tensor.hasattr("__array__")? {
+        return tensor.py().import("numpy")?.call_method1("asarray", (tensor,)).map(Some);
+    }
+    Ok(None)
 }
 
 /// Keeps trials, and tells of them.

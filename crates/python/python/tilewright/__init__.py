@@ -14,6 +14,7 @@ kernel, and `Function.compile` gives one whose calls cost next to nothing. `tile
 from __future__ import annotations
 
 import os as _os
+import sys as _sys
 
 from . import _native, cache
 from ._function import Function, Module, Tuned, define, function
@@ -39,6 +40,7 @@ __all__ = [
 
 # A forked process has none of the threads that kernels run on.
 _os.register_at_fork(after_in_child=_native.after_fork)
+_native.packages_are_in([folder for folder in _sys.path if folder])
 
 
 class Device:

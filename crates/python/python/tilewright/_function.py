@@ -51,6 +51,22 @@ class Function(_native.Function):
             )
         return Tuned(self.__name__, **found)
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What it takes, for `inspect` and for editors."""
+        named = [name + "_" if keyword.iskeyword(name) else name for name, _, _ in self._parameters]
+        own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in named]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("out", "target")]
+        return inspect.Signature(own + [option for option in more if option.name not in named])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get the text, and compile it themselves."""
+        return _read_back, (self.text, self.__name__)
+
+
+def _read_back(text: str, name: str) -> Function:
+    return Function(_native.Text(text), name)
+
 
 def _worker() -> tuple[str, list[str]]:
     """The process that tries candidates: this Python, which finds modules where we do, and reads and writes nothing by itself."""
@@ -108,6 +124,7 @@ class Module:
             source = Path(source).read_text(encoding="utf-8")
         if not isinstance(source, str):
             raise TypeError(f"a program is a text, or the path of a file, not {type(source).__name__}")
+        self._text = source
         text = _native.Text(source)
         self._functions: dict[str, Function] = {name: Function(text, name) for name in text.names}
 
@@ -119,6 +136,9 @@ class Module:
 
     def __len__(self) -> int:
         return len(self._functions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Module, (self._text,)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._functions]
@@ -141,6 +161,15 @@ class Module:
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self))
+
+
+def one_function(function: Any) -> Function:
+    """A function, or the only one of a source."""
+    if isinstance(function, Module):
+        return function._only()
+    if isinstance(function, Function):
+        return function
+    raise TypeError(f"a function of tilewright.define is needed, not {type(function).__name__}")
 
 
 def define(source: str | PathLike[str]) -> Module:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ._function import Function, Module
+from ._function import Function, Module, one_function
 
 __all__ = ["op"]
 
@@ -33,7 +33,7 @@ def op(
     Tilewright's functions, or anything that can be called: it is given the inputs, and then the gradient of each result, and gives the
     gradient of each floating-point tensor among the inputs, in order; a single one need not be a tuple.
     """
-    function = _one(function)
+    function = one_function(function)
     name = name or f"tilewright::{function.__name__}"
     if "::" not in name:
         raise ValueError(f"an operator has a name such as mylib::{name}")
@@ -47,7 +47,10 @@ def op(
             return function(*inputs)
         return signature.given_back(function(*inputs, out=signature.out(inputs, updated)))
 
-    made = torch.library.custom_op(name, run, mutates_args=signature.mutated, schema=signature.schema)
+    # A call that is waited for cannot be recorded.
+    unsafe = getattr(torch.Tag, "cudagraph_unsafe", None) if function._is_checked else None
+    tags = {} if unsafe is None else {"tags": (unsafe,)}
+    made = torch.library.custom_op(name, run, mutates_args=signature.mutated, schema=signature.schema, **tags)
     made.register_fake(signature.fake)
     if isinstance(backward, (Function, Module)):
         # An operator itself, so that what is compiled goes through it too.
@@ -55,14 +58,6 @@ def op(
     if backward is not None:
         _register_backward(made, signature, backward)
     return made
-
-
-def _one(function: Any) -> Function:
-    if isinstance(function, Module):
-        return function._only()
-    if isinstance(function, Function):
-        return function
-    raise TypeError(f"a function of tilewright.define is needed, not {type(function).__name__}")
 
 
 def _register_backward(made: Any, signature: _Signature, backward: Callable[..., Any]) -> None:

@@ -3,7 +3,7 @@
 //! The two drivers name what they hand out differently, but both names fit a word: an [`Address`] is a pointer of CUDA or
 //! a `cl_mem` of OpenCL, and a kernel is the place of its name in a list. So all above this file is the same for both.
 //!
-//! Everything is queued on one stream of the device, in order. What [`Backend::upload`] takes may be changed as soon as it
+//! Everything is queued on one stream of the device, in order, but for kernels on a [`Queue`] of somebody else. What [`Backend::upload`] takes may be changed as soon as it
 //! returns, and what [`Backend::download`] gives is there when it returns; everything else may still be under way, and a
 //! failure of it be told by a later call.
 
@@ -105,23 +105,43 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
     /// Waits until all that is queued is done.
     fn wait(&self) -> Result<(), GpuError>;
 
-    /// Lets all that is queued from now on start behind what somebody else has queued on a stream of theirs, or the other way
-    /// round. Nobody waits here. `None` where there are no such streams.
-    ///
-    /// # Safety
-    ///
-    /// It is a stream of this device's driver, or 0 for the one that all share.
-    unsafe fn order(&self, order: Order, stream: u64) -> Option<Result<(), GpuError>> {
-        let _ = (order, stream);
+    /// Waits until all is done, also what others have queued. There is nobody to tell of a failure.
+    fn settle(&self);
+
+    /// What the streams of others allow; `None` where there are no such streams.
+    fn streams(&self) -> Option<&dyn Streams> {
         None
     }
 }
 
-/// Who comes first: what is queued on a device here, or what is queued on a stream of somebody else.
+/// Where kernels are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Behind,
-    Ahead,
+pub(super) enum Queue {
+    /// The device's own stream.
+    Own,
+    /// One of another library; 0 is the one that all share.
+    Foreign(u64),
+}
+
+/// The streams of other libraries. All that is unsafe here asks that a stream is one of this device.
+pub(super) trait Streams {
+    /// A mark for streams.
+    fn mark(&self) -> Result<Box<dyn Mark>, GpuError>;
+
+    /// Whether what is queued on it is not run but recorded, to be run later.
+    unsafe fn is_captured(&self, stream: u64) -> Result<bool, GpuError>;
+
+    /// Waits until all that is queued on it is done.
+    unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError>;
+}
+
+/// A place in a stream, for which another stream may wait. Nobody waits here.
+pub(super) trait Mark: Send {
+    /// Is from now on behind all that is queued there.
+    unsafe fn set(&mut self, on: Queue) -> Result<(), GpuError>;
+
+    /// Lets what is queued there from now on wait for it.
+    unsafe fn hold(&mut self, on: Queue) -> Result<(), GpuError>;
 }
 
 /// Compiled code on a device.
@@ -134,8 +154,14 @@ pub(super) trait Module: Send + Sync {
     /// # Safety
     ///
     /// The arguments have the number and sizes that the kernel was asked for with, and addresses are of memory that is as
-    /// large as the kernel takes it to be.
-    unsafe fn launch(&self, kernel: usize, launch: &Launch, arguments: &[Word]) -> Result<(), GpuError>;
+    /// large as the kernel takes it to be. The queue is one of the device.
+    unsafe fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        arguments: &[Word],
+        on: Queue,
+    ) -> Result<(), GpuError>;
 }
 
 /// Takes the time between two points of a device's queue.

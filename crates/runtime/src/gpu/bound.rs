@@ -1,15 +1,17 @@
 //! An executable with its constant inputs: a function of tensors.
 //!
 //! [`GpuBound::run`] takes tensors of the host, and copies them to the device and back. [`GpuBound::launch`] takes tensors
-//! that lie on the device already, copies nothing and waits for nothing.
+//! that lie on the device already, copies nothing and waits for nothing. [`GpuBound::launch_on`] is the same on the stream of another library, whose
+//! tensors they are.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Argument, Command, Launch};
 use tilewright_ir::{Number, Role, TensorId};
 
-use super::backend::{Address, Word};
+use super::backend::{Address, Mark, Queue, Word};
 use super::buffer::DeviceBuffer;
 use super::commands::{self, Variables, launches};
 use super::device::Device;
@@ -29,9 +31,19 @@ pub struct GpuBound {
     held: Vec<Option<Arc<Memory>>>,
     /// Where a failed check leaves its number: 0, or that of a call that nobody has waited for yet.
     status: Memory,
-    /// What [`GpuBound::run`] copies to, kept from its first call on. Whoever queues a call holds the lock: the launches of
-    /// two calls must not mix, since they share the scratch memory.
-    copies: Mutex<Option<Copies>>,
+    /// Whoever queues a call holds the lock: the launches of two calls must not mix, since they share the scratch memory.
+    calls: Mutex<Calls>,
+    /// Whether it was ever queued on a stream that is not ours.
+    is_abroad: AtomicBool,
+}
+
+/// What calls have in common.
+#[derive(Default)]
+struct Calls {
+    /// What [`GpuBound::run`] copies to, kept from its first call on.
+    copies: Option<Copies>,
+    /// The end of the last call, for which the next one waits: it may be on another stream, and they share memory.
+    last: Option<Box<dyn Mark>>,
 }
 
 /// The caller's tensors on the device.
@@ -67,7 +79,8 @@ impl GpuExecutable {
         let held = code.places.iter().map(|place| held_memory(&code.device, *place, constants));
         let held = held.collect::<Result<Vec<_>, _>>()?;
         let status = Memory::zeroed(&code.device, size_of::<i64>())?;
-        let mut bound = GpuBound { code, held, status, copies: Mutex::new(None) };
+        let (calls, is_abroad) = (Mutex::default(), AtomicBool::new(false));
+        let mut bound = GpuBound { code, held, status, calls, is_abroad };
         bound.set_up()?;
         bound.forget_what_only_setup_reads();
         Ok(bound)
@@ -123,15 +136,16 @@ impl GpuBound {
         let scalars = signature.scalar_bits(scalars)?;
         check_all("inputs", &signature.inputs, inputs.iter().map(View::layout))?;
         check_all("results", &signature.results, results.iter().map(|view| view.layout()))?;
-        let mut copies = self.lock();
-        let copies = match &mut *copies {
+        let mut calls = self.lock();
+        let Calls { copies, last } = &mut *calls;
+        let copies = match copies {
             Some(copies) => copies,
             none => none.insert(Copies::new(&self.code)?),
         };
         copies.upload(&signature.results, inputs, results)?;
         let given = Given::new(copies.inputs.iter(), copies.results.iter(), scalars);
-        self.queue(&self.code.commands.body, &given)?;
-        self.wait()?;
+        self.queue(&self.code.commands.body, &given, Queue::Own, last)?;
+        self.wait_for(last)?;
         copies.download(results)
     }
 
@@ -144,6 +158,51 @@ impl GpuBound {
         results: &mut [&mut DeviceBuffer],
         scalars: &[Number],
     ) -> Result<(), RunError> {
+        let given = self.given(inputs, results, scalars)?;
+        Ok(self.queue(&self.code.commands.body, &given, Queue::Own, &mut self.lock().last)?)
+    }
+
+    /// Queues a call on a CUDA stream of another library, 0 for the one that all share, as a kernel of theirs. Returns at once, but for a call
+    /// that may fail, which is waited for.
+    ///
+    /// # Safety
+    ///
+    /// It is a stream of the device, on which the tensors may be used.
+    pub unsafe fn launch_on(
+        &self,
+        stream: u64,
+        inputs: &[&DeviceBuffer],
+        results: &mut [&mut DeviceBuffer],
+        scalars: &[Number],
+    ) -> Result<(), RunError> {
+        let given = self.given(inputs, results, scalars)?;
+        let streams = self.device().streams()?;
+        // SAFETY: the caller's promise.
+        let is_captured = unsafe { streams.is_captured(stream)? };
+        if is_captured && self.may_fail() {
+            return Err(GpuError::Captured.into());
+        }
+        self.is_abroad.store(true, Ordering::Relaxed);
+        let mut calls = self.lock();
+        let last = &mut calls.last;
+        // What is captured runs later, and there is nothing to wait for.
+        let mut nothing = None;
+        let last = if is_captured { &mut nothing } else { last };
+        if self.shares_memory() && !is_captured && last.is_none() {
+            *last = Some(streams.mark()?);
+        }
+        self.queue(&self.code.commands.body, &given, Queue::Foreign(stream), last)?;
+        // Whoever holds the lock hears of his own call.
+        if self.may_fail() { self.wait_for(last) } else { Ok(()) }
+    }
+
+    /// A call with tensors that lie on the device.
+    fn given(
+        &self,
+        inputs: &[&DeviceBuffer],
+        results: &mut [&mut DeviceBuffer],
+        scalars: &[Number],
+    ) -> Result<Given, RunError> {
         let signature = &self.code.signature;
         let scalars = signature.scalar_bits(scalars)?;
         check_all("inputs", &signature.inputs, inputs.iter().map(|buffer| buffer.layout()))?;
@@ -151,9 +210,12 @@ impl GpuBound {
         check_device(self.device(), &signature.inputs, inputs.iter().copied())?;
         check_device(self.device(), &signature.results, results.iter().map(|buffer| &**buffer))?;
         results.iter_mut().try_for_each(|buffer| buffer.part_from_sharers())?;
-        let given = Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars);
-        let _alone = self.lock();
-        Ok(self.queue(&self.code.commands.body, &given)?)
+        Ok(Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars))
+    }
+
+    /// Whether calls write to memory that is not the caller's.
+    fn shares_memory(&self) -> bool {
+        self.may_fail() || self.code.places.iter().any(|place| matches!(place, Place::Owned(_)))
     }
 
     /// Whether a call may find a subscript outside of its tensor, which only [`GpuBound::wait`] tells.
@@ -161,8 +223,16 @@ impl GpuBound {
         !self.code.checks.is_empty()
     }
 
-    /// Waits until all calls are done, and tells what went wrong in any since the last wait.
+    /// Waits until all calls are done that were queued here, and tells what went wrong in any since the last wait.
     pub fn wait(&self) -> Result<(), RunError> {
+        self.wait_for(&mut self.lock().last)
+    }
+
+    fn wait_for(&self, last: &mut Option<Box<dyn Mark>>) -> Result<(), RunError> {
+        if let Some(last) = last {
+            // SAFETY: it is our own stream.
+            unsafe { last.hold(Queue::Own)? };
+        }
         if self.code.checks.is_empty() {
             return Ok(self.device().wait()?);
         }
@@ -180,7 +250,7 @@ impl GpuBound {
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
         let given = Given { inputs: SmallVec::new(), results: SmallVec::new(), scalars };
-        self.queue(&self.code.commands.setup, &given)?;
+        self.queue(&self.code.commands.setup, &given, Queue::Own, &mut None)?;
         self.wait()
     }
 
@@ -199,17 +269,38 @@ impl GpuBound {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Copies>> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         // A thread that panicked has left nothing half done but a call that nobody waits for.
-        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues all that a list of commands comes to.
-    fn queue(&self, commands: &[Command], given: &Given) -> Result<(), GpuError> {
-        commands::run(commands, &mut |launch, variables| self.queue_kernel(launch, variables, given))
+    /// Queues all that a list of commands comes to, behind the last call.
+    fn queue(
+        &self,
+        commands: &[Command],
+        given: &Given,
+        on: Queue,
+        last: &mut Option<Box<dyn Mark>>,
+    ) -> Result<(), GpuError> {
+        if let Some(last) = last {
+            // SAFETY: whoever names a stream of another library has promised that it is the device's.
+            unsafe { last.hold(on)? };
+        }
+        commands::run(commands, &mut |launch, variables| self.queue_kernel(launch, variables, given, on))?;
+        match last {
+            // SAFETY: as above.
+            Some(last) => unsafe { last.set(on) },
+            None => Ok(()),
+        }
     }
 
-    fn queue_kernel(&self, launch: &Launch, variables: &Variables, given: &Given) -> Result<(), GpuError> {
+    fn queue_kernel(
+        &self,
+        launch: &Launch,
+        variables: &Variables,
+        given: &Given,
+        on: Queue,
+    ) -> Result<(), GpuError> {
         if launch.grid.contains(&0) {
             return Ok(());
         }
@@ -218,8 +309,8 @@ impl GpuBound {
         let words = launch.arguments.iter().map(|argument| self.word(argument, variables, given));
         let words = words.collect::<Result<SmallVec<[Word; 16]>, _>>()?;
         // SAFETY: when the code was compiled, kernels were found to take these arguments; every buffer was checked to have
-        // the type and shape that the code was generated for.
-        unsafe { self.code.module.launch(kernel, launch, &words) }
+        // the type and shape that the code was generated for; the queue is as in `queue`.
+        unsafe { self.code.module.launch(kernel, launch, &words, on) }
     }
 
     /// What a kernel gets for an argument.
@@ -249,6 +340,15 @@ impl GpuBound {
             Place::Given(Source::Constant(_)) | Place::Owned(_) | Place::Inside => {
                 self.held[tensor.index()].as_ref().map(|memory| memory.address())
             }
+        }
+    }
+}
+
+/// What streams of others still run must not lose its code and its memory.
+impl Drop for GpuBound {
+    fn drop(&mut self) {
+        if *self.is_abroad.get_mut() {
+            self.device().backend().settle();
         }
     }
 }

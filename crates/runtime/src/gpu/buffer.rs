@@ -18,6 +18,9 @@ use crate::view::{Layout, View, ViewMut};
 /// Bytes that are made at a time: whole elements, and enough for all cores.
 const PART: usize = 32 << 20;
 
+/// Where tensors begin that kernels take: they read and write so many bytes at a time.
+pub const ALIGNMENT: u64 = 16;
+
 /// A tensor that owns memory of a device. It is row-major without gaps.
 ///
 /// Copies are queued behind all that the device was asked for before, so one into a tensor that a kernel still reads, or
@@ -36,6 +39,13 @@ impl DeviceBuffer {
     pub fn zeros(device: &Device, dtype: DType, shape: &[usize]) -> Result<DeviceBuffer, RunError> {
         let layout = Layout::contiguous(dtype, shape)?;
         let memory = Arc::new(Memory::zeroed(device, layout.bytes())?);
+        Ok(DeviceBuffer { layout, memory })
+    }
+
+    /// A tensor for a result: its elements are what lies there, until something is written.
+    pub fn undefined(device: &Device, dtype: DType, shape: &[usize]) -> Result<DeviceBuffer, RunError> {
+        let layout = Layout::contiguous(dtype, shape)?;
+        let memory = Arc::new(Memory::new(device, layout.bytes())?);
         Ok(DeviceBuffer { layout, memory })
     }
 
@@ -99,6 +109,9 @@ impl DeviceBuffer {
     ) -> Result<DeviceBuffer, RunError> {
         if device.gpu().api != GpuApi::Cuda {
             return Err(GpuError::Foreign(device.name().to_owned()).into());
+        }
+        if !address.is_multiple_of(ALIGNMENT) {
+            return Err(GpuError::Misaligned(ALIGNMENT).into());
         }
         let layout = Layout::contiguous(dtype, shape)?;
         // SAFETY: the caller's promise.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilewright_target::{Gpu, GpuApi};
 
-use super::backend::{Backend, Order};
+use super::backend::{Backend, Queue, Streams};
 use super::error::GpuError;
 use super::{cuda, opencl};
 
@@ -83,30 +83,32 @@ impl Device {
         self.backend.wait()
     }
 
-    /// Lets all that is asked for from now on start when everything is done that was queued on another library's CUDA stream.
+    /// Lets what is queued from now on on one CUDA stream wait for all that was queued on another; 0 is the stream that all share.
     ///
     /// # Safety
     ///
-    /// It is a stream of this device, or 0 for CUDA's stream that all share.
-    pub unsafe fn start_behind(&self, stream: u64) -> Result<(), GpuError> {
+    /// They are streams of this device.
+    pub unsafe fn let_wait(&self, stream: u64, other: u64) -> Result<(), GpuError> {
+        let mut mark = self.streams()?.mark()?;
         // SAFETY: the caller's promise.
-        unsafe { self.order(Order::Behind, stream) }
+        unsafe {
+            mark.set(Queue::Foreign(other))?;
+            mark.hold(Queue::Foreign(stream))
+        }
     }
 
-    /// Lets what is queued from now on on another library's CUDA stream start when all is done that was asked for here.
+    /// Waits until all is done that was queued on a CUDA stream.
     ///
     /// # Safety
     ///
-    /// As for [`Device::start_behind`].
-    pub unsafe fn finish_ahead_of(&self, stream: u64) -> Result<(), GpuError> {
+    /// It is a stream of this device.
+    pub unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
-        unsafe { self.order(Order::Ahead, stream) }
+        unsafe { self.streams()?.wait_for(stream) }
     }
 
-    unsafe fn order(&self, order: Order, stream: u64) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
-        let ordered = unsafe { self.backend.order(order, stream) };
-        ordered.unwrap_or_else(|| Err(GpuError::Foreign(self.name().to_owned())))
+    pub(super) fn streams(&self) -> Result<&dyn Streams, GpuError> {
+        self.backend.streams().ok_or_else(|| GpuError::Foreign(self.name().to_owned()))
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {

@@ -76,6 +76,14 @@ pub enum GpuError {
         "{0} has no streams and no memory that could be shared with other libraries: only CUDA devices have"
     )]
     Foreign(String),
+    /// A call that must be waited for cannot be recorded to be run later.
+    #[error(
+        "a subscript that depends on data is checked after the call, so the call cannot be part of a CUDA graph"
+    )]
+    Captured,
+    /// Kernels read several elements at a time.
+    #[error("a tensor on the device begins at an address that is no multiple of {0}")]
+    Misaligned(u64),
     /// The device has no such block of memory.
     #[error("no memory on the device: {bytes} bytes were asked for")]
     OutOfMemory {

@@ -37,7 +37,7 @@ pub mod timing;
 pub use backend::KernelResources;
 pub use bound::GpuBound;
 pub use buffer::DeviceBuffer;
-pub use cuda::{Cubin, compile_cuda};
+pub use cuda::{Cubin, compile_cuda, look_for_nvrtc_in};
 pub use device::{Device, DeviceInfo, devices};
 pub use error::GpuError;
 pub use executable::GpuExecutable;

@@ -7,6 +7,7 @@ use tilewright_ir::{DType, IndexExpr, Number, Origin, Program, ScalarId, Tensor,
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuError, GpuExecutable};
 use tilewright_runtime::kernel::OutOfBounds;
 use tilewright_runtime::{RunError, View, ViewMut};
+use tilewright_target::GpuApi;
 
 use crate::case::{
     LENGTH, adding, buffer, buffers, check_of, code, launch, nest, on_every_device, program, says,
@@ -83,6 +84,58 @@ fn tensors_stay_on_the_device() {
         twice.download(&mut spread.column_mut(1).into()).unwrap();
         assert_eq!(spread.column(1), result);
         assert!(spread.column(0).iter().all(|element| *element == 0.0));
+    });
+}
+
+#[test]
+fn tensors_of_others_are_used_on_their_stream() {
+    on_every_device(|device| {
+        let (a, b) = (numbers(LENGTH, 1), numbers(LENGTH, 2));
+        let on_device = |array: &Array1<f32>| DeviceBuffer::from_view(device, &array.view().into()).unwrap();
+        let (first, second) = (on_device(&a), on_device(&b));
+        device.wait().unwrap();
+        // SAFETY: the memory is that of a tensor of ours, which lives longer; 0 is a stream of every device.
+        let foreign = |own: &DeviceBuffer, at| unsafe {
+            DeviceBuffer::foreign(device, DType::Float32, &[LENGTH], own.address() + at)
+        };
+        if device.gpu().api == GpuApi::OpenCl {
+            assert!(matches!(foreign(&first, 0), Err(RunError::Gpu(GpuError::Foreign(_)))));
+            return;
+        }
+        assert!(matches!(foreign(&first, 4), Err(RunError::Gpu(GpuError::Misaligned(16)))));
+        let sum = DeviceBuffer::undefined(device, DType::Float32, &[LENGTH]).unwrap();
+        let add = adding(device).bind(&[]).unwrap();
+        let mut written = foreign(&sum, 0).unwrap();
+        let inputs = [foreign(&first, 0).unwrap(), foreign(&second, 0).unwrap()];
+        // SAFETY: as above.
+        unsafe {
+            add.launch_on(0, &[&inputs[0], &inputs[1]], &mut [&mut written], &[]).unwrap();
+            device.wait_for(0).unwrap();
+        }
+        let mut result = Array1::<f32>::zeros(LENGTH);
+        sum.download(&mut result.view_mut().into()).unwrap();
+        assert_eq!(result, &a + &b);
+    });
+}
+
+#[test]
+fn what_fails_on_a_stream_of_others_is_told_at_once() {
+    on_every_device(|device| {
+        if device.gpu().api == GpuApi::OpenCl {
+            return;
+        }
+        let bound = gather(device).bind(&[]).unwrap();
+        let a = DeviceBuffer::zeros(device, DType::Float32, &[10]).unwrap();
+        let upload =
+            |index: &[i32]| DeviceBuffer::from_view(device, &View::from_slice(index, &[6]).unwrap()).unwrap();
+        let (inside, outside) = (upload(&[1; 6]), upload(&[0, 0, 11, 0, 0, 0]));
+        let mut o = DeviceBuffer::zeros(device, DType::Float32, &[6]).unwrap();
+        device.wait().unwrap();
+        // SAFETY: 0 is a stream of every device, and all that was queued for the tensors is done.
+        let mut call = |index| unsafe { bound.launch_on(0, &[&a, index], &mut [&mut o], &[]) };
+        assert_eq!(call(&outside), Err(out_of_bounds()));
+        assert_eq!(call(&inside), Ok(()));
+        assert_eq!(bound.wait(), Ok(()));
     });
 }
 

@@ -96,7 +96,7 @@ impl Builder<'_> {
     fn index_value(&mut self, scope: &Scope, dtype: &str) -> Value {
         if scope.vars.is_empty() || self.rng.chance(30) {
             let scalar = self.scalar();
-            return Value { text: format!("{dtype}({scalar})"), magnitude: 2.0 };
+            return Value { text: format!("{dtype}({scalar})"), magnitude: 10.0 };
         }
         let var = self.rng.pick(&scope.vars);
         Value { text: format!("{dtype}({})", var.name), magnitude: var.to.value as f64 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
+//! | integer scalars that are mere values | `scalars` | |
 //! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
 //! | sizes that are given, put in place | `specialize` | shapes that do not exist |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
@@ -27,6 +28,7 @@ mod reason;
 mod regions;
 mod resolve;
 mod resolved;
+mod scalars;
 mod solve;
 mod specialize;
 mod trial;
@@ -154,6 +156,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     types::infer(&mut model);
     lower::lower_statements(&mut model);
     refuse_bad_sizes(&mut model, function);
+    scalars::pass_values(&mut model);
     ranges::infer(&mut model);
     let general = specialize::specialize(&mut model);
     bounds::check_overflow(&mut model);

@@ -198,6 +198,29 @@ impl Model {
         self.diagnostics.push(diagnostic);
     }
 
+    /// Replaces every bound, extent, subscript and index value, but those of facts about sizes.
+    pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
+        for var in &mut self.vars {
+            var.range = var.range.take().map(|range| Range { from: map(&range.from), to: map(&range.to) });
+        }
+        for tensor in &mut self.tensors {
+            for shape in [&mut tensor.shape, &mut tensor.declared].into_iter().flatten() {
+                shape.iter_mut().for_each(|extent| *extent = map(extent));
+            }
+        }
+        for lowered in self.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
+            lowered.map_indices(map);
+        }
+        for equal in &mut self.equal_sizes {
+            equal.left = map(&equal.left);
+            equal.right = map(&equal.right);
+        }
+        for mixed in &mut self.mixed_sizes {
+            mixed.left.extent = map(&mixed.left.extent);
+            mixed.right.extent = map(&mixed.right.extent);
+        }
+    }
+
     /// Variables of a statement and of the loops around it.
     pub fn all_vars(&self, statement: &Statement) -> Vec<VarId> {
         statement.loops.iter().map(|id| self.loops[id.0].var).chain(statement.vars.iter().copied()).collect()

@@ -3,7 +3,7 @@
 //! Ranges and shapes are inferred for all sizes first, so that a program means the same whether its sizes are given
 //! or not; only then do numbers take the place of symbols, and the proofs that follow are for these numbers.
 
-use tilewright_ir::{Atom, IndexExpr, Range};
+use tilewright_ir::{Atom, IndexExpr};
 
 use super::model::Model;
 use crate::diagnostic::{Code, Diagnostic};
@@ -16,31 +16,12 @@ pub(super) fn specialize(model: &mut Model) -> Option<Model> {
     }
     let mut general = model.clone();
     general.symbols.iter_mut().for_each(|symbol| symbol.value = None);
-    let put = |index: &IndexExpr| {
+    model.map_indices(&mut |index| {
         index.substitute(&mut |atom| match atom {
             Atom::Symbol(symbol) => values[symbol.index()].map(IndexExpr::constant),
             _ => None,
         })
-    };
-    for var in &mut model.vars {
-        var.range = var.range.take().map(|range| Range { from: put(&range.from), to: put(&range.to) });
-    }
-    for tensor in &mut model.tensors {
-        for shape in [&mut tensor.shape, &mut tensor.declared].into_iter().flatten() {
-            shape.iter_mut().for_each(|extent| *extent = put(extent));
-        }
-    }
-    for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
-        lowered.map_indices(&mut |index| put(index));
-    }
-    for equal in &mut model.equal_sizes {
-        equal.left = put(&equal.left);
-        equal.right = put(&equal.right);
-    }
-    for mixed in &mut model.mixed_sizes {
-        mixed.left.extent = put(&mixed.left.extent);
-        mixed.right.extent = put(&mixed.right.extent);
-    }
+    });
     model.collect_size_facts();
     Some(general)
 }

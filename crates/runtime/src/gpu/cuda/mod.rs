@@ -5,6 +5,7 @@
 //! | `properties` | what a GPU has |
 //! | `nvrtc` | the compiler |
 //! | `module` | compiled code on a GPU |
+//! | `streams` | our stream and those of others |
 //! | `staging` | copies by way of memory that the GPU reads and writes itself |
 //! | `failure` | what the driver's errors mean |
 //!
@@ -16,6 +17,7 @@ mod module;
 mod nvrtc;
 mod properties;
 mod staging;
+mod streams;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -25,10 +27,11 @@ use tilewright_target::GpuApi;
 use self::failure::failed;
 use self::module::CudaModule;
 use self::staging::Staging;
-use super::backend::{Address, Backend, KernelUse, Module, Order, Stopwatch};
+use self::streams::{Entered, enter};
+use super::backend::{Address, Backend, KernelUse, Module, Stopwatch, Streams};
 use super::error::GpuError;
 
-pub use nvrtc::{Cubin, compile_cuda};
+pub use nvrtc::{Cubin, compile_cuda, look_for_nvrtc_in};
 pub(super) use properties::gpus;
 
 /// The oldest driver with all functions that are called here, as it tells its version.
@@ -65,30 +68,28 @@ pub(super) struct Cuda {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     staging: Mutex<Staging>,
-    /// Where the streams of others and ours meet.
-    meeting: Mutex<CudaEvent>,
 }
 
 impl Cuda {
     pub(super) fn open(ordinal: usize, architecture: u32) -> Result<Cuda, GpuError> {
         load()?;
+        let _outside = Entered::before();
         let context = CudaContext::new(ordinal).map_err(failed("opening the device"))?;
         let stream = context.new_stream().map_err(failed("opening the device"))?;
         let staging = Mutex::new(Staging::new(&context)?);
-        let meeting = Mutex::new(context.new_event(None).map_err(failed("opening the device"))?);
-        Ok(Cuda { architecture, context, stream, staging, meeting })
+        Ok(Cuda { architecture, context, stream, staging })
     }
 
-    /// Makes the calling thread speak to this device.
-    fn enter(&self, doing: &'static str) -> Result<(), GpuError> {
-        self.context.bind_to_thread().map_err(failed(doing))
+    /// Makes the calling thread speak to this device, for a while.
+    fn enter(&self, doing: &'static str) -> Result<Entered, GpuError> {
+        enter(&self.context, doing)
     }
 }
 
 impl Backend for Cuda {
     fn allocate(&self, bytes: usize) -> Result<Address, GpuError> {
         const DOING: &str = "allocating memory";
-        self.enter(DOING)?;
+        let _inside = self.enter(DOING)?;
         // SAFETY: who asked must not read before writing.
         match unsafe { result::malloc_sync(bytes) } {
             Ok(pointer) => Ok(Address(pointer)),
@@ -99,6 +100,7 @@ impl Backend for Cuda {
 
     unsafe fn free(&self, address: Address) {
         // There is nobody to tell of a failure; if it matters, the next call fails too.
+        let _inside = self.enter("freeing memory");
         let _ = self.stream.synchronize();
         // SAFETY: the caller's promise, and nothing that is queued uses it any more.
         let _ = unsafe { result::free_sync(address.0) };
@@ -106,28 +108,31 @@ impl Backend for Cuda {
 
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError> {
         const DOING: &str = "clearing memory";
-        self.enter(DOING)?;
+        let _inside = self.enter(DOING)?;
         // SAFETY: the caller's promise.
         unsafe { result::memset_d8_async(address.0, 0, bytes, self.stream.cu_stream()) }
             .map_err(failed(DOING))
     }
 
     unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError> {
+        const DOING: &str = "copying to the device";
+        let _inside = self.enter(DOING)?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise.
-        unsafe { staging.upload(&self.stream, from, to.0 + behind as u64) }
-            .map_err(failed("copying to the device"))
+        unsafe { staging.upload(&self.stream, from, to.0 + behind as u64) }.map_err(failed(DOING))
     }
 
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {
+        const DOING: &str = "copying from the device";
+        let _inside = self.enter(DOING)?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise.
-        unsafe { staging.download(&self.stream, from.0, to) }.map_err(failed("copying from the device"))
+        unsafe { staging.download(&self.stream, from.0, to) }.map_err(failed(DOING))
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
         const DOING: &str = "copying on the device";
-        self.enter(DOING)?;
+        let _inside = self.enter(DOING)?;
         // SAFETY: the caller's promise.
         unsafe { result::memcpy_dtod_async(to.0, from.0, bytes, self.stream.cu_stream()) }
             .map_err(failed(DOING))
@@ -135,6 +140,7 @@ impl Backend for Cuda {
 
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError> {
         let cubin = compile_cuda(text, self.architecture)?;
+        let _inside = self.enter("loading compiled code")?;
         Ok(Box::new(CudaModule::load(&self.stream, cubin, text, kernels)?))
     }
 
@@ -148,24 +154,19 @@ impl Backend for Cuda {
     }
 
     fn wait(&self) -> Result<(), GpuError> {
-        self.stream.synchronize().map_err(failed("waiting for the device"))
+        const DOING: &str = "waiting for the device";
+        let _inside = self.enter(DOING)?;
+        self.stream.synchronize().map_err(failed(DOING))
     }
 
-    unsafe fn order(&self, order: Order, stream: u64) -> Option<Result<(), GpuError>> {
-        const DOING: &str = "ordering two streams";
-        let (own, other) = (self.stream.cu_stream(), stream as usize as sys::CUstream);
-        let (first, second) = if order == Order::Behind { (other, own) } else { (own, other) };
-        let ordered = self.enter(DOING).and_then(|()| {
-            let event = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
-            // A stream waits for the event as it was recorded last, so the next one may record it again.
-            // SAFETY: the caller's promise; the event lives as long as the device is open.
-            unsafe {
-                result::event::record(event.cu_event(), first).map_err(failed(DOING))?;
-                let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-                result::stream::wait_event(second, event.cu_event(), flags).map_err(failed(DOING))
-            }
-        });
-        Some(ordered)
+    fn settle(&self) {
+        if let Ok(_inside) = self.enter("waiting for the device") {
+            let _ = result::ctx::synchronize();
+        }
+    }
+
+    fn streams(&self) -> Option<&dyn Streams> {
+        Some(self)
     }
 }
 

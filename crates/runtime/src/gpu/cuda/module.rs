@@ -11,10 +11,11 @@ use tilewright_codegen::c_family::Launch;
 
 use super::failure::failed;
 use super::nvrtc::Cubin;
-use crate::gpu::backend::{KernelResources, KernelUse, Module, Word};
+use super::streams::{enter, raw};
+use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
 use crate::gpu::error::GpuError;
 
-/// Kernels that are loaded, and the stream that they are launched on.
+/// Kernels that are loaded, and the device's own stream.
 pub(super) struct CudaModule {
     stream: Arc<CudaStream>,
     functions: Vec<CudaFunction>,
@@ -110,9 +111,15 @@ impl Module for CudaModule {
         &self.resources
     }
 
-    unsafe fn launch(&self, kernel: usize, launch: &Launch, arguments: &[Word]) -> Result<(), GpuError> {
+    unsafe fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        arguments: &[Word],
+        on: Queue,
+    ) -> Result<(), GpuError> {
         const DOING: &str = "launching a kernel";
-        self.stream.context().bind_to_thread().map_err(failed(DOING))?;
+        let _inside = enter(self.stream.context(), DOING)?;
         let mut bits: SmallVec<[u64; 16]> = arguments.iter().map(|word| word.bits).collect();
         // A parameter takes the low bytes of its word, since both machines are little-endian.
         let mut pointers: SmallVec<[*mut c_void; 16]> =
@@ -124,7 +131,7 @@ impl Module for CudaModule {
                 launch.grid.into(),
                 launch.block.into(),
                 launch.shared_bytes,
-                self.stream.cu_stream(),
+                raw(on, &self.stream),
                 &mut pointers,
             )
         }

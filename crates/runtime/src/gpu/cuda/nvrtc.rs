@@ -1,8 +1,10 @@
 //! NVIDIA's compiler for CUDA C++, as a library. It needs no GPU.
 
 use std::ffi::{CStr, CString};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys;
@@ -36,11 +38,41 @@ fn refused(error: NvrtcError, log: &str) -> GpuError {
     GpuError::Compile { log: format!("{:?}\n{log}", error.0) }
 }
 
-/// Whether the library can be loaded.
+/// Folders with packages of Python, one of which may have the library.
+static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Lets the compiler be looked for among packages of Python too, if it is not where libraries are.
+pub fn look_for_nvrtc_in(folders: impl IntoIterator<Item = PathBuf>) {
+    PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).extend(folders);
+}
+
+/// Whether the library can be loaded. It may come later, with another library that needs it.
 fn is_present() -> bool {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
+    static PRESENT: AtomicBool = AtomicBool::new(false);
     // SAFETY: this only looks for the library, which does nothing when it is loaded.
-    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+    let found = || unsafe { sys::is_culib_present() };
+    let present = PRESENT.load(Ordering::Relaxed) || found() || load_from_packages() && found();
+    PRESENT.store(present, Ordering::Relaxed);
+    present
+}
+
+/// Loads the library from a package, `nvidia/*/lib`, after which it is found by its name.
+fn load_from_packages() -> bool {
+    let packages = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let entries =
+        |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let libraries = packages.iter().flat_map(|folder| entries(folder.join("nvidia")));
+    let mut files = libraries.flat_map(|package| entries(package.join("lib")));
+    files.any(|file| {
+        let named = |name: &str| name.starts_with("libnvrtc.so.") && !name.contains(".alt.");
+        if !file.file_name().and_then(|name| name.to_str()).is_some_and(named) {
+            return false;
+        }
+        // SAFETY: the library does nothing when it is loaded.
+        let loaded = unsafe { libloading::Library::new(&file) };
+        // It stays.
+        loaded.map(std::mem::forget).is_ok()
+    })
 }
 
 fn options(text: &str, architecture: u32) -> Vec<String> {

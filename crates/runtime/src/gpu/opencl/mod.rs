@@ -139,6 +139,10 @@ impl Backend for OpenCl {
         Ok(Box::new(OpenClStopwatch { queue, started: None, stopped: None }))
     }
 
+    fn settle(&self) {
+        let _ = self.wait();
+    }
+
     fn wait(&self) -> Result<(), GpuError> {
         self.queue.finish().map_err(|error| failed("waiting for the device")(error.0))
     }

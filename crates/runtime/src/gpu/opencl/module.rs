@@ -13,7 +13,7 @@ use tilewright_codegen::c_family::Launch;
 
 use super::failure::failed;
 use super::let_go;
-use crate::gpu::backend::{KernelResources, KernelUse, Module, Word};
+use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
 use crate::gpu::error::GpuError;
 
 /// Kernels that are built, and the queue that they are launched on.
@@ -98,7 +98,14 @@ impl Module for OpenClModule {
         &self.resources
     }
 
-    unsafe fn launch(&self, kernel: usize, launch: &Launch, arguments: &[Word]) -> Result<(), GpuError> {
+    unsafe fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        arguments: &[Word],
+        // There is only one.
+        _on: Queue,
+    ) -> Result<(), GpuError> {
         const DOING: &str = "launching a kernel";
         let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel = kernels[kernel].get();

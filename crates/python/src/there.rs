@@ -1,0 +1,127 @@
+//! Calls with tensors that lie on a GPU: on the stream of PyTorch if any of them is PyTorch's, as one of its own kernels, and otherwise on the stream
+//! that all libraries share.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use smallvec::SmallVec;
+use tilewright_ir::Number;
+use tilewright_runtime::RunError;
+use tilewright_runtime::gpu::buffer::ALIGNMENT;
+use tilewright_runtime::gpu::{Device, DeviceBuffer};
+
+use crate::arguments::{Value, Values};
+use crate::compiled::Compiled;
+use crate::error;
+use crate::results::Results;
+use crate::streams::{self, SHARED};
+use crate::tensor::{Library, Tensor};
+
+impl Compiled {
+    /// A call with tensors on the GPU.
+    pub fn call_there<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Values<'py>,
+        results: &Results<'py>,
+        were_given: bool,
+        ordinal: usize,
+    ) -> PyResult<()> {
+        let code = self.code.on_gpu().ok_or_else(|| {
+            let names = self.constants().collect::<Vec<_>>().join(", ");
+            PyTypeError::new_err(format!(
+                "on a GPU, constants are given once: call compile(...).bind({names})"
+            ))
+        })?;
+        let device = code.device();
+        let given = tensors(values).chain(results.iter().filter(|_| were_given));
+        let torch = given.clone().find(|tensor| tensor.library == Library::Torch);
+        let has_others = given.clone().any(|tensor| tensor.library != Library::Torch);
+        let stream = torch.map_or(Ok(SHARED), |tensor| streams::current(&tensor.object, ordinal))?;
+        if has_others && stream != SHARED {
+            // They have made their tensors ready for the shared stream.
+            // SAFETY: both are streams of the device.
+            unsafe { device.let_wait(stream, SHARED) }.map_err(error::gpu)?;
+        }
+        // Copies are kept until the call is queued; PyTorch gives their memory to others only behind it, on the same stream.
+        let names = self.parameters.iter().filter(|own| own.is_tensor).map(|own| own.name.as_str());
+        let read = tensors(values).zip(names).map(|(tensor, name)| suitable(tensor, name));
+        let read = read.collect::<PyResult<SmallVec<[Suitable<'_, 'py>; 6]>>>()?;
+        let names = self.signature().results.iter().map(|own| own.name.as_str());
+        let written = results.iter().zip(names).map(|(tensor, name)| suitable(tensor, name));
+        let written = written.collect::<PyResult<SmallVec<[Suitable<'_, 'py>; 2]>>>()?;
+        let foreign = |own: &Suitable<'_, '_>| own.foreign(device, self);
+        let inputs = read.iter().map(foreign).collect::<PyResult<Vec<_>>>()?;
+        let mut outputs = written.iter().map(foreign).collect::<PyResult<Vec<_>>>()?;
+        let scalars: SmallVec<[Number; 4]> = values.iter().filter_map(number).collect();
+        let called = py.detach(|| {
+            // SAFETY: it is a stream of the device, behind which all tensors are ready.
+            unsafe { code.queue(stream, &inputs, &mut outputs, &scalars) }?;
+            if has_others {
+                // They do not know that their tensors are still in use.
+                // SAFETY: as above.
+                unsafe { device.wait_for(stream) }?;
+            }
+            Ok::<(), RunError>(())
+        });
+        called.map_err(|error| error::run(&self.source, error))?;
+        written.iter().try_for_each(Suitable::give_back)
+    }
+}
+
+fn tensors<'a, 'py>(values: &'a Values<'py>) -> impl Iterator<Item = &'a Tensor<'py>> + Clone {
+    values.iter().filter_map(|value| match value {
+        Value::Tensor(tensor) => Some(tensor),
+        Value::Scalar(_) => None,
+    })
+}
+
+fn number(value: &Value<'_>) -> Option<Number> {
+    match value {
+        Value::Scalar(number) => Some(*number),
+        Value::Tensor(_) => None,
+    }
+}
+
+/// A tensor as kernels take it: without gaps, and from an address that is good for wide reads.
+struct Suitable<'a, 'py> {
+    tensor: &'a Tensor<'py>,
+    /// A copy that is so, where the tensor itself is not.
+    copy: Option<Tensor<'py>>,
+}
+
+fn suitable<'a, 'py>(tensor: &'a Tensor<'py>, name: &str) -> PyResult<Suitable<'a, 'py>> {
+    if tensor.is_contiguous() && (tensor.start.addr() as u64).is_multiple_of(ALIGNMENT) {
+        return Ok(Suitable { tensor, copy: None });
+    }
+    if tensor.library != Library::Torch {
+        return Err(PyValueError::new_err(format!(
+            "`{name}` is on a GPU, and has gaps between its elements or begins at an address that is no multiple of {ALIGNMENT}: give a copy of it"
+        )));
+    }
+    let py = tensor.object.py();
+    let options = PyDict::new(py);
+    let format = py.import(intern!(py, "torch"))?.getattr(intern!(py, "contiguous_format"))?;
+    options.set_item(intern!(py, "memory_format"), format)?;
+    let copy = tensor.object.call_method(intern!(py, "clone"), (), Some(&options))?;
+    Ok(Suitable { tensor, copy: Some(Tensor::read(&copy, name)?) })
+}
+
+impl Suitable<'_, '_> {
+    fn foreign(&self, device: &Device, compiled: &Compiled) -> PyResult<DeviceBuffer> {
+        let Tensor { dtype, shape, start, .. } = self.copy.as_ref().unwrap_or(self.tensor);
+        // SAFETY: its library says that the elements are there; the call is behind all that its stream does before and ahead of all that
+        // it does afterwards, so nobody else uses them meanwhile.
+        let made = unsafe { DeviceBuffer::foreign(device, *dtype, shape, start.addr() as u64) };
+        made.map_err(|error| error::run(&compiled.source, error))
+    }
+
+    /// Brings what was written into a copy to where it belongs.
+    fn give_back(&self) -> PyResult<()> {
+        if let Some(copy) = &self.copy {
+            self.tensor.object.call_method1("copy_", (&copy.object,))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Calls from programs that XLA has compiled, as `jax.jit` makes them: XLA hands over memory, and no Python runs.
+//!
+//! [`handle_on_cpu`] and [`handle_on_cuda`] are handlers of XLA's foreign function interface, whose structures [`frame`](crate::frame) has.
+//! Which function is meant is an attribute of the call, the number of an [`Operation`]. That is compiled when it runs first, since
+//! only then is it known where.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+use tilewright_ir::{Number, Program, Role, TensorDecl, TensorId, print};
+use tilewright_runtime::gpu::DeviceBuffer;
+use tilewright_runtime::{Pool, RunError, ViewMut};
+use tilewright_target::GpuApi;
+
+use crate::arguments::{Parameter, Value};
+use crate::compiled::{Compiled, Wanted};
+use crate::error;
+use crate::frame::{CallFrame, Failure, XlaBuffer};
+use crate::function::Function;
+use crate::place::Place;
+use crate::pools;
+use crate::source::Source;
+
+/// The attribute with an operation's number.
+const OPERATION: &str = "operation";
+/// The one with the digest of its program: an exported program of JAX may come to a process where the number means another.
+const PROGRAM: &str = "program";
+
+/// A function at given sizes, as a compiled program calls it. It is there for ever, for nobody says when the last such program is gone.
+struct Operation {
+    source: Arc<Source>,
+    parameters: Arc<[Parameter]>,
+    program: Program,
+    digest: i64,
+    /// For each number among the parameters its value, where that was known; others come as tensors without dimensions.
+    numbers: Vec<Option<Number>>,
+    threads: usize,
+    pool: Arc<Pool>,
+    kernels: Mutex<HashMap<Place, Arc<Compiled>>>,
+}
+
+static OPERATIONS: Mutex<Vec<Arc<Operation>>> = Mutex::new(Vec::new());
+
+fn operations() -> MutexGuard<'static, Vec<Arc<Operation>>> {
+    OPERATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Buffers<'b> = SmallVec<[&'b XlaBuffer; 6]>;
+type Numbers = SmallVec<[Number; 4]>;
+
+/// Type and shape of a result.
+type Made = (&'static str, Vec<usize>);
+
+/// Makes an operation of a function for tensors like these: its number, the digest of its program, and its results. `passed` says which of the parameters are numbers that come with every call.
+#[pyfunction]
+pub fn xla_operation<'py>(
+    py: Python<'py>,
+    function: &Bound<'py, Function>,
+    args: &Bound<'py, PyTuple>,
+    passed: Vec<bool>,
+) -> PyResult<(i64, i64, Vec<Made>)> {
+    let function = function.get();
+    let request = function.request(args, Some(&PyDict::new(py)), None, Some("cpu"))?;
+    let program = function.program(&request, None)?;
+    let numbers = request.values.iter().zip(passed).filter_map(|(value, passed)| match value {
+        Value::Scalar(number) => Some((!passed).then_some(*number)),
+        Value::Tensor(_) => None,
+    });
+    let threads = pools::threads();
+    let mut digest = DefaultHasher::new();
+    print::program(&program).hash(&mut digest);
+    let digest = digest.finish().cast_signed();
+    let operation = Operation {
+        source: Arc::clone(&function.source),
+        parameters: Arc::clone(&function.parameters),
+        program,
+        digest,
+        numbers: numbers.collect(),
+        threads,
+        pool: pools::pool(py, threads),
+        kernels: Mutex::default(),
+    };
+    let results = operation.program.tensors_with(|role| role == Role::Output);
+    let made = |(id, own): (TensorId, &TensorDecl)| {
+        (own.dtype.name(), operation.program.shape(id).unwrap_or_default())
+    };
+    let results = results.map(made).collect();
+    let mut operations = operations();
+    operations.push(Arc::new(operation));
+    Ok((operations.len() as i64 - 1, digest, results))
+}
+
+/// The handlers, by the platforms that XLA names.
+#[pyfunction]
+pub fn xla_handlers(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let handlers = PyDict::new(py);
+    for (platform, handler) in [("cpu", handle_on_cpu as Handler), ("CUDA", handle_on_cuda as Handler)] {
+        // SAFETY: a capsule without a name, whose pointer is a function.
+        let capsule = unsafe {
+            let pointer = handler as *mut c_void;
+            Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, std::ptr::null(), None))?
+        };
+        handlers.set_item(platform, capsule)?;
+    }
+    Ok(handlers)
+}
+
+impl Operation {
+    /// The kernel for a place.
+    fn kernel(&self, place: Place) -> Result<Arc<Compiled>, Failure> {
+        // Whoever comes second would wait for the compiler anyway.
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kernels.get(&place) {
+            return Ok(Arc::clone(found));
+        }
+        let made = Compiled::without_python(
+            &self.source,
+            &self.parameters,
+            self.program.clone(),
+            place,
+            Wanted::Best,
+        );
+        let made = Arc::new(made.map_err(|error| text_of(&error))?);
+        kernels.insert(place, Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Which of the buffers of a call are tensors, and the numbers, of which those that are passed are behind them.
+    fn split<'b>(
+        &self,
+        buffers: &[&'b XlaBuffer],
+        read: impl Fn(&XlaBuffer) -> Result<Number, Failure>,
+    ) -> Result<(Buffers<'b>, Numbers), Failure> {
+        let tensors = self.parameters.iter().filter(|own| own.is_tensor).count();
+        let passed = self.numbers.iter().filter(|number| number.is_none()).count();
+        if buffers.len() != tensors + passed {
+            return Err(format!("{} tensors for {}", buffers.len(), tensors + passed));
+        }
+        let mut passed = buffers[tensors..].iter();
+        let mut numbers = SmallVec::new();
+        for number in &self.numbers {
+            numbers.push(match (number, number.is_none().then(|| passed.next()).flatten()) {
+                (Some(number), _) => *number,
+                (None, Some(buffer)) => read(buffer)?,
+                (None, None) => return Err("a number is missing".to_owned()),
+            });
+        }
+        Ok((buffers[..tensors].into(), numbers))
+    }
+
+    fn run_here(&self, frame: &CallFrame) -> Result<(), Failure> {
+        let kernel = self.kernel(Place::Cpu { threads: self.threads })?;
+        // SAFETY: XLA's arguments and results are there while the handler runs.
+        let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
+        // SAFETY: as above; the buffer has one element.
+        let (tensors, numbers) = self.split(&arguments, |buffer| unsafe { buffer.number() })?;
+        let (mut constants, mut inputs) = (Vec::new(), Vec::new());
+        for (at, buffer) in tensors.iter().enumerate() {
+            let list = if kernel.is_constant_tensor(at) { &mut constants } else { &mut inputs };
+            // SAFETY: XLA keeps its buffers, row-major, and writes to none of them while the handler runs.
+            list.push(unsafe { buffer.view()? });
+        }
+        // SAFETY: as above; results are for us alone.
+        let written = results.iter().map(|buffer| unsafe { buffer.view_mut() });
+        let mut written = written.collect::<Result<SmallVec<[ViewMut<'_>; 2]>, Failure>>()?;
+        let ran = kernel.code.run(Some(&self.pool), &constants, &inputs, &mut written, &numbers);
+        ran.map_err(|error| self.text_of_run(error))
+    }
+
+    fn run_there(&self, frame: &CallFrame) -> Result<(), Failure> {
+        // SAFETY: the frame is XLA's, and so are its functions.
+        let (ordinal, stream) = unsafe { (frame.ordinal()?, frame.stream()?) };
+        let kernel = self.kernel(Place::Gpu(GpuApi::Cuda, ordinal))?;
+        // SAFETY: XLA's arguments and results are there while the handler runs.
+        let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
+        let unread = |_: &XlaBuffer| {
+            Err("on a GPU, a number cannot be one that JAX computes: give it as a Python number, with static_argnums".to_owned())
+        };
+        let (tensors, numbers) = self.split(&arguments, unread)?;
+        let code = kernel.code.on_gpu().ok_or(
+            "on a GPU, constants are bound once, which a compiled program cannot: declare them without `const`",
+        )?;
+        let foreign = |buffer: &&XlaBuffer| {
+            let (dtype, shape) = (buffer.dtype()?, buffer.shape());
+            // SAFETY: XLA keeps its buffers until all that its stream does is done, and the kernel is part of that.
+            let made = unsafe { DeviceBuffer::foreign(code.device(), dtype, &shape, buffer.address()) };
+            made.map_err(|error| error.to_string())
+        };
+        let inputs = tensors.iter().map(foreign).collect::<Result<Vec<_>, Failure>>()?;
+        let mut written = results.iter().map(foreign).collect::<Result<Vec<_>, Failure>>()?;
+        // SAFETY: it is the stream of this call.
+        let queued = unsafe { code.queue(stream, &inputs, &mut written, &numbers) };
+        queued.map_err(|error| self.text_of_run(error))
+    }
+
+    fn text_of_run(&self, error: RunError) -> Failure {
+        text_of(&error::run(&self.source, error))
+    }
+}
+
+fn text_of(error: &PyErr) -> Failure {
+    Python::attach(|py| error.value(py).to_string())
+}
+
+type Handler = unsafe extern "C" fn(*mut CallFrame) -> *mut c_void;
+
+unsafe extern "C" fn handle_on_cpu(frame: *mut CallFrame) -> *mut c_void {
+    // SAFETY: the caller is XLA.
+    unsafe { handle(frame, Operation::run_here) }
+}
+
+unsafe extern "C" fn handle_on_cuda(frame: *mut CallFrame) -> *mut c_void {
+    // SAFETY: the caller is XLA.
+    unsafe { handle(frame, Operation::run_there) }
+}
+
+/// Runs a call; an error of XLA if it fails.
+unsafe fn handle(
+    frame: *mut CallFrame,
+    run: fn(&Operation, &CallFrame) -> Result<(), Failure>,
+) -> *mut c_void {
+    // SAFETY: XLA gives a frame of its own.
+    let frame = unsafe { &*frame };
+    // SAFETY: as above.
+    if unsafe { frame.tell_version() } || !frame.is_to_run() {
+        return std::ptr::null_mut();
+    }
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: as above.
+        let (number, digest) = unsafe { (frame.attrs.integer(OPERATION), frame.attrs.integer(PROGRAM)) };
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        let operation = number.and_then(|number| operations().get(number).cloned());
+        let operation = operation.filter(|operation| Some(operation.digest) == digest);
+        run(
+            &*operation.ok_or("this program of JAX was made in another process, which has its kernels")?,
+            frame,
+        )
+    }));
+    match ran {
+        Ok(Ok(())) => std::ptr::null_mut(),
+        // SAFETY: as above.
+        Ok(Err(why)) => unsafe { frame.error(&why) },
+        // SAFETY: as above.
+        Err(_) => unsafe { frame.error("this is a bug in Tilewright, please report it: a panic") },
+    }
+}

@@ -1,0 +1,277 @@
+//! Integer scalars that are mere values.
+//!
+//! Every integer scalar begins as a symbol, for a subscript or a range may speak of it. One that only values mention decides
+//! nothing about the program: it becomes an argument of every call, as a float is, and its symbol is dropped, so that one
+//! kernel serves all its values. More than a value is what proofs rely on, comparisons of indices and divisors.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use tilewright_ir::{
+    Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, Scalar, ScalarId, SymbolId, SymbolKind, Term,
+};
+
+use super::model::{Lowered, Model};
+
+/// Makes arguments of the scalars that only values mention. What was resolved is not looked at: its symbols are as before.
+pub(super) fn pass_values(model: &mut Model) {
+    let known = known_before_a_call(model);
+    let passed: Vec<Option<ScalarId>> = (0..)
+        .map(SymbolId)
+        .zip(&model.symbols)
+        .map(|(id, symbol)| match symbol.kind {
+            SymbolKind::Scalar(scalar) if !known.contains(&id) => Some(scalar),
+            _ => None,
+        })
+        .collect();
+    if passed.iter().all(Option::is_none) {
+        return;
+    }
+    let arguments = Arguments { passed: &passed, scalars: &model.scalars };
+    for lowered in model.statements.iter_mut().filter_map(|statement| statement.lowered.as_mut()) {
+        arguments.put_into(&mut lowered.value);
+        for (guard, _) in lowered.reads.iter_mut().flat_map(|read| &mut read.guards) {
+            arguments.put_into(Rc::make_mut(guard));
+        }
+    }
+    drop_symbols(model, &passed);
+}
+
+/// Drops symbols that nothing mentions any more; those behind them move up.
+fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
+    let kept = |at: usize| dropped[at].is_none();
+    let moved: Vec<IndexExpr> = (0..dropped.len())
+        .map(|at| IndexExpr::symbol(SymbolId((0..at).filter(|before| kept(*before)).count() as u32)))
+        .collect();
+    model.map_indices(&mut |index| {
+        index.substitute(&mut |atom| match atom {
+            Atom::Symbol(symbol) => Some(moved[symbol.index()].clone()),
+            _ => None,
+        })
+    });
+    let mut at = 0..;
+    model.symbols.retain(|_| at.next().is_some_and(kept));
+}
+
+/// The symbols that subscripts, ranges, extents, divisors and comparisons of indices mention.
+fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
+    let mut known = BTreeSet::new();
+    for range in model.vars.iter().filter_map(|var| var.range.as_ref()) {
+        add_all(&range.from, &mut known);
+        add_all(&range.to, &mut known);
+    }
+    for extent in
+        model.tensors.iter().flat_map(|tensor| [&tensor.declared, &tensor.shape]).flatten().flatten()
+    {
+        add_all(extent, &mut known);
+    }
+    for equal in &model.equal_sizes {
+        add_all(&equal.left, &mut known);
+        add_all(&equal.right, &mut known);
+    }
+    for lowered in model.statements.iter().filter_map(|statement| statement.lowered.as_ref()) {
+        add_known(lowered, &mut known);
+    }
+    known
+}
+
+fn add_known(lowered: &Lowered, known: &mut BTreeSet<SymbolId>) {
+    lowered.indices.iter().for_each(|index| add_all(index, known));
+    add_known_of_value(&lowered.value, known);
+    for read in &lowered.reads {
+        read.access.indices.iter().for_each(|index| add_all(index, known));
+        read.guards.iter().for_each(|(guard, _)| add_known_of_value(guard, known));
+    }
+}
+
+fn add_known_of_value(value: &Expr, known: &mut BTreeSet<SymbolId>) {
+    match &value.kind {
+        ExprKind::Load(access) => access.indices.iter().for_each(|index| add_all(index, known)),
+        ExprKind::Index(index) => index.visit(&mut |atom| {
+            if matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_)) {
+                add_all(&IndexExpr::atom(atom.clone()), known);
+            }
+        }),
+        ExprKind::Binary(op, operands) if op.is_comparison() && operands.iter().all(is_index) => {
+            for operand in operands.iter() {
+                if let ExprKind::Index(index) = &operand.kind {
+                    add_all(index, known);
+                }
+            }
+        }
+        _ => value.operands().iter().for_each(|operand| add_known_of_value(operand, known)),
+    }
+}
+
+/// Adds the symbols of a subscript or bound, also those of bounds that are declared for data.
+fn add_all(index: &IndexExpr, known: &mut BTreeSet<SymbolId>) {
+    index.visit(&mut |atom| match atom {
+        Atom::Symbol(symbol) => _ = known.insert(*symbol),
+        Atom::Data(data) => {
+            for bound in data.declared.iter().flat_map(|(from, to)| [from, to]) {
+                add_all(bound, known);
+            }
+        }
+        _ => {}
+    });
+}
+
+fn is_index(value: &Expr) -> bool {
+    value.dtype.is_integer() && matches!(value.kind, ExprKind::Index(_) | ExprKind::Literal(_))
+}
+
+/// The scalars that every call is given.
+struct Arguments<'a> {
+    /// For each symbol, the scalar that it was, if that is passed now.
+    passed: &'a [Option<ScalarId>],
+    scalars: &'a [Scalar],
+}
+
+impl Arguments<'_> {
+    /// Puts arguments in the place of their symbols.
+    fn put_into(&self, value: &mut Expr) {
+        match &value.kind {
+            ExprKind::Index(index) if self.mentioned_in(index) => {
+                *value = match lone_symbol(index) {
+                    Some(symbol) => self.argument(symbol),
+                    None => self.arithmetic(index),
+                }
+                .cast(value.dtype);
+            }
+            _ => value.operands_mut().iter_mut().for_each(|operand| self.put_into(operand)),
+        }
+    }
+
+    fn mentioned_in(&self, index: &IndexExpr) -> bool {
+        index.any(&mut |atom| matches!(atom, Atom::Symbol(symbol) if self.passed[symbol.index()].is_some()))
+    }
+
+    /// The scalar that a symbol was, in its own type.
+    fn argument(&self, symbol: SymbolId) -> Expr {
+        match self.passed[symbol.index()] {
+            Some(scalar) => {
+                Expr { dtype: self.scalars[scalar.index()].dtype, kind: ExprKind::Scalar(scalar) }
+            }
+            None => unchanged(IndexExpr::symbol(symbol)),
+        }
+    }
+
+    /// The value of an index that arguments are part of, in 64 bits, as indices are computed.
+    fn arithmetic(&self, index: &IndexExpr) -> Expr {
+        let mut rest = IndexExpr::constant(index.constant_part());
+        let mut terms = Vec::new();
+        for term in index.terms() {
+            match self.mentioned_in(&IndexExpr::from(term)) {
+                true => terms.push(self.product(term)),
+                false => rest = rest.add(&IndexExpr::from(term)),
+            }
+        }
+        if rest.as_constant() != Some(0) {
+            terms.push(unchanged(rest));
+        }
+        joined(BinaryOp::Add, terms)
+    }
+
+    fn product(&self, term: &Term) -> Expr {
+        let mut rest = IndexExpr::constant(term.coefficient);
+        let mut factors = Vec::new();
+        for factor in &term.factors {
+            let own = IndexExpr::atom(factor.clone());
+            match factor {
+                _ if !self.mentioned_in(&own) => rest = rest.mul(&own),
+                Atom::Symbol(symbol) => factors.push(self.argument(*symbol).cast(DType::Int64)),
+                Atom::Min(pair) => factors.push(self.either(BinaryOp::Min, pair)),
+                Atom::Max(pair) => factors.push(self.either(BinaryOp::Max, pair)),
+                // Scalars in quotients and data are known before a call.
+                _ => factors.push(unchanged(own)),
+            }
+        }
+        if rest.as_constant() != Some(1) {
+            factors.push(unchanged(rest));
+        }
+        joined(BinaryOp::Mul, factors)
+    }
+
+    fn either(&self, op: BinaryOp, pair: &(IndexExpr, IndexExpr)) -> Expr {
+        Expr::binary(op, self.arithmetic(&pair.0), self.arithmetic(&pair.1))
+    }
+}
+
+fn lone_symbol(index: &IndexExpr) -> Option<SymbolId> {
+    match index.terms() {
+        [Term { factors, coefficient: 1 }] if index.constant_part() == 0 => match factors.as_slice() {
+            [Atom::Symbol(symbol)] => Some(*symbol),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An index that stays one.
+fn unchanged(index: IndexExpr) -> Expr {
+    match index.as_constant() {
+        Some(number) => Expr::literal(DType::Int64, Number::Int(number.into())),
+        None => Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index)) },
+    }
+}
+
+fn joined(op: BinaryOp, parts: Vec<Expr>) -> Expr {
+    let all = parts.into_iter().reduce(|left, right| Expr::binary(op, left, right));
+    all.unwrap_or_else(|| unchanged(IndexExpr::constant(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::{Bindings, check};
+    use crate::parse;
+    use tilewright_ir::Program;
+
+    fn program(value: &str, bindings: &[(&str, i64)]) -> Program {
+        let source =
+            format!("def f(int32(N) x, int32 a, int32 b, uint64 c) -> (int64(N) y) {{ y(i) = {value} }}");
+        let bindings: Bindings = bindings.iter().copied().collect();
+        let checked = check(&parse(&source).ast, "f", &bindings);
+        checked.program.unwrap_or_else(|| panic!("{value}: {:?}", checked.diagnostics))
+    }
+
+    fn symbols(program: &Program) -> Vec<&str> {
+        program.symbols.iter().map(|symbol| symbol.name.as_str()).collect()
+    }
+
+    #[test]
+    fn mere_values_are_passed() {
+        let values = [
+            "x(i) + a",
+            "x(i) / a",
+            "a",
+            "-a",
+            "a * b + 2*i*a - N + x(i)",
+            "min(a, b + 1) * max(i, b) + int64(c)",
+            "x(i) > a ? b : 0",
+        ];
+        for value in values {
+            let own = program(value, &[]);
+            assert_eq!(symbols(&own), ["N"], "{value}");
+            // Their values make no difference, and a size that is known still is.
+            let given = program(value, &[("a", 3), ("b", -4), ("N", 5)]);
+            assert_eq!(given.general.as_deref(), Some(&own), "{value}");
+            assert_eq!(given.symbols[0].value, Some(5));
+        }
+    }
+
+    #[test]
+    fn what_decides_is_known_before() {
+        let values = [
+            "i / a",
+            "i % a + b",
+            "i < a ? x(i) : 0",
+            "a > 2 ? x(i) : 0",
+            "x(i) > 0 && a ? 1 : 2",
+            "i + a < N ? x(max(i + a, 0)) : b",
+            "x(k) where k = x(i), k in 0:a",
+        ];
+        for value in values {
+            assert_eq!(symbols(&program(value, &[])), ["a", "N"], "{value}");
+        }
+    }
+}
