@@ -198,7 +198,7 @@ def test_one_kernel_serves_all_values_of_a_number():
         assert z.tolist() == [b * i - a for i in range(5)]
         assert w.tolist() == [c] * 5
     assert "1 kernel>" in repr(f)
-    shifted = tw.define("def shifted(float(N) x, int32 by) -> (y) { y(i) = i + by < N && i + by >= 0 ? x(i + by) : 0.0 }").shifted
+    shifted = tw.define("def shifted(float(N) x, int32 by) -> (y) { y(i) = i + by < N && i + by >= 0 ? x(i + by) : 0.0 where i in 0:N }").shifted
     x = numbers(4)
     for by in [1, 2, -1]:
         shifted(x, by)

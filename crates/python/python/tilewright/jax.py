@@ -76,7 +76,8 @@ class _Operator:
         parameters = self.function._parameters
         if len(args) != len(parameters):
             raise TypeError(f"{self.function.signature} takes {len(parameters)} arguments, and {len(args)} were given")
-        tensors, numbers, examples, passed = [], [], [], []
+        tensors, numbers, passed = [], [], []
+        examples: list[Any] = []
         for value, (name, dtype, is_tensor), is_fixed in zip(args, parameters, self.function._specialised):
             passed.append(not is_tensor and _is_traced(value))
             if is_tensor:
@@ -92,7 +93,8 @@ class _Operator:
                 numbers.append(jnp.asarray(value).astype(dtype))
                 examples.append(True)
         operation, digest, results = self._operation(tuple(examples), tuple(passed))
-        made = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for dtype, shape in results]
+        described: Any = jax.ShapeDtypeStruct
+        made = [described(shape, jnp.dtype(dtype)) for dtype, shape in results]
         call = jax.ffi.ffi_call(_TARGET, made, vmap_method="sequential")
         found = call(*tensors, *numbers, operation=np.int64(operation), program=np.int64(digest))
         return found[0] if len(found) == 1 else tuple(found)
