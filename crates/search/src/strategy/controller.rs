@@ -7,7 +7,7 @@
 //! time, so that they are between 0 and 1 for every program; an invalid point has none.
 //!
 //! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: points that
-//! were said before, or break a rule, are not tried but said again; where that fails random points are tried, so that in the
+//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, so that in the
 //! end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
 
 use candle_core::Result;
@@ -25,8 +25,6 @@ pub(super) const NAME: &str = "rnn";
 /// Sequences that are said at a time, and how often for a batch.
 const SAID: usize = 32;
 const MOST_TIMES: usize = 2;
-/// Points of a batch at least: saying so many sequences takes long if hardly any can be tried.
-const LEAST: usize = 4;
 /// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
 const MOST_WORDS: usize = 20_000;
 
@@ -127,7 +125,7 @@ impl Planner for Controller {
         &mut self.explored
     }
 
-    /// Points that the policy says, and random ones where it says few that are new.
+    /// Points that the policy says, or a random one where it says none that is new.
     fn plan(&mut self) {
         self.learn();
         for _ in 0..MOST_TIMES {
@@ -135,7 +133,9 @@ impl Planner for Controller {
                 self.say();
             }
         }
-        while self.explored.drawn() < LEAST.min(self.parameters.batch) && self.explored.draw_any() {}
+        if self.explored.drawn() == 0 {
+            self.explored.draw_any();
+        }
     }
 }
 
