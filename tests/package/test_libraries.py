@@ -18,6 +18,14 @@ try:
 except ImportError:
     jax = None
 
+PRODUCT = "def product(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }"
+PRODUCT_BACKWARD = """
+def product_backward(float(M, K) A, float(K, N) B, float(M, N) G) -> (dA, dB) {
+  dA(i, k) +=! G(i, j) * B(k, j)
+  dB(k, j) +=! A(i, k) * G(i, j)
+}
+"""
+
 with_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 with_jax = pytest.mark.skipif(jax is None, reason="JAX is not installed")
 
@@ -109,13 +117,7 @@ def test_torch_knows_what_was_written_to(lib):
 def test_an_operator_has_shapes_gradients_and_is_compiled():
     import tilewright.torch
 
-    forward = tw.define("def product(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
-    backward = tw.define("""
-        def gradients(float(M, K) A, float(K, N) B, float(M, N) G) -> (dA, dB) {
-          dA(i, k) +=! G(i, j) * B(k, j)
-          dB(k, j) +=! A(i, k) * G(i, j)
-        }
-    """)
+    forward, backward = tw.define(PRODUCT), tw.define(PRODUCT_BACKWARD)
     op = tilewright.torch.op(forward, "tilewright_tests::product", backward=backward)
     A, B = torch.randn(5, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
     torch.testing.assert_close(op(A, B), A @ B)
@@ -183,13 +185,7 @@ def test_jax_cannot_trace_a_function(lib):
 def test_an_operator_of_jax_is_compiled_mapped_and_differentiated():
     import tilewright.jax
 
-    forward = tw.define("def product(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")
-    backward = tw.define("""
-        def product_backward(float(M, K) A, float(K, N) B, float(M, N) G) -> (dA, dB) {
-          dA(i, k) +=! G(i, j) * B(k, j)
-          dB(k, j) +=! A(i, k) * G(i, j)
-        }
-    """)
+    forward, backward = tw.define(PRODUCT), tw.define(PRODUCT_BACKWARD)
     op = tilewright.jax.op(forward, backward=backward)
     a, b = numbers(7, 5), numbers(5, 3)
     A, B = jax.numpy.asarray(a), jax.numpy.asarray(b)

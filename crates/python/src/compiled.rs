@@ -84,20 +84,8 @@ impl Compiled {
         Ok(compiled)
     }
 
-    /// The same where there is nobody to warn.
-    pub fn without_python(
-        source: &Arc<Source>,
-        parameters: &Arc<[Parameter]>,
-        program: Program,
-        place: Place,
-        wanted: Wanted,
-    ) -> PyResult<Compiled> {
-        with_stack(|| Compiled::make(source, parameters, program, place, wanted))
-            .map(|(compiled, _)| compiled)
-    }
-
-    /// The same, with what there is to warn of.
-    fn make(
+    /// The same, with what there is to warn of. Takes a deep stack.
+    pub fn make(
         source: &Arc<Source>,
         parameters: &Arc<[Parameter]>,
         program: Program,

@@ -27,6 +27,7 @@ use crate::function::Function;
 use crate::place::Place;
 use crate::pools;
 use crate::source::Source;
+use crate::stack::with_stack;
 
 /// The attribute with an operation's number.
 const OPERATION: &str = "operation";
@@ -120,14 +121,11 @@ impl Operation {
         if let Some(found) = kernels.get(&place) {
             return Ok(Arc::clone(found));
         }
-        let made = Compiled::without_python(
-            &self.source,
-            &self.parameters,
-            self.program.clone(),
-            place,
-            Wanted::Best,
-        );
-        let made = Arc::new(made.map_err(|error| text_of(&error))?);
+        let Operation { source, parameters, program, .. } = self;
+        // There is nobody to warn here.
+        let made = with_stack(|| Compiled::make(source, parameters, program.clone(), place, Wanted::Best));
+        let (made, _) = made.map_err(|error| text_of(&error))?;
+        let made = Arc::new(made);
         kernels.insert(place, Arc::clone(&made));
         Ok(made)
     }

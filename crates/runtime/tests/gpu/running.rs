@@ -118,6 +118,11 @@ fn tensors_of_others_are_used_on_their_stream() {
     });
 }
 
+/// What [`gather`] takes for an index.
+fn picks(device: &Device, index: [i32; 6]) -> DeviceBuffer {
+    DeviceBuffer::from_view(device, &View::from_slice(&index, &[6]).unwrap()).unwrap()
+}
+
 #[test]
 fn what_fails_on_a_stream_of_others_is_told_at_once() {
     on_every_device(|device| {
@@ -126,9 +131,7 @@ fn what_fails_on_a_stream_of_others_is_told_at_once() {
         }
         let bound = gather(device).bind(&[]).unwrap();
         let a = DeviceBuffer::zeros(device, DType::Float32, &[10]).unwrap();
-        let upload =
-            |index: &[i32]| DeviceBuffer::from_view(device, &View::from_slice(index, &[6]).unwrap()).unwrap();
-        let (inside, outside) = (upload(&[1; 6]), upload(&[0, 0, 11, 0, 0, 0]));
+        let (inside, outside) = (picks(device, [1; 6]), picks(device, [0, 0, 11, 0, 0, 0]));
         let mut o = DeviceBuffer::zeros(device, DType::Float32, &[6]).unwrap();
         device.wait().unwrap();
         // SAFETY: 0 is a stream of every device, and all that was queued for the tensors is done.
@@ -532,9 +535,7 @@ fn a_wait_tells_of_any_launch_since_the_last() {
     on_every_device(|device| {
         let bound = gather(device).bind(&[]).unwrap();
         let a = DeviceBuffer::zeros(device, DType::Float32, &[10]).unwrap();
-        let upload =
-            |index: &[i32]| DeviceBuffer::from_view(device, &View::from_slice(index, &[6]).unwrap()).unwrap();
-        let (inside, outside) = (upload(&[1; 6]), upload(&[0, 0, 11, 0, 0, 0]));
+        let (inside, outside) = (picks(device, [1; 6]), picks(device, [0, 0, 11, 0, 0, 0]));
         let mut o = DeviceBuffer::zeros(device, DType::Float32, &[6]).unwrap();
         for index in [&inside, &outside, &inside] {
             bound.launch(&[&a, index], &mut [&mut o], &[]).unwrap();
