@@ -31,7 +31,9 @@ def library(tensor):
 
 
 def main():
-    jax_array = jax.random.uniform(jax.random.key(0), 1_000_000, minval=1.0, maxval=3.0)
+    # JAX would take a GPU if there is one, where NumPy cannot look.
+    with jax.default_device(jax.devices("cpu")[0]):
+        jax_array = jax.random.uniform(jax.random.key(0), 1_000_000, minval=1.0, maxval=3.0)
     tensor = torch.from_dlpack(jax_array)
     array = np.asarray(jax_array)
     places = {"JAX": jax_array.unsafe_buffer_pointer(), "PyTorch": tensor.data_ptr(), "NumPy": array.ctypes.data}

@@ -30,6 +30,16 @@ with_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed"
 with_jax = pytest.mark.skipif(jax is None, reason="JAX is not installed")
 
 
+@pytest.fixture(autouse=True)
+def arrays_in_memory():
+    """JAX would take a GPU if there is one; test_cuda.py is about those."""
+    if jax is None:
+        yield
+        return
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
 @with_torch
 def test_torch_tensors_come_in_and_go_out(lib):
     A, B = torch.randn(7, 5), torch.randn(5, 3)
@@ -150,6 +160,9 @@ def test_an_operator_may_update_and_take_numbers():
     assert op(torch.arange(10.0), 3).tolist() == [0, 3, 6, 9] and op(fake, 3).shape == (4,)
     with pytest.raises(TypeError, match="a function of tilewright.define is needed, not int"):
         tilewright.torch.op(3)
+    for name, said in {"add": "such as mylib::add", "a::b::c": "such as mylib::c", "try::add": "`try`", "a::b c": "`b c`"}.items():
+        with pytest.raises(ValueError, match=said):
+            tilewright.torch.op(add, name)
 
 
 @with_jax

@@ -46,6 +46,23 @@ fn a_recording_replays_to_the_same_searches() {
 }
 
 #[test]
+fn seeds_can_be_chosen() {
+    let folder = Folder::new();
+    let line = "strategies compare mm.tw@M=8,K=8,N=8 --threads 1 --strategies random --trials 4 --exhaustive 0 --record a.tape --json";
+    let one_by_one = ["2-2", "3-3"].map(|seeds| found(&folder.fine(&format!("{line} --seeds {seeds}"))));
+    let both = found(&folder.fine(&format!("{line} --seeds 2-3")));
+    // What comes near the best is measured anew in every run, so only what was asked for is the same.
+    let searches = |found: &Value| {
+        let searches = found["programs"][0]["strategies"][0]["searches"].as_array().unwrap().clone();
+        let numbers = |own: Value| ["seed", "trials", "proposals"].map(|name| own[name].as_u64().unwrap());
+        searches.into_iter().map(numbers).collect::<Vec<_>>()
+    };
+    let apart = one_by_one.iter().flat_map(searches).collect::<Vec<_>>();
+    assert_eq!((apart[0][0], apart[1][0]), (2, 3));
+    assert_eq!(apart, searches(&both));
+}
+
+#[test]
 fn what_a_recording_does_not_have_is_told() {
     let folder = Folder::new();
     folder.fine(&format!("{COMPARE} --trials 3 --record a.tape --json"));
@@ -101,6 +118,8 @@ fn mistakes_are_said_before_anything_is_measured() {
         ("--strategies random,random", 2, "--strategies has random twice"),
         ("--strategies grid", 2, "`grid` tries all of at most"),
         ("--share 0", 2, "a part of the space"),
+        ("--seeds 0", 2, "write how many, from 1 to 1000"),
+        ("--seeds 7-6", 2, "the first and the last of them"),
         ("--target interp", 2, "--target interp has none"),
         ("--template bad.template", 1, "line 1: `Q` is no size and no loop of this program"),
         ("--template missing", 1, "missing: "),

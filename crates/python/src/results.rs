@@ -1,6 +1,7 @@
 //! Where results go: into tensors that the caller gives, or into new ones of the library that the inputs are of.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
@@ -64,13 +65,12 @@ fn make_torch<'py>(
     if let Some(made) = table.and_then(|table| table.make(py, dtype, shape, here)) {
         return Tensor::read(&made?, "result");
     }
-    let torch = py.import("torch")?;
+    let torch = py.import(intern!(py, "torch"))?;
     let options = PyDict::new(py);
-    options.set_item("dtype", torch.getattr(dtype.name())?)?;
-    if let Memory::Cuda(ordinal) = memory {
-        options.set_item("device", format!("cuda:{ordinal}"))?;
-    }
-    let empty = torch.call_method("empty", (shape.to_vec(),), Some(&options))?;
+    options.set_item(intern!(py, "dtype"), torch.getattr(dtype.name())?)?;
+    // The fewest words that say where: those that PyTorch needs not read.
+    let extents = PyTuple::new(py, shape)?;
+    let empty = like.call_method(intern!(py, "new_empty"), (extents,), Some(&options))?;
     Tensor::read(&empty, "result")
 }
 

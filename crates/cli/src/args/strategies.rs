@@ -1,5 +1,6 @@
 //! What can be asked of `tilewright strategies`.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,9 +52,10 @@ pub struct CompareArgs {
     /// Strategies, in the order of the table; all but grid if not given. `tilewright strategies` lists them.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub strategies: Vec<String>,
-    /// Every strategy searches so many times, from seeds 1, 2, ….
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub seeds: u64,
+    /// Every strategy searches so many times, from seeds 1, 2, …, or from each of a range, such as 6-10: with the same --record,
+    /// those come on top of the ones before.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = seeds)]
+    pub seeds: RangeInclusive<u64>,
     /// Candidates of a search, at most; 100 if no other limit is given.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,
@@ -105,6 +107,18 @@ pub struct CompareArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The seeds of `5`, which are 1 to 5, or of `6-10`.
+fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
+    const MOST: u64 = 1000;
+    let (first, last) = text.split_once('-').unwrap_or(("1", text));
+    let range = first.parse().ok().zip(last.parse().ok()).map(|(first, last): (u64, u64)| first..=last);
+    range
+        .filter(|range| *range.start() >= 1 && !range.is_empty() && range.end() - range.start() < MOST)
+        .ok_or_else(|| {
+            format!("write how many, from 1 to {MOST}, or the first and the last of them, such as 6-10")
+        })
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -11,6 +11,7 @@ gradients where a backward is given.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Callable
 from typing import Any
@@ -35,8 +36,7 @@ def op(
     """
     function = one_function(function)
     name = name or f"tilewright::{function.__name__}"
-    if "::" not in name:
-        raise ValueError(f"an operator has a name such as mylib::{name}")
+    _refuse_name(name)
     signature = _Signature(function)
 
     def run(*args: Any) -> Any:
@@ -58,6 +58,16 @@ def op(
     if backward is not None:
         _register_backward(made, signature, backward)
     return made
+
+
+def _refuse_name(name: str) -> None:
+    """What is compiled calls the operator by its name, in Python."""
+    parts = name.split("::")
+    if len(parts) != 2:
+        raise ValueError(f"an operator has a name such as mylib::{parts[-1]}")
+    for part in parts:
+        if not part.isidentifier() or keyword.iskeyword(part):
+            raise ValueError(f"`{part}` cannot be part of an operator's name, since it is no name in Python")
 
 
 def _register_backward(made: Any, signature: _Signature, backward: Callable[..., Any]) -> None:

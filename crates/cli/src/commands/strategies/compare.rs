@@ -80,7 +80,7 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
         Budget { trials: args.trials.or((!limited).then_some(TRIALS)), time: args.time, share: args.share };
     Ok(Contest {
         strategies,
-        seeds: (1..=args.seeds).collect(),
+        seeds: args.seeds.clone().collect(),
         budget,
         starts: args.starts,
         exhaustive: u128::from(args.exhaustive),
