@@ -45,12 +45,17 @@ def numpy_calls(add, elements):
     }
 
 
-def torch_calls(add, elements):
-    import torch
-
-    x, y = torch.ones(elements), torch.ones(elements)
+def torch_calls(torch, add, elements, device):
+    """On a GPU, what it takes to queue a call: that is longer than such a kernel runs."""
+    x, y, out = (torch.ones(elements, device=device) for _ in range(3))
     kernel = add.compile(x, y)
-    return {"torch.add": lambda: torch.add(x, y), "kernel": lambda: kernel(x, y), "function": lambda: add(x, y)}
+    return {
+        "torch.add": lambda: torch.add(x, y),
+        "kernel": lambda: kernel(x, y),
+        "function": lambda: add(x, y),
+        "torch.add, out": lambda: torch.add(x, y, out=out),
+        "kernel, out": lambda: kernel(x, y, out=out),
+    }
 
 
 def main():
@@ -61,9 +66,13 @@ def main():
     add = tw.define("def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }").add
     table(f"NumPy, {options.elements} elements", numpy_calls(add, options.elements), 20_000, options.repeat)
     try:
-        table(f"PyTorch, {options.elements} elements", torch_calls(add, options.elements), 5_000, options.repeat)
+        import torch
     except ImportError:
         print("PyTorch is not installed")
+        return
+    for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
+        calls = torch_calls(torch, add, options.elements, device)
+        table(f"PyTorch on {device}, {options.elements} elements", calls, 5_000, options.repeat)
 
 
 if __name__ == "__main__":

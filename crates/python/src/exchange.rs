@@ -1,6 +1,7 @@
 //! DLPack's table of functions in C, which spares the way through Python: a library has it as an attribute of its class.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -18,12 +19,12 @@ const NAME: &CStr = c"dlpack_exchange_api";
 #[repr(C)]
 pub struct Exchange {
     major: u32,
-    minor: u32,
-    previous: *const c_void,
+    _minor: u32,
+    _previous: *const c_void,
     allocate: Option<
         unsafe extern "C" fn(*mut DlTensor, *mut *mut VersionedManaged, *mut c_void, SetError) -> c_int,
     >,
-    export: Option<unsafe extern "C" fn(*mut c_void, *mut *mut VersionedManaged) -> c_int>,
+    _export: *const c_void,
     wrap: Option<unsafe extern "C" fn(*mut VersionedManaged, *mut *mut c_void) -> c_int>,
     borrow: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
@@ -71,14 +72,13 @@ fn table(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
 }
 
 impl Exchange {
-    /// Takes an object's tensor. It is not made ready for any stream.
-    pub fn take(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<Managed>> {
-        let mut managed = std::ptr::null_mut();
-        // SAFETY: the object is of the class that the table is of, and the interpreter is held.
-        let status = unsafe { self.export?(object.as_ptr().cast(), &raw mut managed) };
-        match NonNull::new(managed).filter(|_| status == 0) {
-            Some(managed) => Some(Managed::versioned(managed)),
-            None => Some(Err(PyErr::fetch(object.py()))),
+    /// What an object's tensor is, without taking it: good as long as the object is left as it is. It is not made ready for any stream.
+    pub fn look_at(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<DlTensor>> {
+        let mut tensor = MaybeUninit::uninit();
+        // SAFETY: the object is of the class that the table is of, and the interpreter is held; where all went well, the tensor is written.
+        unsafe {
+            let status = self.borrow?(object.as_ptr().cast(), tensor.as_mut_ptr());
+            Some(if status == 0 { Ok(tensor.assume_init()) } else { Err(PyErr::fetch(object.py())) })
         }
     }
 

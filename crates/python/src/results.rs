@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 use tilewright_ir::{DType, Role};
@@ -16,7 +17,7 @@ use crate::device_tensor;
 use crate::dlpack::{self, DlDevice};
 use crate::exchange;
 use crate::place::open;
-use crate::tensor::{Library, Memory, Tensor, refuse_odd_bools};
+use crate::tensor::{Library, Memory, Tensor, of_torch, refuse_odd_bools, torch};
 
 /// The tensors of one call's results, in the order of the signature.
 pub type Results<'py> = SmallVec<[Tensor<'py>; 2]>;
@@ -63,15 +64,14 @@ fn make_torch<'py>(
     let table = if memory == Memory::Host { exchange::of(like) } else { None };
     let here = DlDevice { kind: dlpack::CPU, ordinal: 0 };
     if let Some(made) = table.and_then(|table| table.make(py, dtype, shape, here)) {
-        return Tensor::read(&made?, "result");
+        return of_torch(&made?);
     }
-    let torch = py.import(intern!(py, "torch"))?;
     let options = PyDict::new(py);
-    options.set_item(intern!(py, "dtype"), torch.getattr(dtype.name())?)?;
+    options.set_item(intern!(py, "dtype"), torch(py)?.getattr(dtype.name())?)?;
     // The fewest words that say where: those that PyTorch needs not read.
     let extents = PyTuple::new(py, shape)?;
     let empty = like.call_method(intern!(py, "new_empty"), (extents,), Some(&options))?;
-    Tensor::read(&empty, "result")
+    of_torch(&empty)
 }
 
 /// The tensors that the caller gives: one, or a tuple, list or dict of several.
@@ -180,8 +180,9 @@ pub fn refuse_overlap(
 
 /// Tells PyTorch that tensors were written to, so that a gradient that needs what was there before is refused.
 fn mark_changed(py: Python<'_>, results: &Results<'_>) -> PyResult<()> {
+    static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     for result in results.iter().filter(|result| result.library == Library::Torch) {
-        py.import("torch.autograd.graph")?.call_method1("increment_version", (&result.object,))?;
+        INCREMENT.import(py, "torch.autograd.graph", "increment_version")?.call1((&result.object,))?;
     }
     Ok(())
 }

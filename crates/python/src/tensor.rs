@@ -14,7 +14,7 @@ use tilewright_ir::DType;
 use tilewright_runtime::{Buffer, View, ViewMut};
 
 use crate::arrays;
-use crate::dlpack::{self, DlDevice, Managed};
+use crate::dlpack::{self, DlDevice, DlTensor, Managed};
 use crate::exchange;
 
 /// As many dimensions as most tensors have.
@@ -201,21 +201,37 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
 fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     if library == Library::Torch {
         refuse_unreadable(object)?;
+        return of_torch(object);
     }
-    // Work is ordered behind the streams of those who have the functions for it.
-    let quickly = (library == Library::Torch).then(|| exchange::of(object)).flatten();
-    let quickly = quickly.and_then(|table| table.take(object));
-    let managed = match quickly {
-        Some(managed) => managed?,
-        None => {
-            let stream = match memory(dlpack::device(object)?)? {
-                Memory::Host => None,
-                Memory::Cuda(_) => Some(export_stream(library)),
-            };
-            Managed::take(object, stream)?
-        }
+    handed_over(object, library)
+}
+
+/// A tensor of PyTorch that is what lies in its memory. It is not made ready for any stream: a call is ordered behind the current one itself.
+pub fn of_torch<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
+    match exchange::of(object).and_then(|table| table.look_at(object)) {
+        Some(seen) => described(object, Library::Torch, &seen?, true),
+        None => handed_over(object, Library::Torch),
+    }
+}
+
+/// A tensor that its library hands over.
+fn handed_over<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
+    let stream = match memory(dlpack::device(object)?)? {
+        Memory::Host => None,
+        Memory::Cuda(_) => Some(export_stream(library)),
     };
-    let tensor = managed.tensor();
+    let managed = Managed::take(object, stream)?;
+    let writable = managed.is_writable() && library != Library::Jax;
+    let tensor = described(object, library, managed.tensor(), writable)?;
+    Ok(Tensor { owner: Owner::Managed(managed), ..tensor })
+}
+
+fn described<'py>(
+    object: &Bound<'py, PyAny>,
+    library: Library,
+    tensor: &DlTensor,
+    writable: bool,
+) -> PyResult<Tensor<'py>> {
     let memory = memory(tensor.device)?;
     let too_large = |_| PyValueError::new_err("an extent that no tensor has");
     let extents = tensor.shape()?.iter().map(|extent| usize::try_from(*extent).map_err(too_large));
@@ -226,15 +242,14 @@ fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tenso
         }
         _ => row_major(&shape),
     };
-    let (dtype, start, writable) = (tensor.dtype()?, tensor.start(), managed.is_writable());
+    let (dtype, start) = (tensor.dtype()?, tensor.start());
     if start.is_null() && !shape.contains(&0) {
         return Err(PyValueError::new_err(
             "it has a shape and no memory, as tensors have that are only traced: make an operator with tilewright.torch.op",
         ));
     }
-    let writable = writable && library != Library::Jax;
-    let owner = Owner::Managed(managed);
-    Ok(Tensor { object: object.clone(), library, memory, dtype, start, shape, strides, writable, owner })
+    let (object, owner) = (object.clone(), Owner::Object);
+    Ok(Tensor { object, library, memory, dtype, start, shape, strides, writable, owner })
 }
 
 /// Refuses tensors of PyTorch that are not what lies in their memory, or of which more is wanted than that.
@@ -278,7 +293,14 @@ fn has_tangent(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn wants_gradient(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
     Ok(tensor.getattr(intern!(py, "requires_grad"))?.is_truthy()?
-        && py.import(intern!(py, "torch"))?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?)
+        && torch(py)?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?)
+}
+
+/// PyTorch itself, where a tensor shows that it is there.
+pub fn torch(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static TORCH: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let found = TORCH.get_or_try_init(py, || Ok::<_, PyErr>(py.import("torch")?.unbind()))?;
+    Ok(found.bind(py))
 }
 
 /// Refuses a number that is a tensor of PyTorch and wants a gradient, which it would not get.

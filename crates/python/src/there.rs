@@ -16,7 +16,7 @@ use crate::compiled::Compiled;
 use crate::error;
 use crate::results::Results;
 use crate::streams::{self, SHARED};
-use crate::tensor::{Library, Tensor};
+use crate::tensor::{Library, Tensor, torch};
 
 impl Compiled {
     /// A call with tensors on the GPU.
@@ -102,7 +102,7 @@ fn suitable<'a, 'py>(tensor: &'a Tensor<'py>, name: &str) -> PyResult<Suitable<'
     }
     let py = tensor.object.py();
     let options = PyDict::new(py);
-    let format = py.import(intern!(py, "torch"))?.getattr(intern!(py, "contiguous_format"))?;
+    let format = torch(py)?.getattr(intern!(py, "contiguous_format"))?;
     options.set_item(intern!(py, "memory_format"), format)?;
     let copy = tensor.object.call_method(intern!(py, "clone"), (), Some(&options))?;
     Ok(Suitable { tensor, copy: Some(Tensor::read(&copy, name)?) })
