@@ -23,7 +23,7 @@ use crate::knob::{Knobs, Point};
 pub(super) const NAME: &str = "rnn";
 
 /// Sequences that are said at a time, and how often for a batch.
-const SAID: usize = 32;
+const SAID: usize = 16;
 const MOST_TIMES: usize = 2;
 /// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
 const MOST_WORDS: usize = 20_000;
@@ -129,8 +129,13 @@ impl Planner for Controller {
     fn plan(&mut self) {
         self.learn();
         for _ in 0..MOST_TIMES {
-            if self.explored.drawn() < self.parameters.batch {
+            let before = self.explored.drawn();
+            if before < self.parameters.batch {
                 self.say();
+            }
+            // Saying takes long, and who had nothing new to say hardly has the next time.
+            if self.explored.drawn() == before {
+                break;
             }
         }
         if self.explored.drawn() == 0 {

@@ -237,7 +237,7 @@ pub fn by_name<'a>(
 /// The strategy that is taken on a CPU if nothing is said: docs/strategies.md says why.
 pub const USUAL_ON_CPUS: &str = gbfs::NAME;
 /// The same on a GPU.
-pub const USUAL_ON_GPUS: &str = opevo::NAME;
+pub const USUAL_ON_GPUS: &str = guided::NAME;
 
 /// The strategy that is taken if nothing is said.
 pub fn usual(target: Target<'_>) -> &'static str {

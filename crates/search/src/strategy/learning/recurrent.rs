@@ -125,10 +125,10 @@ impl Recurrent {
     /// What is remembered next, and the logarithms of the chances of all words.
     fn next(&self, state: &State, place: &Place, closed: &Tensor) -> Result<(State, Tensor)> {
         let gates = (state.last.matmul(&self.from_word)? + state.output.matmul(&self.from_state)?)?;
-        let gates = gates.broadcast_add(&self.gates)?.chunk(4, 1)?;
-        let kept = (sigmoid(&gates[0])? * &state.cell)?;
-        let cell = (kept + (sigmoid(&gates[1])? * gates[2].tanh()?)?)?;
-        let output = (sigmoid(&gates[3])? * cell.tanh()?)?;
+        // One function for all of them at once, since small tensors cost by the operation: what is new is in 0 to 1, and stretched.
+        let gates = sigmoid(&gates.broadcast_add(&self.gates)?)?.chunk(4, 1)?;
+        let cell = ((&gates[0] * &state.cell)? + (&gates[1] * gates[2].affine(2.0, -1.0)?)?)?;
+        let output = (&gates[3] * cell.tanh()?)?;
         let logits = output.matmul(&place.logits)?.broadcast_add(&place.biases)?;
         let logarithms = log_softmax(&(logits + closed)?, 1)?;
         Ok((State { output, cell, last: state.last.clone() }, logarithms))
