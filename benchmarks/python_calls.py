@@ -6,6 +6,7 @@ All take turns, in rounds; the median of the rounds is printed, with the quartil
 """
 
 import argparse
+import importlib
 import statistics
 import timeit
 
@@ -58,6 +59,23 @@ def torch_calls(torch, add, elements, device):
     }
 
 
+def jax_calls(jax, add, elements):
+    import tilewright.jax
+
+    x, y = jax.numpy.ones(elements), jax.numpy.ones(elements)
+    kernel, op = add.compile(x, y), jax.jit(tilewright.jax.op(add))
+    return {"jax.numpy.add": lambda: jax.numpy.add(x, y), "operator, jitted": lambda: op(x, y), "kernel": lambda: kernel(x, y)}
+
+
+def library(name):
+    """A library, or none where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        print(f"{name} is not installed")
+        return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=16, help="elements of each array")
@@ -65,14 +83,13 @@ def main():
     options = parser.parse_args()
     add = tw.define("def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }").add
     table(f"NumPy, {options.elements} elements", numpy_calls(add, options.elements), 20_000, options.repeat)
-    try:
-        import torch
-    except ImportError:
-        print("PyTorch is not installed")
-        return
-    for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
-        calls = torch_calls(torch, add, options.elements, device)
-        table(f"PyTorch on {device}, {options.elements} elements", calls, 5_000, options.repeat)
+    if torch := library("torch"):
+        for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
+            calls = torch_calls(torch, add, options.elements, device)
+            table(f"PyTorch on {device}, {options.elements} elements", calls, 5_000, options.repeat)
+    if jax := library("jax"):
+        calls = jax_calls(jax, add, options.elements)
+        table(f"JAX on {jax.default_backend()}, {options.elements} elements", calls, 1_000, options.repeat)
 
 
 if __name__ == "__main__":
