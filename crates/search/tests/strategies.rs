@@ -11,8 +11,13 @@ use tilewright_search::strategy::{
 
 /// 18 · 6 · 3 · 2 points.
 fn small() -> Knobs {
+    every_kind(12)
+}
+
+/// A knob of every kind.
+fn every_kind(tiled: i64) -> Knobs {
     Knobs::new(vec![
-        Knob::factorisation("tile", 12, 3, Divisors::Exact),
+        Knob::factorisation("tile", tiled, 3, Divisors::Exact),
         Knob::permutation("order", 3),
         Knob::ordinal("unroll", [0, 16, 64]),
         Knob::categorical("layout", ["rows", "packed"]),
@@ -75,7 +80,7 @@ fn every_strategy_visits_all_points_and_stops() {
         Knobs::new(vec![Knob::ordinal("one", [7])]),
         Knobs::new(vec![Knob::categorical("two", ["a", "b"]), Knob::permutation("none", 0)]),
         Knobs::new(vec![Knob::factorisation("near", 13, 3, Divisors::Near { most_waste_percent: 10 })]),
-        small(),
+        every_kind(4),
     ];
     for (entry, knobs) in ALL.iter().flat_map(|entry| spaces.iter().map(move |knobs| (entry, knobs))) {
         for (count, late) in [(1, 0), (8, 0), (8, 3), (1000, 0)] {

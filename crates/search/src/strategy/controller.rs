@@ -7,8 +7,8 @@
 //! time, so that they are between 0 and 1 for every program; an invalid point has none.
 //!
 //! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: points that
-//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, so that in the
-//! end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
+//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, and some more while it
+//! rests, so that in the end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
 
 use candle_core::Result;
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
@@ -25,6 +25,8 @@ pub(super) const NAME: &str = "rnn";
 /// Sequences that are said at a time, and how often for a batch.
 const SAID: usize = 16;
 const MOST_TIMES: usize = 2;
+/// For how many batches it is silent at most, after it had nothing new to say.
+const LONGEST_REST: usize = 4;
 /// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
 const MOST_WORDS: usize = 20_000;
 
@@ -60,6 +62,9 @@ pub struct Controller {
     best: Option<Cost>,
     mean: Option<f64>,
     heard: Vec<(Point, Option<Cost>)>,
+    /// How often in a row it had nothing new to say, and for how many batches it rests.
+    silences: usize,
+    rests: usize,
 }
 
 impl Controller {
@@ -78,7 +83,24 @@ impl Controller {
             let optimiser = sure(AdamW::new(network.vars(), rate));
             (network, optimiser)
         });
-        Controller { parameters, explored, decisions, policy, best: None, mean: None, heard: Vec::new() }
+        let (best, mean, heard) = (None, None, Vec::new());
+        Controller { parameters, explored, decisions, policy, best, mean, heard, silences: 0, rests: 0 }
+    }
+
+    /// Says points until there are enough. Saying takes long, and who had nothing new to say hardly has the next time: so it rests then, the
+    /// longer the more often that was so.
+    fn say_a_batch(&mut self) {
+        for _ in 0..MOST_TIMES {
+            let before = self.explored.drawn();
+            if before < self.parameters.batch {
+                self.say();
+            }
+            if self.explored.drawn() == before {
+                break;
+            }
+        }
+        self.silences = if self.explored.drawn() > 0 { 0 } else { (self.silences + 1).min(LONGEST_REST) };
+        self.rests = self.silences;
     }
 
     fn say(&mut self) {
@@ -128,15 +150,10 @@ impl Planner for Controller {
     /// Points that the policy says, or a random one where it says none that is new.
     fn plan(&mut self) {
         self.learn();
-        for _ in 0..MOST_TIMES {
-            let before = self.explored.drawn();
-            if before < self.parameters.batch {
-                self.say();
-            }
-            // Saying takes long, and who had nothing new to say hardly has the next time.
-            if self.explored.drawn() == before {
-                break;
-            }
+        if self.rests > 0 {
+            self.rests -= 1;
+        } else {
+            self.say_a_batch();
         }
         if self.explored.drawn() == 0 {
             self.explored.draw_any();
