@@ -200,7 +200,7 @@ fn strange_parameters_do_no_harm() {
         Box::new(guided::Guided::new(&knobs, seed(1), lost)),
         Box::new(genetic::Genetic::new(&knobs, seed(1), nobody)),
         Box::new(opevo::OpEvo::new(&knobs, seed(1), alone)),
-        Box::new(gbfs::Gbfs::new(&knobs, seed(1), gbfs::Parameters { neighbours: 0 })),
+        Box::new(gbfs::Gbfs::new(&knobs, seed(1), gbfs::Parameters { neighbours: 0, first: 0 })),
     ];
     for mut strategy in strategies {
         let asked = drive(&mut *strategy, 8, 0, 100, |point| told(&knobs, point));
@@ -258,11 +258,16 @@ fn opevo_breeds_from_the_best() {
     );
 }
 
-/// G-BFS as published: the plain point, then five of its neighbours, then five of the best one's.
+/// G-BFS as published, with nothing beside the plain point to begin with.
+fn published_gbfs(knobs: &Knobs) -> gbfs::Gbfs {
+    gbfs::Gbfs::new(knobs, seed(1), gbfs::Parameters { first: 0, ..gbfs::Parameters::default() })
+}
+
+/// The plain point, then five of its neighbours, then five of the best one's.
 #[test]
 fn gbfs_goes_from_neighbour_to_neighbour() {
     let knobs = small();
-    let mut strategy = make("gbfs", &knobs, seed(1));
+    let mut strategy = published_gbfs(&knobs);
     let mut from = knobs.nth(0).unwrap();
     assert_eq!(strategy.ask(8), [from.clone()]);
     strategy.tell(&[Told { point: from.clone(), cost: Some(100.0) }]);
@@ -280,13 +285,26 @@ fn gbfs_goes_from_neighbour_to_neighbour() {
     }
 }
 
+/// The plain point may be as slow as all around it: others are tried beside it.
+#[test]
+fn blind_searches_begin_in_several_places() {
+    let knobs = small();
+    let plain = knobs.nth(0).unwrap();
+    for name in ["gbfs", "na2c"] {
+        let asked = make(name, &knobs, seed(1)).ask(100);
+        assert_eq!((asked.len(), &asked[0]), (17, &plain), "{name}");
+        let given = Start { seed: 1, points: vec![asked[3].clone()], ..Start::default() };
+        assert_eq!(make(name, &knobs, given).ask(100), asked[3..4], "{name}");
+    }
+}
+
 /// Where all that was drawn is invalid, other neighbours of the points known come next, before random points.
 #[test]
 fn gbfs_goes_back_to_neighbours_left() {
     let knobs = small();
     let plain = knobs.nth(0).unwrap();
     let around: HashSet<Point> = knobs.neighbours(&plain).into_iter().collect();
-    let mut strategy = make("gbfs", &knobs, seed(1));
+    let mut strategy = published_gbfs(&knobs);
     strategy.tell(&[Told { point: plain, cost: Some(1.0) }]);
     let mut left = around.len();
     while left > 0 {
@@ -322,12 +340,12 @@ fn genetic_children_have_three_parents() {
     assert!(inherited.iter().filter(|values| values.len() == 3).count() >= 6);
 }
 
-/// A generation of Tensor Comprehensions: 100 points, then 90 more beside the 10 best, once all are told.
+/// A generation: 24 points, then 18 more beside the 6 best, once all are told.
 #[test]
 fn genetic_breeds_whole_generations() {
     let knobs = small();
     let mut strategy = make("genetic", &knobs, seed(1));
-    for expected in [100, 90, 90] {
+    for expected in [24, 18, 18] {
         let generation = strategy.ask(1000);
         assert_eq!(generation.len(), expected);
         let results: Vec<Told> = generation.iter().map(|point| told(&knobs, point)).collect();

@@ -101,6 +101,13 @@ impl Explored {
         any.is_some()
     }
 
+    /// Has up to so many [of any points](Explored::fresh) asked for.
+    pub fn draw_some(&mut self, count: usize) {
+        for _ in 0..count {
+            self.draw_any();
+        }
+    }
+
     /// Has a visited point asked for.
     pub fn queue(&mut self, point: Point) {
         self.queue.push_back(point);

@@ -1,11 +1,12 @@
 //! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy best-first search.
 //!
 //! Told points wait in a queue, cheapest first. The first of them is expanded: ρ of its neighbours, drawn at random, are
-//! asked for, and queue up with their costs. The search begins at the points given, or at the plain one, where nothing is
-//! tiled. With the neighbours of all kinds of knobs this is no longer about matrix products only; for factorisations of
-//! powers of two the moves are the paper's.
+//! asked for, and queue up with their costs. With the neighbours of all kinds of knobs this is no longer about matrix products
+//! only; for factorisations of powers of two the moves are the paper's.
 //!
-//! Departures: neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
+//! Departures: the search begins at the points given, or at the plain one, where nothing is tiled, as in the paper's
+//! experiments, and at some random ones beside it: the plain one may be far from all that is good, and where it is as slow all around it
+//! there is nothing to be greedy for. Neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
 //! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
 //! start itself may be) the search goes on from random points, so that in the end it sees the whole space. Where many are to
 //! be tried together, so that no core is idle, the next best points are expanded as well before times are known.
@@ -24,11 +25,13 @@ pub(super) const NAME: &str = "gbfs";
 pub struct Parameters {
     /// ρ: how many neighbours of an expanded point are tried.
     pub neighbours: usize,
+    /// Random points to begin with, where none are given.
+    pub first: usize,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { neighbours: 5 }
+        Parameters { neighbours: 5, first: 16 }
     }
 }
 
@@ -47,16 +50,12 @@ pub struct Gbfs {
 impl Gbfs {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Gbfs {
-        if start.points.is_empty() {
-            start.points.extend(knobs.nth(0));
-        }
-        Gbfs {
-            parameters,
-            together: start.together.max(1),
-            explored: Explored::new(knobs, start),
-            queue: Ranking::default(),
-            expanded: Ranking::default(),
-        }
+        let together = start.together.max(1);
+        let blind = start.points.is_empty();
+        start.points.extend(knobs.nth(0).filter(|_| blind));
+        let mut explored = Explored::new(knobs, start);
+        explored.draw_some(if blind { parameters.first } else { 0 });
+        Gbfs { parameters, together, explored, queue: Ranking::default(), expanded: Ranking::default() }
     }
 
     /// Draws neighbours of `point`.

@@ -16,7 +16,8 @@
 //! Where there is experience with other programs, actor and critic learn from steps that trees judge by it before the search
 //! begins (`learning/teacher.rs`); the paper starts every search anew.
 //!
-//! Departures: the policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
+//! Departures: where no points are given, the search begins at the plain one, as in the paper's experiments, and at some random
+//! ones beside it, since all around the plain one may be invalid, or as slow. The policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
 //! knobs, not only of powers of two. Walks that find nothing new become longer at once, and where none is found at all a
 //! random point is tried, so that in the end the whole space is seen. An episode has at least as many points as are to be tried
 //! together, where compiling on many cores takes longest.
@@ -51,6 +52,8 @@ const IMAGINED_LESSONS: usize = 40;
 /// The parameters of [`Na2c`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
+    /// Random points to begin with, where none are given.
+    pub first: usize,
     /// Points of an episode.
     pub batch: usize,
     /// 𝒯: steps of a walk.
@@ -80,6 +83,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Parameters {
         Parameters {
+            first: 16,
             batch: 5,
             steps: 3,
             first_steps: 8,
@@ -129,14 +133,14 @@ pub struct Na2c {
 impl Na2c {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Na2c {
-        if start.points.is_empty() {
-            start.points.extend(knobs.nth(0));
-        }
+        let blind = start.points.is_empty();
+        start.points.extend(knobs.nth(0).filter(|_| blind));
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let centre =
             start.points.iter().find(|point| knobs.contains(point)).map(|point| (point.clone(), None));
         let imagined = imagined(knobs, &start);
         let mut explored = Explored::new(knobs, start);
+        explored.draw_some(if blind { parameters.first } else { 0 });
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
         let mut network = |outputs: usize| {

@@ -27,7 +27,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { starts: 4, gamma: 8.0, first: 8 }
+        Parameters { starts: 2, gamma: 32.0, first: 16 }
     }
 }
 
@@ -36,16 +36,15 @@ pub struct PMethod {
     parameters: Parameters,
     explored: Explored,
     pool: Pool,
-    /// Random points that are still to be tried first.
-    first: usize,
 }
 
 impl PMethod {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> PMethod {
-        let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
-        let explored = Explored::new(knobs, start);
-        PMethod { parameters, explored, pool: Pool::default(), first }
+        let first = if start.points.is_empty() { parameters.first } else { 0 };
+        let mut explored = Explored::new(knobs, start);
+        explored.draw_some(first);
+        PMethod { parameters, explored, pool: Pool::default() }
     }
 }
 
@@ -57,9 +56,6 @@ impl Planner for PMethod {
     /// The neighbours of points to go on from, or random points.
     fn plan(&mut self) {
         let Parameters { starts, gamma, .. } = self.parameters;
-        for _ in 0..std::mem::take(&mut self.first) {
-            self.explored.draw_any();
-        }
         while self.explored.drawn() == 0 {
             let starts = self.pool.draw(starts.max(1), gamma, &mut self.explored.rng);
             if starts.is_empty() && !self.explored.draw_any() {

@@ -63,10 +63,10 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Parameters {
         Parameters {
-            starts: 4,
+            starts: 2,
             steps: 1,
-            gamma: 8.0,
-            first: 8,
+            gamma: 32.0,
+            first: 16,
             discount: 0.7,
             hidden: 64,
             lesson: 128,
@@ -106,19 +106,18 @@ pub struct QMethod {
     steps: Vec<Step>,
     /// Steps that nobody has made, with what they should bring.
     imagined: Vec<(Step, f32)>,
-    /// Random points that are still to be tried first.
-    first: usize,
     trials: usize,
 }
 
 impl QMethod {
     /// A search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
-        let first = if start.points.is_empty() { parameters.first.max(1) } else { 0 };
+        let first = if start.points.is_empty() { parameters.first } else { 0 };
         let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
         let imagined =
             imagined(knobs, &start).into_iter().filter(|own| own.before > 0.0).map(Step::imagined).collect();
         let mut explored = Explored::new(knobs, start);
+        explored.draw_some(first);
         let inputs = Inputs::of(knobs);
         let hidden = parameters.hidden.max(1);
         let widths = [inputs.width(), hidden, hidden, hidden, knobs.directions()];
@@ -136,7 +135,6 @@ impl QMethod {
             pool: Pool::default(),
             steps: Vec::new(),
             imagined,
-            first,
             trials: 0,
         };
         method.learn_from_imagined();
@@ -239,12 +237,6 @@ impl Planner for QMethod {
 
     /// Steps from some points, or random points.
     fn plan(&mut self) {
-        for _ in 0..std::mem::take(&mut self.first) {
-            self.explored.draw_any();
-        }
-        if self.explored.drawn() > 0 {
-            return;
-        }
         self.trials += 1;
         if self.trials.is_multiple_of(BETWEEN_LESSONS) {
             self.learn();

@@ -4,7 +4,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::ops::{log_softmax, sigmoid};
 use rand::{Rng, RngExt};
 
-/// What keeps a word from being said: its logit is so much smaller.
+/// What keeps a word from being said. It is finite, since -∞ times a chance of 0 is no number.
 const CLOSED: f32 = -1e9;
 
 /// The network.
@@ -43,22 +43,23 @@ impl Recurrent {
         hidden: usize,
         rng: &mut R,
     ) -> Result<Recurrent> {
+        // Words are as likely as they are without it, before it has learned anything.
+        let nothing = |rows: usize, columns: usize| Var::zeros((rows, columns), DType::F32, &Device::Cpu);
         let mut drawn = |rows: usize, columns: usize| {
             let bound = (3.0 / rows.max(1) as f32).sqrt();
             let weights = (0..rows * columns).map(|_| rng.random_range(-bound..bound)).collect();
             Var::from_vec(weights, (rows, columns), &Device::Cpu)
         };
-        let zeros = |columns: usize| Var::zeros((1, columns), DType::F32, &Device::Cpu);
         Ok(Recurrent {
             hidden,
             from_word: drawn(hidden, 4 * hidden)?,
             from_state: drawn(hidden, 4 * hidden)?,
-            gates: zeros(4 * hidden)?,
+            gates: nothing(1, 4 * hidden)?,
             begin: drawn(1, hidden)?,
             places: words
                 .map(|words| {
-                    let (meaning, logits) = (drawn(words, hidden)?, drawn(hidden, words)?);
-                    Ok(Place { meaning, logits, biases: zeros(words)? })
+                    let (logits, biases) = (nothing(hidden, words)?, nothing(1, words)?);
+                    Ok(Place { meaning: drawn(words, hidden)?, logits, biases })
                 })
                 .collect::<Result<_>>()?,
         })
@@ -71,18 +72,18 @@ impl Recurrent {
         shared.into_iter().chain(own).cloned().collect()
     }
 
-    /// Says so many sequences. `open` says which words can follow.
+    /// Says so many sequences. `open` says how likely words follow, but for what was learned: a logarithm each, -∞ for those
+    /// that cannot.
     pub fn say<R: Rng + ?Sized>(
         &self,
         count: usize,
-        open: &dyn Fn(&[usize]) -> Vec<bool>,
+        open: &dyn Fn(&[usize]) -> Vec<f32>,
         rng: &mut R,
     ) -> Result<Vec<Vec<usize>>> {
         let mut said: Vec<Vec<usize>> = vec![Vec::with_capacity(self.places.len()); count];
         let mut state = self.begin(count)?;
         for place in &self.places {
-            let closed = closed(&said, open)?;
-            let (next, logarithms) = self.next(&state, place, &closed)?;
+            let (next, logarithms) = self.next(&state, place, &unlearned(&said, open)?)?;
             let chances: Vec<Vec<f32>> = logarithms.exp()?.to_vec2()?;
             let mut words = Vec::with_capacity(count);
             for (own, chances) in said.iter_mut().zip(&chances) {
@@ -95,25 +96,28 @@ impl Recurrent {
         Ok(said)
     }
 
-    /// The logarithm of the probability of each of some sequences, and the entropy at all places together.
+    /// The logarithm of the probability of each of some sequences; and how open it is what comes at all places together: 0
+    /// where nothing was learned, the less the more it is decided (the entropy relative to `open`).
     pub fn likelihood(
         &self,
         said: &[Vec<usize>],
-        open: &dyn Fn(&[usize]) -> Vec<bool>,
+        open: &dyn Fn(&[usize]) -> Vec<f32>,
     ) -> Result<(Tensor, Tensor)> {
         let mut state = self.begin(said.len())?;
         let mut total = Tensor::zeros((said.len(), 1), DType::F32, &Device::Cpu)?;
-        let mut entropy = total.clone();
+        let mut openness = total.clone();
         for (at, place) in self.places.iter().enumerate() {
             let before: Vec<Vec<usize>> = said.iter().map(|own| own[..at].to_vec()).collect();
-            let (next, logarithms) = self.next(&state, place, &closed(&before, open)?)?;
+            let unlearned = unlearned(&before, open)?;
+            let (next, logarithms) = self.next(&state, place, &unlearned)?;
             let words: Vec<u32> = said.iter().map(|own| own[at] as u32).collect();
             let taken = Tensor::from_vec(words.clone(), (said.len(), 1), &Device::Cpu)?;
             total = (total + logarithms.gather(&taken, 1)?)?;
-            entropy = (entropy - (logarithms.exp()? * &logarithms)?.sum_keepdim(1)?)?;
+            let learned = (&logarithms - log_softmax(&unlearned, 1)?)?;
+            openness = (openness - (logarithms.exp()? * learned)?.sum_keepdim(1)?)?;
             state = self.heard(next, place, words)?;
         }
-        Ok((total, entropy))
+        Ok((total, openness))
     }
 
     fn begin(&self, count: usize) -> Result<State> {
@@ -123,14 +127,14 @@ impl Recurrent {
     }
 
     /// What is remembered next, and the logarithms of the chances of all words.
-    fn next(&self, state: &State, place: &Place, closed: &Tensor) -> Result<(State, Tensor)> {
+    fn next(&self, state: &State, place: &Place, unlearned: &Tensor) -> Result<(State, Tensor)> {
         let gates = (state.last.matmul(&self.from_word)? + state.output.matmul(&self.from_state)?)?;
         // One function for all of them at once, since small tensors cost by the operation: what is new is in 0 to 1, and stretched.
         let gates = sigmoid(&gates.broadcast_add(&self.gates)?)?.chunk(4, 1)?;
         let cell = ((&gates[0] * &state.cell)? + (&gates[1] * gates[2].affine(2.0, -1.0)?)?)?;
         let output = (&gates[3] * cell.tanh()?)?;
         let logits = output.matmul(&place.logits)?.broadcast_add(&place.biases)?;
-        let logarithms = log_softmax(&(logits + closed)?, 1)?;
+        let logarithms = log_softmax(&(logits + unlearned)?, 1)?;
         Ok((State { output, cell, last: state.last.clone() }, logarithms))
     }
 
@@ -141,11 +145,11 @@ impl Recurrent {
     }
 }
 
-/// Very small numbers for the words that cannot follow, and 0 for others.
-fn closed(said: &[Vec<usize>], open: &dyn Fn(&[usize]) -> Vec<bool>) -> Result<Tensor> {
-    let rows: Vec<Vec<bool>> = said.iter().map(|own| open(own)).collect();
+/// What `open` says after each of some sequences.
+fn unlearned(said: &[Vec<usize>], open: &dyn Fn(&[usize]) -> Vec<f32>) -> Result<Tensor> {
+    let rows: Vec<Vec<f32>> = said.iter().map(|own| open(own)).collect();
     let width = rows.first().map_or(0, Vec::len);
-    let numbers = rows.concat().into_iter().map(|open| if open { 0.0 } else { CLOSED }).collect();
+    let numbers = rows.concat().into_iter().map(|open| open.max(CLOSED)).collect();
     Tensor::from_vec(numbers, (said.len(), width), &Device::Cpu)
 }
 
