@@ -9,15 +9,13 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tempfile::TempDir;
 use tilewright_interp::Inputs;
-use tilewright_ir::Program;
 use tilewright_runtime::Buffer;
 use tilewright_schedule::text::parse as parse_schedule;
 use tilewright_search::strategy::usual;
 use tilewright_tuner::cache::{Cache, Keeper};
 use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::given;
+use tilewright_tuner::given::Given;
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::{Attempt, Options, Progress, STARTS, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::{Launch, Lost};
@@ -72,8 +70,8 @@ pub fn search<'py>(
         experience: Vec::new(),
         template: None,
     };
-    let folder = tempfile::tempdir().map_err(PyOSError::new_err)?;
-    let task = task(function, &request, out, &program, seed, &folder)?;
+    let given = Given::write(&program, &example(function, &request)?)?;
+    let task = task(function, &request, out, seed, &given)?;
     let key = function.key(&request, out)?;
     let launch = Launch { program: python, arguments };
     let stop = Arc::new(Stop::default());
@@ -162,20 +160,17 @@ fn task<'py>(
     function: &Function,
     request: &Request<'py>,
     out: Option<&Bound<'py, PyAny>>,
-    program: &Program,
     seed: u64,
-    folder: &TempDir,
+    given: &Given,
 ) -> PyResult<Task> {
     let sizes = function.sizes(request, out)?;
-    let inputs =
-        given::write(folder.path(), program, &example(function, request)?).map_err(PyOSError::new_err)?;
     Ok(Task {
         source: function.source.text.clone(),
         function: function.name.clone(),
         sizes: sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         place: request.place.for_tuning()?,
         seed,
-        inputs,
+        inputs: given.files.clone(),
     })
 }
 

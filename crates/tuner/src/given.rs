@@ -1,11 +1,16 @@
 //! Inputs that the user gives, on their way to a worker: a file for each, with the bytes of its elements and nothing else.
 //! Types and shapes are those of the program. A scalar is a tensor without dimensions.
+//!
+//! The files have no names where that is possible: others cannot look into them, and the system takes them away with the process,
+//! however that ends. Workers reach them through it.
 
 use std::borrow::Cow;
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use tempfile::{NamedTempFile, TempPath};
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{DType, Number, Program, Tensor};
 use xxhash_rust::xxh3::Xxh3;
@@ -13,21 +18,61 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::rig::RigError;
 use crate::task::Task;
 
-/// Writes inputs into a folder. The files are what a [`Task`] takes.
-pub fn write(folder: &Path, program: &Program, inputs: &Inputs) -> io::Result<Vec<(String, PathBuf)>> {
-    let scalars = inputs.scalars.iter().filter_map(|(name, value)| {
-        let declared = program.scalars.iter().find(|scalar| scalar.name == *name)?;
-        Some((name, scalar(declared.dtype, *value)))
-    });
-    let scalars = scalars.map(|(name, scalar)| Ok((name, Cow::Owned(scalar?))));
-    let tensors = inputs.tensors.iter().map(|(name, tensor)| Ok((name, Cow::Borrowed(tensor))));
-    let file = |(at, given): (usize, io::Result<(&String, Cow<'_, Tensor>)>)| {
-        let (name, tensor) = given?;
-        let path = folder.join(at.to_string());
-        fs::write(&path, tensor.bytes())?;
-        Ok((name.clone(), path))
-    };
-    scalars.chain(tensors).enumerate().map(file).collect()
+/// Inputs in files, for as long as this is there.
+pub struct Given {
+    /// What a [`Task`] takes: the files, by the names of the inputs.
+    pub files: Vec<(String, PathBuf)>,
+    _open: Vec<OpenFile>,
+}
+
+impl Given {
+    /// Writes inputs of a program.
+    pub fn write(program: &Program, inputs: &Inputs) -> io::Result<Given> {
+        let scalars = inputs.scalars.iter().filter_map(|(name, value)| {
+            let declared = program.scalars.iter().find(|scalar| scalar.name == *name)?;
+            Some((name, scalar(declared.dtype, *value)))
+        });
+        let scalars = scalars.map(|(name, scalar)| Ok((name, Cow::Owned(scalar?))));
+        let tensors = inputs.tensors.iter().map(|(name, tensor)| Ok((name, Cow::Borrowed(tensor))));
+        let file = |given: io::Result<(&String, Cow<'_, Tensor>)>| {
+            let (name, tensor) = given?;
+            let mut open = OpenFile::new()?;
+            open.file.write_all(tensor.bytes())?;
+            Ok((name.clone(), open))
+        };
+        let written = scalars.chain(tensors).map(file).collect::<io::Result<Vec<(String, OpenFile)>>>();
+        let written = written.map_err(|error| {
+            let folder = std::env::temp_dir();
+            let what =
+                format!("inputs cannot be written for worker processes, in {}: {error}", folder.display());
+            io::Error::new(error.kind(), what)
+        })?;
+        let files = written.iter().map(|(name, open)| (name.clone(), open.path())).collect();
+        Ok(Given { files, _open: written.into_iter().map(|(_, open)| open).collect() })
+    }
+}
+
+/// A file that goes away with this.
+struct OpenFile {
+    file: File,
+    /// Its name, where other processes cannot reach it without one.
+    name: Option<TempPath>,
+}
+
+impl OpenFile {
+    fn new() -> io::Result<OpenFile> {
+        let unnamed = OpenFile { file: tempfile::tempfile()?, name: None };
+        if File::open(unnamed.path()).is_ok() {
+            return Ok(unnamed);
+        }
+        let (file, name) = NamedTempFile::new()?.into_parts();
+        Ok(OpenFile { file, name: Some(name) })
+    }
+
+    fn path(&self) -> PathBuf {
+        let own = || format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        self.name.as_ref().map_or_else(|| own().into(), |name| name.to_path_buf())
+    }
 }
 
 /// The names of the inputs of a task, each with a digest of its elements.
@@ -74,4 +119,22 @@ pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
     }
     seed::complete_scalars(program, &mut inputs, task.seed);
     Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Others read what was written, from its beginning and as often as they like; afterwards it is gone.
+    #[test]
+    fn files_go_away() {
+        let mut open = OpenFile::new().unwrap();
+        open.file.write_all(b"elements").unwrap();
+        let path = open.path();
+        for _ in 0..2 {
+            assert_eq!(fs::read(&path).unwrap(), b"elements");
+        }
+        drop(open);
+        assert!(fs::read(&path).is_err());
+    }
 }

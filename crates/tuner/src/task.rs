@@ -21,7 +21,7 @@ pub struct Task {
     pub place: Place,
     /// What inputs are made from that are not given.
     pub seed: u64,
-    /// Inputs that are given, by name: files, as [`given::write`](crate::given::write) makes them.
+    /// Inputs that are given, by name: files, as [`Given::write`](crate::given::Given::write) makes them.
     pub inputs: Vec<(String, PathBuf)>,
 }
 

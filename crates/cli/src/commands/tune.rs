@@ -1,7 +1,6 @@
 //! `tilewright tune`
 
 mod files;
-mod given_files;
 mod history;
 mod page;
 mod prepared;
@@ -15,6 +14,7 @@ use std::time::Instant;
 
 use tilewright_ir::Program;
 use tilewright_target::Machine;
+use tilewright_tuner::given::Given;
 use tilewright_tuner::recording::{Answer, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Attempt, Progress, Stop, Tuned, Watcher, refuse_unsuitable};
@@ -29,7 +29,6 @@ use crate::target::Target;
 use crate::template;
 use crate::worker::stop_on_signals;
 use files::Files;
-use given_files::GivenFiles;
 use history::History;
 use page::Page;
 use prepared::{Prepared, higher_peaks};
@@ -162,9 +161,11 @@ fn program_args(args: &TuneArgs) -> ProgramArgs {
 }
 
 /// What the worker gets, and the files that it reads then.
-fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, GivenFiles), Failure> {
+fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, Given), Failure> {
     let sizes = problem.given_sizes();
-    let given = GivenFiles::write(problem)?;
+    let inputs = problem.given_inputs()?;
+    let given = Given::write(&problem.program, &inputs);
+    let given = given.map_err(|error| Failure::Machine(error.to_string()))?;
     let task = Task {
         source: problem.source.file.text.clone(),
         function: problem.program.name.clone(),
