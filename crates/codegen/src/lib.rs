@@ -71,6 +71,8 @@ pub struct Check {
     pub buffer: TensorId,
     /// The dimension of the subscript.
     pub dimension: usize,
+    /// Whether a range that the program declares for it is checked too.
+    pub is_declared: bool,
     /// Where the access was written.
     pub origin: Origin,
 }

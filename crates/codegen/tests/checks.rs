@@ -4,20 +4,29 @@
 
 mod harness;
 
+use std::sync::Arc;
+
 use harness::*;
 use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{DType, ReduceOp, TensorId};
+use tilewright_ir::{Atom, DType, Data, IndexExpr, ReduceOp, TensorId};
 use tilewright_target::Vectors;
 
 const KINDS: [LoopKind; 3] = [LoopKind::Serial, LoopKind::Vector, LoopKind::Unrolled];
 
 /// out(i) = table(where(i), 1)
 fn gathering(vectors: Vectors, kind: LoopKind, dtype: DType) -> Compiled {
+    gathering_from(vectors, kind, dtype, None)
+}
+
+/// The same, with a range that is declared for what is in `where`.
+fn gathering_from(vectors: Vectors, kind: LoopKind, dtype: DType, declared: Option<(i64, i64)>) -> Compiled {
     let mut b = Builder::new();
     let (places, table) = (b.argument(dtype, &[16]), b.argument(DType::Float32, &[10, 2]));
     let out = b.argument(DType::Float32, &[16]);
     let i = b.var("i");
-    let place = data(b.load(places, &[v(i)]));
+    let value = b.load(places, &[v(i)]);
+    let declared = declared.map(|(low, end)| (c(low), c(end)));
+    let place = IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared })));
     let body = set(out, &[v(i)], b.load(table, &[place, c(1)]));
     b.compile(vectors, vec![each(i, 16, kind, vec![body])])
 }
@@ -40,6 +49,23 @@ fn loads_stay_inside() {
             }
             let [check] = kernel.kernel.checks() else { panic!("{:?}", kernel.kernel.checks()) };
             assert_eq!((check.buffer, check.dimension, check.origin.start), (TensorId(1), 0, 3));
+        }
+    }
+}
+
+#[test]
+fn declared_ranges_are_kept() {
+    for vectors in runnable() {
+        for kind in KINDS {
+            let kernel = gathering_from(vectors, kind, DType::Int32, Some((2, 7)));
+            let (mut table, mut out) = (small(20, 1), vec![0.0f32; 16]);
+            let mut places: Vec<i32> = (0..16).map(|at| 2 + at % 5).collect();
+            assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 0);
+            for wrong in [1, 7, -1, 10, i32::MIN, i32::MAX] {
+                places[11] = wrong;
+                assert_eq!(kernel.run(&mut [places.bytes(), table.bytes(), out.bytes()]), 1, "{wrong}");
+            }
+            assert!(kernel.kernel.checks()[0].is_declared);
         }
     }
 }

@@ -99,6 +99,7 @@ impl<'a> Machine<'a> {
     fn nodes(&mut self, nodes: &[Node]) -> Run<()> {
         for node in nodes {
             match node {
+                Node::Statement(statement) if statement.is_filler => {}
                 Node::Statement(statement) => self.statement(statement)?,
                 Node::For(inner) => self.for_loop(inner)?,
             }

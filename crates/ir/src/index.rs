@@ -352,6 +352,25 @@ impl IndexExpr {
         self.any(&mut |atom| matches!(atom, Atom::Data(_)))
     }
 
+    /// What `where` clauses declare of the data in it, and what a check that it is in 0 to `extent` does not show anyway:
+    /// expressions that are at least 0.
+    pub fn declared(&self, extent: i64) -> Vec<IndexExpr> {
+        let mut conditions = Vec::new();
+        self.visit(&mut |atom| {
+            let Atom::Data(data) = atom else { return };
+            let Some((low, end)) = &data.declared else { return };
+            let value = IndexExpr::atom(atom.clone());
+            let is_whole = *self == value;
+            if !(is_whole && low.as_constant().is_some_and(|low| low <= 0)) {
+                conditions.push(value.sub(low));
+            }
+            if !(is_whole && end.as_constant().is_some_and(|end| end >= extent)) {
+                conditions.push(end.sub(&value).sub(&IndexExpr::constant(1)));
+            }
+        });
+        conditions
+    }
+
     /// Whether some atom anywhere in it satisfies the predicate.
     pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
         let mut found = false;

@@ -191,6 +191,10 @@ pub struct Statement {
     pub update: Update,
     /// The value; of the target's compute type.
     pub value: Expr,
+    /// Whether nobody wrote it: it puts 0 into all elements of a tensor of which it could not be proved that the program
+    /// defines what it needs. Kernels so never show what was in memory before; the interpreter leaves it out, and sees what
+    /// is not defined.
+    pub is_filler: bool,
     /// Where the statement was written.
     pub origin: Origin,
 }

@@ -97,9 +97,12 @@ pub enum RunError {
     Gpu(#[from] GpuError),
 }
 
-/// A subscript that depends on data, and was outside of its dimension.
+/// A subscript that depends on data, and was outside of its dimension, or of the range that the program declares for it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("a subscript of `{buffer}` that depends on data left dimension {dimension}, of extent {extent}")]
+#[error(
+    "a subscript of `{buffer}` left dimension {dimension}, of extent {extent}{}",
+    if *.is_declared { ", or the range that `where` gives it" } else { "" }
+)]
 pub struct OutOfBounds {
     /// The name of the tensor, or of what the schedule put in its place.
     pub buffer: String,
@@ -107,6 +110,8 @@ pub struct OutOfBounds {
     pub dimension: usize,
     /// Its extent.
     pub extent: i64,
+    /// Whether a range that the program declares was checked too.
+    pub is_declared: bool,
     /// Where the access was written.
     pub origin: Origin,
 }
@@ -364,6 +369,7 @@ pub(crate) fn meanings(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
             dimension: check.dimension,
             // A buffer of a vector's lanes has a dimension more than the nest says.
             extent: buffer.shape.get(check.dimension).copied().unwrap_or(0),
+            is_declared: check.is_declared,
             origin: check.origin,
         }
     };

@@ -333,8 +333,13 @@ fn an_index_outside_its_tensor_is_an_error_with_its_name() {
     assert_eq!(run([9, 0, 1, 2, 2, 3]).unwrap(), [109.0, 100.0, 101.0, 102.0, 102.0, 103.0]);
     for outside in [10, -1, i32::MAX] {
         let error = run([0, 1, 2, outside, 4, 5]).unwrap_err();
-        let expected =
-            OutOfBounds { buffer: "a".into(), dimension: 0, extent: 10, origin: Origin::default() };
+        let expected = OutOfBounds {
+            buffer: "a".into(),
+            dimension: 0,
+            extent: 10,
+            is_declared: false,
+            origin: Origin::default(),
+        };
         assert_eq!(error, RunError::OutOfBounds(expected));
     }
     assert_eq!(run([0; 6]).unwrap(), [100.0; 6]);

@@ -94,6 +94,30 @@ fn numbers_too_large() {
     }
 }
 
+/// A scalar that is given makes numbers large that the text does not have.
+#[test]
+fn scalars_too_large() {
+    let with = |k: i64| {
+        let mut bindings = Bindings::default();
+        bindings.set("N", 6);
+        bindings.set("k", k);
+        bindings
+    };
+    for body in [
+        "y(i) = x(clamp(i + 2*k, 0, N - 1)) where i in 0:N",
+        "y(i) = i - k > 0 ? x(i) : 0",
+        "y(i) = 0 where i in 0:N\n for t in k:k + 2 { y(i) = y(i) + x(i) }",
+    ] {
+        let source = format!("def f(float(N) x, int64 k) -> (y) {{ {body} }}");
+        for k in [i64::MIN, i64::MIN + 1, i64::MAX, 1 << 62] {
+            let checked = check(&parse(&source).ast, "f", &with(k));
+            let errors = checked.diagnostics.iter().filter(|found| found.is_error());
+            assert_eq!(errors.map(|found| found.code).collect::<Vec<_>>(), [Code::TooComplex], "{body} {k}");
+        }
+        assert!(check(&parse(&source).ast, "f", &with(3)).program.is_some(), "{body}");
+    }
+}
+
 #[test]
 fn a_megabyte_of_garbage() {
     let mut state = 1u64;

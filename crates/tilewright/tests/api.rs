@@ -164,6 +164,34 @@ fn scalars_are_given_or_known() {
     assert_eq!(error, "this kernel is for `shift` = 2, and was given 1");
 }
 
+/// What `where` declares of data is checked, within the tensor too.
+#[test]
+fn declared_ranges_are_checked() {
+    let source = "def gather(float(N) x, int(M) at) -> (y) { y(i) = x(j) where j = at(i), j in 1:9 }";
+    let kernel = on_threads(&program(source, &[("N", 64), ("M", 3)]), 1, None);
+    let x = Array1::from_shape_fn(64, |at| at as f32);
+    let run = |at: [i32; 3]| {
+        let (at, mut y) = (Array1::from_iter(at), Array1::<f32>::zeros(3));
+        let call = kernel.call().input("x", &x).unwrap().input("at", &at).unwrap();
+        call.output("y", &mut y).unwrap().run().map(|()| y.to_vec())
+    };
+    assert_eq!(run([1, 8, 3]).unwrap(), [1.0, 8.0, 3.0]);
+    for bad in [0, 9, 63, 64] {
+        let error = message(run([1, bad, 3]));
+        assert!(error.contains("the range that `where` gives it"), "{error}");
+    }
+}
+
+/// Nobody sees what was in memory before: what may not be defined is 0.
+#[test]
+fn what_may_be_undefined_is_zero() {
+    let source = "def partial(float(N) x) -> (y) { float(N) t\n t(0) = 1\n y(i) = x(i) > 0 ? t(i) : 0 }";
+    let kernel = on_threads(&program(source, &[("N", 400)]), 1, None);
+    let (x, mut y) = (Array1::<f32>::ones(400), Array1::<f32>::from_elem(400, 7.0));
+    kernel.call().input("x", &x).unwrap().output("y", &mut y).unwrap().run().unwrap();
+    assert_eq!((y[0], y.sum()), (1.0, 1.0));
+}
+
 #[test]
 fn data_that_leads_out_of_a_tensor_is_an_error_and_no_more() {
     let source = "def gather(float(N) x, int(M) at) -> (y) { y(i) = x(at(i)) }";
@@ -176,7 +204,7 @@ fn data_that_leads_out_of_a_tensor_is_an_error_and_no_more() {
             at[777] = bad;
             let call = kernel.call().input("x", &x).unwrap().input("at", &at).unwrap();
             let error = message(call.output("y", &mut y).unwrap().run());
-            assert!(error.contains("a subscript of `x` that depends on data"), "{error}");
+            assert!(error.contains("a subscript of `x` left dimension 0"), "{error}");
         }
         at[777] = 63;
         let call = kernel.call().input("x", &x).unwrap().input("at", &at).unwrap();

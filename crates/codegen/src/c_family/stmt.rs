@@ -309,7 +309,9 @@ impl<'a> Emitter<'a> {
         index: &IndexExpr,
         buffer: &Buffer,
     ) -> Emit<String> {
-        let check = Check { buffer: access.tensor, dimension, origin: access.origin };
+        let declared = index.declared(buffer.shape[dimension]);
+        let is_declared = !declared.is_empty();
+        let check = Check { buffer: access.tensor, dimension, is_declared, origin: access.origin };
         let same = |other: &Check| {
             (other.buffer, other.dimension) == (check.buffer, check.dimension)
                 && (other.origin.start, other.origin.end) == (check.origin.start, check.origin.end)
@@ -320,7 +322,11 @@ impl<'a> Emitter<'a> {
         });
         self.uses(Argument::Status);
         let function = self.needs("tw_checked", self.index_dtype());
-        let text = self.index(index)?;
+        let mut text = self.index(index)?;
+        if is_declared {
+            let conditions = declared.iter().map(|own| self.condition(own)).collect::<Emit<Vec<String>>>()?;
+            text = format!("{} ? {text} : -1", conditions.join(" && "));
+        }
         let extent = self.number(buffer.shape[dimension]);
         Ok(format!("{function}({text}, {extent}, status, {})", at + 1))
     }

@@ -90,7 +90,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(flat)
     }
 
-    /// The index and whether it is inside, with 0 in the place of one that is not.
+    /// The index and whether it is inside, and as the program declares it; with 0 in the place of one that is not.
     fn checked_index(
         &mut self,
         access: &Access,
@@ -98,14 +98,22 @@ impl<'ctx> Emitter<'ctx, '_> {
         index: &IndexExpr,
         extent: i64,
     ) -> Emit<(Value<'ctx>, Value<'ctx>)> {
+        let declared = index.declared(extent);
         let index = self.index(index)?;
         let limit = self.ops.int_like(index, extent);
-        let holds = self.ops.icmp(IntPredicate::ULT, index, limit);
+        let mut holds = self.ops.icmp(IntPredicate::ULT, index, limit);
+        for condition in &declared {
+            let condition = self.resolve(condition);
+            let own = self.holds(&condition)?;
+            let (left, right) = self.ops.matched(holds, own);
+            holds = self.ops.and(left, right);
+        }
         let mut fails = self.ops.not(holds);
         if let Some(mask) = self.mask() {
             fails = self.ops.and(mask, fails);
         }
-        let check = Check { buffer: access.tensor, dimension, origin: access.origin };
+        let is_declared = !declared.is_empty();
+        let check = Check { buffer: access.tensor, dimension, is_declared, origin: access.origin };
         let code = self.check_code(check);
         let any = self.ops.any(fails);
         self.when(any, |this| {

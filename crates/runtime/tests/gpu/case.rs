@@ -96,7 +96,7 @@ pub fn code(device: &Device, kernels: &str, body: Vec<Command>) -> GpuCode {
 
 /// A check of dimension 0 of a buffer.
 pub fn check_of(place: u32) -> Check {
-    Check { buffer: TensorId(place), dimension: 0, origin: Origin::default() }
+    Check { buffer: TensorId(place), dimension: 0, is_declared: false, origin: Origin::default() }
 }
 
 pub const ADD: &str = "

@@ -54,13 +54,14 @@ fn scaled() -> (Program, LoopNest) {
     (program, nest)
 }
 
-/// `o(i) = a(index(i))`, which leaves `a` where the index does.
-fn gather() -> (Program, LoopNest) {
+/// `o(i) = a(index(i))`, which leaves `a` where the index does; or what is declared of it.
+fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
     let source = "def gather(float(N) a, int32(K) index) -> (o) { o(i) = a(index(i)) }";
+    let declared = declared.map(|(low, end)| (IndexExpr::constant(low), IndexExpr::constant(end)));
     let program = program(source, &[("N", 10), ("K", 6)]);
     let mut nest = nest(&program, &["a", "index", "o"], &[]);
     nest.body = spread(6, |at| {
-        let data = Data { value: load(DType::Int32, 1, at), declared: None };
+        let data = Data { value: load(DType::Int32, 1, at), declared: declared.clone() };
         let gathered = IndexExpr::atom(Atom::Data(Arc::new(data)));
         Store { target: access(2, at), value: load(DType::Float32, 0, &gathered), reduce: None, later: false }
     });
@@ -90,17 +91,20 @@ fn generated_code_computes_the_program() {
 #[test]
 fn generated_code_checks_its_subscripts() {
     on_every_device(|device| {
-        let bound = bound(device, &gather());
+        let [plain, declared] = [None, Some((1, 7))].map(|declared| bound(device, &gather(declared)));
         let a = Array1::from_iter((0..10).map(|at| at as f32));
-        let run = |index: [i32; 6]| {
+        let run = |bound: &GpuBound, index: [i32; 6]| {
             let mut o = [-1.0f32; 6];
             let index = View::from_slice(&index, &[6]).unwrap();
             let mut results = [ViewMut::from_slice(&mut o, &[6]).unwrap()];
             bound.run(&[a.view().into(), index], &mut results, &[]).map(|()| o)
         };
-        assert_eq!(run([9, 0, 1, 2, 2, 3]).unwrap(), [9.0, 0.0, 1.0, 2.0, 2.0, 3.0]);
-        let error = run([0, 1, 2, 10, 4, 5]).unwrap_err();
-        assert!(matches!(&error, RunError::OutOfBounds(out) if out.buffer == "a"), "{error}");
+        assert_eq!(run(&plain, [9, 0, 1, 2, 2, 3]).unwrap(), [9.0, 0.0, 1.0, 2.0, 2.0, 3.0]);
+        assert_eq!(run(&declared, [6, 1, 1, 2, 2, 3]).unwrap(), [6.0, 1.0, 1.0, 2.0, 2.0, 3.0]);
+        for (bound, index) in [(&plain, 10), (&plain, -1), (&declared, 0), (&declared, 7), (&declared, 10)] {
+            let error = run(bound, [1, 1, 2, index, 4, 5]).unwrap_err();
+            assert!(matches!(&error, RunError::OutOfBounds(out) if out.buffer == "a"), "{error}");
+        }
     });
 }
 
@@ -114,7 +118,7 @@ fn one_thread_alone_has_registers() {
 
 #[test]
 fn generated_cuda_compiles_without_a_gpu() {
-    for (_, nest) in [scaled(), gather()] {
+    for (_, nest) in [scaled(), gather(None), gather(Some((1, 7)))] {
         let code = gpu_code(&nest, &Gpu::h200(), "a test").unwrap();
         match compile_cuda(&code.text, Gpu::h200().architecture) {
             Err(tilewright_runtime::gpu::GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),

@@ -507,6 +507,7 @@ fn out_of_bounds() -> RunError {
         buffer: "a".into(),
         dimension: 0,
         extent: 10,
+        is_declared: false,
         origin: Origin::default(),
     })
 }

@@ -1,7 +1,8 @@
 //! The model of a function that passed every check, as a [`Program`].
 
 use tilewright_ir::{
-    ForLoop, Node, Program, Range, Role, Stage, Statement, TensorDecl, TensorId, Update, Var, VarId, VarKind,
+    Expr, ForLoop, IndexExpr, Node, Number, Program, Range, Role, Stage, Statement, TensorDecl, TensorId,
+    Update, Var, VarId, VarKind,
 };
 
 use super::definedness::Supply;
@@ -13,13 +14,18 @@ use crate::ast::AssignOp;
 /// Builds the program. `None` if something is missing that only a mistake can hide.
 pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
     let mut stages: Vec<Stage> = Vec::new();
+    let mut vars = vars(&model);
+    let mut unfilled: Vec<TensorId> = (0..supplies.len())
+        .filter(|at| supplies[*at] == Supply::Unproved)
+        .map(|at| TensorId(at as u32))
+        .collect();
     for node in nest(&model) {
         let node = build(&model, &node)?;
-        let tensors = targets(&node);
-        match stages.last_mut() {
-            Some(stage) if stage.tensors == tensors => stage.body.push(node),
-            _ => stages.push(Stage { tensors, body: vec![node] }),
+        let own = targets(&node);
+        for tensor in unfilled.extract_if(.., |tensor| own.contains(tensor)) {
+            append(&mut stages, Node::Statement(filler(&model, tensor, &mut vars)?));
         }
+        append(&mut stages, node);
     }
     let tensors: Option<Vec<TensorDecl>> = model
         .tensors
@@ -28,7 +34,7 @@ pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
         .map(|(at, tensor)| {
             let role = match (tensor.source, supplies[at]) {
                 (Source::Param { constant }, _) => Role::Input { constant },
-                (Source::Result, Supply::Defined) => Role::Output,
+                (Source::Result, Supply::Defined | Supply::Unproved) => Role::Output,
                 (Source::Result, Supply::Caller) => Role::InOut,
                 (Source::Local, _) => Role::Temporary,
             };
@@ -41,7 +47,6 @@ pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
         })
         .collect();
     let tensors = tensors?;
-    let vars = vars(&model);
     Some(Program {
         name: model.name,
         symbols: model.symbols,
@@ -50,6 +55,34 @@ pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
         vars,
         stages,
         general: None,
+    })
+}
+
+fn append(stages: &mut Vec<Stage>, node: Node) {
+    let tensors = targets(&node);
+    match stages.last_mut() {
+        Some(stage) if stage.tensors == tensors => stage.body.push(node),
+        _ => stages.push(Stage { tensors, body: vec![node] }),
+    }
+}
+
+/// Puts 0 into every element of a tensor.
+fn filler(model: &Model, target: TensorId, vars: &mut Vec<Var>) -> Option<Statement> {
+    let tensor = model.tensor(target);
+    let first = vars.len() as u32;
+    for (at, extent) in tensor.shape.iter().flatten().enumerate() {
+        let range = Range { from: IndexExpr::constant(0), to: extent.clone() };
+        vars.push(Var { name: format!("d{at}"), range, kind: VarKind::Spatial });
+    }
+    let own: Vec<VarId> = (first..vars.len() as u32).map(VarId).collect();
+    Some(Statement {
+        target,
+        indices: own.iter().map(|var| IndexExpr::var(*var)).collect(),
+        vars: own,
+        update: Update::Assign,
+        value: Expr::literal(tensor.dtype?.compute_type(), Number::Int(0)),
+        is_filler: true,
+        origin: tensor.span.origin(),
     })
 }
 
@@ -96,6 +129,7 @@ fn statement(model: &Model, at: usize) -> Option<Statement> {
         vars: spatial.into_iter().chain(reductions).collect(),
         update,
         value: lowered.value.clone(),
+        is_filler: false,
         origin: from.span.origin(),
     })
 }

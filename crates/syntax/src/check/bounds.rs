@@ -72,14 +72,14 @@ fn empty_range(model: &Model, var: VarId) -> Diagnostic {
     diagnostic.note("a range runs up to, not including, its end")
 }
 
-/// Reports ranges and shapes whose numbers leave 64 bits.
+/// Reports ranges, shapes, subscripts and index values whose numbers leave 64 bits.
 pub(super) fn check_overflow(model: &mut Model) {
     let mut found = Vec::new();
     let too_large =
         |span: Span, what: String| Diagnostic::error(Code::TooComplex, span, format!("{what} is too large"));
     for var in &model.vars {
-        let ends = var.range.iter().flat_map(|range| [&range.from, &range.to]);
-        if ends.into_iter().any(IndexExpr::is_overflow) {
+        // What ends too far away and begins at 0 takes more memory than there is, and others say so.
+        if var.range.iter().any(|range| is_too_large(&range.from) || range.to.is_overflow()) {
             found.push(too_large(var.span, format!("the range of `{}`", var.name)));
         }
     }
@@ -89,7 +89,46 @@ pub(super) fn check_overflow(model: &mut Model) {
             tensor.poisoned = true;
         }
     }
+    for statement in &model.statements {
+        let Some(lowered) = &statement.lowered else { continue };
+        let read = |read: &Read| {
+            let name = &model.tensor(read.access.tensor).name;
+            let large = read.access.indices.iter().any(is_too_large);
+            large.then(|| (read.access.origin.into(), format!("a subscript of `{name}`")))
+        };
+        let first = lowered.reads.iter().find_map(read);
+        let name = &model.tensor(statement.target).name;
+        let whole = || (statement.target_span, format!("an index in the statement of `{name}`"));
+        let any = lowered.indices.iter().any(is_too_large) || has_too_large(&lowered.value);
+        if let Some((span, what)) = first.or_else(|| any.then(whole)) {
+            found.push(too_large(span, what).note("numbers in an index are below 2^62"));
+        }
+    }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
+}
+
+/// Whether numbers in it are so large that sums of a few of them leave 64 bits.
+fn is_too_large(index: &IndexExpr) -> bool {
+    let large = |number: i64| number.unsigned_abs() >= 1 << 62;
+    let numbers = |index: &IndexExpr| {
+        large(index.constant_part()) || index.terms().iter().any(|term| large(term.coefficient))
+    };
+    numbers(index)
+        || index.any(&mut |atom| match atom {
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                numbers(&pair.0) || numbers(&pair.1)
+            }
+            Atom::Overflow => true,
+            _ => false,
+        })
+}
+
+fn has_too_large(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Index(index) => is_too_large(index),
+        ExprKind::Load(access) => access.indices.iter().any(is_too_large),
+        _ => value.operands().iter().any(|operand| has_too_large(operand)),
+    }
 }
 
 /// Reports accesses that can leave their tensor.

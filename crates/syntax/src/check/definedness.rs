@@ -3,8 +3,7 @@
 //! A result that is read before anything writes it is in-out: the caller supplies it. Of every other tensor, what
 //! is read must have been written by an earlier statement, or by an earlier turn of a loop around both; and a
 //! result must be defined in full. What is written and read are boxes, which `regions` compares. What that cannot
-//! show is tried out at small sizes, and where that finds nothing either, left to be checked when the program
-//! runs.
+//! show is tried out at small sizes, and where that finds nothing either, the tensor is filled with 0 first.
 
 use std::collections::BTreeSet;
 
@@ -27,31 +26,33 @@ use crate::span::Span;
 pub(super) enum Supply {
     /// The program defines it.
     Defined,
+    /// The program defines it, as far as one can see.
+    Unproved,
     /// The caller supplies it and the program updates it.
     Caller,
 }
 
 /// Says of every tensor who supplies it, and reports what is undefined.
 pub(super) fn check(model: &mut Model) -> Vec<Supply> {
-    let supplies = supplies(model);
-    let mut open: Option<TensorId> = None;
-    for at in 0..model.statements.len() {
-        open = open.or_else(|| open_read(model, at, &supplies));
-    }
+    let mut supplies = supplies(model);
+    let mut open: Vec<TensorId> =
+        (0..model.statements.len()).flat_map(|at| open_reads(model, at, &supplies)).collect();
     for id in (0..model.tensors.len()).map(|at| TensorId(at as u32)) {
         let result = model.tensor(id).source == Source::Result && supplies[id.index()] == Supply::Defined;
-        if open.is_none() && result && is_sound(model, id) && !is_covered(model, id) {
-            open = Some(id);
+        if result && is_sound(model, id) && !is_covered(model, id) {
+            open.push(id);
         }
     }
     let broken = model.tensors.iter().any(|tensor| tensor.poisoned);
-    if let (Some(id), false, false) = (open, broken, model.incomplete) {
-        let diagnostic = match find_undefined(model, &supplies) {
-            Trial::Found(undefined) => Some(undefined_problem(model, &undefined)),
-            Trial::Complete => None,
-            Trial::Unknown => Some(undecided(model, id)),
-        };
-        diagnostic.into_iter().for_each(|diagnostic| model.report(diagnostic));
+    if let (Some(first), false, false) = (open.first(), broken, model.incomplete) {
+        match find_undefined(model, &supplies) {
+            Trial::Found(undefined) => model.report(undefined_problem(model, &undefined)),
+            Trial::Complete => {}
+            Trial::Unknown => {
+                model.report(undecided(model, *first));
+                open.iter().for_each(|id| supplies[id.index()] = Supply::Unproved);
+            }
+        }
     }
     warn_of_unused(model);
     supplies
@@ -61,8 +62,9 @@ fn undecided(model: &Model, id: TensorId) -> Diagnostic {
     let tensor = model.tensor(id);
     let message =
         format!("could not prove that every element of `{}` is defined before it is used", tensor.name);
-    Diagnostic::warning(Code::UndefinedElement, tensor.span, message)
-        .note("no size was found at which one is not; it is checked when the program runs")
+    Diagnostic::warning(Code::UndefinedElement, tensor.span, message).note(
+        "no size was found at which one is not; kernels read 0 there, and `run --target interp` stops there",
+    )
 }
 
 fn supplies(model: &mut Model) -> Vec<Supply> {
@@ -265,9 +267,10 @@ fn written_before(model: &Model, tensor: TensorId, reader: usize) -> impl Iterat
 }
 
 /// A tensor of which a statement reads elements that boxes cannot show to be defined.
-fn open_read(model: &Model, at: usize, supplies: &[Supply]) -> Option<TensorId> {
+/// Tensors that the statement reads, or goes on from, without a proof that it finds them defined.
+fn open_reads(model: &Model, at: usize, supplies: &[Supply]) -> Vec<TensorId> {
     let statement = &model.statements[at];
-    let lowered = statement.lowered.as_ref()?;
+    let Some(lowered) = &statement.lowered else { return Vec::new() };
     let needs = |tensor: TensorId| {
         !matches!(model.tensor(tensor).source, Source::Param { .. })
             && supplies[tensor.index()] == Supply::Defined
@@ -276,9 +279,8 @@ fn open_read(model: &Model, at: usize, supplies: &[Supply]) -> Option<TensorId> 
     let access =
         Access { tensor: statement.target, indices: lowered.indices.clone(), origin: Default::default() };
     let own = Read { access, guards: Vec::new(), exists: !statement.reads_target() };
-    let mut reads =
-        lowered.reads.iter().chain([&own]).filter(|read| !read.exists && needs(read.access.tensor));
-    reads.find(|read| !read_is_defined(model, at, read)).map(|read| read.access.tensor)
+    let reads = lowered.reads.iter().chain([&own]).filter(|read| !read.exists && needs(read.access.tensor));
+    reads.filter(|read| !read_is_defined(model, at, read)).map(|read| read.access.tensor).collect()
 }
 
 fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
