@@ -12,8 +12,8 @@ backward is given.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,21 +33,21 @@ _Operation = tuple[int, int, list[tuple[str, list[int]]]]
 def op(function: Function | Module, backward: Function | Module | Callable[..., Any] | None = None) -> Callable[..., Any]:
     """What calls a function from JAX, also inside of `jax.jit`, `jax.vmap` and, where a backward is given, `jax.grad`.
 
-    It takes the function's parameters in their order. A number on which shapes or subscripts depend must be one when JAX traces the call, as
-    `static_argnums` of `jax.jit` has it. `backward` is another of Tilewright's functions, or anything that can be called: it is given the
-    inputs, and then the gradient of each result, and gives the gradient of each floating-point array among the inputs, in order; a single one
-    need not be a tuple.
+    It takes the function's parameters in their order or by name. A number on which shapes or subscripts depend must be one when JAX traces
+    the call, as `static_argnums` of `jax.jit` has it. `backward` is another of Tilewright's functions, or anything that can be called: it is
+    given the inputs, and then the gradient of each result, and gives the gradient of each floating-point array among the inputs, in order; a
+    single one need not be a tuple. It may give those of floating-point numbers too, each at its place among the parameters: all of them, or
+    none. There are second derivatives where JAX can differentiate the backward, as it can one that is an operator with a backward of its own.
     """
     function = one_function(function)
     if any(updated for _, _, _, updated in function._results):
         raise ValueError(f"`{function.__name__}` updates a tensor, and arrays of JAX never change")
     _register()
-    operator = _Operator(function)
-    if backward is None:
-        return operator
     if isinstance(backward, (Function, Module)):
+        backward = one_function(backward)
+        _refuse_backward(function, backward)
         backward = op(backward)
-    return _with_gradient(operator, backward)
+    return _Operator(function, backward)
 
 
 @functools.cache
@@ -63,91 +63,208 @@ def _is_traced(value: Any) -> bool:
 class _Operator:
     """A function, as JAX calls it."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, backward: Callable[..., Any] | None) -> None:
         self.function = function
+        self.backward = backward
+        self.parameters = function._parameters
+        self.names = [name for name, _, _ in self.parameters]
         self.__name__ = function.__name__
         self.__doc__ = function.signature
         # What was made for arguments of the same kind: they would be kept anyway.
         self.operations: dict[Any, _Operation] = {}
 
-    def __call__(self, *args: Any) -> Any:
-        if not any(map(_is_traced, args)):
-            return self.function(*args)
-        parameters = self.function._parameters
-        if len(args) != len(parameters):
-            raise TypeError(f"{self.function.signature} takes {len(parameters)} arguments, and {len(args)} were given")
-        tensors, numbers, passed = [], [], []
-        examples: list[Any] = []
-        for value, (name, dtype, is_tensor), is_fixed in zip(args, parameters, self.function._specialised):
-            passed.append(not is_tensor and _is_traced(value))
-            if is_tensor:
-                tensors.append(value)
-                examples.append(_Kind(value))
-            elif not passed[-1]:
-                examples.append(value.item() if hasattr(value, "item") else value)
-            elif is_fixed:
-                raise TypeError(
-                    f"shapes or subscripts depend on `{name}`, so it must be a number while JAX traces: use static_argnums"
-                )
-            else:
-                numbers.append(jnp.asarray(value).astype(dtype))
-                examples.append(True)
-        operation, digest, results = self._operation(tuple(examples), tuple(passed))
-        described: Any = jax.ShapeDtypeStruct
-        made = [described(shape, jnp.dtype(dtype)) for dtype, shape in results]
-        call = jax.ffi.ffi_call(_TARGET, made, vmap_method="sequential")
-        found = call(*tensors, *numbers, operation=np.int64(operation), program=np.int64(digest))
-        return found[0] if len(found) == 1 else tuple(found)
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        values = self._in_order(args, kwargs)
+        return self.run(values) if self.backward is None else _with_gradients(self, self.backward, values)
 
     def __repr__(self) -> str:
         return f"<tilewright operator of JAX: {self.function.signature}>"
 
-    def _operation(self, examples: tuple[Any, ...], passed: tuple[bool, ...]) -> _Operation:
-        key = examples, passed
+    def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """A value for each parameter."""
+        given = dict(zip(self.names, args))
+        for name in kwargs:
+            if name not in self.names:
+                raise TypeError(f"{self.__name__}() has no parameter `{name}`. It has: {', '.join(self.names)}")
+            if name in given:
+                raise TypeError(f"{self.__name__}() got two values for `{name}`")
+        count = len(args) + len(kwargs)
+        if count != len(self.names):
+            raise TypeError(f"{self.function.signature} takes {len(self.names)} arguments, and {count} were given")
+        given |= kwargs
+        return [given[name] if is_tensor else _plain(given[name]) for name, _, is_tensor in self.parameters]
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """A call without gradients."""
+        if not any(map(_is_traced, values)):
+            return self.function(*values)
+        parameters = zip(values, self.parameters, self.function._specialised)
+        given = [_traced(value, *parameter, is_fixed) for value, parameter, is_fixed in parameters]
+        key = tuple(own.key for own in given)
         if key not in self.operations:
-            given = tuple(value.example() if isinstance(value, _Kind) else value for value in examples)
-            self.operations[key] = _native.xla_operation(self.function, given, passed)
-        return self.operations[key]
+            examples, passed = tuple(own.example for own in given), tuple(own.is_passed for own in given)
+            self.operations[key] = _native.xla_operation(self.function, examples, passed)
+        tensors = [own.operand for own in given if own.operand is not None and not own.is_passed]
+        numbers = [own.operand for own in given if own.is_passed]
+        return _call(self.operations[key], tensors + numbers)
 
 
-class _Kind:
-    """The type and shape of an array."""
-
-    def __init__(self, value: Any) -> None:
-        if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-            value = np.asarray(value)
-        self.dtype = np.dtype(value.dtype)
-        self.shape = tuple(value.shape)
-
-    def example(self) -> np.ndarray[Any, Any]:
-        """An array like it, which takes no memory."""
-        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Kind) and (self.dtype, self.shape) == (other.dtype, other.shape)
-
-    def __hash__(self) -> int:
-        return hash((self.dtype, self.shape))
+def _call(operation: _Operation, operands: list[Any]) -> Any:
+    """The call that is part of what JAX compiles."""
+    number, digest, results = operation
+    described: Any = jax.ShapeDtypeStruct
+    made = [described(shape, jnp.dtype(dtype)) for dtype, shape in results]
+    call = jax.ffi.ffi_call(_TARGET, made, vmap_method="sequential")
+    found = call(*operands, operation=np.int64(number), program=np.int64(digest))
+    return found[0] if len(found) == 1 else tuple(found)
 
 
-def _with_gradient(operator: _Operator, backward: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator with gradients from a function of all inputs and of the gradients of all results."""
-    parameters = operator.function._parameters
-    fixed = [at for at, is_fixed in enumerate(operator.function._specialised) if is_fixed]
-    free = [at for at in range(len(parameters)) if at not in fixed]
+def _plain(value: Any) -> Any:
+    """A number that is known, out of an array without dimensions."""
+    is_known = isinstance(value, (np.generic, np.ndarray, jax.Array)) and not _is_traced(value)
+    return value.item() if is_known and value.ndim == 0 else value
 
-    def forward(*args: Any) -> tuple[Any, tuple[Any, ...]]:
-        return operator(*args), tuple(args[at] for at in free)
 
-    def gradients(*given: Any) -> tuple[Any, ...]:
-        *known, kept, wanted = given
-        args = dict(zip(fixed, known)) | dict(zip(free, kept))
-        wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
-        found = backward(*(args[at] for at in range(len(parameters))), *wanted)
-        found = iter(found if isinstance(found, (tuple, list)) else (found,))
-        has_one = [parameters[at][2] and "float" in parameters[at][1] for at in free]
-        return tuple(next(found) if one else None for one in has_one)
+class _Given(NamedTuple):
+    """What was given for a parameter of a call that JAX traces: what the compiler is shown, and what comes with every call."""
 
-    made = jax.custom_vjp(operator, nondiff_argnums=tuple(fixed))
-    made.defvjp(forward, gradients)
-    return made
+    example: Any
+    # Equal where the same machine code will do.
+    key: Any
+    operand: Any = None
+    # Whether it is a number that comes with every call.
+    is_passed: bool = False
+
+
+def _traced(value: Any, name: str, dtype: str, is_tensor: bool, is_fixed: bool) -> _Given:
+    """Reads what was given for a parameter."""
+    if is_tensor:
+        array = jnp.asarray(_array(name, value))
+        # It takes no memory.
+        example = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+        return _Given(example, (array.dtype, array.shape), array)
+    if not _is_traced(value):
+        return _Given(value, _exact(dtype, value))
+    if is_fixed:
+        raise TypeError(
+            f"shapes or subscripts depend on `{name}`, so it must be a number while JAX traces: use static_argnums"
+        )
+    return _Given(True, None, _computed(name, dtype, value), is_passed=True)
+
+
+def _array(name: str, value: Any) -> Any:
+    """An array that JAX takes. Lists and numbers are none, as in calls that it does not trace."""
+    if isinstance(value, (jax.Array, np.ndarray)):
+        return value
+    if isinstance(value, (list, tuple, int, float, complex)):
+        raise TypeError(f"`{name}` takes an array, not {type(value).__name__}")
+    return np.asarray(value)
+
+
+def _exact(dtype: str, value: Any) -> Any:
+    """What only the same number has. In Python, 0.0 equals -0.0, 1 equals True, and NaN does not equal itself."""
+    try:
+        return type(value), float(value).hex() if "float" in dtype else int(value)
+    except (TypeError, ValueError, OverflowError):
+        # It is none, and will be refused.
+        return type(value)
+
+
+# What parameters take, by a part of the name of their type.
+_TAKES = {
+    "float": ("a number", (jnp.floating, jnp.integer, jnp.bool_)),
+    "int": ("a whole number", (jnp.integer, jnp.bool_)),
+    "bool": ("True or False", (jnp.bool_,)),
+}
+
+
+def _computed(name: str, dtype: str, value: Any) -> Any:
+    """A number that JAX computes. Its type is known, and its value is not: an integer that is too large wraps."""
+    what, kinds = next(takes for part, takes in _TAKES.items() if part in dtype)
+    if value.shape or not any(jnp.issubdtype(value.dtype, kind) for kind in kinds):
+        raise TypeError(f"`{name}` is {dtype} and takes {what}, not {value.dtype}{list(value.shape) or ''}")
+    there_is = jax.dtypes.canonicalize_dtype(dtype)
+    # Without jax_enable_x64 all integers fit as they are.
+    return value if "int64" in dtype and there_is != dtype else value.astype(there_is)
+
+
+def _refuse_backward(function: Function, backward: Function) -> None:
+    """A backward takes what the function takes, and the gradient of each result."""
+    takes = len(function._parameters) + len(function._results)
+    if len(backward._parameters) != takes:
+        raise ValueError(
+            f"{backward.signature} must take {takes} arguments to be a backward: those of {function.signature}, and the gradient of each result"
+        )
+    _gradients_of(function, len(backward._results), backward.signature)
+
+
+def _gradients_of(function: Function, given: int, backward: str) -> list[str]:
+    """The inputs that gradients are of, of which so many are given: all floating-point arrays, or numbers too."""
+    shapes = dict(function._shapes)
+    floats = [(name, is_tensor) for name, dtype, is_tensor in function._parameters if "float" in dtype]
+    arrays = [name for name, is_tensor in floats if is_tensor]
+    for names in (arrays, [name for name, _ in floats]):
+        if len(names) == given:
+            return names
+    of = ", ".join(f"{name}({', '.join(shapes[name])})" if is_tensor else f"the number {name}" for name, is_tensor in floats)
+    counts = " or ".join(str(count) for count in sorted({len(arrays), len(floats)}))
+    gives = "1 gradient" if given == 1 else f"{given} gradients"
+    raise ValueError(f"{backward} gives {gives}, and `{function.__name__}` needs {counts}: of {of or 'nothing'}")
+
+
+def _with_gradients(operator: _Operator, backward: Callable[..., Any], values: list[Any]) -> Any:
+    """A call with gradients from a function of all inputs and of the gradients of all results."""
+    # Numbers that JAX does not trace stay numbers, since shapes may depend on them, and GPUs take no others.
+    known: dict[str, Any] = {}
+    free: dict[str, Any] = {}
+    for value, (name, _, is_tensor) in zip(values, operator.parameters):
+        if is_tensor:
+            free[name] = _array(name, value)
+        else:
+            (free if _is_traced(value) else known)[name] = value
+
+    def in_order(free: dict[str, Any]) -> list[Any]:
+        return [(known | free)[name] for name in operator.names]
+
+    def forward(free: dict[str, Any]) -> tuple[Any, Any]:
+        kept = {name: own.value for name, own in free.items()}
+        # JAX would trace values, but not the keys of a dict.
+        asked = {name: None for name, own in free.items() if own.perturbed}
+        # This call has gradients as well: those are second derivatives.
+        return differentiable(kept), (kept, asked)
+
+    def gradients(residuals: Any, wanted: Any) -> tuple[dict[str, Any]]:
+        kept, asked = residuals
+        found = backward(*in_order(kept), *_wanted(operator.function, wanted))
+        return (_found(operator.function, found, kept, asked),)
+
+    differentiable = jax.custom_vjp(lambda free: operator.run(in_order(free)))
+    differentiable.defvjp(forward, gradients, symbolic_zeros=True)
+    return differentiable(free)
+
+
+def _wanted(function: Function, given: Any) -> list[Any]:
+    """The gradients of all results as arrays. JAX has none for integers, and for what nothing depends on: those are zeros."""
+    given = given if isinstance(given, (tuple, list)) else (given,)
+
+    def is_none(own: Any) -> bool:
+        return isinstance(own, jax.custom_derivatives.SymbolicZero) or own.dtype == jax.dtypes.float0
+
+    dtypes = [jnp.dtype(dtype) for _, dtype, _, _ in function._results]
+    return [jnp.zeros(own.shape, dtype) if is_none(own) else own for own, dtype in zip(given, dtypes)]
+
+
+def _found(function: Function, found: Any, inputs: dict[str, Any], asked: dict[str, None]) -> dict[str, Any]:
+    """A gradient for each input that is asked for one."""
+    found = found if isinstance(found, (tuple, list)) else (found,)
+    names = _gradients_of(function, len(found), "the backward")
+    for name, dtype, _ in function._parameters:
+        if name in asked and "float" in dtype and name not in names:
+            raise ValueError(f"the gradient of the number `{name}` is asked for, and the backward gives those of arrays only")
+
+    def like(value: Any, gradient: Any) -> Any:
+        # What was given for a number may be of another type than the parameter.
+        return None if gradient is None else jnp.asarray(gradient, value.dtype)
+
+    gradients = {name: own for name, own in zip(names, found) if name in asked}
+    return {name: like(value, gradients.get(name)) for name, value in inputs.items()}

@@ -12,6 +12,7 @@ gradients where a backward is given.
 from __future__ import annotations
 
 import keyword
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -32,31 +33,35 @@ def op(
 
     It takes the function's parameters in their order, and then the tensors that the function updates. `backward` is another of
     Tilewright's functions, or anything that can be called: it is given the inputs, and then the gradient of each result, and gives the
-    gradient of each floating-point tensor among the inputs, in order; a single one need not be a tuple.
+    gradient of each floating-point tensor among the inputs, in order; a single one need not be a tuple. Numbers have no gradients. There
+    are second derivatives where PyTorch can differentiate the backward, as it can one that is an operator with a backward of its own.
     """
     function = one_function(function)
-    name = name or f"tilewright::{function.__name__}"
+    name = name or f"tilewright::{_arguments([function.__name__])[0]}"
     _refuse_name(name)
     signature = _Signature(function)
-
-    def run(*args: Any) -> Any:
-        # What becomes of gradients is settled around the operator.
-        args = tuple(value.detach() if isinstance(value, torch.Tensor) else value for value in args)
-        inputs, updated = args[: signature.inputs], args[signature.inputs :]
-        if not updated:
-            return function(*inputs)
-        return signature.given_back(function(*inputs, out=signature.out(inputs, updated)))
-
-    # A call that is waited for cannot be recorded.
-    unsafe = getattr(torch.Tag, "cudagraph_unsafe", None) if function._is_checked else None
-    tags = {} if unsafe is None else {"tags": (unsafe,)}
-    made = torch.library.custom_op(name, run, mutates_args=signature.mutated, schema=signature.schema, **tags)
-    made.register_fake(signature.fake)
+    if backward is None:
+        return _register(name, signature)
+    if signature.mutated:
+        raise ValueError("a function that updates its arguments has no gradient")
     if isinstance(backward, (Function, Module)):
+        backward = one_function(backward)
+        _refuse_backward(function, backward)
         # An operator itself, so that what is compiled goes through it too.
-        backward = op(backward, f"{name}_backward")
-    if backward is not None:
-        _register_backward(made, signature, backward)
+        backward = _register(f"{name}_backward", _Signature(backward, first_gradient=signature.inputs))
+    made = _register(name, signature)
+    _register_backward(made, signature, backward)
+    return made
+
+
+def _register(name: str, signature: _Signature) -> Any:
+    """An operator without gradients."""
+    # A call that is waited for cannot be recorded.
+    is_waited_for = signature.function._is_checked or signature.has_number_tensors
+    unsafe = getattr(torch.Tag, "cudagraph_unsafe", None) if is_waited_for else None
+    tags = {} if unsafe is None else {"tags": (unsafe,)}
+    made = torch.library.custom_op(name, signature.run, mutates_args=signature.mutated, schema=signature.schema, **tags)
+    made.register_fake(signature.fake)
     return made
 
 
@@ -70,10 +75,39 @@ def _refuse_name(name: str) -> None:
             raise ValueError(f"`{part}` cannot be part of an operator's name, since it is no name in Python")
 
 
+def _refuse_backward(function: Function, backward: Function) -> None:
+    """A backward takes what the function takes, and the gradient of each result."""
+    takes = len(function._parameters) + len(function._results)
+    if any(updated for _, _, _, updated in backward._results):
+        raise ValueError(f"{backward.signature} updates its arguments, and cannot be a backward")
+    if len(backward._parameters) != takes:
+        raise ValueError(
+            f"{backward.signature} must take {takes} arguments to be a backward: those of {function.signature}, and the gradient of each result"
+        )
+    gives = len(backward._results)
+    if gives != len(_differentiable(function)):
+        raise ValueError(f"{backward.signature} gives {_gradients_wanted(function, gives)}")
+
+
+def _differentiable(function: Function) -> list[str]:
+    """The inputs that have a gradient, with their shapes."""
+    shapes = dict(function._shapes)
+    return [
+        f"{name}({', '.join(shapes[name])})"
+        for name, dtype, is_tensor in function._parameters
+        if is_tensor and "float" in dtype
+    ]
+
+
+def _gradients_wanted(function: Function, given: int) -> str:
+    wanted = _differentiable(function)
+    of = ", ".join(wanted) or "nothing"
+    gives = "1 gradient" if given == 1 else f"{given} gradients"
+    return f"{gives}, and `{function.__name__}` needs {len(wanted)}: of {of}"
+
+
 def _register_backward(made: Any, signature: _Signature, backward: Callable[..., Any]) -> None:
     """Gradients from a function of all inputs and of the gradients of all results."""
-    if signature.mutated:
-        raise ValueError("a function that updates its arguments has no gradient")
 
     def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
@@ -82,41 +116,76 @@ def _register_backward(made: Any, signature: _Signature, backward: Callable[...,
 
     def gradients(ctx: Any, *wanted: torch.Tensor) -> tuple[Any, ...]:
         tensors = iter(ctx.saved_tensors)
+        # They keep their own gradients, for second derivatives.
         inputs = [next(tensors) if number is None else number for number in ctx.numbers]
-        found = backward(*(value.detach() if isinstance(value, torch.Tensor) else value for value in inputs), *(own.contiguous() for own in wanted))
-        found = iter(found if isinstance(found, (tuple, list)) else (found,))
-        has_one = [isinstance(value, torch.Tensor) and value.is_floating_point() for value in inputs]
-        return tuple(next(found) if one else None for one in has_one)
+        found = backward(*inputs, *(own.contiguous() for own in wanted))
+        found = found if isinstance(found, (tuple, list)) else (found,)
+        has_one = [is_tensor and "float" in dtype for _, dtype, is_tensor in signature.parameters]
+        if len(found) != sum(has_one):
+            raise ValueError(f"the backward gives {_gradients_wanted(signature.function, len(found))}")
+        left = iter(found)
+        return tuple(next(left) if one else None for one in has_one)
 
     made.register_autograd(gradients, setup_context=keep)
 
 
 class _Signature:
-    """What a function takes and gives, in the words of PyTorch."""
+    """What a function takes and gives, in the words of PyTorch.
 
-    def __init__(self, function: Function) -> None:
+    From `first_gradient` on, parameters take gradients of results, and those are tensors also where the parameter is a number.
+    """
+
+    def __init__(self, function: Function, first_gradient: int | None = None) -> None:
         self.function = function
         self.parameters = function._parameters
         self.inputs = len(self.parameters)
         self.results = function._results
         self.shapes = dict(function._shapes)
-        self.mutated = tuple(name for name, _, _, updated in self.results if updated)
-        self.schema = self._schema()
+        self.updated = [name for name, _, _, updated in self.results if updated]
+        first = self.inputs if first_gradient is None else first_gradient
+        comes_as_tensor = [is_tensor or at >= first for at, (_, _, is_tensor) in enumerate(self.parameters)]
+        self.has_number_tensors = sum(comes_as_tensor) > len(self.shapes)
+        arguments = _arguments([name for name, _, _ in self.parameters] + self.updated)
+        self.mutated = tuple(arguments[self.inputs :])
+        self.schema = self._schema(arguments, comes_as_tensor)
+        self._refuse_unknown_sizes()
 
-    def _schema(self) -> str:
-        takes = [f"{_kind(dtype, is_tensor)} {name}" for name, dtype, is_tensor in self.parameters]
-        takes += [f"Tensor(a{at}!) {name}" for at, name in enumerate(self.mutated)]
+    def _schema(self, arguments: list[str], comes_as_tensor: list[bool]) -> str:
+        kinds = [_kind(dtype, tensor) for (_, dtype, _), tensor in zip(self.parameters, comes_as_tensor)]
+        kinds += [f"Tensor(a{at}!)" for at in range(len(self.mutated))]
+        takes = ", ".join(f"{kind} {name}" for kind, name in zip(kinds, arguments))
         fresh = ["Tensor"] * (len(self.results) - len(self.mutated))
         gives = fresh[0] if len(fresh) == 1 else f"({', '.join(fresh)})"
-        return f"({', '.join(takes)}) -> {gives}"
+        return f"({takes}) -> {gives}"
+
+    def _refuse_unknown_sizes(self) -> None:
+        """An operator has no other way to be told a size."""
+        shapes = {name: shape for name, _, shape, _ in self.results}
+        told = [extent for shape in self.shapes.values() for extent in shape]
+        told += [extent for name in self.updated for extent in shapes[name]]
+        told += [name for name, dtype, is_tensor in self.parameters if _is_integer(dtype) and not is_tensor]
+        for name, shape in shapes.items():
+            for extent in shape:
+                if _is_name(extent) and extent not in told:
+                    raise ValueError(f"the size `{extent}` of `{name}` follows from nothing that the operator takes")
+
+    def run(self, *args: Any) -> Any:
+        """A call of the function."""
+        # What becomes of gradients is settled around the operator.
+        args = tuple(value.detach() if isinstance(value, torch.Tensor) else value for value in args)
+        inputs, updated = args[: self.inputs], args[self.inputs :]
+        if self.has_number_tensors:
+            inputs = tuple(value if own[2] else _number(value) for own, value in zip(self.parameters, inputs))
+        if self.shapes and not updated:
+            return self.function(*inputs)
+        return self.given_back(self.function(*inputs, out=self.out(inputs, updated)))
 
     def out(self, inputs: tuple[Any, ...], updated: tuple[Any, ...]) -> dict[str, torch.Tensor]:
         """All results as tensors to write to: those that are updated, and new ones."""
-        like = next(value for value in (*inputs, *updated) if isinstance(value, torch.Tensor))
-        sizes = self.sizes(inputs, updated)
-        given = dict(zip(self.mutated, updated))
+        sizes, device = self.sizes(inputs, updated), _device((*inputs, *updated))
+        given = dict(zip(self.updated, updated))
         return {
-            name: given[name] if is_updated else self.empty(like, dtype, shape, sizes)
+            name: given[name] if is_updated else _empty(dtype, shape, sizes, device)
             for name, dtype, shape, is_updated in self.results
         }
 
@@ -128,16 +197,8 @@ class _Signature:
 
     def fake(self, *args: Any) -> Any:
         """Results with shapes and without elements."""
-        inputs, updated = args[: self.inputs], args[self.inputs :]
-        like = next(value for value in args if isinstance(value, torch.Tensor))
-        sizes = self.sizes(inputs, updated)
-        fresh = [
-            self.empty(like, dtype, shape, sizes) for _, dtype, shape, is_updated in self.results if not is_updated
-        ]
-        return None if not fresh else fresh[0] if len(fresh) == 1 else tuple(fresh)
-
-    def empty(self, like: torch.Tensor, dtype: str, shape: list[str], sizes: dict[str, Any]) -> torch.Tensor:
-        return torch.empty([_value(extent, sizes) for extent in shape], dtype=getattr(torch, dtype), device=like.device)
+        out = self.out(args[: self.inputs], args[self.inputs :])
+        return self.given_back(tuple(out.values()))
 
     def sizes(self, inputs: tuple[Any, ...], updated: tuple[Any, ...]) -> dict[str, Any]:
         """The sizes that shapes and numbers tell; those of fake tensors may be symbols."""
@@ -147,15 +208,26 @@ class _Signature:
         for (name, dtype, is_tensor), value in zip(self.parameters, inputs):
             if is_tensor:
                 told += zip(self.shapes[name], value.shape)
-            elif not dtype.startswith("float"):
+            elif _is_integer(dtype):
                 sizes[name] = value
         shapes = {name: shape for name, _, shape, _ in self.results}
-        for name, value in zip(self.mutated, updated):
+        for name, value in zip(self.updated, updated):
             told += zip(shapes[name], value.shape)
         for text, extent in told:
-            if text.isidentifier():
+            if _is_name(text):
                 sizes.setdefault(text, extent)
         return sizes
+
+
+def _arguments(names: list[str]) -> list[str]:
+    """The names of arguments: those of the language, which may be `in` or `2x`, but for what is no name in Python."""
+    made: list[str] = []
+    for name in names:
+        own = f"_{name}" if name[0].isdigit() else name
+        while keyword.iskeyword(own) or own == "self" or own != name and own in (*names, *made):
+            own += "_"
+        made.append(own)
+    return made
 
 
 def _kind(dtype: str, is_tensor: bool) -> str:
@@ -163,17 +235,74 @@ def _kind(dtype: str, is_tensor: bool) -> str:
         return "Tensor"
     if dtype == "bool":
         return "bool"
-    return "float" if "float" in dtype else "SymInt"
+    return "SymInt" if _is_integer(dtype) else "float"
 
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
+def _is_integer(dtype: str) -> bool:
+    return "int" in dtype
 
 
-def _value(text: str, sizes: dict[str, Any]) -> Any:
-    """An extent such as `(H + 2*pad - KH)/stride + 1`."""
-    functions = {"min": torch.sym_min, "max": torch.sym_max}
-    known = {f"s_{name}": value for name, value in sizes.items()} | functions
-    python = _NAME.sub(lambda name: name[0] if name[0] in functions else f"s_{name[0]}", text.replace("/", "//"))
-    # It is an expression that the compiler wrote.
-    return eval(python, {"__builtins__": {}}, known)
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, torch.Tensor) else value
 
+
+def _device(args: tuple[Any, ...]) -> torch.device:
+    """Where the tensors are; in memory, where there are none."""
+    return next((value.device for value in args if isinstance(value, torch.Tensor)), torch.device("cpu"))
+
+
+def _empty(dtype: str, shape: list[str], sizes: dict[str, Any], device: torch.device) -> torch.Tensor:
+    extents = [_Extent(extent, sizes).value() for extent in shape]
+    return torch.empty(extents, dtype=getattr(torch, dtype), device=device)
+
+
+def _is_name(extent: str) -> bool:
+    """Whether it is a size by itself. Names may begin with digits."""
+    return re.fullmatch(r"\w+", extent) is not None and not extent.isdecimal()
+
+
+# How loosely they bind, loosest first.
+_INFIX: list[dict[str, Callable[[Any, Any], Any]]] = [
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": operator.floordiv, "%": operator.mod},
+]
+_FUNCTIONS = {"min": torch.sym_min, "max": torch.sym_max}
+
+
+class _Extent:
+    """An extent as the compiler writes it, such as `(H + 2*pad - KH)/stride + 1`, at given sizes."""
+
+    def __init__(self, text: str, sizes: dict[str, Any]) -> None:
+        self.sizes = sizes
+        # The next word is the last; an empty one is the end.
+        self.words = ["", *reversed(re.findall(r"\w+|\S", text))]
+
+    def value(self, level: int = 0) -> Any:
+        if level == len(_INFIX):
+            return self._operand()
+        value = self.value(level + 1)
+        while self.words[-1] in _INFIX[level]:
+            apply = _INFIX[level][self.words.pop()]
+            value = apply(value, self.value(level + 1))
+        return value
+
+    def _operand(self) -> Any:
+        word = self.words.pop()
+        if word == "-":
+            return -self._operand()
+        if word == "(":
+            return self._arguments()[0]
+        if word.isdecimal():
+            return int(word)
+        # A size may be called `min`.
+        if word in _FUNCTIONS and self.words[-1] == "(":
+            self.words.pop()
+            return _FUNCTIONS[word](*self._arguments())
+        return self.sizes[word]
+
+    def _arguments(self) -> list[Any]:
+        """What is between parentheses, of which the first is read."""
+        values = [self.value()]
+        while self.words.pop() == ",":
+            values.append(self.value())
+        return values
