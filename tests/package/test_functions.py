@@ -6,6 +6,7 @@ import inspect
 import pickle
 import warnings
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,6 +216,9 @@ def test_functions_go_to_other_processes(lib):
 def test_what_a_function_takes_is_told():
     update = tw.define("def update(float(N) x, float lambda) -> (y) { y(i) = lambda * x(i) }").update
     assert str(inspect.signature(update)) == "(x, lambda_, *, out=None, target=None)"
+    only = tw.define("def only(float(2N) 2x) -> (y) { y(i) = 2x(i) }")
+    assert str(inspect.signature(only)) == str(inspect.signature(only.only)) == "(_2x, *, out=None, target=None)"
+    assert {"only", "tune", "compile", "schedule"} <= set(dir(only))
 
 
 def test_results_go_where_the_caller_says(lib):
@@ -272,7 +276,7 @@ REFUSED = {
     "complex": (lambda x: (x.astype(np.complex64), x), TypeError, "`x` is an array of complex64"),
     "objects": (lambda x: (x.astype(object), x), TypeError, "`x` is an array of object"),
     "another machine": (lambda x: (x.astype(">f4"), x), TypeError, "bytes of another machine"),
-    "too many": (lambda x: (x, x, x), TypeError, r"add\(x, y\) takes 2 arguments, and 3 were given"),
+    "too many": (lambda x: (x, x, x), TypeError, r"add\(x, y\) takes 2 arguments, and was given 3"),
     "too few": (lambda x: (x,), TypeError, r"add\(\) misses `y`"),
 }
 
@@ -400,7 +404,7 @@ def test_threads_are_asked_for(lib):
         with pytest.raises(ValueError, match="more than"):
             tw.set_threads(2**40)
     finally:
-        tw.set_threads(None)
+        tw.set_threads()
     assert tw.get_threads() == had
 
 
@@ -416,3 +420,40 @@ def test_nothing_is_kept_alive(lib):
     del x
     gc.collect()
     assert watched() is None
+
+
+def test_a_text_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "same.tw"
+    file.write_text("def same(float(N) x) -> (y) { y(i) = x(i) }", encoding="utf-8-sig")
+    assert tw.define(file)(np.ones(3, np.float32)).tolist() == [1, 1, 1]
+
+
+def test_truth_may_come_from_an_array_without_dimensions() -> None:
+    pick = tw.define("def pick(float(N) x, bool b) -> (y) { y(i) = b ? x(i) : 0 }")
+    x = np.ones(2, np.float32)
+    for yes in (True, np.True_, np.array(True)):
+        assert pick(x, yes).tolist() == [1, 1]
+    for wrong in (1, np.int64(1), "yes", None, np.array([True, False])):
+        with pytest.raises((TypeError, ValueError), match="b"):
+            pick(x, wrong)
+
+
+def test_promises_are_kept() -> None:
+    """Ranges that are declared are checked in kernels too, and nobody sees what was in memory before."""
+    gather = tw.define("def gather(float(N) x, int(M) index) -> (y) { y(i) = x(j) where j = index(i), j in 0:2 }")
+    x = np.arange(6, dtype=np.float32)
+    assert gather(x, np.array([1, 0], np.int32)).tolist() == [1, 0]
+    with pytest.raises(IndexError, match="the range that `where` gives it"):
+        gather(x, np.array([3], np.int32))
+    with pytest.warns(tw.ProgramWarning, match="kernels read 0 there"):
+        partial = tw.define("def partial(float(N) x) -> (y) { float(N) t\n t(0) = 1\n y(i) = x(i) > 0 ? t(i) : 0 }")
+    assert partial(np.ones(17, np.float32)).sum() == 1
+
+
+def test_numbers_too_large_are_an_error() -> None:
+    shift = tw.define("def shift(float(N) x, int64 k) -> (y) { y(i) = x(clamp(i + 2*k, 0, N - 1)) where i in 0:N }")
+    x = np.arange(6, dtype=np.float32)
+    assert shift(x, 1).tolist() == [2, 3, 4, 5, 5, 5]
+    for k in (2**62, -(2**63), 2**63 - 1):
+        with pytest.raises(tw.ProgramError, match="too large"):
+            shift(x, k)

@@ -161,8 +161,8 @@ def test_arguments_may_be_given_by_name(x, wrap, backward):
     for args, named, said in [
         ((x,), {"b": 2.0}, r"scale\(\) has no parameter `b`. It has: x, a"),
         ((x,), {"x": x}, r"scale\(\) got two values for `x`"),
-        ((x,), {}, "takes 2 arguments, and 1 were given"),
-        ((x, 2.0, 3.0), {}, "takes 2 arguments, and 3 were given"),
+        ((x,), {}, "takes 2 arguments, and was given 1"),
+        ((x, 2.0, 3.0), {}, "takes 2 arguments, and was given 3"),
     ]:
         with pytest.raises(TypeError, match=said):
             own(*args, **named)

@@ -251,7 +251,7 @@ def test_what_goes_wrong_in_an_operator_of_jax_is_told(lib):
         gather(table, at + 1).block_until_ready()
     with pytest.raises(TypeError, match="`at` is int32 in the program, and float32 was given"):
         gather(table, table)
-    with pytest.raises(TypeError, match="takes 2 arguments, and 1 were given"):
+    with pytest.raises(TypeError, match="takes 2 arguments, and was given 1"):
         gather(table)
 
 

@@ -53,7 +53,7 @@ pub fn read<'py>(
     if args.len() > parameters.len() {
         let takes = parameters.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(PyTypeError::new_err(format!(
-            "{function}({takes}) takes {}, and {} were given; results go into out=",
+            "{function}({takes}) takes {}, and was given {}; results go into out=",
             counted(parameters.len(), "argument"),
             args.len()
         )));
@@ -161,8 +161,13 @@ pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<N
     }
     if dtype == DType::Bool {
         let number = object.cast::<PyBool>().map(|own| own.is_true());
-        let number =
-            number.or_else(|_| object.extract::<bool>()).map_err(|error| other(error, "True or False"))?;
+        let number = number.or_else(|_| object.extract::<bool>());
+        // A tensor without dimensions is no number, but has one.
+        let number = number.or_else(|error| match object.hasattr(pyo3::intern!(py, "item"))? {
+            true => object.call_method0(pyo3::intern!(py, "item"))?.extract::<bool>(),
+            false => Err(error),
+        });
+        let number = number.map_err(|error| other(error, "True or False"))?;
         return Ok(Number::Int(number.into()));
     }
     if !object.hasattr(pyo3::intern!(py, "__index__"))? {

@@ -94,7 +94,12 @@ pub fn cache(error: CacheError) -> PyErr {
 
 /// What is wrong with a cache, with the words of Python for another one.
 pub fn cache_text(error: &CacheError) -> String {
-    error.to_string().replace("with --cache", "with tilewright.cache.use(path)")
+    in_python(&error.to_string())
+}
+
+/// What is said of a cache, with the words of Python for another one.
+pub fn in_python(text: &str) -> String {
+    text.replace("with --cache", "with tilewright.cache.use(path)")
 }
 
 /// What should not be possible.

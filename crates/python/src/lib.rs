@@ -65,7 +65,7 @@ fn get_threads() -> usize {
 
 /// Says how many threads; as many as there are cores without a number.
 #[pyfunction]
-#[pyo3(signature = (threads))]
+#[pyo3(signature = (threads = None))]
 fn set_threads(threads: Option<usize>) -> PyResult<()> {
     match threads {
         Some(0) => Err(PyValueError::new_err("there must be a thread at least")),

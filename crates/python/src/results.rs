@@ -111,7 +111,7 @@ pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bou
     };
     if several.len() != names.len() {
         return Err(PyTypeError::new_err(format!(
-            "there are {} ({}), and out has {}",
+            "the function has {} ({}), and out has {}",
             counted(names.len(), "result"),
             listed(),
             several.len()

@@ -86,7 +86,7 @@ pub fn search<'py>(
         let history = watcher.history;
         // A cache that fails costs the records, not the search.
         let _ = keeper.keep_finalists(&tuned);
-        Ok::<_, PyErr>((tuned, history, keeper.describe()))
+        Ok::<_, PyErr>((tuned, history, error::in_python(&keeper.describe())))
     };
     let (tuned, history, kept) = watched(py, search, &progress, &stop, report)?;
     // Where there was no time for anything, what is known already is better.

@@ -219,6 +219,11 @@ impl Module {
     }
 }
 
+/// All words that name a type.
+pub fn type_names() -> impl Iterator<Item = &'static str> {
+    ["float", "double", "half", "int", "byte"].into_iter().chain(DType::ALL.into_iter().map(DType::name))
+}
+
 /// The type that a word names.
 pub fn type_name(word: &str) -> Option<DType> {
     let alias = match word {

@@ -114,7 +114,9 @@ const SYMBOLS: &[(&str, TokenKind)] = &[
 
 /// The tokens of a text, the last one being [`TokenKind::End`], and what is no token at all.
 pub fn lex(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
-    let mut lexer = Lexer { source, at: 0, tokens: Vec::new(), diagnostics: Vec::new(), starts_line: true };
+    // Some editors begin every file with a mark of its encoding.
+    let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lexer = Lexer { source, at, tokens: Vec::new(), diagnostics: Vec::new(), starts_line: true };
     lexer.run();
     (lexer.tokens, lexer.diagnostics)
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import numbers
 import sys
 from collections.abc import Callable, Iterator
 from os import PathLike
@@ -43,6 +44,8 @@ class Function(_native.Function):
         if seconds is None and trials is None:
             seconds = 30.0
         for name, value in (("seconds", seconds), ("trials", trials), ("seed", seed)):
+            if value is not None and not isinstance(value, numbers.Real):
+                raise TypeError(f"{name} must be a number, not {type(value).__name__}")
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must be a number that is not negative, and is {value}")
         with Progress(self.__name__, seconds, trials, progress) as bar:
@@ -54,7 +57,7 @@ class Function(_native.Function):
     @property
     def __signature__(self) -> inspect.Signature:
         """What it takes, for `inspect` and for editors."""
-        named = [name + "_" if keyword.iskeyword(name) else name for name, _, _ in self._parameters]
+        named = [_name(name) for name, _, _ in self._parameters]
         own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in named]
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("out", "target")]
         return inspect.Signature(own + [option for option in more if option.name not in named])
@@ -62,6 +65,12 @@ class Function(_native.Function):
     def __reduce__(self) -> tuple[Any, ...]:
         """Other processes get the text, and compile it themselves."""
         return _read_back, (self.text, self.__name__)
+
+
+def _name(name: str) -> str:
+    """A name of a program, as Python can write it: there it may be `in` or `2x`."""
+    name = f"_{name}" if name[0].isdigit() else name
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _read_back(text: str, name: str) -> Function:
@@ -113,7 +122,8 @@ class Tuned:
 
     def __repr__(self) -> str:
         best = f"{self.seconds * 1e6:.4g} us, {self.speedup:.2f} times as fast as by default"
-        return f"<tilewright tuning of {self.name}: {best}; {self.trials} trials in {self.elapsed:.1f} s; {self.kept}>"
+        trials = "1 trial" if self.trials == 1 else f"{self.trials} trials"
+        return f"<tilewright tuning of {self.name}: {best}; {trials} in {self.elapsed:.1f} s; {self.kept}>"
 
 
 class Module:
@@ -141,7 +151,15 @@ class Module:
         return Module, (self._text,)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._functions]
+        only = [name for own in self._functions.values() for name in dir(own)] if len(self._functions) == 1 else []
+        return sorted({*super().__dir__(), *self._functions, *only})
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What the only function takes."""
+        if len(self._functions) != 1:
+            raise AttributeError("__signature__")
+        return self._only().__signature__
 
     def __getattr__(self, name: str) -> Any:
         functions = self.__dict__.get("_functions", {})
@@ -208,7 +226,7 @@ def _refuse_other_parameters(body: Callable[..., Any], made: Function) -> None:
     if not said or any(own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD) for own in said):
         return
     names = [name for name, _, _ in made._parameters]
-    if [own.name for own in said] != [name + "_" if keyword.iskeyword(name) else name for name in names]:
+    if [own.name for own in said] != [_name(name) for name in names]:
         takes = ", ".join(names)
         other = ", ".join(own.name for own in said)
         raise TypeError(f"`{made.__name__}` takes ({takes}) in the program, and ({other}) in Python")

@@ -69,7 +69,7 @@ class Kernel:
 def get_threads() -> int:
     """How many threads kernels have that are compiled from now on."""
 
-def set_threads(threads: int | None) -> None:
+def set_threads(threads: int | None = None) -> None:
     """Says how many threads; as many as there are cores without a number."""
 
 def after_fork() -> None: ...

@@ -90,7 +90,7 @@ class _Operator:
                 raise TypeError(f"{self.__name__}() got two values for `{name}`")
         count = len(args) + len(kwargs)
         if count != len(self.names):
-            raise TypeError(f"{self.function.signature} takes {len(self.names)} arguments, and {count} were given")
+            raise TypeError(f"{self.function.signature} takes {len(self.names)} arguments, and was given {count}")
         given |= kwargs
         return [given[name] if is_tensor else _plain(given[name]) for name, _, is_tensor in self.parameters]
 

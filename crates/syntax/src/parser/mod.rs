@@ -6,6 +6,7 @@
 //! This file has the cursor, the recovery and the functions; `statement` and `expression` have the rest.
 
 mod expression;
+mod hints;
 mod statement;
 
 use std::collections::HashSet;
@@ -140,15 +141,21 @@ impl Parser<'_> {
 
     /// Reports that something else was expected here.
     fn expected<T>(&mut self, what: &str) -> Parse<T> {
+        let before = self.previous_span().text(self.source);
+        let hint = hints::of_symbols(before, self.span().text(self.source));
+        self.expected_but(what, hint)
+    }
+
+    /// The same, with a guess at what was meant.
+    fn expected_but<T>(&mut self, what: &str, hint: Option<String>) -> Parse<T> {
         let found = match self.peek() {
             TokenKind::End => "the end of the file".to_owned(),
             _ => format!("`{}`", self.span().text(self.source)),
         };
         let span = self.span();
-        self.report(
-            Diagnostic::error(Code::Syntax, span, format!("expected {what}, found {found}"))
-                .label(format!("expected {what}")),
-        )
+        let diagnostic = Diagnostic::error(Code::Syntax, span, format!("expected {what}, found {found}"))
+            .label(format!("expected {what}"));
+        self.report(hint.into_iter().fold(diagnostic, Diagnostic::help))
     }
 
     fn expect(&mut self, kind: &TokenKind, what: &str) -> Parse<Span> {
@@ -267,7 +274,11 @@ impl Parser<'_> {
             self.advance();
         }
         if !self.at_type() {
-            return self.expected("a type and a name, such as `float(M, K) A`");
+            let hint = match self.peek() {
+                TokenKind::Word(word) => hints::of_type(word),
+                _ => None,
+            };
+            return self.expected_but("a type and a name, such as `float(M, K) A`", hint);
         }
         let ty = self.ty()?;
         let name = self.name("a parameter")?;

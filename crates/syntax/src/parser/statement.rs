@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Parse, Parser, Reported};
+use super::{Parse, Parser, Reported, hints};
 use crate::ast::{AssignOp, Clause, Comprehension, Declaration, Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::TokenKind;
@@ -130,10 +130,19 @@ impl Parser<'_> {
             Vec::new()
         };
         let op_span = self.span();
+        if let (false, Some(help)) = (self.at_assignment(), hints::of_word(&target.text)) {
+            let message = format!("`{}` means nothing here", target.text);
+            return self.report(Diagnostic::error(Code::Syntax, target.span, message).help(help));
+        }
         let op = self.assign_op()?;
         let value = self.expr()?;
         let clauses = self.where_clauses()?;
         Ok(Comprehension { target, indices, op, op_span, value, clauses })
+    }
+
+    fn at_assignment(&self) -> bool {
+        use TokenKind::{AddAssign, Assign, MaxAssign, MinAssign, MulAssign};
+        matches!(self.peek(), Assign | AddAssign(_) | MulAssign(_) | MinAssign(_) | MaxAssign(_))
     }
 
     fn assign_op(&mut self) -> Parse<AssignOp> {
@@ -181,7 +190,13 @@ impl Parser<'_> {
         }
         let name = self.name("a variable")?;
         if self.eat(&TokenKind::Assign) {
-            return Ok(Clause::Let { name, value: self.expr()? });
+            let value = self.expr()?;
+            if *self.peek() == TokenKind::Colon {
+                let help = format!("write `{} in` and the range", name.text);
+                let message = "`=` names a value, not a range";
+                return self.report(Diagnostic::error(Code::Syntax, self.span(), message).help(help));
+            }
+            return Ok(Clause::Let { name, value });
         }
         if !self.eat_word("in") {
             return self.expected("`in` and a range, or `=` and an expression");

@@ -152,10 +152,11 @@ impl<'a> Keeper<'a> {
 
     /// What was kept where.
     pub fn describe(&self) -> String {
+        let kept = if self.kept == 1 { "1 record".to_owned() } else { format!("{} records", self.kept) };
         match (&self.cache, &self.broken) {
-            (Some(cache), None) => format!("{} records in {}", self.kept, cache.path().display()),
+            (Some(cache), None) => format!("{kept} in {}", cache.path().display()),
             (Some(cache), Some(why)) if self.kept > 0 => {
-                format!("{} records in {}; then {why}", self.kept, cache.path().display())
+                format!("{kept} in {}; then {why}", cache.path().display())
             }
             (_, Some(why)) => format!("nothing was kept: {why}"),
             (None, None) => "nothing was kept: there is no cache".to_owned(),

@@ -96,7 +96,10 @@ impl Resolver<'_> {
     fn undefined(&mut self, name: &Name, what: &str, candidates: Vec<&str>) {
         let mut diagnostic =
             Diagnostic::error(Code::UndefinedName, name.span, format!("there is no {what} `{}`", name.text));
-        if let Some(close) = similar(&name.text, candidates) {
+        if ["sum", "mean", "prod", "dot"].contains(&name.text.as_str()) {
+            diagnostic =
+                diagnostic.help("a reduction is an assignment: `y +=! x(i)` is the sum over all `i`");
+        } else if let Some(close) = similar(&name.text, candidates) {
             diagnostic = diagnostic.help(format!("did you mean `{close}`?"));
         }
         self.report(diagnostic);
