@@ -127,7 +127,7 @@ fn has_too_large(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Index(index) => is_too_large(index),
         ExprKind::Load(access) => access.indices.iter().any(is_too_large),
-        _ => value.operands().iter().any(|operand| has_too_large(operand)),
+        _ => value.operands().iter().any(has_too_large),
     }
 }
 
