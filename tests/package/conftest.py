@@ -18,6 +18,16 @@ def apply(const float(M, K) W, float(K) x) -> (y) { y(i) +=! W(i, k) * x(k) }
 def gather(float(N) table, int32(M) at) -> (found) { found(i) = table(at(i)) }
 """
 
+# A function, its derivative, and that of its derivative.
+CUBE = "def cube(float(N) x) -> (y) { y(i) = x(i) * x(i) * x(i) }"
+SLOPE = "def slope(float(N) x, float(N) g) -> (dx) { dx(i) = 3 * x(i) * x(i) * g(i) }"
+BEND = """
+def bend(float(N) x, float(N) g, float(N) h) -> (dx, dg) {
+  dx(i) = 6 * x(i) * g(i) * h(i)
+  dg(i) = 3 * x(i) * x(i) * h(i)
+}
+"""
+
 
 @pytest.fixture(scope="session")
 def lib():

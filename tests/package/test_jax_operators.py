@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import BEND, CUBE, SLOPE
 
 import tilewright as tw
 
@@ -10,14 +11,6 @@ import jax.numpy as jnp  # noqa: E402
 
 import tilewright.jax  # noqa: E402
 
-CUBE = "def cube(float(N) x) -> (y) { y(i) = x(i) * x(i) * x(i) }"
-SLOPE = "def slope(float(N) x, float(N) g) -> (dx) { dx(i) = 3 * x(i) * x(i) * g(i) }"
-BEND = """
-def bend(float(N) x, float(N) g, float(N) h) -> (dx, dg) {
-  dx(i) = 6 * x(i) * g(i) * h(i)
-  dg(i) = 3 * x(i) * x(i) * h(i)
-}
-"""
 SCALE = "def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }"
 MIXED = "def mixed(float(N) x, int32 n, uint8 m, bool b, float16 h) -> (y) { y(i) = b ? x(i) * n + m : h }"
 

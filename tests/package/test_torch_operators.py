@@ -1,20 +1,12 @@
 """Operators of PyTorch, beyond what test_libraries.py has: gradients of gradients, odd names, and what is refused."""
 
 import pytest
+from conftest import BEND, CUBE, SLOPE
 
 import tilewright as tw
 
 torch = pytest.importorskip("torch")
 import tilewright.torch  # noqa: E402
-
-CUBE = "def cube(float(N) x) -> (y) { y(i) = x(i) * x(i) * x(i) }"
-SLOPE = "def slope(float(N) x, float(N) g) -> (dx) { dx(i) = 3 * x(i) * x(i) * g(i) }"
-BEND = """
-def bend(float(N) x, float(N) g, float(N) h) -> (dx, dg) {
-  dx(i) = 6 * x(i) * g(i) * h(i)
-  dg(i) = 3 * x(i) * x(i) * h(i)
-}
-"""
 
 
 @pytest.fixture

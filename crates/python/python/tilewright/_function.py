@@ -57,7 +57,7 @@ class Function(_native.Function):
     @property
     def __signature__(self) -> inspect.Signature:
         """What it takes, for `inspect` and for editors."""
-        named = [_name(name) for name, _, _ in self._parameters]
+        named = [python_name(name) for name, _, _ in self._parameters]
         own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in named]
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("out", "target")]
         return inspect.Signature(own + [option for option in more if option.name not in named])
@@ -67,7 +67,7 @@ class Function(_native.Function):
         return _read_back, (self.text, self.__name__)
 
 
-def _name(name: str) -> str:
+def python_name(name: str) -> str:
     """A name of a program, as Python can write it: there it may be `in` or `2x`."""
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) else name
@@ -190,6 +190,15 @@ def one_function(function: Any) -> Function:
     raise TypeError(f"a function of tilewright.define is needed, not {type(function).__name__}")
 
 
+def refuse_backward_arguments(function: Function, backward: Function) -> None:
+    """A backward takes what the function takes, and the gradient of each result."""
+    takes = len(function._parameters) + len(function._results)
+    if len(backward._parameters) != takes:
+        raise ValueError(
+            f"{backward.signature} must take {takes} arguments to be a backward: those of {function.signature}, and the gradient of each result"
+        )
+
+
 def define(source: str | PathLike[str]) -> Module:
     """The functions of a program text, or of a file that a `pathlib.Path` names. All mistakes in it are shown at once, each under its place.
 
@@ -226,7 +235,7 @@ def _refuse_other_parameters(body: Callable[..., Any], made: Function) -> None:
     if not said or any(own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD) for own in said):
         return
     names = [name for name, _, _ in made._parameters]
-    if [own.name for own in said] != [_name(name) for name in names]:
+    if [own.name for own in said] != [python_name(name) for name in names]:
         takes = ", ".join(names)
         other = ", ".join(own.name for own in said)
         raise TypeError(f"`{made.__name__}` takes ({takes}) in the program, and ({other}) in Python")

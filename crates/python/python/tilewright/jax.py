@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _native
-from ._function import Function, Module, one_function
+from ._function import Function, Module, one_function, refuse_backward_arguments
 
 __all__ = ["op"]
 
@@ -45,7 +45,8 @@ def op(function: Function | Module, backward: Function | Module | Callable[..., 
     _register()
     if isinstance(backward, (Function, Module)):
         backward = one_function(backward)
-        _refuse_backward(function, backward)
+        refuse_backward_arguments(function, backward)
+        _gradients_of(function, len(backward._results), backward.signature)
         backward = op(backward)
     return _Operator(function, backward)
 
@@ -186,16 +187,6 @@ def _computed(name: str, dtype: str, value: Any) -> Any:
     there_is = jax.dtypes.canonicalize_dtype(dtype)
     # Without jax_enable_x64 all integers fit as they are.
     return value if "int64" in dtype and there_is != dtype else value.astype(there_is)
-
-
-def _refuse_backward(function: Function, backward: Function) -> None:
-    """A backward takes what the function takes, and the gradient of each result."""
-    takes = len(function._parameters) + len(function._results)
-    if len(backward._parameters) != takes:
-        raise ValueError(
-            f"{backward.signature} must take {takes} arguments to be a backward: those of {function.signature}, and the gradient of each result"
-        )
-    _gradients_of(function, len(backward._results), backward.signature)
 
 
 def _gradients_of(function: Function, given: int, backward: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from ._function import Function, Module, one_function
+from ._function import Function, Module, one_function, python_name, refuse_backward_arguments
 
 __all__ = ["op"]
 
@@ -37,7 +37,7 @@ def op(
     are second derivatives where PyTorch can differentiate the backward, as it can one that is an operator with a backward of its own.
     """
     function = one_function(function)
-    name = name or f"tilewright::{_arguments([function.__name__])[0]}"
+    name = name or f"tilewright::{python_name(function.__name__)}"
     _refuse_name(name)
     signature = _Signature(function)
     if backward is None:
@@ -76,14 +76,9 @@ def _refuse_name(name: str) -> None:
 
 
 def _refuse_backward(function: Function, backward: Function) -> None:
-    """A backward takes what the function takes, and the gradient of each result."""
-    takes = len(function._parameters) + len(function._results)
     if any(updated for _, _, _, updated in backward._results):
         raise ValueError(f"{backward.signature} updates its arguments, and cannot be a backward")
-    if len(backward._parameters) != takes:
-        raise ValueError(
-            f"{backward.signature} must take {takes} arguments to be a backward: those of {function.signature}, and the gradient of each result"
-        )
+    refuse_backward_arguments(function, backward)
     gives = len(backward._results)
     if gives != len(_differentiable(function)):
         raise ValueError(f"{backward.signature} gives {_gradients_wanted(function, gives)}")
@@ -223,8 +218,8 @@ def _arguments(names: list[str]) -> list[str]:
     """The names of arguments: those of the language, which may be `in` or `2x`, but for what is no name in Python."""
     made: list[str] = []
     for name in names:
-        own = f"_{name}" if name[0].isdigit() else name
-        while keyword.iskeyword(own) or own == "self" or own != name and own in (*names, *made):
+        own = python_name(name)
+        while own == "self" or own != name and own in (*names, *made):
             own += "_"
         made.append(own)
     return made
