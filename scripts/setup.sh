@@ -3,9 +3,9 @@
 #
 #   scripts/setup.sh [rust] [lint] [python] [package] [wheel] [opencl] [nvrtc] [fuzz]
 #
-# rust: a Rust toolchain, a C and C++ compiler and LLVM. lint: rustfmt and clippy. python: .venv with the packages of the
+# rust: a Rust toolchain, a C and C++ compiler, LLVM and isl. lint: rustfmt and clippy. python: .venv with the packages of the
 # Python tests. package: .venv-package with what the tests of the Python package need, PyTorch and JAX among it. wheel: LLVM's
-# static libraries and maturin, which builds the package. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
+# static libraries, an isl without GMP, and maturin, which builds the package. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
 # kernels are compiled without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all
 # but wheel and fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
@@ -57,6 +57,14 @@ rust() {
   refuse_old_rust
   c_compiler
   llvm
+  isl
+}
+
+# The integer set library, and the numbers that Debian's is built with. A folder of one's own is named by TILEWRIGHT_ISL.
+isl() {
+  [[ -z ${TILEWRIGHT_ISL:-} ]] || return 0
+  works cc -x c /dev/null -shared -lisl -lgmp -o /dev/null && return
+  install_packages "isl, the integer set library," libisl-dev libgmp-dev
 }
 
 refuse_old_rust() {
@@ -159,6 +167,10 @@ wheel() {
   [[ -e $prefix/lib/libPolly.a || -n ${LLVM_SYS_221_PREFIX:-} ]] || install_packages "LLVM's static library Polly" libpolly-22-dev
   works cc -x c /dev/null -shared -lzstd -lz -lffi -o /dev/null ||
     install_packages "what LLVM's static libraries need" libzstd-dev zlib1g-dev libffi-dev
+  if ! have autoreconf || ! have libtoolize || ! have make; then
+    install_packages "what builds isl" autoconf automake libtool make
+  fi
+  scripts/build_isl.sh target/isl
   python
   packages .venv "$WHEEL_REQUIREMENTS"
 }

@@ -120,6 +120,8 @@ pub enum Stage {
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
+    /// Which instances of statements must keep their order: flow, anti and output dependences, and reductions.
+    Dependences,
     /// The schedules that a search chooses from: every knob with its values, and how many points there are.
     Space,
     /// What the cost model expects the schedule to take, and why.

@@ -88,10 +88,10 @@ fn number(value: f64) -> Expr {
     Expr::literal(DType::Float32, Number::Float(value))
 }
 fn set(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: None, later: false })
+    Stmt::Store(Store { target, value, reduce: None, later: false, claim: None })
 }
 fn add(target: Access, value: Expr) -> Stmt {
-    Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), later: false })
+    Stmt::Store(Store { target, value, reduce: Some(ReduceOp::Add), later: false, claim: None })
 }
 fn each(kind: LoopKind, var: VarId, extent: i64, body: Vec<Stmt>) -> Stmt {
     Stmt::For(For { var, extent: c(extent), kind, body })

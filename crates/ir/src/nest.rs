@@ -232,6 +232,40 @@ pub struct Store {
     /// The thread need not wait until the element is there: that is so after a [`Sync::Wait`] for its group. Only for
     /// copies from memory to shared memory.
     pub later: bool,
+    /// Which instances of the program it is about, if whoever made the nest says so. Proofs start from it, and believe
+    /// none of it; nothing else looks at it.
+    pub claim: Option<Box<Claim>>,
+}
+
+/// What a store has to do with the program's statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What is stored.
+    pub role: ClaimRole,
+    /// The statement, by its place in [`crate::Program::statements`].
+    pub statement: usize,
+    /// The values of its variables, in terms of the loops around the store: those of the ordered loops around the statement,
+    /// then its own. None stands for all values at once.
+    pub point: Vec<Option<IndexExpr>>,
+    /// Which of the nest's computations of the statement it belongs to: the parts of a reduction and their total are
+    /// different ones.
+    pub computation: usize,
+    /// Tells computations of the same element apart, which may be done several times: values of loops that are the same for
+    /// all stores that belong to one result, and differ between results.
+    pub run: Vec<IndexExpr>,
+}
+
+/// What a store with a [`Claim`] stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimRole {
+    /// The value of the statement at the point; a reduction reduces it into what is there.
+    Value,
+    /// The neutral element, with which a reduction begins.
+    Neutral,
+    /// What a reduction has made so far, on its way from one buffer to another.
+    Carry,
+    /// Totals of a part of the reduction, which are reduced into what is there.
+    Total,
 }
 
 /// What the threads of a loop along x have, reduced to one total that is stored. It is alone in its loop, and all that is

@@ -104,7 +104,7 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
         origin: Origin::default(),
     };
     let value = Expr { dtype: DType::Float32, kind: ExprKind::Load(access(0)) };
-    let store = Stmt::Store(Store { target: access(1), value, reduce: None, later: false });
+    let store = Stmt::Store(Store { target: access(1), value, reduce: None, later: false, claim: None });
     LoopNest {
         name: program.name.clone(),
         scalars: Vec::new(),

@@ -47,7 +47,7 @@ fn load(buffer: u32, indices: &[&IndexExpr]) -> Expr {
 }
 
 fn store(buffer: u32, indices: &[&IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(buffer, indices), value, reduce: None, later: false })
+    Stmt::Store(Store { target: access(buffer, indices), value, reduce: None, later: false, claim: None })
 }
 
 fn each(var: u32, extent: i64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
@@ -269,6 +269,7 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
         value: load(0, &[&i]),
         reduce: Some(ReduceOp::Add),
         later: false,
+        claim: None,
     });
     let nest = LoopNest {
         name: "accumulate".into(),
@@ -304,6 +305,7 @@ fn gather() -> (Program, LoopNest) {
         value: load(a, &[&gathered]),
         reduce: Some(ReduceOp::Add),
         later: false,
+        claim: None,
     });
     let nest = LoopNest {
         name: "gather".into(),

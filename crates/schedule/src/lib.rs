@@ -7,13 +7,14 @@
 //! open; [`rename`] says one in the names of another program.
 //!
 //! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
-//! `lower` for how the result is spelled out.
+//! `legality` for why a schedule is legal, `lower` for how the result is spelled out.
 
 pub mod analysis;
 mod blame;
 mod default;
 mod draft;
 pub mod illegal;
+mod legality;
 mod lower;
 mod rename;
 pub mod step;

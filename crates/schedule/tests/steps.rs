@@ -680,11 +680,97 @@ fn ordered_loops_keep_their_order() {
     let sizes = &[("N", 6), ("M", 21)];
     agrees(scan, sizes, "split O[2].m -> mo, mv:8\nvectorize O[2].mv\nunroll O[2].n\nparallel O.m");
     agrees(scan, sizes, "split O[2].n -> no, ni:2");
-    for step in ["parallel O[2].n", "vectorize O[2].n", "reorder O[2].m, O[2].n", "fuse O[2].n, O[2].m -> t"]
-    {
+    // Every column is a scan of its own.
+    agrees(scan, sizes, "reorder O[2].m, O[2].n\nparallel O[2].m");
+    agrees(scan, sizes, "split O[2].m -> mo, mv:8\nreorder O[2].mo, O[2].mv, O[2].n\nvectorize O[2].mv");
+    for step in [
+        "parallel O[2].n",
+        "vectorize O[2].n",
+        "fuse O[2].n, O[2].m -> t",
+        "split O[2].n -> no, ni:2\nreorder O[2].ni, O[2].no",
+    ] {
         let reason = refused(scan, sizes, step).reason;
         assert!(matches!(reason, Illegal::CarriedDependence { .. }), "{step}: {reason}");
     }
+}
+
+/// What must keep its order is told by dependences: which instances, not which loops.
+#[test]
+fn ordered_loops_that_carry_nothing_are_free() {
+    let apart = "def apart(float(T, N) I) -> (O) { for t in 0:T { O(t, i) = 2 * I(t, i) } }";
+    let sizes = &[("T", 5), ("N", 13)];
+    agrees(apart, sizes, "parallel O.t");
+    agrees(apart, sizes, "reorder O.i, O.t\nparallel O.i\nunroll O.t");
+    agrees(apart, sizes, "reorder O.i, O.t\nvectorize O.t");
+    let diagonal = "def diagonal(float(T, N) I) -> (O) {
+        O(0, i) = I(0, i)
+        O(t, 0) = I(t, 0) where t in 1:T
+        for t in 1:T { O(t, i) = O(t - 1, i - 1) + I(t, i) where i in 1:N }
+    }";
+    agrees(diagonal, sizes, "reorder O[3].i, O[3].t");
+    let reason = refused(diagonal, sizes, "reorder O[3].i, O[3].t\nparallel O[3].i").reason.to_string();
+    assert!(reason.contains("`O[3]` at (t=") && reason.contains("must read `O` after"), "{reason}");
+    let back = "def back(float(T, N) I) -> (O) {
+        O(0, i) = I(0, i)
+        O(t, N - 1) = I(t, 0) where t in 1:T
+        for t in 1:T { O(t, i) = O(t - 1, i + 1) + I(t, i) where i in 0:N-1 }
+    }";
+    let reason = refused(back, sizes, "reorder O[3].i, O[3].t").reason.to_string();
+    assert!(reason.contains("must read `O` after `O[3]` at (t="), "{reason}");
+    let sums = "def sums(float(T, N) I) -> (O) { for t in 0:T { O(t) +=! I(t, k) } }";
+    let reason = refused(sums, sizes, "reorder O.k, O.t").reason.to_string();
+    assert!(reason.contains("reduces anew"), "{reason}");
+}
+
+#[test]
+fn what_an_ordered_loop_changes_is_not_read_later() {
+    let inlined = "def f(float(N) a) -> (y) {
+        x(i) = a(i)
+        p(i) = 2 * x(i)
+        y(i) = a(i)
+        for t in 0:3 { y(i) = y(i) + p(i)
+          x(i) = x(i) + 1 }
+    }";
+    for steps in ["inline p", "compute_at p, y[2].i"] {
+        let reason = refused(inlined, &[("N", 7)], steps).reason.to_string();
+        assert!(reason.contains("must change `x` after `p` at (i="), "{reason}");
+    }
+    // Elsewhere in the tensor is not there.
+    let apart = "def f(float(N) a) -> (y) {
+        x(i) = a(i % N) where i in 0:2*N
+        p(i) = 2 * x(i) where i in 0:N
+        y(i) = a(i)
+        for t in 0:3 { y(i) = y(i) + p(i)
+          x(i + N) = x(i + N) + 1 where i in 0:N }
+    }";
+    agrees(apart, &[("N", 7)], "inline p");
+    agrees(apart, &[("N", 7)], "compute_at p, y[2].i");
+}
+
+#[test]
+fn scatters_that_set_all_of_a_result_stay_outside() {
+    let scatter = "def g(float(B,N) v, int32(N) at) -> (h, s) {
+        h(b,k) +=! v(b,n) where k = at(n), k in 0:16
+        s(b) +=! h(b,j)
+    }";
+    let reason = refused(scatter, &[("B", 3), ("N", 5)], "compute_at h, s.b").reason.to_string();
+    assert!(reason.contains("sets all of it to the neutral element"), "{reason}");
+    let narrowed = "def f(int8(2) b) -> (x0, x2) {
+        x0(i) = b(i)
+        x1(i) +=! x0(i)
+        x2(i, j) = x1(0) where i in 0:3, j in 0:2
+    }";
+    let reason = refused(narrowed, &[], "compute_at x1, x2.i\ncompute_at x0, x1.i").reason.to_string();
+    assert!(reason.contains("it is a result"), "{reason}");
+}
+
+#[test]
+fn lanes_of_a_vector_run_the_same_loops() {
+    let plain = "def f(float(N) x) -> (y) { y(i) = x(i) + 1 }";
+    let steps = "split y.i -> o, v:32\nvectorize y.v\nreorder y.v, y.o";
+    let reason = refused(plain, &[("N", 104)], steps).reason;
+    assert!(matches!(reason, Illegal::DependentExtent { .. }), "{reason}");
+    agrees(plain, &[("N", 96)], steps);
 }
 
 #[test]

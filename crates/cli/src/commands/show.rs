@@ -25,6 +25,7 @@ use crate::target::Target;
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
+        Stage::Dependences => of_instances,
         Stage::Llvm | Stage::Asm => of_compiler,
         Stage::Cuda | Stage::Opencl => of_gpu,
         Stage::Space | Stage::Cost | Stage::Schedule | Stage::Loops => match gpu(args)? {
@@ -62,6 +63,19 @@ fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings
     Ok(match args.stage {
         Stage::Ranges => ranges(&source.file.text, &checked, program),
         _ => text::program(program),
+    })
+}
+
+/// What is known of a program's instances at given sizes, whatever the target.
+fn of_instances(
+    _: &ShowArgs,
+    source: &Source,
+    function: &str,
+    bindings: &Bindings,
+) -> Result<String, Failure> {
+    let program = concrete_program(source, function, bindings, "")?;
+    tilewright_polyhedral::text::describe(&program).map_err(|why| {
+        Failure::Machine(format!("the dependences of this program take too long to compute: {why}"))
     })
 }
 

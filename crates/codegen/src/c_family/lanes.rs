@@ -151,7 +151,7 @@ impl Emitter<'_> {
     fn store_each(&mut self, store: &Store, vector: Vector) -> Emit<()> {
         (0..vector.lanes).try_for_each(|lane| {
             let (target, value) = (at_lane(&store.target, vector.lane, lane), value_at(store, vector, lane));
-            self.store(&Store { target, value, ..*store })
+            self.store(&Store { target, value, reduce: store.reduce, later: store.later, claim: None })
         })
     }
 

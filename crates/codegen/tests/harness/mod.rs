@@ -220,11 +220,11 @@ pub fn allocate(buffer: TensorId, body: Vec<Stmt>) -> Stmt {
 }
 
 pub fn set(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false })
+    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false, claim: None })
 }
 
 pub fn reduce(op: ReduceOp, tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: Some(op), later: false })
+    Stmt::Store(Store { target: access(tensor, indices), value, reduce: Some(op), later: false, claim: None })
 }
 
 pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {

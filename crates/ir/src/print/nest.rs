@@ -295,7 +295,7 @@ mod tests {
         Expr { dtype: DType::Float32, kind: ExprKind::Load(at(tensor, indices)) }
     }
     fn set(target: Access, value: Expr) -> Stmt {
-        Stmt::Store(Store { target, value, reduce: None, later: false })
+        Stmt::Store(Store { target, value, reduce: None, later: false, claim: None })
     }
     fn each(kind: LoopKind, var: u32, extent: IndexExpr, body: Vec<Stmt>) -> Stmt {
         Stmt::For(For { var: VarId(var), extent, kind, body })
@@ -327,6 +327,7 @@ mod tests {
             value: scaled(load(2, &[v(0), v(1)])),
             reduce: Some(ReduceOp::Add),
             later: false,
+            claim: None,
         };
         let zero = Expr::literal(DType::Float32, Number::Float(0.0));
         let clear = set(at(3, &[v(1)]), zero.clone());

@@ -86,7 +86,7 @@ fn data(index: IndexExpr) -> IndexExpr {
 }
 
 fn store(tensor: TensorId, indices: &[IndexExpr], value: Expr) -> Stmt {
-    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false })
+    Stmt::Store(Store { target: access(tensor, indices), value, reduce: None, later: false, claim: None })
 }
 
 fn set(tensor: TensorId, index: IndexExpr) -> Stmt {
@@ -269,8 +269,13 @@ fn threads_write_different_elements() {
     let own = each(Parallel, I, c(8), vec![allocate(S, vec![set(S, c(0))])]);
     accepted(&bare(vec![allocate(R, vec![]), own]));
     let wanted = "every iteration of parallel loop i writes the same element of S, in S[0] += 1.0";
-    let shared =
-        Store { target: access(S, &[c(0)]), value: one(), reduce: Some(ReduceOp::Add), later: false };
+    let shared = Store {
+        target: access(S, &[c(0)]),
+        value: one(),
+        reduce: Some(ReduceOp::Add),
+        later: false,
+        claim: None,
+    };
     refused(&threads(8, vec![Stmt::Store(shared)]), wanted);
 }
 
@@ -344,7 +349,13 @@ fn what_is_not_certain_is_not_refused() {
 
 /// `B[j] = sum of A[i] over i` in a loop of this kind, inside rows of threads.
 fn combined(kind: LoopKind, target: IndexExpr, beside: Vec<Stmt>) -> LoopNest {
-    let store = Store { target: access(B, &[target]), value: load(A, &[v(I)]), reduce: None, later: false };
+    let store = Store {
+        target: access(B, &[target]),
+        value: load(A, &[v(I)]),
+        reduce: None,
+        later: false,
+        claim: None,
+    };
     let combine = Stmt::Combine(Combine { lane: I, op: ReduceOp::Add, store });
     let lanes = each(kind, I, c(8), [vec![combine], beside].concat());
     let rows = each(Thread(Axis::Y), J, c(4), vec![when(vec![v(J).offset(-1)], vec![lanes], vec![])]);

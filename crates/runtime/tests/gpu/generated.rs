@@ -48,7 +48,7 @@ fn scaled() -> (Program, LoopNest) {
         let s = Expr { dtype: DType::Float32, kind: ExprKind::Scalar(ScalarId(0)) };
         let product = Expr::binary(BinaryOp::Mul, load(DType::Float32, 0, at), s);
         let value = Expr::binary(BinaryOp::Add, product, load(DType::Float32, 1, at));
-        Store { target: access(2, at), value, reduce: None, later: false }
+        Store { target: access(2, at), value, reduce: None, later: false, claim: None }
     });
     verify_nest(&nest).unwrap();
     (program, nest)
@@ -63,7 +63,13 @@ fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
     nest.body = spread(6, |at| {
         let data = Data { value: load(DType::Int32, 1, at), declared: declared.clone() };
         let gathered = IndexExpr::atom(Atom::Data(Arc::new(data)));
-        Store { target: access(2, at), value: load(DType::Float32, 0, &gathered), reduce: None, later: false }
+        Store {
+            target: access(2, at),
+            value: load(DType::Float32, 0, &gathered),
+            reduce: None,
+            later: false,
+            claim: None,
+        }
     });
     verify_nest(&nest).unwrap();
     (program, nest)

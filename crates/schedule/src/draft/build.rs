@@ -10,7 +10,9 @@ use tilewright_ir::{
 use tilewright_target::Target;
 
 use super::tree::Links;
-use super::{Draft, DraftBuffer, Legal, Loop, LoopRole, Node, Parent, Statement, StatementId, Table};
+use super::{
+    Draft, DraftBuffer, Instance, Legal, Loop, LoopRole, Node, Parent, Statement, StatementId, Table,
+};
 use crate::illegal::Illegal;
 use crate::step::StatementName;
 
@@ -35,6 +37,7 @@ impl<'a> Draft<'a> {
             links: Links::default(),
             gone: Table::default(),
             tensors: Arc::new(named.collect()),
+            changing: Arc::new(super::instance::changing(program)),
         };
         for (at, tensor) in program.tensors.iter().enumerate() {
             let id = TensorId(at as u32);
@@ -76,6 +79,7 @@ impl<'a> Draft<'a> {
     fn statement_nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Vec<Node> {
         let id = StatementId(self.statements.len());
         let name = self.next_name(statement.target);
+        let number = self.statements.len();
         let mut values = around.to_vec();
         let mut loops: Vec<VarId> = Vec::new();
         for var in &statement.vars {
@@ -95,10 +99,14 @@ impl<'a> Draft<'a> {
             accumulator: None,
             is_partial: false,
             vars: Vec::new(),
+            is_narrowed: false,
+            instances: Vec::new(),
         };
         new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(atom, &values)));
         new.vars =
             loops.iter().map(|var| (IndexExpr::var(*var), self.loop_of(*var).extent.clone())).collect();
+        let point = values.iter().map(|(_, value)| Some(value.clone())).collect();
+        new.instances = vec![Instance { statement: number, point, is_total: false }];
         self.add_statement(new);
         self.nest(&loops, vec![Node::Statement(id)])
     }

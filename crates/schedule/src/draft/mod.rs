@@ -13,6 +13,7 @@
 mod build;
 mod changes;
 pub(crate) mod comparison;
+pub(crate) mod instance;
 mod lookup;
 pub(crate) mod multiples;
 mod prefetch;
@@ -35,6 +36,7 @@ use tilewright_target::{Target, Vectors};
 use crate::illegal::Illegal;
 use crate::step::StatementName;
 
+pub(crate) use instance::Instance;
 use multiples::Multiple;
 pub(crate) use prefetch::{Lines, Prefetch};
 use simplify::Ranges;
@@ -68,6 +70,8 @@ pub(crate) struct Draft<'a> {
     pub gone: Table<(String, String)>,
     /// The tensors of the program by name.
     tensors: Arc<HashMap<String, TensorId>>,
+    /// The tensors that the program may change after it has read them.
+    changing: Arc<BTreeSet<TensorId>>,
 }
 
 /// A buffer, and where its room is made.
@@ -129,6 +133,10 @@ pub(crate) struct Statement {
     pub is_partial: bool,
     /// The program's variables, in terms of the loops, and how many values each has.
     pub vars: Vec<(IndexExpr, IndexExpr)>,
+    /// It is computed at a loop of a consumer, and only what that one needs: a variable may not have all its values.
+    pub is_narrowed: bool,
+    /// The instances of the program that it executes: its own, and those that were inlined. A copy has none.
+    pub instances: Vec<Instance>,
 }
 
 /// A buffer in which one iteration of a loop gathers a statement's results.
@@ -183,6 +191,9 @@ impl Statement {
         self.value.map_indices(map);
         for index in self.target.indices.iter_mut().chain(self.vars.iter_mut().map(|(value, _)| value)) {
             *index = map(index);
+        }
+        for instance in &mut self.instances {
+            instance.map_indices(map);
         }
     }
 }

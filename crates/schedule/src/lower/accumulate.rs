@@ -8,11 +8,12 @@
 //! A reduction of 16-bit floats gathers in float32 outside of its outermost reduced loop, so that it is rounded
 //! once and not after every addition.
 
-use tilewright_ir::nest::{Allocate, Buffer, If, LoopKind, Scope, Stmt, Store};
+use tilewright_ir::nest::{Allocate, Buffer, ClaimRole, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
 
 use tilewright_target::{Gpu, Target};
 
+use super::claim::in_copy;
 use super::emit::Emitter;
 use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
@@ -228,10 +229,12 @@ impl Emitter<'_> {
     fn set_neutral(&mut self, room: &Room, op: ReduceOp, buffer: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(buffer.tensor).dtype;
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
+        let claim = self.claim(room.statement, ClaimRole::Neutral);
         // What a thread has no element for may be set as well.
         self.replicate(&room.loops, &[], &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
-            vec![Stmt::Store(Store { target, value: value.clone(), reduce: None, later: false })]
+            let claim = in_copy(&claim, renamed);
+            vec![Stmt::Store(Store { target, value: value.clone(), reduce: None, later: false, claim })]
         })
     }
 
@@ -240,13 +243,15 @@ impl Emitter<'_> {
         let dtype = self.buffer(from.tensor).dtype;
         let compute = self.buffer(to.tensor).dtype.compute_type();
         let guards = self.guards_of_elements(room.statement, &room.loops);
+        let claim = self.claim(room.statement, ClaimRole::Carry);
         self.replicate(&room.loops, &guards, &mut |renamed| {
             let at = |access: &Access| Access {
                 indices: access.indices.iter().map(renamed).collect(),
                 ..access.clone()
             };
             let value = Expr { dtype, kind: ExprKind::Load(at(from)) }.cast(compute);
-            vec![Stmt::Store(Store { target: at(to), value, reduce: None, later: false })]
+            let claim = in_copy(&claim, renamed);
+            vec![Stmt::Store(Store { target: at(to), value, reduce: None, later: false, claim })]
         })
     }
 }

@@ -4,10 +4,13 @@
 //! by copies of the loops that its subscripts name. Where the result is gathered in a buffer, see
 //! [`mod@super::accumulate`].
 
-use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
+use tilewright_ir::nest::{
+    Allocate, Buffer, Claim, ClaimRole, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store,
+};
 use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
 
 use super::accumulate::Room;
+use super::claim::in_copy;
 use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, rename};
 use crate::illegal::Illegal;
 
@@ -181,7 +184,8 @@ impl<'a> Emitter<'a> {
         let reduce = reduction.map(|(op, _)| op);
         if let (Some((op, reset)), Some(lane)) = (reduction, self.draft.lanes_of(id)) {
             let reduce = (!reset).then_some(op);
-            let store = Store { target, value: statement.value.clone(), reduce, later: false };
+            let claim = self.claim(id, ClaimRole::Value);
+            let store = Store { target, value: statement.value.clone(), reduce, later: false, claim };
             return vec![Stmt::Combine(Combine { lane, op, store })];
         }
         let mut out = Vec::new();
@@ -191,7 +195,8 @@ impl<'a> Emitter<'a> {
         {
             out.extend(self.reset_here(id, op));
         }
-        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce, later: false }));
+        let claim = self.claim(id, ClaimRole::Value);
+        out.push(Stmt::Store(Store { target, value: statement.value.clone(), reduce, later: false, claim }));
         out
     }
 
@@ -215,26 +220,34 @@ impl<'a> Emitter<'a> {
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
         let neutral = Expr::literal(dtype, arithmetic::neutral(op, dtype));
         if self.draft.leaves_totals_out(id) || statement.target.indices.iter().any(IndexExpr::has_data) {
-            return self.fill(statement.target.tensor, neutral);
+            let claim = self.claim(id, ClaimRole::Neutral);
+            return self.fill(&statement.target, neutral, claim);
         }
         let loops = match self.draft.reset_place(id) {
             Some(place) => self.draft.named_loops(id, place),
             None => Vec::new(),
         };
         let guards = self.guards_of_elements(id, &loops);
+        let claim = self.claim(id, ClaimRole::Neutral);
         self.replicate(&loops, &guards, &mut |renamed| {
             let indices = statement.target.indices.iter().map(renamed).collect();
             let target = Access { indices, ..statement.target.clone() };
-            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false })]
+            let claim = in_copy(&claim, renamed);
+            vec![Stmt::Store(Store { target, value: neutral.clone(), reduce: None, later: false, claim })]
         })
     }
 
-    /// Sets a whole tensor to one value.
-    fn fill(&mut self, tensor: TensorId, value: Expr) -> Vec<Stmt> {
-        let shape = self.buffer(tensor).shape.clone();
+    /// Sets a whole tensor to one value; `element` is what a statement writes of it.
+    fn fill(&mut self, element: &Access, value: Expr, claim: Option<Box<Claim>>) -> Vec<Stmt> {
+        let shape = self.buffer(element.tensor).shape.clone();
         let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
-        let target = access(tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
-        let store = Stmt::Store(Store { target, value, reduce: None, later: false });
+        let target = access(element.tensor, vars.iter().map(|var| IndexExpr::var(*var)).collect());
+        let renamed = |index: &IndexExpr| {
+            let named = element.indices.iter().zip(&vars).filter_map(|(own, to)| Some((own.as_var()?, *to)));
+            named.fold(index.clone(), |index, (from, to)| rename(&index, from, to))
+        };
+        let claim = in_copy(&claim, &renamed);
+        let store = Stmt::Store(Store { target, value, reduce: None, later: false, claim });
         let loops = vars.into_iter().zip(shape).rev();
         vec![loops.fold(store, |inner, (var, extent)| {
             let extent = IndexExpr::constant(extent);

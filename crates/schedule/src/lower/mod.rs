@@ -17,6 +17,7 @@
 mod accumulate;
 mod apart;
 mod barriers;
+mod claim;
 mod conditions;
 pub(crate) mod effort;
 mod emit;

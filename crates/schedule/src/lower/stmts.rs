@@ -24,6 +24,10 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
             Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
                 own.target.indices.iter_mut().for_each(|index| *index = map(index));
                 own.value.map_indices(map);
+                if let Some(claim) = &mut own.claim {
+                    let point = claim.point.iter_mut().flatten();
+                    point.chain(&mut claim.run).for_each(|index| *index = map(index));
+                }
             }
             Stmt::Prefetch(own) => own.element.indices.iter_mut().for_each(|index| *index = map(index)),
             Stmt::Sync(_) => {}

@@ -24,13 +24,14 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
         None => consumers(draft, tensor, place, &producers).map_err(refuse)?,
     };
     let users: Vec<StatementId> = uses.iter().map(|(id, _)| *id).collect();
-    if let Some(writer) = draft.overwritten_between(&producers, &users, host.map(|_| tensor)) {
-        return Err(refuse(format!("`{writer}` changes what it reads before it is used there")));
-    }
+    let asks = producers.iter().any(|id| draft.reads_changing(*id));
     let mut region = draft.footprint(tensor, &uses, Some(place));
     widen(draft, tensor, &producers, &mut region);
     // What a later statement leaves is used elsewhere.
     let kept = host.is_some() || draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
+    if kept && let Some(why) = resets_elsewhere(draft, place, &producers, host) {
+        return Err(refuse(why));
+    }
     if kept && !(covers_once(draft, tensor, place, &uses, &region) && are_apart(draft, place, &region)) {
         let what = if host.is_some() { "a later statement changes it" } else { "it is a result" };
         return Err(refuse(format!("{what}, and these loops would not compute each element just once")));
@@ -52,7 +53,31 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     let using: Vec<Node> = users.iter().filter_map(|id| draft.branch(inside, *id)).collect();
     let first_user = draft.body_of(place).iter().position(|node| using.contains(node));
     draft.insert(inside, first_user.unwrap_or(0), nests);
-    Ok(())
+    match asks.then(|| draft.broken_dependence(&producers)).flatten() {
+        Some(broken) => Err(refuse(broken)),
+        None => Ok(()),
+    }
+}
+
+/// Why the neutral elements of a reduction would be set at the wrong time: a scatter sets all of its tensor, and would do so
+/// anew in every iteration; the later statement would set its elements before the others write them.
+fn resets_elsewhere(
+    draft: &Draft,
+    place: VarId,
+    producers: &[StatementId],
+    host: Option<StatementId>,
+) -> Option<String> {
+    let resets = |id: &StatementId| matches!(draft.statement(*id).reduction(), Some((_, true)));
+    let scatters = |id: &&StatementId| draft.statement(**id).target.indices.iter().any(IndexExpr::has_data);
+    if let Some(scatter) = producers.iter().filter(|id| resets(id)).find(scatters) {
+        let name = &draft.statement(*scatter).name;
+        return Some(format!("`{name}` sets all of it to the neutral element, whichever part is needed"));
+    }
+    let host = host.filter(resets)?;
+    let reset = draft.reset_place(host)?;
+    let inside = draft.loops_around(reset).contains(&place);
+    let name = &draft.statement(host).name;
+    (!inside).then(|| format!("`{name}` sets its elements to the neutral element outside of that loop"))
 }
 
 /// The statement whose loop the place is, if it writes the tensor after others do.
@@ -226,6 +251,9 @@ fn uses_once(
         if decided.contains(&index) || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
             return false;
         }
+        if draft.statement(*consumer).is_narrowed && !draft.takes_all_values(*consumer, index, *extent) {
+            return false;
+        }
         used.extend(index.vars());
         decided.push(index);
     }
@@ -292,7 +320,10 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         draft.loops[var.index()].extent = extent;
         let moved = from.add(&IndexExpr::var(var));
         let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| moved.clone());
-        draft.change(producer, |own| own.map_indices(&mut |index| index.substitute(&mut replace)));
+        draft.change(producer, |own| {
+            own.is_narrowed = true;
+            own.map_indices(&mut |index| index.substitute(&mut replace));
+        });
     }
 }
 

@@ -1,12 +1,10 @@
 //! `inline P`.
 
-use std::collections::BTreeSet;
-
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Expr, IndexExpr, TensorId, VarId, index::Atom};
 
 use crate::draft::rewrite::size;
-use crate::draft::{Draft, Legal, Parent, StatementId};
+use crate::draft::{Draft, Instance, Legal, Parent, Statement, StatementId};
 use crate::illegal::Illegal;
 
 /// Nodes that one expression may grow to.
@@ -23,15 +21,16 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let vars = plain_variables(draft, producer).map_err(refuse)?;
     let readers: Vec<StatementId> =
         draft.readers(Parent::Body, tensor).into_iter().map(|(id, _)| id).collect();
-    if let Some(writer) = draft.overwritten_between(&[producer], &readers, None) {
-        return Err(refuse(format!("`{writer}` changes what it reads before it is used")));
-    }
+    let changing = draft.reads_changing(producer);
     let (target, value) = (draft.statement(producer).target.clone(), draft.statement(producer).value.clone());
     let dtype = draft.buffers[tensor.index()].buffer.dtype;
     let mut replace = |access: &Access| {
         (access.tensor == tensor).then(|| at_element(&value, &target, &vars, access).cast(dtype))
     };
-    for id in readers {
+    for id in readers.iter().copied() {
+        if changing {
+            execute_in(draft, id, tensor, (producer, &vars));
+        }
         draft.change(id, |statement| statement.replace_loads(&mut replace));
         let statement = draft.statement(id);
         if size(&statement.value) > MOST_NODES {
@@ -40,23 +39,61 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     }
     draft.remove(producer);
     draft.buffers[tensor.index()].gone = true;
-    Ok(())
+    match changing.then(|| draft.broken_dependence(&readers)).flatten() {
+        Some(broken) => Err(refuse(broken)),
+        None => Ok(()),
+    }
 }
 
-/// The value for the element that an access names: every variable is its subscript, less what is added to it.
+/// Notes that a statement executes, for each of its reads of the tensor, the instances of the producer that compute it.
+fn execute_in(
+    draft: &mut Draft,
+    id: StatementId,
+    tensor: TensorId,
+    (producer, vars): (StatementId, &[VarId]),
+) {
+    let Statement { target, instances, .. } = draft.statement(producer).clone();
+    let reads = draft.statement(id).reads().into_iter().filter(|read| read.tensor == tensor);
+    let mut new: Vec<Instance> = Vec::new();
+    for read in reads {
+        let values = values_at(&target, vars, &read);
+        for mut instance in instances.iter().cloned() {
+            instance.map_indices(&mut |index| index.substitute(&mut |atom| value_of(&values, atom)));
+            if !new.contains(&instance) {
+                new.push(instance);
+            }
+        }
+    }
+    draft.change(id, |statement| {
+        for instance in new {
+            if !statement.instances.contains(&instance) {
+                statement.instances.push(instance);
+            }
+        }
+    });
+}
+
+/// The value for the element that an access names.
 fn at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) -> Expr {
-    let values: Vec<(VarId, IndexExpr)> = vars
-        .iter()
-        .zip(target.indices.iter().zip(&access.indices))
-        .map(|(var, (own, wanted))| (*var, wanted.offset(-own.constant_part())))
-        .collect();
+    let values = values_at(target, vars, access);
     let mut new = value.clone();
-    let mut replace = |atom: &Atom| match atom {
+    new.map_indices(&mut |index| index.substitute(&mut |atom| value_of(&values, atom)));
+    new
+}
+
+/// The values of a producer's variables for the element that an access names: each is its subscript, less what is added to
+/// it.
+fn values_at(target: &Access, vars: &[VarId], access: &Access) -> Vec<(VarId, IndexExpr)> {
+    let subscripts = target.indices.iter().zip(&access.indices);
+    let value = |(own, wanted): (&IndexExpr, &IndexExpr)| wanted.offset(-own.constant_part());
+    vars.iter().copied().zip(subscripts.map(value)).collect()
+}
+
+fn value_of(values: &[(VarId, IndexExpr)], atom: &Atom) -> Option<IndexExpr> {
+    match atom {
         Atom::Var(var) => values.iter().find(|(own, _)| own == var).map(|(_, value)| value.clone()),
         _ => None,
-    };
-    new.map_indices(&mut |index| index.substitute(&mut replace));
-    new
+    }
 }
 
 fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String> {
@@ -90,25 +127,4 @@ fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, S
         vars.len() == own.len() && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
     };
     vars.filter(each_once).ok_or_else(|| "its subscripts are not just its variables".to_string())
-}
-
-impl Draft<'_> {
-    /// A statement that changes what `producers` read, other than `own`, and that comes after them and not after the last of
-    /// `users`.
-    pub fn overwritten_between(
-        &self,
-        producers: &[StatementId],
-        users: &[StatementId],
-        own: Option<TensorId>,
-    ) -> Option<String> {
-        let place = |id: &StatementId| self.place_in_order(*id);
-        let (from, to) = (producers.iter().map(place).min()?, users.iter().map(place).max()?);
-        let is_between = |id: &StatementId| !producers.contains(id) && (&from..=&to).contains(&&place(id));
-        let read: BTreeSet<TensorId> =
-            producers.iter().flat_map(|id| self.statement(*id).reads()).map(|access| access.tensor).collect();
-        let others = read.into_iter().filter(|tensor| Some(*tensor) != own);
-        let writers = others.flat_map(|tensor| self.writers(Parent::Body, tensor));
-        let first = writers.filter(is_between).min_by_key(place)?;
-        Some(self.statement(first).name.to_string())
-    }
 }

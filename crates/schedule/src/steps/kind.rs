@@ -45,17 +45,33 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     match kind {
         LoopKind::Serial => {}
         LoopKind::Unrolled => short_enough(draft, var, target, "unrolling", MOST_UNROLLED)?,
-        LoopKind::Vector => vector(draft, var, target)?,
+        LoopKind::Vector => short_enough(draft, var, target, "a vector", MOST_LANES)?,
         LoopKind::Parallel => parallel(draft, var, target)?,
         LoopKind::Block(_) | LoopKind::Thread(_) => bound(draft, var, target, kind)?,
     }
     draft.loops[var.index()].kind = kind;
-    nests_legally(draft, var)
+    nests_legally(draft, var)?;
+    match asks(draft, var)
+        .then(|| draft.broken_dependence(&draft.statements_in(draft.body_of(var))))
+        .flatten()
+    {
+        Some(why) => Err(Illegal::CarriedDependence { name: target.to_string(), why }),
+        None => Ok(()),
+    }
+}
+
+/// Whether iterations of a loop that is not serial any more may depend on each other: it is an ordered loop, or around one.
+/// The iterations of a statement's own loop do not, in one iteration of the ordered loops around it.
+fn asks(draft: &Draft, var: VarId) -> bool {
+    let is_ordered = |var: &VarId| draft.loop_of(*var).role == LoopRole::Ordered;
+    let in_order = matches!(draft.loop_of(var).kind, LoopKind::Serial | LoopKind::Unrolled);
+    !in_order && (is_ordered(&var) || draft.loops_in(draft.body_of(var)).iter().any(is_ordered))
 }
 
 /// Refuses kinds of loops that do not go inside each other: threads start outside of vectors and of code that is
-/// written out, and neither threads nor vectors are nested.
+/// written out, neither threads nor vectors are nested, and all lanes of a vector run the loops inside equally often.
 pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
+    lanes_run_alike(draft, var)?;
     let own = draft.loop_of(var).kind;
     let clash = |outer: LoopKind, inner: LoopKind| match inner {
         LoopKind::Parallel => outer != LoopKind::Serial,
@@ -90,15 +106,14 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
     }
 }
 
-fn vector(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
-    short_enough(draft, var, target, "a vector", MOST_LANES)?;
-    if draft.loop_of(var).role == LoopRole::Ordered {
-        return Err(ordered(target));
+fn lanes_run_alike(draft: &Draft, var: VarId) -> Legal<()> {
+    if draft.loop_of(var).kind != LoopKind::Vector {
+        return Ok(());
     }
     let inner = draft.loops_in(draft.body_of(var));
     match inner.into_iter().find(|inner| draft.loop_of(*inner).extent.mentions(var)) {
         Some(inner) => Err(Illegal::DependentExtent {
-            outer: target.to_string(),
+            outer: draft.loop_text(var),
             inner: draft.loop_text(inner),
             problem: "the lanes of a vector would run it differently often".to_string(),
         }),
@@ -137,19 +152,14 @@ fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<
 
 fn iterations_are_apart(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
-        LoopRole::Spatial => Ok(()),
-        LoopRole::Ordered => Err(ordered(target)),
+        // The dependences of an ordered loop are asked for when its kind is set.
+        LoopRole::Spatial | LoopRole::Ordered => Ok(()),
         LoopRole::Reduction => {
             let why =
                 "its iterations are reduced into the same elements; `rfactor` gives each a total of its own";
             Err(Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() })
         }
     }
-}
-
-fn ordered(target: &LoopName) -> Illegal {
-    let why = "it is an ordered loop, and an iteration may use what the one before has computed";
-    Illegal::CarriedDependence { name: target.to_string(), why: why.to_string() }
 }
 
 fn short_enough(draft: &Draft, var: VarId, target: &LoopName, what: &'static str, most: i64) -> Legal<()> {

@@ -50,6 +50,10 @@ pub(super) fn result(
     if reduced.into_iter().any(|var| statement.target.indices.iter().any(|index| index.mentions(var))) {
         return refuse("a reduced loop is in its subscripts, so iterations share elements");
     }
+    let inside = draft.path(id).into_iter().skip_while(|var| *var != place).skip(1);
+    if inside.into_iter().any(|var| draft.loop_of(var).role == LoopRole::Ordered) {
+        return refuse("an ordered loop is inside, and each of its iterations writes the result anew");
+    }
     let around = Parent::Loop(place);
     let beside = |other: &StatementId| draft.branch(around, *other) == draft.branch(around, id);
     let writers = draft.writers(around, target).into_iter().filter(beside).count();
@@ -348,6 +352,8 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
         accumulator: None,
         is_partial: false,
         vars: Vec::new(),
+        is_narrowed: false,
+        instances: Vec::new(),
     });
     let loops: Vec<VarId> = order.iter().map(|at| vars[*at]).collect();
     draft.nest(&loops, vec![Node::Statement(id)])

@@ -41,7 +41,8 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
         draft.loops[place.index()].guards.push(guard);
     }
     draft.touch(&wanted);
-    new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))
+    new.iter().try_for_each(|var| super::kind::nests_legally(draft, *var))?;
+    keeps_order(draft, new[0])
 }
 
 /// The loops from the outermost to the innermost of those wanted, which must be directly nested.
@@ -126,18 +127,9 @@ fn short_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
     (left.mentions(outer) && !rest.mentions(outer)).then_some((tile, rest))
 }
 
+/// `old` and `new`: the loops in their order before and after.
 fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     for (at, var) in new.iter().enumerate() {
-        let moved = old[at] != *var;
-        let is_ordered = draft.loop_of(*var).role == LoopRole::Ordered;
-        if moved && (is_ordered || crosses_ordered(draft, old, new, *var)) {
-            let ordered =
-                old.iter().find(|var| draft.loop_of(**var).role == LoopRole::Ordered).unwrap_or(var);
-            return Err(Illegal::CarriedDependence {
-                name: draft.loop_text(*ordered),
-                why: "no loop can change places with an ordered one".to_string(),
-            });
-        }
         let extent = &draft.loop_of(*var).extent;
         if let Some(outer) = new[at..].iter().find(|outer| extent.mentions(**outer)) {
             return Err(Illegal::DependentExtent {
@@ -147,15 +139,27 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
             });
         }
     }
-    Ok(())
+    let role = |var: &VarId| draft.loop_of(*var).role;
+    let reduced = new.iter().position(|var| role(var) == LoopRole::Reduction).unwrap_or(new.len());
+    let inside = new[reduced..].iter().find(|var| role(var) == LoopRole::Ordered);
+    match inside {
+        Some(ordered) if old != new => Err(Illegal::CarriedDependence {
+            name: draft.loop_text(*ordered),
+            why: format!("`{}` reduces anew in each of its iterations", draft.loop_text(new[reduced])),
+        }),
+        _ => Ok(()),
+    }
 }
 
-/// Whether a loop comes to the other side of an ordered one.
-fn crosses_ordered(draft: &Draft, old: &[VarId], new: &[VarId], var: VarId) -> bool {
-    let before = |order: &[VarId], other: VarId| {
-        order.iter().position(|at| *at == var) < order.iter().position(|at| *at == other)
-    };
-    old.iter()
-        .filter(|other| draft.loop_of(**other).role == LoopRole::Ordered)
-        .any(|other| before(old, *other) != before(new, *other))
+/// Refuses an order in which instances that depend on each other change places. Those of one statement in one iteration of
+/// the ordered loops around it do not, so only ordered loops need to be looked at.
+fn keeps_order(draft: &Draft, outermost: VarId) -> Legal<()> {
+    let body = draft.body_of(outermost);
+    let is_ordered = |var: &VarId| draft.loop_of(*var).role == LoopRole::Ordered;
+    let all = draft.loops_in(body);
+    let Some(ordered) = std::iter::once(outermost).chain(all).find(is_ordered) else { return Ok(()) };
+    match draft.broken_dependence(&draft.statements_in(body)) {
+        Some(why) => Err(Illegal::CarriedDependence { name: draft.loop_text(ordered), why }),
+        None => Ok(()),
+    }
 }

@@ -114,6 +114,10 @@ fn add_up(
         pristine: false,
         guards: Vec::new(),
     });
+    let own = draft.loop_of(var).owner.map(|id| draft.own_loops(id)).unwrap_or_default();
+    let reduced = own.into_iter().skip_while(|var| draft.loop_of(*var).role != LoopRole::Reduction);
+    let reduced: Vec<VarId> = reduced.collect();
+    let instances = old.instances.iter().map(|instance| instance.of_total(&copies, &reduced)).collect();
     let vars: Vec<VarId> = copies.iter().map(|(_, new)| *new).chain([lane]).collect();
     let dtype = draft.buffers[totals.index()].buffer.dtype;
     let indices = std::iter::once(lane).chain(copies.iter().map(|(_, new)| *new)).map(IndexExpr::var);
@@ -125,6 +129,8 @@ fn add_up(
         accumulator: None,
         is_partial: old.is_partial,
         vars: Vec::new(),
+        is_narrowed: old.is_narrowed,
+        instances,
     });
     draft.nest(&vars, vec![Node::Statement(id)])
 }

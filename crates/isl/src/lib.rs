@@ -1,0 +1,213 @@
+//! Safe bindings to the part of isl, the integer set library, that Tilewright uses: sets and relations of integer vectors
+//! that satisfy affine constraints with quotients, and the last write before each read.
+//!
+//! An operation that isl gives up, because it takes too many steps, has no result: the object stands for nothing then, and so
+//! does all that is made from it. A question about such an object is answered with [`GaveUp`]. So expressions need no error
+//! handling, and only questions do.
+//!
+//! Objects hold their [`Context`] and are not `Send`: isl counts references without locks. Every thread makes its own context.
+//!
+//! Read next: [`affine`] for functions, [`set`] and [`map`] for what is built from them, [`flow`] for the last write.
+
+pub mod affine;
+pub mod flow;
+pub mod map;
+pub mod set;
+mod sys;
+
+use std::rc::Rc;
+
+use thiserror::Error;
+
+pub use affine::Affine;
+pub use flow::{Accesses, Flow};
+pub use map::Map;
+pub use set::Set;
+
+/// isl gave a question up: it takes more operations than the context allows, or numbers left their range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("isl gave up")]
+pub struct GaveUp;
+
+/// The answer to a question.
+pub type Answer<T> = Result<T, GaveUp>;
+
+/// What objects of isl belong to.
+#[derive(Clone, Debug)]
+pub struct Context(Rc<Owned>);
+
+#[derive(Debug)]
+struct Owned(*mut sys::Ctx);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // Every object holds the context, so all are gone.
+        unsafe { sys::isl_ctx_free(self.0) }
+    }
+}
+
+impl Context {
+    /// A context in which errors are answers.
+    pub fn new() -> Context {
+        let context = unsafe { sys::isl_ctx_alloc() };
+        assert!(!context.is_null(), "isl has no memory for a context");
+        unsafe { sys::isl_options_set_on_error(context, sys::ON_ERROR_CONTINUE) };
+        Context(Rc::new(Owned(context)))
+    }
+
+    /// From now on isl gives up after so many operations; 0 means never. Counting begins anew.
+    pub fn limit_operations(&self, most: u64) {
+        unsafe {
+            sys::isl_ctx_reset_error(self.raw());
+            sys::isl_ctx_reset_operations(self.raw());
+            sys::isl_ctx_set_max_operations(self.raw(), most);
+        }
+    }
+
+    fn raw(&self) -> *mut sys::Ctx {
+        self.0.0
+    }
+
+    fn value(&self, value: i64) -> *mut sys::Val {
+        unsafe { sys::isl_val_int_from_si(self.raw(), value) }
+    }
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context::new()
+    }
+}
+
+/// An answer of isl's: 1, 0, or -1 for an error.
+fn answer(value: std::ffi::c_int) -> Answer<bool> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(GaveUp),
+    }
+}
+
+/// A kind of object: a pointer that is counted by isl, and its context.
+macro_rules! object {
+    ($(#[$doc:meta])* $name:ident, $raw:ident, $copy:ident, $free:ident, $text:ident) => {
+        $(#[$doc])*
+        pub struct $name {
+            raw: *mut $crate::sys::$raw,
+            context: $crate::Context,
+        }
+
+        impl $name {
+            pub(crate) fn from_raw(context: &$crate::Context, raw: *mut $crate::sys::$raw) -> $name {
+                $name { raw, context: context.clone() }
+            }
+
+            /// A reference for a function of isl's that takes its argument over.
+            pub(crate) fn taken(&self) -> *mut $crate::sys::$raw {
+                // Copying nothing gives nothing.
+                unsafe { $crate::sys::$copy(self.raw) }
+            }
+
+            /// Whether isl gave up on the way to this object.
+            pub fn is_lost(&self) -> bool {
+                self.raw.is_null()
+            }
+
+            /// The context that it belongs to.
+            pub fn context(&self) -> &$crate::Context {
+                &self.context
+            }
+        }
+
+        impl Clone for $name {
+            fn clone(&self) -> $name {
+                $name::from_raw(&self.context, self.taken())
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                unsafe { $crate::sys::$free(self.raw) };
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let text = unsafe { $crate::sys::$text(self.raw) };
+                if text.is_null() {
+                    return f.write_str("(given up)");
+                }
+                let written = f.write_str(&unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy());
+                unsafe { $crate::sys::free(text.cast()) };
+                written
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+pub(crate) use object;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `{ [i] : 0 <= i < extent }`.
+    fn interval(context: &Context, extent: i64) -> Set {
+        let i = Affine::variable(context, 1, 0);
+        i.nonnegative().intersect(&i.scale(-1).offset(extent - 1).nonnegative())
+    }
+
+    #[test]
+    fn sets_are_what_their_constraints_say() {
+        let context = Context::new();
+        let ten = interval(&context, 10);
+        assert_eq!(ten.is_empty(), Ok(false));
+        assert_eq!(interval(&context, 0).is_empty(), Ok(true));
+        assert_eq!(interval(&context, 5).is_subset(&ten), Ok(true));
+        assert_eq!(ten.subtract(&interval(&context, 9)).sample(), Ok(Some(vec![9])));
+        assert_eq!(ten.bounds(0), Ok(Some((0, 9))));
+    }
+
+    #[test]
+    fn quotients_and_remainders_round_down() {
+        let context = Context::new();
+        let i = Affine::variable(&context, 1, 0);
+        let whole = i.floor_div(4).scale(4).add(&i.modulo(4));
+        assert_eq!(whole.sub(&i).zero().is_subset(&Set::universe(&context, 1)), Ok(true));
+        assert_eq!(Set::universe(&context, 1).is_subset(&whole.sub(&i).zero()), Ok(true));
+        let below = i.offset(1).zero().intersect(&i.floor_div(4).offset(1).zero());
+        assert_eq!(below.sample(), Ok(Some(vec![-1])));
+    }
+
+    #[test]
+    fn relations_compose() {
+        let context = Context::new();
+        let i = Affine::variable(&context, 1, 0);
+        let next = Map::from_functions(&context, 1, &[i.offset(1)]);
+        let twice = next.then(&next);
+        assert_eq!(twice.is_equal(&Map::from_functions(&context, 1, &[i.offset(2)])), Ok(true));
+        assert_eq!(twice.is_injective(), Ok(true));
+        let half = Map::from_functions(&context, 1, &[i.floor_div(2)]);
+        assert_eq!(half.is_injective(), Ok(false));
+        assert_eq!(half.is_single_valued(), Ok(true));
+    }
+
+    #[test]
+    fn given_up_questions_say_so() {
+        let context = Context::new();
+        let parts = (1..40).map(|step| {
+            let i = Affine::variable(&context, 2, 0).scale(step).add(&Affine::variable(&context, 2, 1));
+            i.modulo(7 + step).offset(-1).nonnegative()
+        });
+        context.limit_operations(50);
+        let all = parts.reduce(|all, part| all.intersect(&part)).expect("there are some");
+        assert_eq!(all.is_empty(), Err(GaveUp));
+        context.limit_operations(0);
+        assert_eq!(interval(&context, 3).is_empty(), Ok(false));
+    }
+}

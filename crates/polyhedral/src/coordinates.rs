@@ -1,0 +1,231 @@
+//! Expressions of the IR as functions and sets of isl: a vector holds a value for each of some variables.
+
+use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Term, VarId};
+use tilewright_isl::{Affine, Context, Map, Set};
+
+/// Stands where a coordinate belongs to no variable.
+const NO_VARIABLE: VarId = VarId(u32::MAX);
+
+/// Vectors that hold the values of variables, one coordinate for each.
+#[derive(Clone, Debug)]
+pub struct Coordinates {
+    context: Context,
+    vars: Vec<VarId>,
+    /// The least and greatest value of each, as far as they are known.
+    ranges: Vec<Option<(i64, i64)>>,
+}
+
+impl Coordinates {
+    /// Vectors of no variable yet.
+    pub fn new(context: &Context) -> Coordinates {
+        Coordinates { context: context.clone(), vars: Vec::new(), ranges: Vec::new() }
+    }
+
+    /// Some of the coordinates of longer vectors: those from `offset` on, of `all`.
+    pub fn placed(&self, offset: usize, all: usize) -> Coordinates {
+        let mut vars = vec![NO_VARIABLE; all];
+        let mut ranges = vec![None; all];
+        vars[offset..offset + self.len()].copy_from_slice(&self.vars);
+        ranges[offset..offset + self.len()].copy_from_slice(&self.ranges);
+        Coordinates { context: self.context.clone(), vars, ranges }
+    }
+
+    /// Adds a coordinate for a variable, which is between these values where that is known.
+    pub fn add(&mut self, var: VarId, range: Option<(i64, i64)>) {
+        self.vars.push(var);
+        self.ranges.push(range);
+    }
+
+    /// The variables, in the order of their coordinates.
+    pub fn vars(&self) -> &[VarId] {
+        &self.vars
+    }
+
+    /// How many coordinates there are.
+    pub fn len(&self) -> usize {
+        self.vars.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.vars.is_empty()
+    }
+
+    /// The context that its functions belong to.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The coordinate of a variable; the last one where several have the variable.
+    pub fn position(&self, var: VarId) -> Option<usize> {
+        self.vars.iter().rposition(|own| *own == var)
+    }
+
+    /// A number as a function.
+    pub fn constant(&self, value: i64) -> Affine {
+        Affine::constant(&self.context, self.len(), value)
+    }
+
+    /// The value of an expression; none where it depends on data or multiplies variables.
+    pub fn affine(&self, expr: &IndexExpr) -> Option<Affine> {
+        let start = self.constant(expr.constant_part());
+        expr.terms().iter().try_fold(start, |sum, term| Some(sum.add(&self.term(term)?)))
+    }
+
+    fn term(&self, term: &Term) -> Option<Affine> {
+        let [factor] = term.factors.as_slice() else { return None };
+        Some(self.atom(factor)?.scale(term.coefficient))
+    }
+
+    fn atom(&self, atom: &Atom) -> Option<Affine> {
+        match atom {
+            Atom::Var(var) => Some(Affine::variable(&self.context, self.len(), self.position(*var)?)),
+            Atom::FloorDiv(pair) => self.quotient(pair, Affine::floor_div),
+            Atom::Mod(pair) => self.quotient(pair, Affine::modulo),
+            Atom::Min(pair) => Some(self.affine(&pair.0)?.minimum(&self.affine(&pair.1)?)),
+            Atom::Max(pair) => Some(self.affine(&pair.0)?.maximum(&self.affine(&pair.1)?)),
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) | Atom::Overflow => None,
+        }
+    }
+
+    fn quotient(
+        &self,
+        pair: &(IndexExpr, IndexExpr),
+        operation: fn(&Affine, i64) -> Affine,
+    ) -> Option<Affine> {
+        let by = pair.1.as_constant().filter(|by| *by > 0)?;
+        Some(operation(&self.affine(&pair.0)?, by))
+    }
+
+    /// From vectors to the elements that subscripts name, inside of an array of this shape. A subscript that has no value
+    /// here may be any of its dimension; the second answer is whether there is none such.
+    pub fn elements(&self, indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
+        let mut exact = true;
+        let mut map = Map::from_functions(&self.context, self.len(), &[]);
+        for (index, extent) in indices.iter().zip(shape) {
+            let one = match self.affine(index) {
+                Some(value) => Map::from_functions(&self.context, self.len(), &[value]),
+                None => {
+                    exact = false;
+                    Map::between(&Set::universe(&self.context, self.len()), &interval(&self.context, *extent))
+                }
+            };
+            map = map.beside(&one);
+        }
+        (map, exact)
+    }
+
+    /// The vectors at which all expressions are at least 0; the second answer is whether each has a value here. One that
+    /// has none is taken to hold.
+    pub fn all_nonnegative(&self, conditions: &[IndexExpr]) -> (Set, bool) {
+        let universe = (Set::universe(&self.context, self.len()), true);
+        conditions.iter().fold(universe, |(set, exact), condition| match self.affine(condition) {
+            Some(value) => (set.intersect(&value.nonnegative()), exact),
+            None => (set, false),
+        })
+    }
+
+    /// The vectors at which a condition holds; none where that depends on data, or where a side may leave its type.
+    pub fn condition(&self, expr: &Expr) -> Option<Set> {
+        match &expr.kind {
+            ExprKind::Literal(number) => Some(match number.is_true() {
+                true => Set::universe(&self.context, self.len()),
+                false => Set::empty(&self.context, self.len()),
+            }),
+            ExprKind::Unary(tilewright_ir::UnaryOp::Not, operand) => {
+                self.condition(operand).map(|set| self.complement(&set))
+            }
+            ExprKind::Binary(BinaryOp::And, sides) => {
+                Some(self.condition(&sides[0])?.intersect(&self.condition(&sides[1])?))
+            }
+            ExprKind::Binary(BinaryOp::Or, sides) => {
+                Some(self.condition(&sides[0])?.union(&self.condition(&sides[1])?))
+            }
+            ExprKind::Binary(op, sides) if op.is_comparison() => {
+                self.comparison(*op, &self.index_value(&sides[0])?, &self.index_value(&sides[1])?)
+            }
+            _ => None,
+        }
+    }
+
+    /// All vectors but those of a set.
+    pub fn complement(&self, set: &Set) -> Set {
+        Set::universe(&self.context, self.len()).subtract(set)
+    }
+
+    fn comparison(&self, op: BinaryOp, left: &Affine, right: &Affine) -> Option<Set> {
+        let difference = left.sub(right);
+        Some(match op {
+            BinaryOp::Less => difference.scale(-1).offset(-1).nonnegative(),
+            BinaryOp::LessEqual => difference.scale(-1).nonnegative(),
+            BinaryOp::Greater => difference.offset(-1).nonnegative(),
+            BinaryOp::GreaterEqual => difference.nonnegative(),
+            BinaryOp::Equal => difference.zero(),
+            BinaryOp::NotEqual => self.complement(&difference.zero()),
+            _ => return None,
+        })
+    }
+
+    /// The exact value of an index or a number in a value expression, if its type holds it.
+    fn index_value(&self, expr: &Expr) -> Option<Affine> {
+        match &expr.kind {
+            ExprKind::Literal(number) if !expr.dtype.is_float() => {
+                Some(self.constant(i64::try_from(number.as_i128()).ok()?))
+            }
+            ExprKind::Index(index) if self.fits(index, expr.dtype) => self.affine(index),
+            _ => None,
+        }
+    }
+
+    /// Whether a type holds all values of an expression exactly.
+    pub fn fits(&self, index: &IndexExpr, dtype: DType) -> bool {
+        let Some((low, high)) = dtype.integer_bounds() else { return false };
+        self.range(index).is_some_and(|(least, most)| least >= low && most <= high)
+    }
+
+    /// Bounds of an expression, from those of its variables.
+    pub fn range(&self, expr: &IndexExpr) -> Option<(i128, i128)> {
+        let mut sum = (expr.constant_part() as i128, expr.constant_part() as i128);
+        for term in expr.terms() {
+            let [factor] = term.factors.as_slice() else { return None };
+            let (low, high) = self.range_of_atom(factor)?;
+            let (low, high) = (low * term.coefficient as i128, high * term.coefficient as i128);
+            sum = (sum.0 + low.min(high), sum.1 + low.max(high));
+        }
+        Some(sum)
+    }
+
+    fn range_of_atom(&self, atom: &Atom) -> Option<(i128, i128)> {
+        let both = |pair: &(IndexExpr, IndexExpr)| Some((self.range(&pair.0)?, self.range(&pair.1)?));
+        match atom {
+            Atom::Var(var) => {
+                self.ranges[self.position(*var)?].map(|(low, high)| (low as i128, high as i128))
+            }
+            Atom::FloorDiv(pair) => {
+                let by = pair.1.as_constant().filter(|by| *by > 0)? as i128;
+                let (low, high) = self.range(&pair.0)?;
+                Some((low.div_euclid(by), high.div_euclid(by)))
+            }
+            Atom::Mod(pair) => {
+                let by = pair.1.as_constant().filter(|by| *by > 0)? as i128;
+                let (low, high) = self.range(&pair.0)?;
+                Some(if low >= 0 && high < by { (low, high) } else { (0, by - 1) })
+            }
+            Atom::Min(pair) => both(pair).map(|(left, right)| (left.0.min(right.0), left.1.min(right.1))),
+            Atom::Max(pair) => both(pair).map(|(left, right)| (left.0.max(right.0), left.1.max(right.1))),
+            Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) | Atom::Overflow => None,
+        }
+    }
+}
+
+/// `{ [x] : 0 <= x < extent }`.
+fn interval(context: &Context, extent: i64) -> Set {
+    let x = Affine::variable(context, 1, 0);
+    x.nonnegative().intersect(&x.scale(-1).offset(extent - 1).nonnegative())
+}
+
+/// All elements of an array of this shape.
+pub fn elements_of(context: &Context, shape: &[i64]) -> Set {
+    let none = Set::universe(context, 0);
+    shape.iter().fold(none, |set, extent| set.product(&interval(context, *extent)))
+}

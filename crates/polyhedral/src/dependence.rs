@@ -1,0 +1,213 @@
+//! Dependences: pairs of instances that touch one element, at least one of them writing it.
+//!
+//! The second instance runs after the first in the program, and must do so in every loop nest. There are three kinds: *flow*
+//! (it reads what the first has written), *anti* (it overwrites what the first has read) and *output* (it overwrites what
+//! the first has written). Instances of one reduction that are reduced into the same element may run in any order, one at a
+//! time: such a dependence is *relaxed*.
+//!
+//! Dependences are *by instance*: they relate all such pairs, whoever writes the element in between. [`Flow`] relates a read
+//! to the statement whose value it sees: *by value*.
+
+use tilewright_ir::TensorId;
+use tilewright_isl::{Accesses, Affine, Answer, Context, Map, Set};
+
+use crate::model::{Instances, Model, Touch};
+
+/// What the second instance has to do with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// It reads what the first has written.
+    Flow,
+    /// It overwrites what the first has read.
+    Anti,
+    /// It overwrites what the first has written.
+    Output,
+}
+
+/// Instances of one statement that depend on instances of another, or of the same.
+#[derive(Clone, Debug)]
+pub struct Dependence {
+    /// What the second has to do with the first.
+    pub kind: Kind,
+    /// The statement whose instances run first.
+    pub from: usize,
+    /// The statement whose instances run later.
+    pub to: usize,
+    /// The tensor that both touch.
+    pub tensor: TensorId,
+    /// The pairs, first to second.
+    pub pairs: Map,
+    /// Whether the pairs are just these; otherwise they are some of these, as data decides.
+    pub exact: bool,
+    /// Whether both are updates of one reduction, which may run in any order, but not at once.
+    pub relaxed: bool,
+}
+
+/// All dependences of a program, by instance.
+pub fn dependences(model: &Model) -> Answer<Vec<Dependence>> {
+    let mut found = Vec::new();
+    for from in 0..model.statements.len() {
+        for to in 0..model.statements.len() {
+            found.extend(between(model, from, to)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The dependences of one statement's instances on those of another, which may be the same.
+pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>> {
+    let (a, b) = (&model.statements[from], &model.statements[to]);
+    let mut found = Vec::new();
+    if !touch_something(a, b) || !may_precede(a, b, from <= to) {
+        return Ok(found);
+    }
+    let before = model.before(from, to);
+    let mut add = |kind, first: &Touch, second: &Touch| -> Answer<()> {
+        if first.tensor != second.tensor {
+            return Ok(());
+        }
+        let pairs = first.elements.then(&second.elements.reverse()).intersect(&before).coalesce();
+        if !pairs.is_empty()? {
+            let exact = first.exact && second.exact;
+            found.push(Dependence { kind, from, to, tensor: first.tensor, pairs, exact, relaxed: false });
+        }
+        Ok(())
+    };
+    b.reads.iter().try_for_each(|read| add(Kind::Flow, &a.write, read))?;
+    a.reads.iter().try_for_each(|read| add(Kind::Anti, read, &b.write))?;
+    add(Kind::Output, &a.write, &b.write)?;
+    if from == to {
+        found.extend(updates(a, from)?);
+    }
+    Ok(found)
+}
+
+/// Whether they touch a tensor in common that one of them writes.
+fn touch_something(a: &Instances, b: &Instances) -> bool {
+    let touches = |own: &Instances, tensor: TensorId| {
+        own.write.tensor == tensor || own.reads.iter().any(|read| read.tensor == tensor)
+    };
+    touches(a, b.write.tensor) || touches(b, a.write.tensor)
+}
+
+fn may_precede(a: &Instances, b: &Instances, in_text: bool) -> bool {
+    in_text || a.common_loops(b) > 0
+}
+
+/// Pairs of instances of one reduction, in the same turn of the loops around, that are reduced into one element. One of two
+/// orders is given.
+fn updates(own: &Instances, at: usize) -> Answer<Option<Dependence>> {
+    if !own.is_reduction() {
+        return Ok(None);
+    }
+    let (context, all) = (own.domain.context(), own.coordinates.len());
+    let mut pairs = own.write.elements.then(&own.write.elements.reverse());
+    pairs = (0..own.loops.len()).fold(pairs, |pairs, at| pairs.where_equal(at, at));
+    let pairs = pairs.intersect(&Map::earlier(context, all)).coalesce();
+    if pairs.is_empty()? {
+        return Ok(None);
+    }
+    let (tensor, exact) = (own.write.tensor, own.write.exact);
+    Ok(Some(Dependence { kind: Kind::Output, from: at, to: at, tensor, pairs, exact, relaxed: true }))
+}
+
+/// Who has written what a read sees: one statement in one turn of the loops around it.
+///
+/// All instances of a statement in one turn that are reduced into an element make one *version* of the element. A version is
+/// named by the statement, the values of the loops around it, and the element.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Who reads.
+    pub reader: Reader,
+    /// The statement that has written it; none where the caller has supplied it, or nobody.
+    pub writer: Option<usize>,
+    /// From instances of the reader to versions: values of the loops around the writer, then the element. Without a writer
+    /// only the element.
+    pub versions: Map,
+}
+
+/// Who reads an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A statement, by one of its reads.
+    Read(usize, usize),
+    /// A reduction that goes on from what its element was before.
+    Update(usize),
+    /// The caller, after the last statement; an instance is the element itself.
+    Caller(TensorId),
+}
+
+/// For every read of a program, the version that it sees. A write that depends on data counts as if it wrote all elements
+/// that it may write, which is what a reduction into them does: each is a new version.
+pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
+    let depth = model.statements.iter().map(|own| own.loops.len()).max().unwrap_or(0);
+    let mut accesses = Accesses::new(context);
+    for own in &model.statements {
+        let versions = versions(own);
+        let elements = versions.identity().without_results(0, own.loops.len());
+        let times = time(context, own, own.loops.len() + rank(model, own.write.tensor), depth);
+        accesses.write(own.write.tensor.index(), &elements, &times.of(&versions));
+    }
+    let mut readers = Vec::new();
+    for (at, own) in model.statements.iter().enumerate() {
+        let times = time(context, own, own.coordinates.len(), depth).of(&own.domain);
+        for (number, read) in own.reads.iter().enumerate() {
+            accesses.read(read.tensor.index(), &read.elements, &times);
+            readers.push(Reader::Read(at, number));
+        }
+        if own.updates() {
+            accesses.read(own.write.tensor.index(), &own.write.elements, &times);
+            readers.push(Reader::Update(at));
+        }
+    }
+    for (tensor, _) in model.program.tensors_with(|role| role.is_result()) {
+        let elements = model.elements(context, tensor);
+        let dimensions = rank(model, tensor);
+        let end = Affine::constant(context, dimensions, i64::from(i32::MAX));
+        let zero = Affine::constant(context, dimensions, 0);
+        let times: Vec<Affine> = std::iter::once(end).chain(std::iter::repeat_n(zero, 2 * depth)).collect();
+        let times = Map::from_functions(context, dimensions, &times).of(&elements);
+        accesses.read(tensor.index(), &elements.identity(), &times);
+        readers.push(Reader::Caller(tensor));
+    }
+    let flow = accesses.flow()?;
+    let mut found = Vec::new();
+    for (number, writer, map) in flow.sources {
+        found.push(Flow { reader: readers[number], writer: Some(writer), versions: map.reverse() });
+    }
+    for (number, versions) in flow.without_source {
+        found.push(Flow { reader: readers[number], writer: None, versions });
+    }
+    Ok(found)
+}
+
+/// The versions that a statement makes: values of the loops around, and the element.
+pub fn versions(own: &Instances) -> Set {
+    version_of(own).range()
+}
+
+/// From instances of a statement to the version that each is a part of.
+pub fn version_of(own: &Instances) -> Map {
+    let inner = own.coordinates.len() - own.loops.len();
+    own.domain.identity().without_results(own.loops.len(), inner).beside(&own.write.elements)
+}
+
+fn rank(model: &Model, tensor: TensorId) -> usize {
+    model.program.tensor(tensor).shape.len()
+}
+
+/// From vectors of so many coordinates, which begin with the loops around a statement, to the time of the statement.
+fn time(context: &Context, own: &Instances, coordinates: usize, depth: usize) -> Map {
+    let number = |value: usize| Affine::constant(context, coordinates, value as i64);
+    let mut parts = Vec::new();
+    for at in 0..=depth {
+        parts.push(number(own.place(at)));
+        if at < depth {
+            parts.push(match at < own.loops.len() {
+                true => Affine::variable(context, coordinates, at),
+                false => number(0),
+            });
+        }
+    }
+    Map::from_functions(context, coordinates, &parts)
+}

@@ -1,0 +1,265 @@
+//! The instances of a program's statements: which there are, what they read and write, in which order they run.
+
+use tilewright_ir::{
+    Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Program, Statement, TensorId, Update, VarId,
+};
+use tilewright_isl::{Context, Map, Set};
+
+use crate::coordinates::Coordinates;
+
+/// All instances of a program whose sizes are numbers.
+#[derive(Debug)]
+pub struct Model<'p> {
+    /// The program.
+    pub program: &'p Program,
+    /// Its statements, in the order of [`Program::statements`].
+    pub statements: Vec<Instances<'p>>,
+}
+
+/// The instances of one statement. A vector holds the variables of the ordered loops around, outermost first, then those of
+/// the statement's own box.
+#[derive(Debug)]
+pub struct Instances<'p> {
+    /// The statement.
+    pub statement: &'p Statement,
+    /// The variables of the ordered loops around it, outermost first.
+    pub loops: Vec<VarId>,
+    /// The vectors.
+    pub coordinates: Coordinates,
+    /// Those of them that there are.
+    pub domain: Set,
+    /// What it writes.
+    pub write: Touch,
+    /// What it reads, in the order of the text; the elements that it updates are not among them.
+    pub reads: Vec<Touch>,
+    /// Where it is among its neighbours: outside of all loops, then in each loop around it.
+    places: Vec<usize>,
+}
+
+/// The elements of one tensor that instances read or write by one access.
+#[derive(Clone, Debug)]
+pub struct Touch {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The subscripts.
+    pub indices: Vec<IndexExpr>,
+    /// From instances to elements.
+    pub elements: Map,
+    /// Whether these are just the elements; otherwise they are some of these, as data decides.
+    pub exact: bool,
+}
+
+impl<'p> Model<'p> {
+    /// The instances of a program whose sizes are all numbers; none otherwise.
+    pub fn new(context: &Context, program: &'p Program) -> Option<Model<'p>> {
+        let shapes: Option<Vec<Vec<i64>>> =
+            (0..program.tensors.len()).map(|at| shape(program, TensorId(at as u32))).collect();
+        let mut builder = Builder {
+            context,
+            program,
+            shapes: shapes?,
+            loops: Vec::new(),
+            places: vec![0],
+            found: Vec::new(),
+        };
+        for stage in &program.stages {
+            builder.nodes(&stage.body)?;
+        }
+        Some(Model { program, statements: builder.found })
+    }
+
+    /// All elements of a tensor.
+    pub fn elements(&self, context: &Context, tensor: TensorId) -> Set {
+        let shape = shape(self.program, tensor).unwrap_or_default();
+        crate::coordinates::elements_of(context, &shape)
+    }
+
+    /// Pairs of instances of which the first runs before the second. Instances of one statement that differ in variables of
+    /// its own only run in no order.
+    pub fn before(&self, first: usize, second: usize) -> Map {
+        let (a, b) = (&self.statements[first], &self.statements[second]);
+        let common = a.common_loops(b);
+        let mut equal = Map::between(&a.domain, &b.domain);
+        let mut pairs: Option<Map> = None;
+        for at in 0..common {
+            let level = equal.where_less(at, at);
+            pairs = Some(pairs.map_or_else(|| level.clone(), |pairs| pairs.union(&level)));
+            equal = equal.where_equal(at, at);
+        }
+        let context = a.domain.context();
+        let none = || Map::empty(context, a.coordinates.len(), b.coordinates.len());
+        let ordered = pairs.unwrap_or_else(none);
+        if a.places[common] < b.places[common] { ordered.union(&equal) } else { ordered }
+    }
+}
+
+impl Instances<'_> {
+    /// How many ordered loops are around both.
+    pub fn common_loops(&self, other: &Instances) -> usize {
+        let both = self.loops.iter().zip(&other.loops);
+        both.take_while(|(own, other)| own == other).count()
+    }
+
+    /// Where it is among its neighbours inside so many loops; 0 where it is inside fewer.
+    pub fn place(&self, depth: usize) -> usize {
+        self.places.get(depth).copied().unwrap_or(0)
+    }
+
+    /// Whether it reduces values into elements.
+    pub fn is_reduction(&self) -> bool {
+        matches!(self.statement.update, Update::Reduce { .. })
+    }
+
+    /// Whether it needs what its elements were before.
+    pub fn updates(&self) -> bool {
+        matches!(self.statement.update, Update::Reduce { reset: false, .. })
+    }
+}
+
+fn shape(program: &Program, tensor: TensorId) -> Option<Vec<i64>> {
+    Some(program.shape(tensor)?.into_iter().map(|extent| extent as i64).collect())
+}
+
+struct Builder<'a, 'p> {
+    context: &'a Context,
+    program: &'p Program,
+    shapes: Vec<Vec<i64>>,
+    loops: Vec<VarId>,
+    /// The place of the next node, outside of all loops and in each loop that is open.
+    places: Vec<usize>,
+    found: Vec<Instances<'p>>,
+}
+
+impl<'p> Builder<'_, 'p> {
+    fn nodes(&mut self, nodes: &'p [Node]) -> Option<()> {
+        for node in nodes {
+            match node {
+                Node::Statement(statement) => {
+                    let instances = self.instances(statement)?;
+                    self.found.push(instances);
+                }
+                Node::For(inner) => {
+                    self.loops.push(inner.var);
+                    self.places.push(0);
+                    self.nodes(&inner.body)?;
+                    self.places.pop();
+                    self.loops.pop();
+                }
+            }
+            if let Some(place) = self.places.last_mut() {
+                *place += 1;
+            }
+        }
+        Some(())
+    }
+
+    fn instances(&self, statement: &'p Statement) -> Option<Instances<'p>> {
+        let mut coordinates = Coordinates::new(self.context);
+        let mut bounds = Vec::new();
+        for var in self.loops.iter().chain(&statement.vars) {
+            let range = &self.program.var(*var).range;
+            let ends = range.from.as_constant().zip(range.to.as_constant());
+            coordinates.add(*var, ends.map(|(from, to)| (from, to - 1)));
+            bounds.push(IndexExpr::var(*var).sub(&range.from));
+            bounds.push(range.to.sub(&IndexExpr::var(*var)).offset(-1));
+        }
+        let (domain, is_box) = coordinates.all_nonnegative(&bounds);
+        if !is_box {
+            return None;
+        }
+        let mut reads = Reads { builder: self, coordinates: &coordinates, found: Vec::new() };
+        reads.expr(&statement.value, &domain, true);
+        for index in &statement.indices {
+            reads.index(index, &domain, true);
+        }
+        let reads = reads.found;
+        let write = self.touch(&coordinates, statement.target, &statement.indices, (&domain, true));
+        let loops = self.loops.clone();
+        Some(Instances { statement, loops, coordinates, domain, write, reads, places: self.places.clone() })
+    }
+
+    /// `at`: the instances that do so, and whether these are just the ones.
+    fn touch(
+        &self,
+        coordinates: &Coordinates,
+        tensor: TensorId,
+        indices: &[IndexExpr],
+        at: (&Set, bool),
+    ) -> Touch {
+        let (elements, exact) = coordinates.elements(indices, &self.shapes[tensor.index()]);
+        Touch { tensor, indices: indices.to_vec(), elements: elements.of(at.0), exact: exact && at.1 }
+    }
+}
+
+/// Collects what an expression reads, with the instances at which it does.
+struct Reads<'a, 'p> {
+    builder: &'a Builder<'a, 'p>,
+    coordinates: &'a Coordinates,
+    found: Vec<Touch>,
+}
+
+impl Reads<'_, '_> {
+    /// `at`, `exact`: the instances that evaluate the expression, and whether these are just the ones.
+    fn expr(&mut self, expr: &Expr, at: &Set, exact: bool) {
+        match &expr.kind {
+            ExprKind::Load(access) => self.access(access, at, exact),
+            ExprKind::Index(index) => self.index(index, at, exact),
+            ExprKind::Select(parts) => {
+                self.expr(&parts[0], at, exact);
+                self.sides(&parts[0], &parts[1], Some(&parts[2]), at, exact);
+            }
+            ExprKind::Binary(op, pair) if op.is_logical() => {
+                self.expr(&pair[0], at, exact);
+                match op {
+                    BinaryOp::And => self.sides(&pair[0], &pair[1], None, at, exact),
+                    _ => self.otherwise(&pair[0], &pair[1], at, exact),
+                }
+            }
+            _ => expr.operands().iter().for_each(|operand| self.expr(operand, at, exact)),
+        }
+    }
+
+    /// What is evaluated where a condition holds, and what where it does not.
+    fn sides(&mut self, condition: &Expr, then: &Expr, otherwise: Option<&Expr>, at: &Set, exact: bool) {
+        match self.coordinates.condition(condition) {
+            Some(holds) => self.expr(then, &at.intersect(&holds), exact),
+            None => self.expr(then, at, false),
+        }
+        if let Some(otherwise) = otherwise {
+            self.otherwise(condition, otherwise, at, exact);
+        }
+    }
+
+    fn otherwise(&mut self, condition: &Expr, expr: &Expr, at: &Set, exact: bool) {
+        match self.coordinates.condition(condition) {
+            Some(holds) => self.expr(expr, &at.subtract(&holds), exact),
+            None => self.expr(expr, at, false),
+        }
+    }
+
+    fn access(&mut self, access: &Access, at: &Set, exact: bool) {
+        access.indices.iter().for_each(|index| self.index(index, at, exact));
+        let touch = self.builder.touch(self.coordinates, access.tensor, &access.indices, (at, exact));
+        self.found.push(touch);
+    }
+
+    /// The data in a subscript. `IndexExpr::visit` also reaches the data inside of data.
+    fn index(&mut self, index: &IndexExpr, at: &Set, exact: bool) {
+        for term in index.terms() {
+            for factor in &term.factors {
+                self.atom(factor, at, exact);
+            }
+        }
+    }
+
+    fn atom(&mut self, atom: &Atom, at: &Set, exact: bool) {
+        match atom {
+            Atom::Data(data) => self.expr(&data.value, at, exact),
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                self.index(&pair.0, at, exact);
+                self.index(&pair.1, at, exact);
+            }
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {}
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Claims of stores, as relations.
+
+use tilewright_ir::nest::{Claim, ClaimRole};
+use tilewright_isl::{Map, Set};
+
+use super::nest::{Nest, Site};
+use super::{Step, undecided};
+use crate::dependence::version_of;
+use crate::model::{Instances, Model};
+
+/// A store with a claim, and what it claims.
+pub struct Claimed<'a, 'p> {
+    /// The store, by its number.
+    pub site: usize,
+    /// The claim.
+    pub claim: &'a Claim,
+    /// The statement of the program.
+    pub statement: &'a Instances<'p>,
+    /// From iterations to instances that there are. Threads that compute along in vain claim others, which count for nothing.
+    pub instances: Map,
+    /// From iterations to versions.
+    pub versions: Map,
+    /// From iterations to runs.
+    pub runs: Map,
+    /// The iterations that claim something.
+    pub domain: Set,
+}
+
+impl Claimed<'_, '_> {
+    /// Whether the store begins, continues or ends a result that is made in several stores.
+    pub fn is_partial(&self) -> bool {
+        self.statement.is_reduction() || self.claim.role == ClaimRole::Carry
+    }
+}
+
+/// The claim of each store, where it has one.
+pub fn claims<'a, 'p>(model: &'a Model<'p>, nest: &'a Nest) -> Step<Vec<Option<Claimed<'a, 'p>>>> {
+    let all = nest.sites.iter().enumerate();
+    all.map(|(at, site)| {
+        site.store.claim.as_ref().map(|claim| claimed(model, nest, (at, site), claim)).transpose()
+    })
+    .collect()
+}
+
+fn claimed<'a, 'p>(
+    model: &'a Model<'p>,
+    nest: &'a Nest,
+    (at, site): (usize, &'a Site),
+    claim: &'a Claim,
+) -> Step<Claimed<'a, 'p>> {
+    let Some(statement) = model.statements.get(claim.statement) else {
+        return undecided("a store claims a statement that the program does not have");
+    };
+    let all = site.coordinates.len();
+    let start = || Map::from_functions(&nest.context, all, &[]);
+    let mut instances = start();
+    for value in &claim.point {
+        instances = instances.beside(&match value {
+            None => Map::universe(&nest.context, all, 1),
+            Some(value) => match site.coordinates.affine(value) {
+                Some(value) => Map::from_functions(&nest.context, all, &[value]),
+                None => return undecided("a store claims instances that depend on data"),
+            },
+        });
+    }
+    let instances = instances.of(&site.domain).onto(&statement.domain);
+    let mut runs = start();
+    for value in &claim.run {
+        let Some(value) = site.coordinates.affine(value) else {
+            return undecided("what tells computations of one element apart depends on data");
+        };
+        runs = runs.beside(&Map::from_functions(&nest.context, all, &[value]));
+    }
+    let domain = instances.domain();
+    let versions = instances.then(&version_of(statement)).coalesce();
+    let runs = runs.of(&domain);
+    Ok(Claimed { site: at, claim, statement, instances, versions, runs, domain })
+}

@@ -1,0 +1,100 @@
+//! The prover: does a loop nest compute what its program says?
+//!
+//! In: a program whose sizes are numbers, and a loop nest whose stores claim which instances of the program they are about
+//! ([`tilewright_ir::nest::Claim`]). Out: a [`Verdict`]. The prover shares no code with the steps that made the nest, and
+//! believes no claim: it follows every value through memory.
+//!
+//! A *version* of an element is what one statement, in one turn of the ordered loops around it, has made of it. In the program
+//! every read sees one version. The nest is right if
+//!
+//! 1. every store that claims an instance computes its value ([`values`]): operation by operation, and each load brings
+//!    the version that the program's read sees, whatever buffers it went through ([`sources`] finds the store that wrote it);
+//! 2. every result of a reduction is complete when it is read, with every instance reduced into it exactly once, from the
+//!    right beginning ([`reductions`]);
+//! 3. every element of a result is written last by the store that claims its last version;
+//! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it ([`races`]).
+//!
+//! By induction over the order in which the nest runs, all values are then the program's, up to the rounding of reductions
+//! whose order the language leaves open. The idea is that of equivalence checking of affine programs, with the claims in the
+//! place of a search for what corresponds to what.
+//!
+//! Read next: [`nest`] for the stores of a nest as sets of iterations.
+
+pub mod claims;
+pub mod nest;
+pub mod races;
+pub mod reductions;
+pub mod sources;
+pub mod values;
+
+use tilewright_ir::{LoopNest, Program};
+use tilewright_isl::{Context, GaveUp};
+
+use crate::model::Model;
+use nest::Nest;
+use reductions::Runs;
+use sources::Sources;
+use values::Proof;
+
+/// Operations of isl that one proof may take.
+const MOST_OPERATIONS: u64 = 400_000_000;
+
+/// What a proof came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The nest computes what the program says.
+    Proved,
+    /// It does not: instances and elements that show it.
+    Refuted(String),
+    /// Neither could be shown, and why.
+    Undecided(String),
+}
+
+/// Why a proof ends before it is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Something is wrong.
+    Refuted(String),
+    /// Something cannot be told.
+    Undecided(String),
+}
+
+impl From<GaveUp> for Stop {
+    fn from(_: GaveUp) -> Stop {
+        Stop::Undecided("a question takes too many operations".to_string())
+    }
+}
+
+/// The result of a part of a proof.
+pub type Step<T> = Result<T, Stop>;
+
+pub(crate) fn refuted<T>(what: String) -> Step<T> {
+    Err(Stop::Refuted(what))
+}
+
+pub(crate) fn undecided<T>(why: impl Into<String>) -> Step<T> {
+    Err(Stop::Undecided(why.into()))
+}
+
+/// Whether a loop nest computes what a program says.
+pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
+    let context = Context::new();
+    context.limit_operations(MOST_OPERATIONS);
+    match attempt(&context, program, nest) {
+        Ok(()) => Verdict::Proved,
+        Err(Stop::Refuted(what)) => Verdict::Refuted(what),
+        Err(Stop::Undecided(why)) => Verdict::Undecided(why),
+    }
+}
+
+fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
+    let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
+    let nest = Nest::new(context, nest)?;
+    races::check(&nest)?;
+    let sources = Sources::find(context, &model, &nest)?;
+    let claims = claims::claims(&model, &nest)?;
+    let runs = Runs::new(&nest, &claims);
+    reductions::check(&model, &nest, &sources, &claims, &runs)?;
+    let proof = Proof { model: &model, nest: &nest, sources: &sources, claims: &claims, runs: &runs };
+    values::check(&proof)
+}

@@ -1,0 +1,254 @@
+//! The stores of a loop nest as sets of iterations, with their times and the elements that they touch.
+
+use std::collections::HashMap;
+
+use tilewright_ir::nest::{Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, VarId};
+use tilewright_isl::{Affine, Context, Map, Set};
+
+use super::{Step, undecided};
+use crate::coordinates::Coordinates;
+
+/// A loop nest, with its stores apart.
+pub struct Nest<'n> {
+    /// The nest.
+    pub nest: &'n LoopNest,
+    /// Its context.
+    pub context: Context,
+    /// Every store, in the order of the text.
+    pub sites: Vec<Site<'n>>,
+    /// For each buffer, how many loops are around its room.
+    rooms: HashMap<TensorId, usize>,
+    /// Coordinates of a time.
+    pub depth: usize,
+}
+
+/// One store, with the loops and conditions around it.
+pub struct Site<'n> {
+    /// The store.
+    pub store: &'n Store,
+    /// The loops around it, outermost first.
+    pub loops: Vec<&'n For>,
+    /// Its iterations.
+    pub coordinates: Coordinates,
+    /// Those that run.
+    pub domain: Set,
+    /// The loads in its value and subscripts, in order.
+    pub loads: Vec<&'n Access>,
+    time: Vec<Moment>,
+}
+
+/// A part of a time: where a statement is among its neighbours, or the iteration of a loop.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    Place(usize),
+    Loop(usize),
+}
+
+impl<'n> Nest<'n> {
+    /// The stores of a nest.
+    pub fn new(context: &Context, nest: &'n LoopNest) -> Step<Nest<'n>> {
+        let mut walk = Walk { context, nest, ..Walk::new(context, nest) };
+        for (phase, stmts) in [&nest.setup, &nest.body].into_iter().enumerate() {
+            walk.time.push(Moment::Place(phase));
+            walk.stmts(stmts)?;
+            walk.time.pop();
+        }
+        let depth = walk.sites.iter().map(|site| site.time.len()).max().unwrap_or(1);
+        Ok(Nest { nest, context: context.clone(), sites: walk.sites, rooms: walk.rooms, depth })
+    }
+
+    /// From iterations of a store to the place of an element in memory: the loops around the buffer's room, then its
+    /// subscripts. Subscripts that depend on data have any value; the second answer is whether there is none such.
+    pub fn places(&self, site: &Site, access: &Access) -> (Map, bool) {
+        let buffer = self.nest.buffer(access.tensor);
+        let (elements, exact) = site.coordinates.elements(&access.indices, &buffer.shape);
+        let loops = self.loops_around_room(site, access.tensor);
+        let rooms: Vec<Affine> =
+            (0..loops).map(|at| Affine::variable(&self.context, site.coordinates.len(), at)).collect();
+        let rooms = Map::from_functions(&self.context, site.coordinates.len(), &rooms);
+        (rooms.beside(&elements).of(&site.domain), exact)
+    }
+
+    /// How many loops around a store are around the room of a buffer too.
+    pub fn loops_around_room(&self, _: &Site, buffer: TensorId) -> usize {
+        self.rooms.get(&buffer).copied().unwrap_or(0)
+    }
+
+    /// From iterations of a store to times, which compare in lexicographic order.
+    pub fn times(&self, site: &Site) -> Map {
+        let all = site.coordinates.len();
+        let number = |value: usize| Affine::constant(&self.context, all, value as i64);
+        let part = |at: usize| match site.time.get(at) {
+            Some(Moment::Place(place)) => number(*place),
+            Some(Moment::Loop(at)) => Affine::variable(&self.context, all, *at),
+            None => number(0),
+        };
+        let parts: Vec<Affine> = (0..self.depth).map(part).collect();
+        Map::from_functions(&self.context, all, &parts).of(&site.domain)
+    }
+
+    /// A store as text, with the values of its loops.
+    pub fn describe(&self, site: &Site, values: &[i64]) -> String {
+        let loops = site.loops.iter().zip(values);
+        let loops: Vec<String> =
+            loops.map(|(own, value)| format!("{}={value}", self.nest.var_name(own.var))).collect();
+        let name = &self.nest.buffer(site.store.target.tensor).name;
+        match loops.is_empty() {
+            true => format!("the store to `{name}`"),
+            false => format!("the store to `{name}` at ({})", loops.join(", ")),
+        }
+    }
+}
+
+impl Site<'_> {
+    /// Whether the same loops are around both stores, up to this depth.
+    pub fn common_loops(&self, other: &Site) -> usize {
+        let both = self.loops.iter().zip(&other.loops);
+        both.take_while(|(own, other)| std::ptr::eq(**own, **other)).count()
+    }
+}
+
+struct Walk<'a, 'n> {
+    context: &'a Context,
+    nest: &'n LoopNest,
+    loops: Vec<&'n For>,
+    conditions: Vec<(&'n If, bool)>,
+    time: Vec<Moment>,
+    sites: Vec<Site<'n>>,
+    rooms: HashMap<TensorId, usize>,
+}
+
+impl<'a, 'n> Walk<'a, 'n> {
+    fn new(context: &'a Context, nest: &'n LoopNest) -> Walk<'a, 'n> {
+        Walk {
+            context,
+            nest,
+            loops: Vec::new(),
+            conditions: Vec::new(),
+            time: Vec::new(),
+            sites: Vec::new(),
+            rooms: HashMap::new(),
+        }
+    }
+
+    fn stmts(&mut self, stmts: &'n [Stmt]) -> Step<()> {
+        for (place, stmt) in stmts.iter().enumerate() {
+            self.time.push(Moment::Place(place));
+            self.stmt(stmt)?;
+            self.time.pop();
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, stmt: &'n Stmt) -> Step<()> {
+        match stmt {
+            Stmt::For(own) => {
+                if matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)) {
+                    return undecided("loops over blocks and threads of a GPU are not followed yet");
+                }
+                self.time.push(Moment::Loop(self.loops.len()));
+                self.loops.push(own);
+                self.stmts(&own.body)?;
+                self.loops.pop();
+                self.time.pop();
+            }
+            Stmt::If(own) => {
+                for (holds, side) in [(true, &own.then), (false, &own.otherwise)] {
+                    self.conditions.push((own, holds));
+                    self.stmts(side)?;
+                    self.conditions.pop();
+                }
+            }
+            Stmt::Allocate(own) => {
+                self.rooms.insert(own.buffer, self.loops.len());
+                self.stmts(&own.body)?;
+            }
+            Stmt::Store(store) => {
+                let site = self.site(store)?;
+                self.sites.push(site);
+            }
+            Stmt::Prefetch(_) => {}
+            Stmt::Sync(Sync::Barrier | Sync::Commit | Sync::Wait(_)) | Stmt::Combine(Combine { .. }) => {
+                return undecided("threads of a GPU are not followed yet");
+            }
+        }
+        Ok(())
+    }
+
+    fn site(&self, store: &'n Store) -> Step<Site<'n>> {
+        let mut coordinates = Coordinates::new(self.context);
+        let mut bounds = Vec::new();
+        for own in &self.loops {
+            let most = own.extent.as_constant().or_else(|| {
+                let range = coordinates.range(&own.extent)?;
+                i64::try_from(range.1).ok()
+            });
+            coordinates.add(own.var, most.map(|most| (0, most - 1)));
+            bounds.push(IndexExpr::var(own.var));
+            bounds.push(own.extent.sub(&IndexExpr::var(own.var)).offset(-1));
+        }
+        let (mut domain, mut exact) = coordinates.all_nonnegative(&bounds);
+        for (choice, holds) in &self.conditions {
+            let (where_it_holds, known) = coordinates.all_nonnegative(&choice.conditions);
+            exact &= known;
+            domain = match holds {
+                true => domain.intersect(&where_it_holds),
+                false => domain.subtract(&where_it_holds),
+            };
+        }
+        if !exact {
+            return undecided(format!(
+                "data decides whether `{}` is stored",
+                self.nest.buffer(store.target.tensor).name
+            ));
+        }
+        let mut loads = Vec::new();
+        loads_in(&store.value, &mut loads);
+        store.target.indices.iter().for_each(|index| loads_in_index(index, &mut loads));
+        Ok(Site { store, loops: self.loops.clone(), coordinates, domain, loads, time: self.time.clone() })
+    }
+}
+
+/// The loads in an expression, those in subscripts included.
+fn loads_in<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
+    match &expr.kind {
+        ExprKind::Load(access) => {
+            access.indices.iter().for_each(|index| loads_in_index(index, found));
+            if !found.contains(&access) {
+                found.push(access);
+            }
+        }
+        ExprKind::Index(index) => loads_in_index(index, found),
+        _ => expr.operands().iter().for_each(|operand| loads_in(operand, found)),
+    }
+}
+
+fn loads_in_index<'e>(index: &'e IndexExpr, found: &mut Vec<&'e Access>) {
+    use tilewright_ir::Atom;
+    for term in index.terms() {
+        for factor in &term.factors {
+            match factor {
+                Atom::Data(data) => loads_in(&data.value, found),
+                Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                    loads_in_index(&pair.0, found);
+                    loads_in_index(&pair.1, found);
+                }
+                Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {}
+            }
+        }
+    }
+}
+
+/// Whether a buffer is memory of the caller, and which tensor it is.
+pub fn argument(nest: &LoopNest, buffer: TensorId) -> Option<TensorId> {
+    match nest.buffer(buffer).scope {
+        Scope::Argument(tensor) => Some(tensor),
+        _ => None,
+    }
+}
+
+/// The variables of a site's loops.
+pub fn vars(site: &Site) -> Vec<VarId> {
+    site.loops.iter().map(|own| own.var).collect()
+}

@@ -1,0 +1,77 @@
+//! No two iterations of a parallel or vector loop touch one element, unless both only read it.
+//!
+//! Iterations of a vector loop may be reduced into one element: the lanes are combined.
+
+use tilewright_ir::Access;
+use tilewright_ir::nest::LoopKind;
+use tilewright_isl::Map;
+
+use super::nest::{Nest, Site};
+use super::{Step, refuted};
+
+/// An access of a site.
+#[derive(Clone, Copy)]
+struct Touch<'a, 'n> {
+    site: &'a Site<'n>,
+    access: &'a Access,
+    writes: bool,
+}
+
+/// Refuses nests whose threads or lanes meet.
+pub fn check(nest: &Nest) -> Step<()> {
+    let mut touches: Vec<Touch> = Vec::new();
+    for site in &nest.sites {
+        if site.loops.iter().all(|own| is_serial(own.kind)) {
+            continue;
+        }
+        touches.extend(site.loads.iter().map(|access| Touch { site, access, writes: false }));
+        touches.push(Touch { site, access: &site.store.target, writes: true });
+    }
+    for first in touches.iter().filter(|touch| touch.writes) {
+        for second in &touches {
+            if first.access.tensor == second.access.tensor {
+                pair(nest, *first, *second)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_serial(kind: LoopKind) -> bool {
+    matches!(kind, LoopKind::Serial | LoopKind::Unrolled)
+}
+
+fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
+    let common = first.site.common_loops(second.site);
+    let room = nest.loops_around_room(first.site, first.access.tensor);
+    let concerned = |at: &usize| !is_serial(first.site.loops[*at].kind);
+    let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
+    let [places, others] = [first, second].map(|touch| nest.places(touch.site, touch.access).0);
+    let mut same = places.then(&others.reverse());
+    same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
+    for at in outermost..common {
+        if concerned(&at) && !combined(first, second, first.site.loops[at].kind) {
+            meets(nest, first, second, &same.where_less(at, at))?;
+            meets(nest, first, second, &same.reverse().where_less(at, at).reverse())?;
+        }
+        same = same.where_equal(at, at);
+    }
+    Ok(())
+}
+
+/// Whether both are the same reduction of the lanes of a vector.
+fn combined(first: Touch, second: Touch, kind: LoopKind) -> bool {
+    let same = std::ptr::eq(first.site, second.site) && first.access == second.access;
+    kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
+}
+
+fn meets(nest: &Nest, first: Touch, second: Touch, pairs: &Map) -> Step<()> {
+    let Some((one, other)) = pairs.sample()? else { return Ok(()) };
+    let name = &nest.nest.buffer(first.access.tensor).name;
+    let what = if second.writes { "write" } else { "read" };
+    refuted(format!(
+        "{} and a {what} by {} touch one element of `{name}`, and nothing orders them",
+        nest.describe(first.site, &one),
+        nest.describe(second.site, &other)
+    ))
+}

@@ -1,0 +1,412 @@
+//! Results that are made in several stores: each is complete, from the right beginning, with every instance reduced into it
+//! exactly once.
+//!
+//! The stores of one result have one *run*. A run begins with the neutral element, or with what the element was before;
+//! values are reduced into it; it may be carried from one buffer to another. What is shown:
+//!
+//! - every store of a run goes on from the last store of the run before it: memory brings what that one has left;
+//! - there is at most one beginning;
+//! - every instance of the result's version is reduced into it once, but for those whose value is the neutral element.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use tilewright_ir::nest::ClaimRole;
+use tilewright_ir::{Expr, ExprKind, Update, arithmetic};
+use tilewright_isl::{Accesses, Answer, Map, Set};
+
+use super::claims::Claimed;
+use super::nest::Nest;
+use super::sources::{Source, Sources};
+use super::{Step, refuted, undecided};
+use crate::dependence::{Reader, version_of};
+use crate::model::{Instances, Model};
+use crate::text;
+
+/// The runs of all computations.
+pub struct Runs {
+    /// For each store, those of its computation, with their runs and times.
+    members: BTreeMap<usize, Vec<Member>>,
+    computations: Vec<Option<usize>>,
+    unfinished: RefCell<BTreeMap<usize, Set>>,
+}
+
+#[derive(Clone)]
+struct Member {
+    site: usize,
+    runs: Map,
+    times: Map,
+}
+
+impl Runs {
+    /// Notes down which stores make which results.
+    pub fn new(nest: &Nest, claims: &[Option<Claimed>]) -> Runs {
+        let mut members: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
+        for claimed in claims.iter().flatten() {
+            let times = nest.times(&nest.sites[claimed.site]);
+            let member = Member { site: claimed.site, runs: claimed.runs.clone(), times };
+            members.entry(claimed.claim.computation).or_default().push(member);
+        }
+        let computation = |claimed: &Option<Claimed>| claimed.as_ref().map(|own| own.claim.computation);
+        let computations = claims.iter().map(computation).collect();
+        Runs { members, computations, unfinished: RefCell::default() }
+    }
+
+    /// The iterations of a store after which another store of the same run comes.
+    pub fn unfinished(&self, site: usize) -> Answer<Set> {
+        if let Some(known) = self.unfinished.borrow().get(&site) {
+            return Ok(known.clone());
+        }
+        let all = self.computations[site].map(|own| self.members[&own].as_slice()).unwrap_or_default();
+        let Some(own) = all.iter().find(|member| member.site == site) else {
+            unreachable!("only stores with claims are asked for")
+        };
+        let (dimensions, depth) = own.times.dimensions()?;
+        let context = own.times.context();
+        let earlier = Map::earlier(context, depth);
+        let mut found = Set::empty(context, dimensions);
+        for other in all {
+            let later = own.times.then(&earlier).then(&other.times.reverse());
+            let same = own.runs.then(&other.runs.reverse());
+            found = found.union(&later.intersect(&same).domain());
+        }
+        let found = found.coalesce();
+        self.unfinished.borrow_mut().insert(site, found.clone());
+        Ok(found)
+    }
+}
+
+/// Checks every computation whose results are made in several stores.
+pub fn check(
+    model: &Model,
+    nest: &Nest,
+    sources: &Sources,
+    claims: &[Option<Claimed>],
+    runs: &Runs,
+) -> Step<()> {
+    let check = Check { model, nest, sources, claims, runs };
+    let mut contributions = BTreeMap::new();
+    for computation in runs.members.keys() {
+        check.contributions(*computation, &mut contributions)?;
+    }
+    for computation in runs.members.keys() {
+        let own = check.members(*computation);
+        let Some(first) = own.first() else { continue };
+        if own.iter().any(|claimed| claimed.is_partial()) {
+            check.is_continued(*computation, first.statement)?;
+        }
+    }
+    Ok(())
+}
+
+struct Check<'a, 'p, 'n> {
+    model: &'a Model<'p>,
+    nest: &'a Nest<'n>,
+    sources: &'a Sources,
+    claims: &'a [Option<Claimed<'a, 'p>>],
+    runs: &'a Runs,
+}
+
+impl<'a, 'p> Check<'a, 'p, '_> {
+    fn members(&self, computation: usize) -> Vec<&Claimed<'a, 'p>> {
+        let members = &self.runs.members[&computation];
+        members.iter().filter_map(|member| self.claims[member.site].as_ref()).collect()
+    }
+
+    /// From runs to the instances that are reduced into each, which are shown to be the right ones.
+    fn contributions(&self, computation: usize, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
+        if let Some(found) = known.get(&computation) {
+            return Ok(found.clone());
+        }
+        let mut all: Option<Map> = None;
+        for claimed in self.members(computation) {
+            let (runs, instances) = match claimed.claim.role {
+                ClaimRole::Value => (claimed.runs.clone(), claimed.instances.clone()),
+                ClaimRole::Total => (claimed.runs.clone(), self.added_up(claimed, known)?),
+                ClaimRole::Neutral | ClaimRole::Carry => continue,
+            };
+            let once = runs.beside(&instances);
+            if !once.is_injective()? {
+                return self.twice(claimed, &once);
+            }
+            let own = runs.reverse().then(&instances);
+            if let Some(all) = &all
+                && let Some((_, instance)) = all.intersect(&own).sample()?
+            {
+                let text = text::instance(self.model, claimed.statement, &instance);
+                return refuted(format!("two stores reduce the instance {text} into one result"));
+            }
+            all = Some(all.map_or_else(|| own.clone(), |all| all.union(&own)));
+        }
+        let Some(all) = all else { return undecided("a result is carried and never computed") };
+        let all = all.coalesce();
+        let statement = self.members(computation)[0].statement;
+        let is_part = self.members(computation).iter().any(|own| self.is_part(own));
+        if !is_part {
+            self.is_complete(statement, &all)?;
+        }
+        known.insert(computation, all.clone());
+        Ok(all)
+    }
+
+    /// Whether another computation of the same statement adds this one up.
+    fn is_part(&self, own: &Claimed) -> bool {
+        let others = self.claims.iter().flatten();
+        let mut totals = others.filter(|other| other.claim.role == ClaimRole::Total);
+        totals.any(|other| {
+            other.claim.statement == own.claim.statement
+                && other.claim.computation != own.claim.computation
+                && self.sources.loads[other.site].iter().any(|source| {
+                    source.writers.iter().any(|(writer, _)| {
+                        self.claims[*writer]
+                            .as_ref()
+                            .is_some_and(|writer| writer.claim.computation == own.claim.computation)
+                    })
+                })
+        })
+    }
+
+    fn twice<T>(&self, claimed: &Claimed, once: &Map) -> Step<T> {
+        let (_, instances) = once.dimensions()?;
+        let runs = instances - claimed.statement.coordinates.len();
+        let pairs = once.then(&once.reverse());
+        let (inputs, _) = once.dimensions()?;
+        let apart = pairs.intersect(&Map::earlier(once.context(), inputs));
+        let at = apart.sample()?.map(|(first, _)| first).unwrap_or_default();
+        let _ = runs;
+        let site = &self.nest.sites[claimed.site];
+        refuted(format!(
+            "{} reduces an instance that another iteration reduces too",
+            self.nest.describe(site, &at)
+        ))
+    }
+
+    /// From iterations of a store that adds up totals to the instances in what it loads.
+    fn added_up(&self, claimed: &Claimed, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
+        let site = &self.nest.sites[claimed.site];
+        let value = stripped(&site.store.value);
+        let (ExprKind::Load(_), [source]) = (&value.kind, self.sources.loads[claimed.site].as_slice()) else {
+            return undecided("a total is more than what was added up");
+        };
+        let mut found: Option<Map> = None;
+        for (writer, pairs) in &source.writers {
+            let pairs = pairs.reverse().of(&claimed.domain);
+            if pairs.is_empty()? {
+                continue;
+            }
+            let Some(part) = &self.claims[*writer] else {
+                return undecided("totals go through a copy before they are added up");
+            };
+            let early = pairs.onto(&self.runs.unfinished(*writer)?);
+            if !early.is_empty()? {
+                return refuted("a total is added up before it is complete".to_string());
+            }
+            let instances = self.contributions(part.claim.computation, known)?;
+            let own = pairs.then(&part.runs).then(&instances);
+            found = Some(found.map_or_else(|| own.clone(), |found| found.union(&own)));
+        }
+        if let Some(unwritten) = &source.unwritten
+            && !unwritten.of(&claimed.domain).is_empty()?
+        {
+            return refuted("a total is added up that nothing has written".to_string());
+        }
+        found.map_or_else(|| undecided("a total has no parts"), Ok)
+    }
+
+    /// Every run has all instances of one version, but for those whose value is the neutral element.
+    fn is_complete(&self, statement: &Instances, contributions: &Map) -> Step<()> {
+        let version = version_of(statement);
+        let versions = contributions.then(&version);
+        if !versions.is_single_valued()? {
+            return refuted(format!(
+                "instances of several elements of {} are reduced into one",
+                self.name(statement)
+            ));
+        }
+        let missing = versions.then(&version.reverse()).subtract(contributions);
+        let missing = match neutral_instances(statement) {
+            Some(neutral) => missing.subtract(&Map::between(&missing.domain(), &neutral)),
+            None => missing,
+        };
+        match missing.sample()? {
+            None => Ok(()),
+            Some((_, instance)) => refuted(format!(
+                "the instance {} of {} is left out",
+                text::instance(self.model, statement, &instance),
+                self.name(statement)
+            )),
+        }
+    }
+
+    fn name(&self, statement: &Instances) -> String {
+        format!("`{}`", self.model.program.tensor(statement.statement.target).name)
+    }
+
+    /// Every store of a run goes on from the store before it, and there is at most one beginning.
+    fn is_continued(&self, computation: usize, statement: &Instances) -> Step<()> {
+        let members = &self.runs.members[&computation];
+        let mut begun: Option<Set> = None;
+        let mut accesses = Accesses::new(&self.nest.context);
+        members.iter().for_each(|member| _ = accesses.write(0, &member.runs, &member.times));
+        let mut continuing = Vec::new();
+        for member in members {
+            let Some(claimed) = &self.claims[member.site] else { continue };
+            match self.continues_from(claimed) {
+                Some(source) => {
+                    accesses.read(0, &member.runs, &member.times.of(&claimed.domain));
+                    continuing.push((claimed, source));
+                }
+                None => self.begins(claimed, statement, &mut begun)?,
+            }
+        }
+        let last = accesses.flow()?;
+        for (number, (claimed, source)) in continuing.iter().enumerate() {
+            let mut rest = claimed.domain.clone();
+            for (writer, pairs) in &source.writers {
+                let pairs = pairs.onto(&claimed.domain);
+                let expected = last
+                    .sources
+                    .iter()
+                    .find(|(read, write, _)| *read == number && members[*write].site == *writer);
+                let same = match expected {
+                    Some((_, _, expected)) => pairs.intersect(expected),
+                    None => pairs.subtract(&pairs),
+                };
+                rest = rest.subtract(&same.range());
+            }
+            self.starts(
+                claimed,
+                source,
+                &rest,
+                last.without_source.iter().find(|(read, _)| *read == number),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Where what a store goes on from comes from; none if it does not go on from anything.
+    fn continues_from(&self, claimed: &Claimed) -> Option<&'a Source> {
+        match claimed.claim.role {
+            ClaimRole::Carry => self.sources.loads[claimed.site].first(),
+            ClaimRole::Value | ClaimRole::Total => self.sources.updates[claimed.site].as_ref(),
+            ClaimRole::Neutral => None,
+        }
+    }
+
+    /// A store that begins a run: the neutral element, or the only value.
+    fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<()> {
+        let site = &self.nest.sites[claimed.site];
+        if claimed.claim.role == ClaimRole::Neutral {
+            let Update::Reduce { op, reset: true } = statement.statement.update else {
+                return refuted(format!("{} forgets what the element was", self.nest.describe(site, &[])));
+            };
+            let dtype = site.store.value.dtype;
+            if site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype)) {
+                return refuted(format!("{} is no neutral element", self.nest.describe(site, &[])));
+            }
+        } else if statement.is_reduction() {
+            return refuted(format!("{} replaces what was reduced before", self.nest.describe(site, &[])));
+        }
+        let runs = claimed.runs.range();
+        let again = match begun {
+            Some(begun) => !begun.intersect(&runs).is_empty()?,
+            None => false,
+        };
+        if again || !claimed.runs.is_injective()? {
+            return undecided(format!("{} may begin a result again", self.nest.describe(site, &[])));
+        }
+        *begun = Some(begun.take().map_or_else(|| runs.clone(), |begun| begun.union(&runs)));
+        Ok(())
+    }
+
+    /// Iterations whose memory does not bring what the run has left: right only where the run begins, and the element is what
+    /// the program says it was before.
+    fn starts(
+        &self,
+        claimed: &Claimed,
+        source: &Source,
+        rest: &Set,
+        without: Option<&(usize, Map)>,
+    ) -> Step<()> {
+        let Some(found) = rest.sample()? else { return Ok(()) };
+        let site = &self.nest.sites[claimed.site];
+        let first = without.map(|(_, runs)| runs.domain());
+        let is_first = match &first {
+            Some(first) => rest.is_subset(first)?,
+            None => false,
+        };
+        if !is_first || !claimed.statement.updates() {
+            return refuted(format!(
+                "{} goes on from something else than its result so far",
+                self.nest.describe(site, &found)
+            ));
+        }
+        self.goes_on_from_before(claimed, source, rest)
+    }
+
+    /// An update begins with the version that the element had before.
+    fn goes_on_from_before(&self, claimed: &Claimed, source: &Source, rest: &Set) -> Step<()> {
+        let site = &self.nest.sites[claimed.site];
+        let mut covered = rest.clone();
+        let flows = self.sources.program.iter();
+        for flow in flows.filter(|flow| flow.reader == Reader::Update(claimed.claim.statement)) {
+            let expected = claimed.instances.of(rest).then(&flow.versions);
+            let right = match flow.writer {
+                None => match &source.unwritten {
+                    // The element itself is what was supplied.
+                    Some(unwritten) => unwritten.intersect(&expected).domain(),
+                    None => continue,
+                },
+                Some(writer) => {
+                    let mut right = Set::empty(&self.nest.context, site.coordinates.len());
+                    for (store, pairs) in &source.writers {
+                        let Some(other) = &self.claims[*store] else { continue };
+                        if other.claim.statement != writer {
+                            continue;
+                        }
+                        let early = match other.is_partial() {
+                            true => self.runs.unfinished(*store)?,
+                            false => {
+                                Set::empty(&self.nest.context, self.nest.sites[*store].coordinates.len())
+                            }
+                        };
+                        let brought =
+                            pairs.of(&other.domain.subtract(&early)).reverse().then(&other.versions);
+                        right = right.union(&brought.intersect(&expected).domain());
+                    }
+                    right
+                }
+            };
+            covered = covered.subtract(&right);
+        }
+        match covered.sample()? {
+            None => Ok(()),
+            Some(found) => refuted(format!(
+                "{} does not begin with what its element was before",
+                self.nest.describe(site, &found)
+            )),
+        }
+    }
+}
+
+/// A value without conversions around it.
+fn stripped(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        ExprKind::Cast(inner) => stripped(inner),
+        _ => expr,
+    }
+}
+
+/// The instances of a reduction whose value is the neutral element, because a condition on indices says so.
+fn neutral_instances(statement: &Instances) -> Option<Set> {
+    let Update::Reduce { op, .. } = statement.statement.update else { return None };
+    let value = &statement.statement.value;
+    let neutral = Expr::literal(value.dtype, arithmetic::neutral(op, value.dtype));
+    let ExprKind::Select(parts) = &value.kind else { return None };
+    let holds = statement.coordinates.condition(&parts[0])?;
+    match (parts[1] == neutral, parts[2] == neutral) {
+        (true, _) => Some(statement.domain.intersect(&holds)),
+        (_, true) => Some(statement.domain.subtract(&holds)),
+        _ => None,
+    }
+}

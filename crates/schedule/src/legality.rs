@@ -1,0 +1,222 @@
+//! Whether a draft keeps the dependences of its program: the one question that legality comes down to.
+//!
+//! A schedule is legal because every two instances that depend on each other still run in their order, and because what is
+//! computed again elsewhere reads the same values there. The steps keep both by construction where a statement's own loops
+//! are concerned: its instances are independent, up to the order of a reduction. What else a step may break, it asks here,
+//! after it has changed the draft: inlined and moved statements that read tensors which the program changes later, and
+//! ordered loops that change places or run in parallel.
+//!
+//! In: a draft, and the statements that a step has moved. Out: the first dependence that does not hold any more, with a pair
+//! of instances. The dependences are those of [`tilewright_polyhedral`]; read next its `dependence.rs`.
+
+use tilewright_ir::nest::LoopKind;
+use tilewright_ir::{IndexExpr, TensorId, VarId};
+use tilewright_polyhedral::coordinates::elements_of;
+use tilewright_polyhedral::dependence::between;
+use tilewright_polyhedral::isl::{Answer, Context, Map, Set};
+use tilewright_polyhedral::{Coordinates, Dependence, Kind, Model, text};
+
+use crate::draft::{Draft, Instance, Parent, StatementId};
+
+/// Operations of isl that one question may take: about a second.
+const MOST_OPERATIONS: u64 = 20_000_000;
+
+impl Draft<'_> {
+    /// Whether the program changes one of the tensors that a statement reads after it has been read.
+    pub fn reads_changing(&self, id: StatementId) -> bool {
+        let changing = self.changing_tensors();
+        !changing.is_empty() && self.statement(id).reads().iter().any(|read| changing.contains(&read.tensor))
+    }
+
+    /// The first dependence of or on one of these statements that the draft does not keep, as a sentence.
+    pub fn broken_dependence(&self, moved: &[StatementId]) -> Option<String> {
+        let context = Context::new();
+        context.limit_operations(MOST_OPERATIONS);
+        let Some(model) = Model::new(&context, self.program) else {
+            return Some("its sizes are not known".to_string());
+        };
+        let question = Question { draft: self, context, model };
+        match question.first_broken(moved) {
+            Ok(found) => found,
+            Err(_) => Some("it takes too long to find out whether all dependences are kept".to_string()),
+        }
+    }
+
+    /// Whether a subscript takes all values from 0 up to an extent while a statement runs.
+    pub fn takes_all_values(&self, id: StatementId, index: &IndexExpr, extent: i64) -> bool {
+        let context = Context::new();
+        context.limit_operations(MOST_OPERATIONS);
+        let coordinates = coordinates(&context, &self.path(id));
+        let Some(value) = coordinates.affine(index) else { return false };
+        let values =
+            Map::from_functions(&context, coordinates.len(), &[value]).of(&self.iterations(&coordinates));
+        elements_of(&context, &[extent]).is_subset(&values.range()).unwrap_or(false)
+    }
+
+    /// The iterations of loops that run; at least these, where that depends on data.
+    fn iterations(&self, coordinates: &Coordinates) -> Set {
+        let bounds = coordinates.vars().iter().flat_map(|var| {
+            let own = self.loop_of(*var);
+            let last = own.extent.sub(&IndexExpr::var(*var)).offset(-1);
+            [IndexExpr::var(*var), last].into_iter().chain(own.guards.iter().cloned())
+        });
+        coordinates.all_nonnegative(&bounds.collect::<Vec<_>>()).0
+    }
+
+    /// Whether elements of a tensor are told apart by more than the tensor's own subscripts: its room is made anew in every
+    /// iteration of a loop, or it is not in memory at all. The step that did so has seen to what is read of it.
+    fn is_private(&self, tensor: TensorId) -> bool {
+        let buffer = &self.buffers[tensor.index()];
+        buffer.gone || buffer.room.is_some()
+    }
+}
+
+struct Question<'a> {
+    draft: &'a Draft<'a>,
+    context: Context,
+    model: Model<'a>,
+}
+
+/// Instances that a statement of the draft executes.
+struct Execution {
+    id: StatementId,
+    /// The loops around it, outermost first.
+    path: Vec<VarId>,
+    /// The statement of the program.
+    statement: usize,
+    /// From iterations of the loops to instances.
+    instances: Map,
+}
+
+impl Question<'_> {
+    fn first_broken(&self, moved: &[StatementId]) -> Answer<Option<String>> {
+        let all = self.executions();
+        for first in &all {
+            for second in &all {
+                if !moved.contains(&first.id) && !moved.contains(&second.id) {
+                    continue;
+                }
+                for dependence in between(&self.model, first.statement, second.statement)? {
+                    if let Some(pair) = self.broken_pair(first, second, &dependence)? {
+                        return Ok(Some(self.sentence(&dependence, pair)));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn executions(&self) -> Vec<Execution> {
+        let statements = self.draft.statements_in(self.draft.children(Parent::Body));
+        let execution = |id: StatementId| {
+            let path = self.draft.path(id);
+            let coordinates = coordinates(&self.context, &path);
+            let iterations = self.draft.iterations(&coordinates);
+            let of = move |instance: &Instance| {
+                let instances = self.instances(&coordinates, instance).of(&iterations);
+                Execution { id, path: path.clone(), statement: instance.statement, instances }
+            };
+            self.draft.statement(id).instances.iter().map(of).collect::<Vec<_>>()
+        };
+        statements.into_iter().flat_map(execution).collect()
+    }
+
+    /// From iterations to instances; a variable whose value is not known may have any.
+    fn instances(&self, coordinates: &Coordinates, instance: &Instance) -> Map {
+        let start = Map::from_functions(&self.context, coordinates.len(), &[]);
+        instance.point.iter().fold(start, |map, value| {
+            let value = value.as_ref().and_then(|value| coordinates.affine(value));
+            map.beside(&match value {
+                Some(value) => Map::from_functions(&self.context, coordinates.len(), &[value]),
+                None => Map::universe(&self.context, coordinates.len(), 1),
+            })
+        })
+    }
+
+    /// Two instances that depend on each other and do not run one after the other.
+    fn broken_pair(
+        &self,
+        first: &Execution,
+        second: &Execution,
+        dependence: &Dependence,
+    ) -> Answer<Option<(Vec<i64>, Vec<i64>)>> {
+        if self.draft.is_private(dependence.tensor) || dependence.relaxed && !self.is_concurrent(first) {
+            return Ok(None);
+        }
+        let there = first.instances.then(&dependence.pairs);
+        let pairs = there.then(&second.instances.reverse());
+        let broken = pairs.subtract(&self.in_order(first, second));
+        let Some((iteration, other)) = broken.sample()? else { return Ok(None) };
+        let of = |execution: &Execution, iteration: Vec<i64>| -> Answer<Set> {
+            Ok(self.point(&iteration).apply(&execution.instances))
+        };
+        let both = Map::between(&of(first, iteration)?, &of(second, other)?).intersect(&dependence.pairs);
+        both.sample()
+    }
+
+    /// The set of one vector.
+    fn point(&self, values: &[i64]) -> Set {
+        let universe = Set::universe(&self.context, values.len());
+        values.iter().enumerate().fold(universe, |set, (at, value)| {
+            let coordinate = tilewright_polyhedral::isl::Affine::variable(&self.context, values.len(), at);
+            set.intersect(&coordinate.offset(-value).zero())
+        })
+    }
+
+    /// Whether several iterations around a statement may run at once.
+    fn is_concurrent(&self, execution: &Execution) -> bool {
+        execution.path.iter().any(|var| !runs_in_order(self.draft.loop_of(*var).kind))
+    }
+
+    /// Pairs of iterations of which the first is over before the second begins.
+    fn in_order(&self, first: &Execution, second: &Execution) -> Map {
+        let common = first.path.iter().zip(&second.path).take_while(|(own, other)| own == other).count();
+        let sizes = (first.path.len(), second.path.len());
+        let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
+        let mut found = Map::empty(&self.context, sizes.0, sizes.1);
+        for at in 0..common {
+            if runs_in_order(self.draft.loop_of(first.path[at]).kind) {
+                found = found.union(&equal.where_less(at, at));
+            }
+            equal = equal.where_equal(at, at);
+        }
+        let is_earlier = first.id != second.id
+            && self.draft.place_in_order(first.id) < self.draft.place_in_order(second.id);
+        if is_earlier { found.union(&equal) } else { found }
+    }
+
+    fn sentence(&self, dependence: &Dependence, (first, second): (Vec<i64>, Vec<i64>)) -> String {
+        let name = |statement: usize, values: &[i64]| {
+            let own = &self.model.statements[statement];
+            let target = &self.draft.program.tensor(own.statement.target).name;
+            let statements = self.model.statements[..statement].iter();
+            let before = statements.filter(|other| other.statement.target == own.statement.target).count();
+            let name = crate::step::StatementName { tensor: target.clone(), ordinal: before + 1 };
+            match values {
+                [] => format!("`{name}`"),
+                _ => format!("`{name}` at {}", text::instance(&self.model, own, values)),
+            }
+        };
+        let tensor = &self.draft.program.tensor(dependence.tensor).name;
+        let (first, second) = (name(dependence.from, &first), name(dependence.to, &second));
+        match dependence.kind {
+            _ if dependence.relaxed => {
+                format!("{first} and {second} are reduced into one element of `{tensor}`")
+            }
+            Kind::Flow => format!("{second} must read `{tensor}` after {first} has written it"),
+            Kind::Anti => format!("{second} must change `{tensor}` after {first} has read it"),
+            Kind::Output => format!("{second} must write `{tensor}` after {first} has written it"),
+        }
+    }
+}
+
+fn coordinates(context: &Context, path: &[VarId]) -> Coordinates {
+    let mut coordinates = Coordinates::new(context);
+    path.iter().for_each(|var| coordinates.add(*var, None));
+    coordinates
+}
+
+/// Whether an iteration of such a loop is over before the next begins.
+fn runs_in_order(kind: LoopKind) -> bool {
+    matches!(kind, LoopKind::Serial | LoopKind::Unrolled)
+}

@@ -1,0 +1,43 @@
+//! What stores have to do with the program: the identity of instances, handed on to the loop nest.
+//!
+//! All stores of one result bear the same run: the loops around the statement that do not reduce. A result that is computed
+//! several times, as the border of overlapping tiles is, has several.
+
+use tilewright_ir::IndexExpr;
+use tilewright_ir::nest::{Claim, ClaimRole};
+
+use super::emit::{Emitter, Renaming};
+use crate::draft::{LoopRole, StatementId};
+
+impl Emitter<'_> {
+    /// What a store of a statement has to do with the program; nothing if it is a copy.
+    pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
+        let statement = self.draft.statement(id);
+        let instance = statement.instances.first()?;
+        let scatters = statement.target.indices.iter().any(IndexExpr::has_data);
+        let reduces = |own: &tilewright_ir::VarId| {
+            let var = self.draft.loop_of(*own);
+            var.owner == Some(id) && (scatters || var.role == LoopRole::Reduction)
+        };
+        let path = self.draft.path(id);
+        let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
+        let role = match role {
+            ClaimRole::Value if instance.is_total => ClaimRole::Total,
+            other => other,
+        };
+        // The beginning of a reduction and what is carried belong to all points that are reduced.
+        let is_one = role == ClaimRole::Value;
+        let told = |value: &Option<IndexExpr>| {
+            value.clone().filter(|value| is_one || !value.vars().iter().any(&reduces))
+        };
+        let point = instance.point.iter().map(told).collect();
+        Some(Box::new(Claim { role, statement: instance.statement, point, computation: id.0, run }))
+    }
+}
+
+/// The same claim of a store in copies of the loops.
+pub(super) fn in_copy(claim: &Option<Box<Claim>>, renamed: &Renaming) -> Option<Box<Claim>> {
+    let mut claim = claim.clone()?;
+    claim.point.iter_mut().flatten().chain(&mut claim.run).for_each(|index| *index = renamed(index));
+    Some(claim)
+}
