@@ -65,6 +65,8 @@ codes! {
     OutOfBounds "out-of-bounds",
     /// A statement that reads elements which it overwrites.
     InPlace "in-place",
+    /// A reduction that starts anew and reads the tensor it resets.
+    ResetInPlace "reset-in-place",
     /// A variable on the right alone, without a reduction operator.
     MissingReduction "missing-reduction",
     /// A left-hand side that names one element more than once.

@@ -8,7 +8,7 @@
 //! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
 //! | sizes that are given, put in place | `specialize` | shapes that do not exist |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
-//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates |
+//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates, resets of what is read |
 //! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
 //!
 //! Each pass works on the `model` and reports all it finds. A tensor that a report is about is poisoned: what

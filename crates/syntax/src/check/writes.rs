@@ -1,5 +1,5 @@
 //! The left-hand sides: every variable accounted for, every element written once, nothing read that the same
-//! statement overwrites.
+//! statement overwrites or resets.
 
 use std::collections::HashMap;
 
@@ -22,6 +22,7 @@ pub(super) fn check(model: &mut Model) {
         }
         let problem = missing_reduction(model, at)
             .or_else(|| repeated_write(model, at))
+            .or_else(|| reset_in_place(model, at))
             .or_else(|| in_place(model, at));
         if let Some(diagnostic) = problem {
             let target = model.statements[at].target;
@@ -187,11 +188,45 @@ fn in_some_order(model: &Model, digits: Vec<(IndexExpr, IndexExpr)>, reach: &Ind
         })
 }
 
+/// A reduction that resets its target and reads that tensor: the reset and the reads have no order that a program
+/// could rely on. `exists` names elements without reading them.
+fn reset_in_place(model: &Model, at: usize) -> Option<Diagnostic> {
+    let statement = &model.statements[at];
+    let AssignOp::Reduce { op, reset: true } = statement.op else { return None };
+    let lowered = statement.lowered.as_ref()?;
+    let own = |read: &&Read| !read.exists && read.access.tensor == statement.target;
+    let read = lowered.reads.iter().find(own)?;
+    let name = &model.tensor(statement.target).name;
+    let text = print::access(&read.access, model);
+    let operator = op.symbol();
+    let indices: Vec<String> = lowered.indices.iter().map(|index| print::index(index, model)).collect();
+    let element = format!("{name}({})", indices.join(", "));
+    let message = format!("`{operator}!` resets `{name}`, and the same statement reads `{text}`");
+    let diagnostic = Diagnostic::error(Code::ResetInPlace, read.access.origin.into(), message)
+        .label("the target itself is read here")
+        .also(statement.op_span, format!("`{element}` is set to the neutral element here"));
+    let is_update = read.access.indices == lowered.indices && !reduces(statement);
+    Some(if is_update {
+        diagnostic.help(format!(
+            "to compute the element from its old value write `{element} = …`; to go on from the old value write `{operator}` without `!`"
+        ))
+    } else {
+        diagnostic.help(format!(
+            "reduce into another tensor, and assign that: `{element} = …`; or, to go on from the old values, write `{operator}` without `!`"
+        ))
+    })
+}
+
+/// Whether the statement reduces some variable.
+fn reduces(statement: &Statement) -> bool {
+    statement.vars.iter().any(|var| var_kind(statement, *var) == VarKind::Reduction)
+}
+
 /// An update that reads elements which the same statement overwrites.
 fn in_place(model: &Model, at: usize) -> Option<Diagnostic> {
     let statement = &model.statements[at];
     let lowered = statement.lowered.as_ref()?;
-    let reductions = statement.vars.iter().any(|var| var_kind(statement, *var) == VarKind::Reduction);
+    let reductions = reduces(statement);
     let own_reads = lowered.reads.iter().filter(|read| read.access.tensor == statement.target);
     for read in own_reads {
         let same = read.access.indices == lowered.indices;
