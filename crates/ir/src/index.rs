@@ -322,7 +322,7 @@ impl IndexExpr {
         Some(sum)
     }
 
-    /// Calls `visit` on every atom, outermost first, those inside data included.
+    /// Calls `visit` on every atom, outermost first, those inside data and in its declared bounds included.
     pub fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
         for term in &self.terms {
             for factor in &term.factors {
@@ -462,7 +462,12 @@ impl Atom {
                 pair.0.visit(visit);
                 pair.1.visit(visit);
             }
-            Atom::Data(data) => visit_expr(&data.value, visit),
+            Atom::Data(data) => {
+                visit_expr(&data.value, visit);
+                for bound in data.declared.iter().flat_map(|(from, to)| [from, to]) {
+                    bound.visit(visit);
+                }
+            }
             _ => {}
         }
     }

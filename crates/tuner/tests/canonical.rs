@@ -99,6 +99,24 @@ fn the_text_does_not_depend_on_the_sizes() {
     assert!(compared > 60, "{compared}");
 }
 
+/// Temporaries of every call are named, and a schedule that names them is the same one in another program's names.
+#[test]
+fn schedules_of_functions_called_twice_are_renamed() {
+    let one = "def f(float(N) x) -> (y) { t(i) = exp(x(i))\n y(i) = t(i) + t(N - 1 - i) }
+        def g(float(N) x) -> (z) { a = f(x)\n z = f(a) }";
+    let other = "def first(float(M) p) -> (q) { r(k) = exp(p(k))\n q(k) = r(k) + r(M - 1 - k) }
+        def second(float(M) p) -> (q) { s = first(p)\n q = first(s) }";
+    let (one, other) = (canonical(one, &[("N", 64)]), canonical(other, &[("M", 64)]));
+    assert_eq!(one.text(), other.text());
+    let steps = "split f.t.i -> io, ii:8\nvectorize f.t.ii\nsplit f_2.t.i -> io, ii:4\nvectorize f_2.t.ii\n";
+    let kept = one.to_canonical(&text::parse(steps).schedule, &cpu());
+    assert_eq!(kept.refusal, None);
+    let there = other.to_own(&kept.schedule, &cpu());
+    assert_eq!(there.refusal, None);
+    let named: Vec<String> = there.schedule.to_string().lines().map(str::to_owned).collect();
+    assert!(named[0].starts_with("split first.r.k ") && named[2].starts_with("split first_2.r.k "), "{named:?}");
+}
+
 /// The names of a source that can be others: of functions, tensors, variables, sizes and scalars.
 fn names(source: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = functions(source).into_iter().collect();

@@ -15,7 +15,7 @@
 //! loops     = loop "," loop { "," loop } .
 //! loop      = statement "." NAME .
 //! statement = tensor [ "[" NUMBER "]" ] .
-//! tensor    = NAME { "." NAME } .                     (a temporary of a called function is `function.name`)
+//! tensor    = NAME { "." NAME } .                     (a temporary of a called function is `function.name`; of its second call, `function_2.name`)
 //! layout    = "(" dimension { "," dimension } ")" .
 //! dimension = "d" NUMBER [ "%" NUMBER ] [ "/" NUMBER ] .
 //! ```

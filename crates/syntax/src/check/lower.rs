@@ -16,6 +16,7 @@ use super::reason::{Reason, ReasonKind};
 use super::resolved::{Value, ValueKind};
 use super::types::{NoCommonType, Ty, check_store, promote, type_of};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::Suffix;
 
 /// Lowers every statement whose parts have types.
 pub(super) fn lower_statements(model: &mut Model) {
@@ -159,8 +160,11 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             }
             inner.maximum(&inner.scale(-1))
         }
-        ValueKind::Cast(dtype, inner) if dtype.is_integer() && matches!(inner.kind, ValueKind::Int(..)) => {
-            let ValueKind::Int(number, _) = inner.kind else { return None };
+        ValueKind::Cast(dtype, inner) if dtype.is_integer() && is_number(inner) => {
+            let number = match inner.kind {
+                ValueKind::Int(number, _) => number,
+                _ => i128::from(index(inner, model)?.as_constant()?),
+            };
             let Number::Int(number) = Number::Int(number).convert(*dtype) else { return None };
             i64::try_from(number).map_or_else(|_| IndexExpr::atom(Atom::Overflow), IndexExpr::constant)
         }
@@ -170,6 +174,20 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         }
         _ => return data(value, model),
     })
+}
+
+/// Whether the value is made of integer literals alone, as a scalar argument may be after one call or several.
+fn is_number(value: &Value) -> bool {
+    let plain = |operand: &Value| {
+        is_number(operand) && !matches!(operand.kind, ValueKind::Int(_, suffix) if suffix != Suffix::None)
+    };
+    match &value.kind {
+        ValueKind::Int(..) => true,
+        ValueKind::Unary(UnaryOp::Neg, operand) => plain(operand),
+        ValueKind::Binary(op, operands) => is_index_operator(*op) && operands.iter().all(plain),
+        ValueKind::Cast(dtype, operand) => dtype.is_integer() && *dtype != DType::Bool && is_number(operand),
+        _ => false,
+    }
 }
 
 fn is_index_operator(op: BinaryOp) -> bool {
@@ -204,7 +222,7 @@ fn assume_positive(factor: &Value, model: &mut Model) {
 fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let (inner, declared) = match &value.kind {
         ValueKind::Bounded(parts) => {
-            let (from, to) = (index(&parts[1], model)?, index(&parts[2], model)?);
+            let (from, to) = (bound(&parts[1], model)?, bound(&parts[2], model)?);
             (&parts[0], Some((from, to)))
         }
         _ => (value, None),
@@ -256,7 +274,7 @@ fn strip_widening(value: Expr) -> Expr {
 fn is_pure_index(value: &Value, model: &Model) -> bool {
     fn parts(value: &Value, model: &Model, any: &mut bool) -> bool {
         match &value.kind {
-            ValueKind::Int(_, crate::lexer::Suffix::None) => true,
+            ValueKind::Int(_, Suffix::None) => true,
             ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => {
                 *any = true;
                 true

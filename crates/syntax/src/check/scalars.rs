@@ -11,7 +11,7 @@ use tilewright_ir::{
     Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, Scalar, ScalarId, SymbolId, SymbolKind, Term,
 };
 
-use super::model::{Lowered, Model};
+use super::model::{Lowered, Model, add_symbols};
 
 /// Makes arguments of the scalars that only values mention. What was resolved is not looked at: its symbols are as before.
 pub(super) fn pass_values(model: &mut Model) {
@@ -57,17 +57,17 @@ fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
 fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
     let mut known = BTreeSet::new();
     for range in model.vars.iter().filter_map(|var| var.range.as_ref()) {
-        add_all(&range.from, &mut known);
-        add_all(&range.to, &mut known);
+        add_symbols(&range.from, &mut known);
+        add_symbols(&range.to, &mut known);
     }
     for extent in
         model.tensors.iter().flat_map(|tensor| [&tensor.declared, &tensor.shape]).flatten().flatten()
     {
-        add_all(extent, &mut known);
+        add_symbols(extent, &mut known);
     }
     for equal in &model.equal_sizes {
-        add_all(&equal.left, &mut known);
-        add_all(&equal.right, &mut known);
+        add_symbols(&equal.left, &mut known);
+        add_symbols(&equal.right, &mut known);
     }
     for lowered in model.statements.iter().filter_map(|statement| statement.lowered.as_ref()) {
         add_known(lowered, &mut known);
@@ -76,44 +76,31 @@ fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
 }
 
 fn add_known(lowered: &Lowered, known: &mut BTreeSet<SymbolId>) {
-    lowered.indices.iter().for_each(|index| add_all(index, known));
+    lowered.indices.iter().for_each(|index| add_symbols(index, known));
     add_known_of_value(&lowered.value, known);
     for read in &lowered.reads {
-        read.access.indices.iter().for_each(|index| add_all(index, known));
+        read.access.indices.iter().for_each(|index| add_symbols(index, known));
         read.guards.iter().for_each(|(guard, _)| add_known_of_value(guard, known));
     }
 }
 
 fn add_known_of_value(value: &Expr, known: &mut BTreeSet<SymbolId>) {
     match &value.kind {
-        ExprKind::Load(access) => access.indices.iter().for_each(|index| add_all(index, known)),
+        ExprKind::Load(access) => access.indices.iter().for_each(|index| add_symbols(index, known)),
         ExprKind::Index(index) => index.visit(&mut |atom| {
             if matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_)) {
-                add_all(&IndexExpr::atom(atom.clone()), known);
+                add_symbols(&IndexExpr::atom(atom.clone()), known);
             }
         }),
         ExprKind::Binary(op, operands) if op.is_comparison() && operands.iter().all(is_index) => {
             for operand in operands.iter() {
                 if let ExprKind::Index(index) = &operand.kind {
-                    add_all(index, known);
+                    add_symbols(index, known);
                 }
             }
         }
         _ => value.operands().iter().for_each(|operand| add_known_of_value(operand, known)),
     }
-}
-
-/// Adds the symbols of a subscript or bound, also those of bounds that are declared for data.
-fn add_all(index: &IndexExpr, known: &mut BTreeSet<SymbolId>) {
-    index.visit(&mut |atom| match atom {
-        Atom::Symbol(symbol) => _ = known.insert(*symbol),
-        Atom::Data(data) => {
-            for bound in data.declared.iter().flat_map(|(from, to)| [from, to]) {
-                add_all(bound, known);
-            }
-        }
-        _ => {}
-    });
 }
 
 fn is_index(value: &Expr) -> bool {

@@ -70,7 +70,8 @@ impl Resolver<'_> {
         let before = self.model.diagnostics.len();
         if let Some(inner) = self.enter_call(targets, callee, function, arguments, scope) {
             let mut inner = inner;
-            inner.loops = scope.loops.clone();
+            inner.outer_loops = scope.all_loops().collect();
+            inner.prefix = Some(self.next_prefix(&callee.text));
             self.call_stack.push((callee.text.clone(), span));
             self.function_body(function, &mut inner);
             self.call_stack.pop();
@@ -78,6 +79,21 @@ impl Resolver<'_> {
         if self.model.diagnostics.len() > before {
             self.poison(targets, scope);
         }
+    }
+
+    /// What stands before the names of a call's temporaries: `blur` for the first call of `blur`, `blur_2` for the second.
+    /// Schedules name the temporaries so. A number that would make the name of a function of the file is left out.
+    fn next_prefix(&mut self, callee: &str) -> String {
+        let calls = self.calls.entry(callee.to_owned()).or_default();
+        *calls += 1;
+        let numbered = (2.max(*calls)..).map(|number| format!("{callee}_{number}"));
+        let first = (*calls == 1).then(|| callee.to_owned());
+        let is_free = |name: &String| {
+            !self.prefixes.contains(name) && (name == callee || self.module.function(name).is_none())
+        };
+        let prefix = first.into_iter().chain(numbered).find(is_free).expect("numbers do not end");
+        self.prefixes.insert(prefix.clone());
+        prefix
     }
 
     /// The scope of the function called: its names as the caller's.

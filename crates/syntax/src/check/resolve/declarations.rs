@@ -126,9 +126,9 @@ impl Resolver<'_> {
         scope: &mut Scope,
     ) -> TensorId {
         let id = TensorId(self.model.tensors.len() as u32);
-        let inlined = !self.call_stack.is_empty();
+        let unique = scope.prefix.as_ref().map(|prefix| format!("{prefix}.{}", name.text));
         self.model.tensors.push(Tensor {
-            name: if inlined { format!("{}.{}", scope.function, name.text) } else { name.text.clone() },
+            name: unique.unwrap_or_else(|| name.text.clone()),
             span: name.span,
             source,
             dtype: ty.map(|ty| ty.dtype),

@@ -10,7 +10,7 @@ mod expressions;
 mod signature;
 mod statements;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tilewright_ir::{TensorId, VarId};
 
@@ -34,7 +34,14 @@ const MOST_NODES: usize = 1000;
 
 /// The model of a function with every name resolved.
 pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings) -> Model {
-    let mut resolver = Resolver { module, bindings, model: Model::default(), call_stack: Vec::new() };
+    let mut resolver = Resolver {
+        module,
+        bindings,
+        model: Model::default(),
+        call_stack: Vec::new(),
+        calls: HashMap::new(),
+        prefixes: HashSet::new(),
+    };
     resolver.model.name = function.name.text.clone();
     let mut scope = Scope::new(function);
     resolver.parameters(function, &mut scope);
@@ -49,14 +56,23 @@ struct Resolver<'a> {
     model: Model,
     /// Functions being inlined, outermost first, with the place of the call.
     call_stack: Vec<(String, Span)>,
+    /// How many times each function was inlined.
+    calls: HashMap<String, usize>,
+    /// What stands before the names of temporaries, one for each call.
+    prefixes: HashSet<String>,
 }
 
 /// What the names of one function mean, at one of its calls.
 struct Scope {
     function: String,
+    /// What stands before the names of its temporaries: nothing in the function that is checked.
+    prefix: Option<String>,
     sizes: HashMap<String, Value>,
     scalars: HashMap<String, Value>,
     tensors: HashMap<String, TensorId>,
+    /// Loops around the call, outermost first. Their variables have no names in the function called.
+    outer_loops: Vec<LoopId>,
+    /// Loops of the function itself.
     loops: Vec<(String, LoopId)>,
 }
 
@@ -73,9 +89,11 @@ impl Scope {
     fn new(function: &Function) -> Scope {
         Scope {
             function: function.name.text.clone(),
+            prefix: None,
             sizes: HashMap::new(),
             scalars: HashMap::new(),
             tensors: HashMap::new(),
+            outer_loops: Vec::new(),
             loops: Vec::new(),
         }
     }
@@ -85,6 +103,11 @@ impl Scope {
     /// A scope in which names are sizes and scalars, and nothing becomes a variable.
     fn sizes_only(&self) -> StatementScope<'_> {
         StatementScope { scope: self, vars: Vec::new(), lets: HashMap::new(), allow_new: false }
+    }
+
+    /// Every loop around a statement of the function, those around the call included, outermost first.
+    fn all_loops(&self) -> impl Iterator<Item = LoopId> {
+        self.outer_loops.iter().copied().chain(self.loops.iter().map(|(_, id)| *id))
     }
 }
 

@@ -188,7 +188,7 @@ impl Resolver<'_> {
             op_span: inner.op_span,
             span,
             call: self.call_stack.first().map(|(_, span)| *span),
-            loops: scope.loops.iter().map(|(_, id)| *id).collect(),
+            loops: scope.all_loops().collect(),
             vars: names.vars.iter().map(|(_, id)| *id).collect(),
             resolved: Resolved { indices, value, exists, ranges: ranges? },
             lowered: None,
