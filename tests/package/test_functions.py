@@ -50,6 +50,18 @@ def test_a_module_gives_its_functions():
     assert only.compile(numbers(3)).sizes == {"N": 3}
 
 
+def test_products_are_rounded_by_themselves_where_that_is_asked_for():
+    text = "def f(float(N) x, float(N) z) -> (y) { y(i) = x(i) * x(i) - z(i) }"
+    x = np.full(40, 1 + 2**-12, dtype=np.float32)
+    rounded = x * x
+    plain, exact = tw.define(text), tw.define(text, contract=False)
+    np.testing.assert_array_equal(exact(x, rounded), 0)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(exact))(x, rounded), 0)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(exact.f))(x, rounded), 0)
+    # With a fused multiply-add the product is exact, and what rounding took off is left.
+    assert set(np.unique(plain(x, rounded))) <= {np.float32(0), np.float32(2**-24)}
+
+
 def test_a_file_is_read_by_its_path(tmp_path):
     path = tmp_path / "twice.tw"
     path.write_text("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }")

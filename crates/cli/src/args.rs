@@ -105,6 +105,9 @@ pub struct ShowArgs {
     /// Sizes and integer scalars, such as M=64,N=32; in ranges and program those not given stay symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
+    /// How floats are rounded.
+    #[command(flatten)]
+    pub rounding: RoundingArgs,
     /// What the stages from schedule on are for: cpu, this machine; cuda or opencl, a GPU.
     #[arg(long, default_value = "cpu")]
     pub target: String,
@@ -161,6 +164,17 @@ pub struct ProgramArgs {
     /// Seed for inputs that are not given.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// How floats are rounded.
+    #[command(flatten)]
+    pub rounding: RoundingArgs,
+}
+
+/// How floats are rounded.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct RoundingArgs {
+    /// Round every operation by itself: no product is computed together with the sum it stands in.
+    #[arg(long)]
+    pub no_contract: bool,
 }
 
 /// How to compile a program.
@@ -307,6 +321,9 @@ pub struct TuneArgs {
     /// Decides all that is random.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// How floats are rounded.
+    #[command(flatten)]
+    pub rounding: RoundingArgs,
     /// Which cache.
     #[command(flatten)]
     pub file: cache::CacheFile,

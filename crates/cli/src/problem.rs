@@ -4,7 +4,7 @@ use tilewright_interp::{Inputs, bytes_needed};
 use tilewright_ir::{Program, verify};
 use tilewright_syntax::{Bindings, check};
 
-use crate::args::ProgramArgs;
+use crate::args::{ProgramArgs, RoundingArgs};
 use crate::failure::Failure;
 use crate::inputs::{Given, gather, given_inputs, machine_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
@@ -29,6 +29,7 @@ impl Problem {
             &source,
             &name,
             given.sizes(),
+            args.rounding,
             ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
         )?;
         Ok(Problem { source, program, given, seed: args.seed })
@@ -82,6 +83,7 @@ pub fn concrete_program(
     source: &Source,
     name: &str,
     sizes: &Bindings,
+    rounding: RoundingArgs,
     hint: &str,
 ) -> Result<Program, Failure> {
     let checked = check(&source.parsed.ast, name, sizes);
@@ -89,7 +91,7 @@ pub fn concrete_program(
     let program = checked.program.ok_or(Failure::Reported)?;
     verify(&program).expect("what the checker accepts is a valid program");
     refuse_open_sizes(&program, sizes, hint)?;
-    Ok(program)
+    Ok(if rounding.no_contract { program.without_contraction() } else { program })
 }
 
 fn refuse_open_sizes(program: &Program, sizes: &Bindings, hint: &str) -> Result<(), Failure> {

@@ -183,6 +183,24 @@ stage C
     folder.fails("show several.tw --stage program", 2, &["several functions"]);
 }
 
+/// A product and the sum it stands in are rounded once, unless that is turned off.
+#[test]
+fn contraction_can_be_turned_off() {
+    let folder = Folder::new();
+    folder.write("f.tw", "def f(float(N) x, float(N) z) -> (y) { y(i) = x(i) * x(i) - z(i) }\n");
+    // Of (1 + 2^-12)^2, float32 cannot hold the last bit, 2^-24.
+    let x = f32::exp2(-12.0) + 1.0;
+    folder.floats("x.npy", &[1], &[x]);
+    folder.floats("z.npy", &[1], &[x * x]);
+    let run = "run f.tw --in x=x.npy --in z=z.npy";
+    assert!(folder.fine(&format!("{run} --no-contract")).contains("[0.000000]"));
+    folder.fine(&format!("{run} --no-contract --check"));
+    let show = |options: &str| folder.fine(&format!("show mm.tw --stage llvm --sizes M=8,N=8,K=8{options}"));
+    assert!(show("").contains("llvm.fmuladd"));
+    assert!(!show(" --no-contract").contains("llvm.fmuladd"));
+    folder.fine("bench f.tw --sizes N=8 --no-contract --samples 2");
+}
+
 #[test]
 fn sizes_come_from_the_command_line_and_from_files() {
     let folder = Folder::new();

@@ -27,6 +27,7 @@ fn task() -> Task {
         sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
+        contract: true,
         inputs: Vec::new(),
     }
 }

@@ -106,6 +106,7 @@ fn task(place: Place) -> Task {
         sizes: [("M", 24), ("K", 20), ("N", 33)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place,
         seed: 3,
+        contract: true,
         inputs: Vec::new(),
     }
 }

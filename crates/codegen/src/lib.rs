@@ -13,6 +13,7 @@ use thiserror::Error;
 use tilewright_ir::{Origin, TensorId};
 
 pub mod c_family;
+mod contract;
 mod llvm;
 
 pub use llvm::{Kernel, assembly, compile, llvm_ir};

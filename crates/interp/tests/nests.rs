@@ -45,6 +45,7 @@ fn nest_for(program: &Program) -> LoopNest {
     };
     LoopNest {
         name: program.name.clone(),
+        contract: true,
         scalars: program.scalars.clone(),
         buffers: (0..program.tensors.len()).map(argument).collect(),
         vars: Vec::new(),

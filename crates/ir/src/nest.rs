@@ -75,6 +75,8 @@ pub struct LoopNest {
     pub setup: Vec<Stmt>,
     /// What a call does.
     pub body: Vec<Stmt>,
+    /// Whether a product may be rounded together with the sum it stands in: [`Program::contract`](crate::Program).
+    pub contract: bool,
 }
 
 /// The variable of one loop.

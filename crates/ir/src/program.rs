@@ -47,6 +47,9 @@ pub struct Program {
     pub vars: Vec<Var>,
     /// What is computed, in order.
     pub stages: Vec<Stage>,
+    /// Whether a product that is an operand of `+` or `-` may be rounded together with that sum, by a fused
+    /// multiply-add. Where both operands are products, each is always rounded by itself.
+    pub contract: bool,
     /// The same program with symbols where this one holds their values, if it holds any. Programs that differ in
     /// their sizes alone have this in common.
     pub general: Option<Arc<Program>>,
@@ -265,6 +268,12 @@ impl Program {
     /// The variable behind an id.
     pub fn var(&self, id: VarId) -> &Var {
         &self.vars[id.index()]
+    }
+
+    /// The same program with every operation rounded by itself: see [`Program::contract`].
+    pub fn without_contraction(self) -> Program {
+        let general = self.general.map(|general| Arc::new((*general).clone().without_contraction()));
+        Program { contract: false, general, ..self }
     }
 
     /// Whether every size is known, so that shapes and ranges are numbers.

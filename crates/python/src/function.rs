@@ -161,6 +161,12 @@ impl Function {
         signature(&self.general, &self.parameters)
     }
 
+    /// Whether products may be rounded together with the sums they stand in.
+    #[getter]
+    fn _contract(&self) -> bool {
+        self.source.contract
+    }
+
     /// The text that it was defined by.
     #[getter]
     fn text(&self) -> &str {

@@ -23,6 +23,8 @@ pub struct Source {
     pub text: String,
     /// What it says.
     pub parsed: Parsed,
+    /// Whether products may be rounded together with the sums they stand in.
+    pub contract: bool,
     /// Warnings that were told.
     told: Mutex<HashSet<(&'static str, u32)>>,
 }
@@ -37,8 +39,9 @@ pub struct Text {
 #[pymethods]
 impl Text {
     #[new]
-    fn new(text: &str) -> PyResult<Text> {
-        Ok(Text { source: Source::new(text)? })
+    #[pyo3(signature = (text, contract = true))]
+    fn new(text: &str, contract: bool) -> PyResult<Text> {
+        Ok(Text { source: Source::new(text, contract)? })
     }
 
     /// The names of its functions, in order.
@@ -50,13 +53,13 @@ impl Text {
 
 impl Source {
     /// Reads and checks a text; all mistakes in it are shown at once.
-    pub fn new(text: &str) -> PyResult<Arc<Source>> {
+    pub fn new(text: &str, contract: bool) -> PyResult<Arc<Source>> {
         let (parsed, found) = with_stack(|| {
             let parsed = parse(text);
             let found = diagnose(&parsed, &Bindings::default());
             (parsed, found)
         });
-        let source = Source { text: text.to_owned(), parsed, told: Mutex::default() };
+        let source = Source { text: text.to_owned(), parsed, contract, told: Mutex::default() };
         source.refuse(&found)?;
         source.warn(&found, IN_DEFINE)?;
         if source.parsed.ast.functions.is_empty() {
@@ -85,7 +88,7 @@ impl Source {
         self.warn(&diagnostics, IN_CALL)?;
         let program = program.ok_or_else(|| bug(&format!("`{name}` could not be checked")))?;
         with_stack(|| verify(&program)).map_err(|error| bug(&error))?;
-        Ok(program)
+        Ok(if self.contract { program } else { program.without_contraction() })
     }
 
     /// Refuses a text with mistakes in it.

@@ -170,6 +170,7 @@ fn task<'py>(
         sizes: sizes.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         place: request.place.for_tuning()?,
         seed,
+        contract: function.source.contract,
         inputs: given.files.clone(),
     })
 }

@@ -107,6 +107,7 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
     let store = Stmt::Store(Store { target: access(1), value, reduce: None, later: false, claim: None });
     LoopNest {
         name: program.name.clone(),
+        contract: true,
         scalars: Vec::new(),
         buffers: vec![buffer(0, "a"), buffer(1, "o")],
         vars: vec![LoopVar { name: "i".into() }],

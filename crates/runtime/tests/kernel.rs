@@ -85,6 +85,7 @@ fn layer() -> (Program, LoopNest) {
     });
     let nest = LoopNest {
         name: "layer".into(),
+        contract: true,
         scalars: program.scalars.clone(),
         buffers: vec![
             argument(&program, "x"),
@@ -273,6 +274,7 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
     });
     let nest = LoopNest {
         name: "accumulate".into(),
+        contract: true,
         scalars: Vec::new(),
         buffers: ["a", "o"].map(|name| argument(&program, name)).to_vec(),
         vars: vars(&["i"]),
@@ -309,6 +311,7 @@ fn gather() -> (Program, LoopNest) {
     });
     let nest = LoopNest {
         name: "gather".into(),
+        contract: true,
         scalars: Vec::new(),
         buffers: ["a", "index", "o_in", "o"].map(|name| argument(&program, name)).to_vec(),
         vars: vars(&["i"]),

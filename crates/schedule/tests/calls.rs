@@ -85,9 +85,8 @@ fn the_default_schedule_treats_both_calls_equally() {
 fn steps_of(call: &str, result: &str, schedule: &str) -> Vec<String> {
     let (dotted, derived, result) = (format!(" {call}."), format!(" {call}_"), format!(" {result}."));
     let own = schedule.lines().filter(|line| line.contains(&dotted));
-    let nameless = |line: &str| {
-        line.replace(&dotted, " CALL.").replace(&derived, " CALL_").replace(&result, " RESULT.")
-    };
+    let nameless =
+        |line: &str| line.replace(&dotted, " CALL.").replace(&derived, " CALL_").replace(&result, " RESULT.");
     own.map(|line| without_numbers(&nameless(line))).collect()
 }
 

@@ -69,6 +69,11 @@ impl Program {
         &self.ir
     }
 
+    /// The same program with every operation rounded by itself: no product is computed together with the sum it stands in.
+    pub fn without_contraction(self) -> Program {
+        Program { ir: self.ir.without_contraction() }
+    }
+
     /// The schedule that is used where none is given.
     pub fn default_schedule(&self, cpu: &Cpu) -> Schedule {
         default_schedule(&self.ir, cpu)

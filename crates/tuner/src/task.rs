@@ -21,8 +21,16 @@ pub struct Task {
     pub place: Place,
     /// What inputs are made from that are not given.
     pub seed: u64,
+    /// Whether products may be rounded together with sums: [`Program::contract`].
+    #[serde(default = "contracts")]
+    pub contract: bool,
     /// Inputs that are given, by name: files, as [`Given::write`](crate::given::Given::write) makes them.
     pub inputs: Vec<(String, PathBuf)>,
+}
+
+/// What holds of tasks that were written down without a word about it.
+fn contracts() -> bool {
+    true
 }
 
 /// Where kernels run.
@@ -96,7 +104,7 @@ impl Task {
             return Err(TaskError(format!("the size `{}` is not known", open.name)));
         }
         verify(&program).map_err(|error| TaskError(error.to_string()))?;
-        Ok(program)
+        Ok(if self.contract { program } else { program.without_contraction() })
     }
 
     /// The machine as kernels may use it.

@@ -61,6 +61,11 @@ fn whatever_changes_the_meaning_changes_the_text() {
     let texts: BTreeSet<String> =
         variants.iter().map(|source| canonical(source, &[]).text().to_owned()).collect();
     assert_eq!(texts.len(), variants.len(), "{texts:#?}");
+    // How products are rounded is part of the meaning, also of the program for all sizes.
+    let product = program(PRODUCT, None, &[("M", 8), ("K", 8), ("N", 8)]).unwrap();
+    let exact = Canonical::new(&product.clone().without_contraction());
+    assert!(!texts.contains(exact.text()), "{}", exact.text());
+    assert_eq!(exact.text().replace("every operation rounded\n", ""), Canonical::new(&product).text());
 }
 
 /// The program with every open size set to small numbers, where it accepts them.
@@ -114,7 +119,10 @@ fn schedules_of_functions_called_twice_are_renamed() {
     let there = other.to_own(&kept.schedule, &cpu());
     assert_eq!(there.refusal, None);
     let named: Vec<String> = there.schedule.to_string().lines().map(str::to_owned).collect();
-    assert!(named[0].starts_with("split first.r.k ") && named[2].starts_with("split first_2.r.k "), "{named:?}");
+    assert!(
+        named[0].starts_with("split first.r.k ") && named[2].starts_with("split first_2.r.k "),
+        "{named:?}"
+    );
 }
 
 /// The names of a source that can be others: of functions, tensors, variables, sizes and scalars.

@@ -113,6 +113,7 @@ fn task() -> Task {
         sizes: [("M", 48), ("K", 40), ("N", 64)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 3,
+        contract: true,
         inputs: Vec::new(),
     }
 }

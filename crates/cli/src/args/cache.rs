@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use tilewright_target::Vectors;
 
-use super::{size, threads, vectors};
+use super::{RoundingArgs, size, threads, vectors};
 
 /// `tilewright cache`
 #[derive(Debug, clap::Args)]
@@ -87,6 +87,9 @@ pub struct LookupArgs {
     /// Vector instructions to use, if not the widest that this machine has.
     #[arg(long, value_parser = vectors())]
     pub vectors: Option<Vectors>,
+    /// How floats are rounded.
+    #[command(flatten)]
+    pub rounding: RoundingArgs,
     /// Which cache.
     #[command(flatten)]
     pub file: CacheFile,
@@ -154,6 +157,9 @@ pub struct ClearArgs {
     /// Only at these sizes.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size, requires = "source")]
     pub sizes: Vec<(String, i64)>,
+    /// The records of the program with --no-contract, instead of those without.
+    #[arg(long, requires = "source")]
+    pub no_contract: bool,
     /// Only with so many threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,

@@ -13,10 +13,10 @@ use tilewright_tuner::cache::{
     TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
 };
 
-use crate::args::CompileArgs;
 use crate::args::cache::{
     CacheCommand, CacheFile, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,
 };
+use crate::args::{CompileArgs, RoundingArgs};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::lookup::passed_over;
@@ -130,7 +130,7 @@ struct Lookup {
 
 impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
-        let program = sized_program(&args.source, &args.sizes)?;
+        let program = sized_program(&args.source, &args.sizes, args.rounding)?;
         let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
         let machine = machine(Target::find(&args.target)?, &compile)?.ok_or_else(|| {
             Failure::Usage("nothing is compiled for --target interp, so the cache has nothing".to_owned())
@@ -158,11 +158,11 @@ impl Lookup {
 }
 
 /// The program of a function at sizes that are all given.
-fn sized_program(spec: &str, sizes: &[(String, i64)]) -> Result<Program, Failure> {
+fn sized_program(spec: &str, sizes: &[(String, i64)], rounding: RoundingArgs) -> Result<Program, Failure> {
     let (source, function) = Source::read_function(spec)?;
     let sizes = bindings(sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &sizes)?;
-    concrete_program(&source, &function, &sizes, "")
+    concrete_program(&source, &function, &sizes, rounding, "")
 }
 
 fn show(args: &LookupArgs) -> Result<(), Failure> {
@@ -385,7 +385,8 @@ fn clear_filter(args: &ClearArgs) -> Result<Filter, Failure> {
     };
     let Some(spec) = &args.source else { return Ok(filter) };
     if !args.sizes.is_empty() {
-        let canonical = Canonical::new(&sized_program(spec, &args.sizes)?);
+        let rounding = RoundingArgs { no_contract: args.no_contract };
+        let canonical = Canonical::new(&sized_program(spec, &args.sizes, rounding)?);
         return Ok(Filter {
             program: Some(canonical.text().to_owned()),
             sizes: Some(canonical.sizes()),
@@ -396,6 +397,7 @@ fn clear_filter(args: &ClearArgs) -> Result<Filter, Failure> {
     let checked = check(&source.parsed.ast, &function, &Default::default());
     source.print(&checked.diagnostics);
     let program = checked.program.ok_or(Failure::Reported)?;
+    let program = if args.no_contract { program.without_contraction() } else { program };
     Ok(Filter { program: Some(Canonical::new(&program).text().to_owned()), ..filter })
 }
 

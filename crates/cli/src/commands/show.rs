@@ -97,7 +97,7 @@ fn of_compiler(
         }
     }
     let compiler = Compiler::new(&args.compile)?;
-    let program = concrete_program(source, function, bindings, "")?;
+    let program = concrete_program(source, function, bindings, args.rounding, "")?;
     let code = |generate: fn(&LoopNest, &Cpu) -> Result<String, CodegenError>| {
         generate(&compiler.loops(&program)?, &compiler.cpu).map_err(codegen_failure)
     };
@@ -135,7 +135,7 @@ fn gpu(args: &ShowArgs) -> Result<Option<Gpu>, Failure> {
 /// What the compiler makes of a program for a GPU.
 fn of_gpu(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
     let gpu = gpu(args)?.ok_or_else(|| Failure::Usage(format!("{} is no GPU", args.target)))?;
-    let program = concrete_program(source, function, bindings, "")?;
+    let program = concrete_program(source, function, bindings, args.rounding, "")?;
     let schedule = ScheduleSource::read(args.compile.schedule.as_deref())?;
     match args.stage {
         Stage::Space => return Ok(space::space(&program, &gpu)),

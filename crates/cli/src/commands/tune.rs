@@ -157,6 +157,7 @@ fn program_args(args: &TuneArgs) -> ProgramArgs {
         sizes: args.sizes.clone(),
         inputs: args.inputs.clone(),
         seed: args.seed,
+        rounding: args.rounding,
     }
 }
 
@@ -172,6 +173,7 @@ fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, G
         sizes,
         place,
         seed: args.seed,
+        contract: problem.program.contract,
         inputs: given.files.clone(),
     };
     Ok((task, given))

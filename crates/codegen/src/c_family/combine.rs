@@ -14,7 +14,7 @@ use tilewright_ir::{DType, Expr, ReduceOp, arithmetic};
 use tilewright_target::GpuApi;
 
 use super::dialect::{self, memory_type, value_type};
-use super::expr::arithmetic_text;
+use super::expr::{Stored, arithmetic_text};
 use super::stmt::{Emit, Emitter};
 
 /// Threads of a warp, whatever CUDA runs on.
@@ -90,13 +90,13 @@ impl Emitter<'_> {
         self.line(&format!("const {t} tw_total = {total};"));
         let in_registers = self.unit.nest.buffer(own.store.target.tensor).scope == Scope::Register;
         if in_registers {
-            return self.put(&own.store, "tw_total".to_owned());
+            return self.put(&own.store, Stored::Value("tw_total".to_owned()));
         }
         let lane = self.unit.names.var(own.lane).to_owned();
         let first =
             if inside.is_some() { format!("tw_inside && {lane} == 0") } else { format!("{lane} == 0") };
         self.open(&format!("if ({first}) "));
-        self.put(&own.store, "tw_total".to_owned())?;
+        self.put(&own.store, Stored::Value("tw_total".to_owned()))?;
         self.close();
         Ok(())
     }

@@ -1,10 +1,19 @@
 //! Values: every operation as the language defines it.
 
+use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, ReduceOp, UnaryOp};
 use tilewright_target::GpuApi;
 
 use super::dialect::{value_type, wrapping_type};
 use super::stmt::{Emit, Emitter};
+use crate::contract::{self, Product};
+
+/// What a store puts into its target, as text.
+pub(super) enum Stored {
+    Value(String),
+    /// A product that is not rounded before it is added.
+    Product(String, String),
+}
 
 impl Emitter<'_> {
     /// A value as text: an expression that can stand anywhere.
@@ -89,8 +98,39 @@ impl Emitter<'_> {
     }
 
     fn binary_expr(&mut self, op: BinaryOp, pair: &[Expr; 2], dtype: DType) -> Emit<String> {
+        if let Some(sum) = contract::fused_sum(self.unit.nest, op, pair) {
+            let (left, right) = self.factors(&sum.product)?;
+            let addend = self.value(sum.addend)?;
+            let addend = if sum.addend_negated { format!("(-{addend})") } else { addend };
+            return Ok(self.multiply_add(&left, &right, &addend, dtype));
+        }
         let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
         Ok(self.binary(op, &left, &right, dtype))
+    }
+
+    /// The factors of a product, the first with the sign of the product.
+    fn factors(&mut self, product: &Product<'_>) -> Emit<(String, String)> {
+        let [left, right] = product.factors;
+        let (left, right) = (self.value(left)?, self.value(right)?);
+        Ok((if product.negated { format!("(-{left})") } else { left }, right))
+    }
+
+    /// What a store puts into its target.
+    pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored> {
+        match contract::fused_term(self.unit.nest, store) {
+            Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
+            None => self.value(&store.value).map(Stored::Value),
+        }
+    }
+
+    /// `left * right + addend`, rounded once where the device does that fast.
+    pub(super) fn multiply_add(&mut self, left: &str, right: &str, addend: &str, dtype: DType) -> String {
+        let function = match (self.unit.api, dtype) {
+            (GpuApi::Cuda, DType::Float64) => "fma".to_owned(),
+            (GpuApi::Cuda, _) => "fmaf".to_owned(),
+            (GpuApi::OpenCl, _) => self.needs("tw_multiply_add", dtype),
+        };
+        format!("{function}({left}, {right}, {addend})")
     }
 
     /// An operation on two values as text.

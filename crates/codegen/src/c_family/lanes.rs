@@ -178,8 +178,9 @@ impl Emitter<'_> {
                 None => self.line(&format!("{t} {name};")),
             }
             for (lane, of) in wide.lanes(part) {
-                let value = self.value(&value_at(store, vector, lane))?;
-                self.put_at(format!("{name}.{of}"), store, value);
+                let own = Store { value: value_at(store, vector, lane), ..store.clone() };
+                let stored = self.stored(&own)?;
+                self.put_at(format!("{name}.{of}"), store, stored);
             }
             self.line(&format!("{place} = {name};"));
         }

@@ -18,8 +18,10 @@ pub(super) fn head(api: GpuApi, doubles: bool) -> String {
 #define NAN __int_as_float(0x7fffffff)
 "
         .to_owned(),
-        GpuApi::OpenCl if doubles => "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n".to_owned(),
-        GpuApi::OpenCl => String::new(),
+        GpuApi::OpenCl => {
+            let doubles = if doubles { "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" } else { "" };
+            format!("{doubles}#pragma OPENCL FP_CONTRACT OFF\n")
+        }
     }
 }
 
@@ -55,6 +57,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
         ),
         // From a float, saturating; NaN is 0.
         "tw_from_float" | "tw_from_double" => from_float(api, base, dtype, head),
+        "tw_multiply_add" => multiply_add(dtype, head),
         "tw_load_half" => load_half(api, dtype, head),
         "tw_store_half" => store_half(api, dtype, head),
         "tw_copy_later_4" => copy_later(4),
@@ -71,6 +74,16 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
         }
         _ => super::combine::function(api, base, dtype, head).unwrap_or_default(),
     }
+}
+
+/// OpenCL's fused multiply-add, which devices without the instruction compute slowly. CUDA always has the instruction.
+fn multiply_add(dtype: DType, head: &str) -> String {
+    let (own, t) = (name("tw_multiply_add", dtype), value_type(GpuApi::OpenCl, dtype));
+    let is_fast = if dtype == DType::Float64 { "FP_FAST_FMA" } else { "FP_FAST_FMAF" };
+    format!(
+        "#ifdef {is_fast}\n{head} {t} {own}({t} a, {t} b, {t} c) {{ return fma(a, b, c); }}\n#else\n{head} {t} {own}({t} a, {t} b, \
+         {t} c) {{ return a * b + c; }}\n#endif\n"
+    )
 }
 
 /// Copies to shared memory, or fills with zeros, without waiting. Only CUDA has it.

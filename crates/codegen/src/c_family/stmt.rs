@@ -6,6 +6,7 @@ use tilewright_ir::nest::{Allocate, Axis, Buffer, For, If, LoopKind, Scope, Stmt
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, ScalarId, TensorId, VarId};
 
 use super::dialect::{self, memory_type, value_type};
+use super::expr::Stored;
 use super::host::Argument;
 use super::index::Interval;
 use super::kernel::Unit;
@@ -402,23 +403,27 @@ impl<'a> Emitter<'a> {
             let bytes = self.unit.nest.buffer(store.target.tensor).dtype.bytes() as i64;
             return self.copy_later(&store.target, &store.value, bytes);
         }
-        let value = self.value(&store.value)?;
-        self.put(store, value)
+        let stored = self.stored(store)?;
+        self.put(store, stored)
     }
 
     /// Stores a value as a statement says.
-    pub(super) fn put(&mut self, store: &Store, value: String) -> Emit<()> {
+    pub(super) fn put(&mut self, store: &Store, stored: Stored) -> Emit<()> {
         let target = self.element(&store.target)?;
-        self.put_at(target, store, value);
+        self.put_at(target, store, stored);
         Ok(())
     }
 
     /// The same at a place that stands for the element.
-    pub(super) fn put_at(&mut self, target: String, store: &Store, value: String) {
+    pub(super) fn put_at(&mut self, target: String, store: &Store, stored: Stored) {
         let dtype = store.value.dtype;
-        let value = match store.reduce {
-            None => value,
-            Some(op) => {
+        let value = match (stored, store.reduce) {
+            (Stored::Value(value), None) => value,
+            (Stored::Product(left, right), _) => {
+                let total = self.read(target.clone(), store.target.tensor);
+                self.multiply_add(&left, &right, &total, dtype)
+            }
+            (Stored::Value(value), Some(op)) => {
                 let total = self.read(target.clone(), store.target.tensor);
                 if op == tilewright_ir::ReduceOp::Add && dtype.is_float() && total == target {
                     self.line(&format!("{target} += {};", bare(&value)));

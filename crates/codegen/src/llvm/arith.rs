@@ -7,6 +7,25 @@ use tilewright_ir::{BinaryOp, DType, ReduceOp, TensorId, UnaryOp, arithmetic};
 use super::function::Unit;
 use super::ops::{BUILT, RESULT, Value, element_type};
 
+/// What a statement stores, or reduces into its target.
+#[derive(Clone, Copy)]
+pub(super) enum Stored<'ctx> {
+    /// A value.
+    Value(Value<'ctx>),
+    /// A product that is not rounded before it is added: see [`contract`](crate::contract).
+    Product(Value<'ctx>, Value<'ctx>),
+}
+
+impl<'ctx> Stored<'ctx> {
+    /// The same with each value replaced.
+    pub(super) fn map(self, mut map: impl FnMut(Value<'ctx>) -> Value<'ctx>) -> Stored<'ctx> {
+        match self {
+            Stored::Value(value) => Stored::Value(map(value)),
+            Stored::Product(left, right) => Stored::Product(map(left), map(right)),
+        }
+    }
+}
+
 /// The operator that reduces one more value into a total.
 fn operator_of(reduce: ReduceOp) -> BinaryOp {
     match reduce {
@@ -78,9 +97,9 @@ impl<'ctx> Unit<'ctx, '_> {
 
     fn float_operation(&self, op: BinaryOp, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
         match op {
-            BinaryOp::Add => self.ops.float(InstructionOpcode::FAdd, left, right),
-            BinaryOp::Sub => self.ops.float(InstructionOpcode::FSub, left, right),
-            BinaryOp::Mul => self.ops.float(InstructionOpcode::FMul, left, right),
+            BinaryOp::Add => self.ops.binary(InstructionOpcode::FAdd, left, right),
+            BinaryOp::Sub => self.ops.binary(InstructionOpcode::FSub, left, right),
+            BinaryOp::Mul => self.ops.binary(InstructionOpcode::FMul, left, right),
             BinaryOp::Div => self.ops.binary(InstructionOpcode::FDiv, left, right),
             BinaryOp::Mod => self.float_remainder(left, right),
             BinaryOp::Min => self.float_extreme(FloatPredicate::OLT, "llvm.minnum", left, right),
@@ -223,14 +242,36 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// One more value reduced into a total that `buffer` holds.
+    /// `left * right + addend`, rounded once. Without the instruction LLVM makes two operations of it.
+    pub(super) fn multiply_add(
+        &self,
+        left: Value<'ctx>,
+        right: Value<'ctx>,
+        addend: Value<'ctx>,
+    ) -> Value<'ctx> {
+        self.ops.elementwise("llvm.fmuladd", &[left, right, addend])
+    }
+
+    /// What is stored as one value: a product is rounded by itself then.
+    pub(super) fn settled(&self, stored: Stored<'ctx>) -> Value<'ctx> {
+        match stored {
+            Stored::Value(value) => value,
+            Stored::Product(left, right) => self.ops.binary(InstructionOpcode::FMul, left, right),
+        }
+    }
+
+    /// One more value or product reduced into a total that `buffer` holds.
     pub(super) fn reduced(
         &self,
         op: ReduceOp,
         total: Value<'ctx>,
-        value: Value<'ctx>,
+        stored: Stored<'ctx>,
         buffer: TensorId,
     ) -> Value<'ctx> {
+        let value = match stored {
+            Stored::Value(value) => value,
+            Stored::Product(left, right) => return self.multiply_add(left, right, total),
+        };
         let dtype = self.nest.buffer(buffer).dtype.compute_type();
         let beats = match op {
             ReduceOp::Min => FloatPredicate::OLT,

@@ -7,10 +7,13 @@
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
+use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, IndexExpr};
 
+use super::arith::Stored;
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, element_type, lanes_of};
+use crate::contract::{self, FusedSum, Product};
 
 /// The most operations that are computed in vain rather than skipped by a branch.
 const CHEAP: usize = 8;
@@ -27,10 +30,13 @@ impl<'ctx> Emitter<'ctx, '_> {
                 self.unary(*op, value, expr.dtype)
             }
             ExprKind::Binary(op, operands) if op.is_logical() => self.lazy(*op, operands)?,
-            ExprKind::Binary(op, operands) => {
-                let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
-                self.binary(*op, left, right, operands[0].dtype)
-            }
+            ExprKind::Binary(op, operands) => match contract::fused_sum(self.nest, *op, operands) {
+                Some(sum) => self.fused_sum(&sum)?,
+                None => {
+                    let (left, right) = (self.expr(&operands[0])?, self.expr(&operands[1])?);
+                    self.binary(*op, left, right, operands[0].dtype)
+                }
+            },
             ExprKind::Select(operands) => {
                 let condition = self.expr(&operands[0])?;
                 self.choose(
@@ -51,6 +57,28 @@ impl<'ctx> Emitter<'ctx, '_> {
                 self.convert(value, operand.dtype, expr.dtype)
             }
         })
+    }
+
+    fn fused_sum(&mut self, sum: &FusedSum<'_>) -> Emit<Value<'ctx>> {
+        let (left, right) = self.factors(&sum.product)?;
+        let addend = self.expr(sum.addend)?;
+        let addend = if sum.addend_negated { self.negated(addend) } else { addend };
+        Ok(self.multiply_add(left, right, addend))
+    }
+
+    /// The factors of a product, the first with the sign of the product.
+    fn factors(&mut self, product: &Product<'_>) -> Emit<(Value<'ctx>, Value<'ctx>)> {
+        let [left, right] = product.factors;
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        Ok((if product.negated { self.negated(left) } else { left }, right))
+    }
+
+    /// What a store puts into its target.
+    pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored<'ctx>> {
+        match contract::fused_term(self.nest, store) {
+            Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
+            None => self.expr(&store.value).map(Stored::Value),
+        }
     }
 
     /// Index arithmetic as a value: exact, then converted.

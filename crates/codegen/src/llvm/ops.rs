@@ -10,10 +10,7 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, IntType, VectorType};
-use inkwell::values::{
-    AsValueRef, BasicValue, BasicValueEnum, FastMathFlags, InstructionOpcode, IntValue, PointerValue,
-    VectorValue,
-};
+use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, IntValue, PointerValue, VectorValue};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use tilewright_ir::DType;
 
@@ -182,17 +179,6 @@ impl<'ctx> Ops<'ctx> {
 
     pub(super) fn xor(&self, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
         self.binary(InstructionOpcode::Xor, left, right)
-    }
-
-    /// A float operation that may be contracted with its neighbours to a fused multiply-add.
-    pub(super) fn float(&self, op: InstructionOpcode, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
-        let value = self.binary(op, left, right);
-        if let Some(instruction) = value.as_instruction_value() {
-            instruction
-                .set_fast_math_flags(FastMathFlags::AllowContract)
-                .expect("float operations take fast-math flags");
-        }
-        value
     }
 
     /// The complement of all bits.

@@ -9,6 +9,7 @@ use inkwell::values::PointerValue;
 use tilewright_ir::nest::Store;
 use tilewright_ir::{DType, ReduceOp};
 
+use super::arith::Stored;
 use super::function::{Emit, Emitter, Lanes};
 use super::ops::{BUILT, RESULT, Value, lanes_of};
 use super::place::{Address, Place};
@@ -17,23 +18,23 @@ use super::registers::Slot;
 impl<'ctx> Emitter<'ctx, '_> {
     pub(super) fn store(&mut self, store: &Store) -> Emit<()> {
         let dtype = self.nest.buffer(store.target.tensor).dtype;
-        let value = self.expr(&store.value)?;
+        let stored = self.stored(store)?;
         if let Some(slot) = self.slot(&store.target) {
-            return self.store_register(store, &slot, value, dtype);
+            return self.store_register(store, &slot, stored, dtype);
         }
         let place = self.place(&store.target)?;
         match (self.frame.lanes, &place.address) {
             (None, Address::Element(pointer)) => {
                 let pointer = *pointer;
-                self.guarded(place.allowed, |this| this.update(store, pointer, value))
+                self.guarded(place.allowed, |this| this.update(store, pointer, stored))
             }
             (Some(lanes), Address::Element(pointer)) => {
-                self.store_uniform(store, lanes, &place, *pointer, value)
+                self.store_uniform(store, lanes, &place, *pointer, stored)
             }
             (Some(lanes), Address::Scattered(pointers)) if store.reduce.is_some() => {
-                self.update_lane_by_lane(store, lanes, &place, *pointers, value)
+                self.update_lane_by_lane(store, lanes, &place, *pointers, stored)
             }
-            (Some(lanes), _) => self.store_lanes(store, lanes, &place, value),
+            (Some(lanes), _) => self.store_lanes(store, lanes, &place, stored),
             (None, _) => unreachable!("addresses differ between lanes only inside a vector loop"),
         }
     }
@@ -42,21 +43,23 @@ impl<'ctx> Emitter<'ctx, '_> {
         &mut self,
         store: &Store,
         slot: &Slot<'ctx>,
-        value: Value<'ctx>,
+        stored: Stored<'ctx>,
         dtype: DType,
     ) -> Emit<()> {
         let target = &store.target;
         let whole = slot.has_lanes(self.rooms[&target.tensor]);
         let mask = self.mask();
-        let value = match (self.frame.lanes, store.reduce) {
-            (Some(lanes), Some(op)) if !whole => self.reduced_over_lanes(op, lanes, value, dtype),
-            (Some(lanes), None) if !whole => self.last_lane(lanes, mask, value),
-            _ => value,
+        let stored = match (self.frame.lanes, store.reduce) {
+            (Some(lanes), Some(op)) if !whole => {
+                Stored::Value(self.reduced_over_lanes(op, lanes, self.settled(stored), dtype))
+            }
+            (Some(lanes), None) if !whole => Stored::Value(self.last_lane(lanes, mask, self.settled(stored))),
+            _ => stored,
         };
         let old = self.load_slot(target, slot);
         let new = match store.reduce {
-            Some(op) => self.reduced(op, old, value, target.tensor),
-            None => value,
+            Some(op) => self.reduced(op, old, stored, target.tensor),
+            None => self.settled(stored),
         };
         let new = self.rounded(dtype, new);
         let new = match mask {
@@ -129,15 +132,17 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 
     /// Replaces one element, or reduces a value into it.
-    fn update(&mut self, store: &Store, pointer: PointerValue<'ctx>, value: Value<'ctx>) -> Emit<()> {
+    fn update(&mut self, store: &Store, pointer: PointerValue<'ctx>, stored: Stored<'ctx>) -> Emit<()> {
         let buffer = store.target.tensor;
         let dtype = self.nest.buffer(buffer).dtype;
         let align = dtype.bytes() as u32;
-        let mut value = value;
-        if let Some(op) = store.reduce {
-            let raw = self.load_aligned(self.ops.memory_type(dtype), pointer, align);
-            value = self.reduced(op, self.decode(dtype, raw), value, buffer);
-        }
+        let value = match store.reduce {
+            Some(op) => {
+                let raw = self.load_aligned(self.ops.memory_type(dtype), pointer, align);
+                self.reduced(op, self.decode(dtype, raw), stored, buffer)
+            }
+            None => self.settled(stored),
+        };
         self.store_aligned(pointer, self.encode(dtype, value), align);
         Ok(())
     }
@@ -149,8 +154,9 @@ impl<'ctx> Emitter<'ctx, '_> {
         lanes: Lanes<'ctx>,
         place: &Place<'ctx>,
         pointer: PointerValue<'ctx>,
-        value: Value<'ctx>,
+        stored: Stored<'ctx>,
     ) -> Emit<()> {
+        let value = self.settled(stored);
         let value = match store.reduce {
             Some(op) => self.reduced_over_lanes(op, lanes, value, place.dtype),
             None => self.last_lane(lanes, lanes.mask, value),
@@ -160,7 +166,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             (Some(allowed), running) => Some(self.ops.and_maybe(running, allowed)),
             (None, running) => running,
         };
-        self.guarded(condition, |this| this.update(store, pointer, value))
+        self.guarded(condition, |this| this.update(store, pointer, Stored::Value(value)))
     }
 
     /// Each lane goes to an element of its own, or, in a plain store, the last lane of an element wins.
@@ -169,7 +175,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         store: &Store,
         lanes: Lanes<'ctx>,
         place: &Place<'ctx>,
-        value: Value<'ctx>,
+        stored: Stored<'ctx>,
     ) -> Emit<()> {
         let mask = match place.allowed {
             Some(allowed) => {
@@ -178,12 +184,15 @@ impl<'ctx> Emitter<'ctx, '_> {
             }
             None => lanes.mask,
         };
-        let mut value = self.ops.splat(value, lanes.count);
-        if let Some(op) = store.reduce {
-            let raw = self.load_place(place, mask);
-            let old = self.decode(place.dtype, raw);
-            value = self.reduced(op, old, value, store.target.tensor);
-        }
+        let stored = stored.map(|value| self.ops.splat(value, lanes.count));
+        let value = match store.reduce {
+            Some(op) => {
+                let raw = self.load_place(place, mask);
+                let old = self.decode(place.dtype, raw);
+                self.reduced(op, old, stored, store.target.tensor)
+            }
+            None => self.settled(stored),
+        };
         let raw = self.encode(place.dtype, value);
         let align = place.dtype.bytes() as u32;
         match (&place.address, mask) {
@@ -238,7 +247,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         lanes: Lanes<'ctx>,
         place: &Place<'ctx>,
         pointers: Value<'ctx>,
-        value: Value<'ctx>,
+        stored: Stored<'ctx>,
     ) -> Emit<()> {
         let mask = match place.allowed {
             Some(allowed) => Some(self.ops.and_maybe(lanes.mask, self.ops.splat(allowed, lanes.count))),
@@ -246,12 +255,12 @@ impl<'ctx> Emitter<'ctx, '_> {
         };
         for lane in 0..lanes.count {
             let pointer = self.ops.extract(pointers, lane).into_pointer_value();
-            let value = match lanes_of(value) {
+            let own = stored.map(|value| match lanes_of(value) {
                 Some(_) => self.ops.extract(value, lane),
                 None => value,
-            };
+            });
             let running = mask.map(|mask| self.ops.extract(mask, lane));
-            self.guarded(running, |this| this.update(store, pointer, value))?;
+            self.guarded(running, |this| this.update(store, pointer, own))?;
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ impl Builder {
         Builder {
             nest: LoopNest {
                 name: "kernel".into(),
+                contract: true,
                 scalars: vec![],
                 buffers: vec![],
                 vars: vec![],

@@ -306,6 +306,7 @@ mod tests {
     fn nest_of(buffers: Vec<Buffer>, vars: &[&str], body: Vec<Stmt>) -> LoopNest {
         LoopNest {
             name: "f".to_owned(),
+            contract: true,
             scalars: vec![Scalar { name: "alpha".to_owned(), dtype: DType::Float32 }],
             buffers,
             vars: vars.iter().map(|name| LoopVar { name: (*name).to_owned() }).collect(),

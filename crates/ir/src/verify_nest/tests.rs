@@ -39,6 +39,7 @@ fn bare(body: Vec<Stmt>) -> LoopNest {
     let argument = |id: TensorId| Scope::Argument(id);
     LoopNest {
         name: "f".to_owned(),
+        contract: true,
         scalars: vec![Scalar { name: "alpha".to_owned(), dtype: DType::Float32 }],
         buffers: vec![
             buffer("A", DType::Float32, &[8], argument(A)),

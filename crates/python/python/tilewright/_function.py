@@ -64,7 +64,7 @@ class Function(_native.Function):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Other processes get the text, and compile it themselves."""
-        return _read_back, (self.text, self.__name__)
+        return _read_back, (self.text, self.__name__, self._contract)
 
 
 def python_name(name: str) -> str:
@@ -73,8 +73,8 @@ def python_name(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def _read_back(text: str, name: str) -> Function:
-    return Function(_native.Text(text), name)
+def _read_back(text: str, name: str, contract: bool) -> Function:
+    return Function(_native.Text(text, contract), name)
 
 
 def _worker() -> tuple[str, list[str]]:
@@ -129,13 +129,14 @@ class Tuned:
 class Module:
     """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
 
-    def __init__(self, source: str | PathLike[str]) -> None:
+    def __init__(self, source: str | PathLike[str], contract: bool = True) -> None:
         if isinstance(source, PathLike):
             source = Path(source).read_text(encoding="utf-8")
         if not isinstance(source, str):
             raise TypeError(f"a program is a text, or the path of a file, not {type(source).__name__}")
         self._text = source
-        text = _native.Text(source)
+        self._contract = contract
+        text = _native.Text(source, contract)
         self._functions: dict[str, Function] = {name: Function(text, name) for name in text.names}
 
     def __getitem__(self, name: str) -> Function:
@@ -148,7 +149,7 @@ class Module:
         return len(self._functions)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Module, (self._text,)
+        return Module, (self._text, self._contract)
 
     def __dir__(self) -> list[str]:
         only = [name for own in self._functions.values() for name in dir(own)] if len(self._functions) == 1 else []
@@ -199,15 +200,17 @@ def refuse_backward_arguments(function: Function, backward: Function) -> None:
         )
 
 
-def define(source: str | PathLike[str]) -> Module:
+def define(source: str | PathLike[str], *, contract: bool = True) -> Module:
     """The functions of a program text, or of a file that a `pathlib.Path` names. All mistakes in it are shown at once, each under its place.
+
+    With `contract=False` every float operation is rounded by itself: no product is computed together with the sum it stands in.
 
     >>> add, scale = tw.define('''
     ...     def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }
     ...     def scale(float(N) x, float a) -> (y) { y(i) = a * x(i) }
     ... ''')
     """
-    return Module(source)
+    return Module(source, contract)
 
 
 def function(body: Callable[..., Any]) -> Function:

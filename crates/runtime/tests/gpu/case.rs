@@ -48,6 +48,7 @@ pub fn nest(program: &Program, arguments: &[&str], others: &[Buffer]) -> LoopNes
     buffers.extend_from_slice(others);
     LoopNest {
         name: program.name.clone(),
+        contract: true,
         scalars: program.scalars.clone(),
         buffers,
         vars: ["s", "t"].map(|name| LoopVar { name: name.into() }).to_vec(),

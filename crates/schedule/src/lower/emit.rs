@@ -33,6 +33,7 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
         vars: vars.chain(emitter.new_vars).collect(),
         setup,
         body,
+        contract: draft.program.contract,
     })
 }
 

@@ -54,6 +54,7 @@ pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
         tensors,
         vars,
         stages,
+        contract: true,
         general: None,
     })
 }

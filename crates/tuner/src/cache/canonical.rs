@@ -101,6 +101,9 @@ fn with_canonical_names(program: &Program) -> Program {
 /// The text of a program for all sizes. A change of this notation is a change of `NOTATION`.
 fn text(program: &Program) -> String {
     let mut out = format!("program {NOTATION}\n");
+    if !program.contract {
+        out.push_str("every operation rounded\n");
+    }
     for (at, own) in program.symbols.iter().enumerate() {
         let _ = writeln!(out, "s{at} {}", symbol(own));
     }

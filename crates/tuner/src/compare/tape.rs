@@ -210,6 +210,7 @@ mod tests {
             sizes: vec![("N".to_owned(), 8)],
             place,
             seed: 0,
+            contract: true,
             inputs: Vec::new(),
         };
         Entry { name: name.to_owned(), task, caches: vec![1 << 15], template: None }

@@ -136,6 +136,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
         sizes: Vec::new(),
         place: Place::cpu(cpu),
         seed: 0,
+        contract: true,
         inputs: Default::default(),
     };
     let program = task.program()?;

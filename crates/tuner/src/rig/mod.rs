@@ -384,6 +384,7 @@ mod tests {
             sizes: vec![("E".to_owned(), rows), ("D".to_owned(), 64), ("B".to_owned(), 100)],
             place: Place::cpu(&Cpu::host()),
             seed: 0,
+            contract: true,
             inputs: Vec::new(),
         }
     }

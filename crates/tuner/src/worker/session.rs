@@ -292,6 +292,7 @@ mod tests {
             sizes: vec![("N".to_owned(), 4)],
             place: Place::cpu(&cpu),
             seed: 0,
+            contract: true,
             inputs: Vec::new(),
         };
         opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()

@@ -5,7 +5,7 @@ use tilewright_tuner::compare::{Entry, Tape};
 use tilewright_tuner::task::{Place, Task};
 
 use crate::args::strategies::CompareArgs;
-use crate::args::{CompileArgs, ProgramArgs, parse_sizes};
+use crate::args::{CompileArgs, ProgramArgs, RoundingArgs, parse_sizes};
 use crate::failure::Failure;
 use crate::machine::machine;
 use crate::problem::Problem;
@@ -61,6 +61,7 @@ fn entry(
         sizes: problem.given_sizes(),
         place,
         seed: 0,
+        contract: true,
         inputs: Vec::new(),
     };
     Ok(Entry { name: name(&problem), task, caches, template })
@@ -74,7 +75,8 @@ fn read(args: &CompareArgs, text: &str) -> Result<Problem, Failure> {
         }
         None => (text, args.sizes.clone()),
     };
-    Problem::read(&ProgramArgs { file: file.to_owned(), sizes, inputs: Vec::new(), seed: 0 })
+    let rounding = RoundingArgs::default();
+    Problem::read(&ProgramArgs { file: file.to_owned(), sizes, inputs: Vec::new(), seed: 0, rounding })
 }
 
 fn name(problem: &Problem) -> String {

@@ -80,6 +80,8 @@ fn options(text: &str, architecture: u32) -> Vec<String> {
         format!("--gpu-architecture=sm_{architecture}"),
         "--std=c++17".to_owned(),
         "--device-as-default-execution-space".to_owned(),
+        // The text has fused multiply-adds where the language allows them.
+        "--fmad=false".to_owned(),
         // Registers and spills of each kernel, in the log.
         "--ptxas-options=-v".to_owned(),
     ];
