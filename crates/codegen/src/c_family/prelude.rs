@@ -76,12 +76,13 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
     }
 }
 
-/// OpenCL's fused multiply-add, which devices without the instruction compute slowly. CUDA always has the instruction.
+/// OpenCL's fused multiply-add, which devices without the instruction compute slowly. Not every compiler says that it is
+/// fast, so the runtime defines `TW_HAS_FMA` where the device has the instruction. CUDA always has it.
 fn multiply_add(dtype: DType, head: &str) -> String {
     let (own, t) = (name("tw_multiply_add", dtype), value_type(GpuApi::OpenCl, dtype));
     let is_fast = if dtype == DType::Float64 { "FP_FAST_FMA" } else { "FP_FAST_FMAF" };
     format!(
-        "#ifdef {is_fast}\n{head} {t} {own}({t} a, {t} b, {t} c) {{ return fma(a, b, c); }}\n#else\n{head} {t} {own}({t} a, {t} b, \
+        "#if defined({is_fast}) || defined(TW_HAS_FMA)\n{head} {t} {own}({t} a, {t} b, {t} c) {{ return fma(a, b, c); }}\n#else\n{head} {t} {own}({t} a, {t} b, \
          {t} c) {{ return a * b + c; }}\n#endif\n"
     )
 }

@@ -94,6 +94,46 @@ fn generated_code_computes_the_program() {
     });
 }
 
+/// `c(i) = a(i) * a(i) - b(i) * b(i)`
+fn squares() -> (Program, LoopNest) {
+    let source = "def squares(float(N) a, float(N) b) -> (c) { c(i) = a(i) * a(i) - b(i) * b(i) }";
+    let program = program(source, &[("N", 1000)]);
+    let mut nest = nest(&program, &["a", "b", "c"], &[]);
+    nest.body = spread(1000, |at| {
+        let square = |buffer| {
+            Expr::binary(BinaryOp::Mul, load(DType::Float32, buffer, at), load(DType::Float32, buffer, at))
+        };
+        let value = Expr::binary(BinaryOp::Sub, square(0), square(1));
+        Store { target: access(2, at), value, reduce: None, later: false }
+    });
+    verify_nest(&nest).unwrap();
+    (program, nest)
+}
+
+/// The compilers of devices fuse nothing by themselves.
+#[test]
+fn products_are_fused_with_sums_by_the_rule_alone() {
+    let vector = |seed: usize| Array1::from_iter((0..1000).map(|at| ((at * seed) % 1009) as f32 / 7.0));
+    on_every_device(|device| {
+        let (a, b, mut c) = (vector(3), vector(5), Array1::<f32>::ones(1000));
+        bound(device, &squares())
+            .run(&[a.view().into(), a.view().into()], &mut [c.view_mut().into()], &[])
+            .unwrap();
+        assert_eq!(c, Array1::<f32>::zeros(1000));
+        for contract in [true, false] {
+            let (program, nest) = scaled();
+            let inputs = [a.view().into(), b.view().into()];
+            let scale = 1.0f32 / 3.0;
+            let bound = bound(device, &(program, LoopNest { contract, ..nest }));
+            bound.run(&inputs, &mut [c.view_mut().into()], &[Number::Float(f64::from(scale))]).unwrap();
+            let both = a.iter().zip(&b);
+            let rounded = Array1::from_iter(both.clone().map(|(a, b)| a * scale + b));
+            let fused = Array1::from_iter(both.map(|(a, b)| a.mul_add(scale, *b)));
+            assert!(c == rounded || contract && c == fused, "contract: {contract}");
+        }
+    });
+}
+
 #[test]
 fn generated_code_checks_its_subscripts() {
     on_every_device(|device| {

@@ -258,7 +258,7 @@ fn rows_that_data_chooses_are_read_in_lanes() {
 #[test]
 fn shared_memory_has_lanes_and_registers_have_not() {
     let cuda = text(&TILES, &Gpu::h200());
-    has(&cuda, &["const float4 Bs_lanes = *(const float4*)&Bs[", "tile[0] += ", "tile[3] += "]);
+    has(&cuda, &["const float4 Bs_lanes = *(const float4*)&Bs[", "tile[0] = fmaf(", "tile[3] = fmaf("]);
     assert!(!cuda.contains("&tile["), "{cuda}");
     has(&text(&TILES, &opencl()), &["*(__local float4*)&Bs[", "= *(const __global float4*)&B["]);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl3::command_queue::{CommandQueue, enqueue_nd_range_kernel};
 use opencl3::context::Context;
-use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, Device};
+use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_FMA, Device};
 use opencl3::error_codes::{CL_INVALID_KERNEL_NAME, ClError};
 use opencl3::kernel::{Kernel, set_kernel_arg};
 use opencl3::program::Program;
@@ -42,13 +42,16 @@ impl OpenClModule {
     }
 }
 
-/// The newest language that the device has; and division and square roots that are rounded correctly, as on CPUs, where it
-/// can do that.
+/// The newest language that the device has; division and square roots that are rounded correctly, as on CPUs, where it
+/// can do that; and whether it has an instruction for fused multiply-adds.
 fn options(device: &Device) -> String {
     let mut options = format!("-cl-std={}", standard(device));
     let single = device.single_fp_config().unwrap_or(0);
     if single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0 {
         options.push_str(" -cl-fp32-correctly-rounded-divide-sqrt");
+    }
+    if single & CL_FP_FMA != 0 {
+        options.push_str(" -DTW_HAS_FMA");
     }
     options
 }
