@@ -194,7 +194,10 @@ fn reset_in_place(model: &Model, at: usize) -> Option<Diagnostic> {
     let statement = &model.statements[at];
     let AssignOp::Reduce { op, reset: true } = statement.op else { return None };
     let lowered = statement.lowered.as_ref()?;
-    let own = |read: &&Read| !read.exists && read.access.tensor == statement.target;
+    // A scatter resets the whole tensor, any other statement just the elements that it names.
+    let scatters = lowered.indices.iter().any(IndexExpr::has_data);
+    let kept = |read: &Read| !scatters && apart(model, statement, &lowered.indices, read);
+    let own = |read: &&Read| !read.exists && read.access.tensor == statement.target && !kept(read);
     let read = lowered.reads.iter().find(own)?;
     let name = &model.tensor(statement.target).name;
     let text = print::access(&read.access, model);
@@ -267,7 +270,43 @@ fn apart(model: &Model, statement: &Statement, written: &[IndexExpr], read: &Rea
         nonnegative(&read_low.sub(&write_high).offset(-1), &facts, model)
             || nonnegative(&write_low.sub(&read_high).offset(-1), &facts, model)
             || different_residues(write, read)
+            || different_remainders(write, read, &statement.vars)
     })
+}
+
+/// `(t + 1) % 2` and `t % 2` never meet in one turn of a loop over `t`. `own`: the statement's variables, which may differ
+/// between the instance that writes and the one that reads.
+fn different_remainders(write: &IndexExpr, read: &IndexExpr, own: &[VarId]) -> bool {
+    let (Some((write, by)), Some((read, other))) = (remainder(write), remainder(read)) else { return false };
+    if by != other {
+        return false;
+    }
+    let shared = |expr: &IndexExpr| {
+        let mut shared = IndexExpr::constant(expr.constant_part());
+        for term in expr.terms() {
+            let term_alone = IndexExpr::from(term);
+            match term_alone.vars().iter().any(|var| own.contains(var)) || term_alone.has_data() {
+                true if term.coefficient % by != 0 => return None,
+                true => {}
+                false => shared = shared.add(&term_alone),
+            }
+        }
+        Some(shared)
+    };
+    let difference =
+        shared(&write).zip(shared(&read)).and_then(|(write, read)| write.sub(&read).as_constant());
+    difference.is_some_and(|difference| difference % by != 0)
+}
+
+/// What an index is the remainder of, and by which number, if it is just that.
+fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
+    match index.terms() {
+        [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
+            [Atom::Mod(pair)] => Some((pair.0.clone(), pair.1.as_constant()?)).filter(|(_, by)| *by > 0),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// `2*i` and `2*j + 1` never meet.
