@@ -398,6 +398,34 @@ fn wide_values_are_rounded_once_to_sixteen_bits() {
 }
 
 #[test]
+fn indices_wrap_when_they_are_converted() {
+    let zeros = [("a", ints(Int64, &[0; 4]))];
+    for dtype in [Int8, Int16, Int32, UInt8, UInt16, UInt32] {
+        let (low, width) = (limits(dtype).0, 1i128 << dtype.bits());
+        for (step, offset) in
+            [(1i128 << 32, 0), ((1 << 32) - 1, -7), (-70_001, 3), (1 << 40, -(1i128 << 31) - 1)]
+        {
+            let wrapped = |at: i128| (step * at + offset - low).rem_euclid(width) + low;
+            let wanted = ints(Int64, &[0, 1, 2, 3].map(wrapped));
+            expect_applied(&zeros, &format!("a(i) + {dtype}(i * {step} + {offset})"), &wanted);
+            expect_applied(&zeros, &format!("a(i) + int64({dtype}(i * {step} + {offset}))"), &wanted);
+        }
+    }
+    // Wider types hold it as it is.
+    let wanted = [0, 1 << 33, 2 << 33, 3 << 33];
+    expect_applied(&zeros, "a(i) + int64(i * 8589934592)", &ints(Int64, &wanted));
+    expect_applied(&[("a", ints(UInt64, &[0; 4]))], "a(i) + uint64(i * 8589934592)", &ints(UInt64, &wanted));
+    let negative = [0, u64::MAX as i128, u64::MAX as i128 - 1, u64::MAX as i128 - 2];
+    expect_applied(&[("a", ints(UInt64, &[0; 4]))], "a(i) + uint64(-i)", &ints(UInt64, &negative));
+    let wanted = wanted.map(|value| value as f64);
+    expect_applied(&[("a", f32s(&[0.0; 4]))], "a(i) + float(i * 8589934592)", &f32s(&wanted));
+    // A condition is about the number itself.
+    expect_applied(&zeros, "i * 4294967296 ? a(i) + 1 : a(i)", &ints(Int64, &[0, 1, 1, 1]));
+    // What is compared may have wrapped.
+    expect_applied(&zeros, "uint8(i * 100) < 60 ? a(i) + 1 : a(i)", &ints(Int64, &[1, 0, 0, 1]));
+}
+
+#[test]
 fn conversions_wrap_truncate_and_saturate() {
     for dtype in INTEGERS {
         let (low, high) = limits(dtype);

@@ -366,8 +366,8 @@ impl Expr {
         }
         match self.kind {
             ExprKind::Literal(number) => Expr::literal(dtype, number),
-            // Exact index arithmetic converts once, straight to the wanted type; a narrower type on the way counts.
-            ExprKind::Index(index) if matches!(self.dtype, DType::Int32 | DType::Int64) => {
+            // Every index is an int64, and is converted once, straight to the wanted type. A narrower type wraps.
+            ExprKind::Index(index) if self.dtype == DType::Int64 => {
                 Expr { dtype, kind: ExprKind::Index(index) }
             }
             kind => Expr { dtype, kind: ExprKind::Cast(Box::new(Expr { dtype: self.dtype, kind })) },
@@ -462,6 +462,14 @@ mod tests {
         );
         let tensors: Vec<u32> = all.certain_loads().iter().map(|load| load.tensor.0).collect();
         assert_eq!(tensors, [4, 0]);
+    }
+
+    #[test]
+    fn a_narrow_index_stays_narrow() {
+        let index = |dtype| Expr { dtype, kind: ExprKind::Index(Box::new(IndexExpr::constant(1 << 40))) };
+        assert_eq!(index(DType::Int64).cast(DType::Float32), index(DType::Float32));
+        let widened = index(DType::Int32).cast(DType::Int64);
+        assert_eq!(widened.kind, ExprKind::Cast(Box::new(index(DType::Int32))));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tilewright_ir::{Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
+use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
 
 /// One alternative: all of these are at least 0.
 pub(super) type Facts = Vec<IndexExpr>;
@@ -58,7 +58,10 @@ fn of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr)
 /// The value as an index, where it is an integer: exact, or data.
 fn as_index(value: &Expr) -> Option<IndexExpr> {
     match &value.kind {
-        ExprKind::Index(index) if !value.dtype.is_float() => Some((**index).clone()),
+        // An index in a narrower type may have wrapped.
+        ExprKind::Index(index) if matches!(value.dtype, DType::Int32 | DType::Int64) => {
+            Some((**index).clone())
+        }
         ExprKind::Literal(Number::Int(number)) => i64::try_from(*number).ok().map(IndexExpr::constant),
         ExprKind::Cast(inner) if !inner.dtype.is_float() && inner.dtype.fits_in(value.dtype) => {
             as_index(inner)

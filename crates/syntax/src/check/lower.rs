@@ -168,8 +168,8 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             let Number::Int(number) = Number::Int(number).convert(*dtype) else { return None };
             i64::try_from(number).map_or_else(|_| IndexExpr::atom(Atom::Overflow), IndexExpr::constant)
         }
-        // A cast to a type wide enough changes nothing that an index could hold.
-        ValueKind::Cast(DType::Int32 | DType::Int64, inner) if is_pure_index(inner, model) => {
+        // Subscripts are exact whatever the types in them, so that a cast to the type of an index changes nothing.
+        ValueKind::Cast(DType::Int32 | DType::Int64, inner) if is_pure_subscript(inner, model) => {
             return index_parts(inner, model);
         }
         _ => return data(value, model),
@@ -239,7 +239,7 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
         );
         return None;
     }
-    if is_pure_index(inner, model) {
+    if is_pure_subscript(inner, model) {
         if declared.is_some() {
             model.report(
                 Diagnostic::error(
@@ -270,9 +270,19 @@ fn strip_widening(value: Expr) -> Expr {
 // --- values ---
 
 /// Whether the value is made of variables, sizes, extents, integer scalars and literals alone, one of them not a
-/// literal: then it is an index.
+/// literal: then it is an index, and exact. A cast to int64 keeps every index; one to a narrower type wraps.
 fn is_pure_index(value: &Value, model: &Model) -> bool {
-    fn parts(value: &Value, model: &Model, any: &mut bool) -> bool {
+    is_index_through(&[DType::Int64], value, model)
+}
+
+/// The same inside of a subscript, where a cast to int32 changes nothing either.
+fn is_pure_subscript(value: &Value, model: &Model) -> bool {
+    is_index_through(&[DType::Int32, DType::Int64], value, model)
+}
+
+/// Whether the value is an index when casts to some types are left out.
+fn is_index_through(casts: &[DType], value: &Value, model: &Model) -> bool {
+    fn parts(casts: &[DType], value: &Value, model: &Model, any: &mut bool) -> bool {
         match &value.kind {
             ValueKind::Int(_, Suffix::None) => true,
             ValueKind::Var(_) | ValueKind::Size(_) | ValueKind::Extent(..) => {
@@ -283,16 +293,16 @@ fn is_pure_index(value: &Value, model: &Model) -> bool {
                 *any = true;
                 matches!(model.scalars[scalar.index()].dtype, DType::Int32 | DType::Int64)
             }
-            ValueKind::Unary(UnaryOp::Neg, operand)
-            | ValueKind::Cast(DType::Int32 | DType::Int64, operand) => parts(operand, model, any),
+            ValueKind::Unary(UnaryOp::Neg, operand) => parts(casts, operand, model, any),
+            ValueKind::Cast(dtype, operand) if casts.contains(dtype) => parts(casts, operand, model, any),
             ValueKind::Binary(op, operands) if is_index_operator(*op) => {
-                operands.iter().all(|operand| parts(operand, model, any))
+                operands.iter().all(|operand| parts(casts, operand, model, any))
             }
             _ => false,
         }
     }
     let mut any = false;
-    parts(value, model, &mut any) && any
+    parts(casts, value, model, &mut any) && any
 }
 
 /// The value as a typed expression of `wanted`, which is a compute type; or `None` after a report.
@@ -389,8 +399,9 @@ fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
         return condition(operand, model);
     }
     let own = match type_of(operand, model) {
-        // A literal is converted as the number it is: uint8(300) is 44.
+        // A literal is converted as the number it is: uint8(300) is 44. So is an index.
         Ty::Int => DType::Int64,
+        _ if is_pure_index(operand, model) => DType::Int64,
         Ty::Float => DType::Float64,
         ty => ty.settle().unwrap_or(dtype),
     };
@@ -402,7 +413,8 @@ fn condition(value: &Value, model: &mut Model) -> Option<Expr> {
     if dtype == DType::Bool {
         return value_as(value, DType::Bool, model);
     }
-    let compute = dtype.compute_type();
+    // An index is compared as the number it is.
+    let compute = if is_pure_index(value, model) { DType::Int64 } else { dtype.compute_type() };
     let number = value_as(value, compute, model)?;
     Some(Expr::binary(BinaryOp::NotEqual, number, Expr::literal(compute, Number::Int(0))))
 }
