@@ -171,7 +171,9 @@ pub fn no_memory(error: TensorError) -> Failure {
 pub fn codegen_failure(error: CodegenError) -> Failure {
     match error {
         CodegenError::Target(_) => Failure::Machine(error.to_string()),
-        CodegenError::Unsupported(_) | CodegenError::Llvm(_) => Failure::Bug(error.to_string()),
+        CodegenError::Unsupported(_) | CodegenError::Llvm(_) | CodegenError::InvalidNest(_) => {
+            Failure::Bug(error.to_string())
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use thiserror::Error;
+use tilewright_ir::verify_nest::InvalidNest;
 use tilewright_ir::{Origin, TensorId};
 
 pub mod c_family;
@@ -24,6 +25,9 @@ pub enum CodegenError {
     /// The nest asks for something that the code generator does not do.
     #[error("cannot generate code for {0}")]
     Unsupported(String),
+    /// The nest is not one: a bug in whoever built it.
+    #[error(transparent)]
+    InvalidNest(#[from] InvalidNest),
     /// There is no code generator for this machine.
     #[error("no code generation for this machine: {0}")]
     Target(String),

@@ -400,3 +400,30 @@ fn index_values_and_truth_values_in_lanes() {
         assert_eq!(numbers, (0..20).map(|at| (at * at) as f32 - 7.0).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn indices_wrap_in_narrower_types() {
+    let (step, offset) = ((1i64 << 32) + 70_001, -(1i64 << 31) - 1);
+    for vectors in runnable() {
+        for kind in [LoopKind::Serial, LoopKind::Vector, LoopKind::Unrolled] {
+            for dtype in
+                [DType::Int8, DType::UInt16, DType::Int32, DType::UInt32, DType::Int64, DType::UInt64]
+            {
+                let mut b = Builder::new();
+                let out = b.argument(DType::Int64, &[8]);
+                let i = b.var("i");
+                let index = Box::new(v(i).scale(step).offset(offset));
+                let narrow = Expr { dtype, kind: tilewright_ir::ExprKind::Index(index) };
+                let body = set(out, &[v(i)], narrow.cast(DType::Int64));
+                let kernel = b.compile(vectors, vec![each(i, 8, kind, vec![body])]);
+                let mut found = vec![0i64; 8];
+                assert_eq!(kernel.run(&mut [found.bytes()]), 0);
+                let wrapped = |at: i64| {
+                    let exact = tilewright_ir::Number::Int((step * at + offset) as i128);
+                    exact.convert(dtype).convert(DType::Int64).as_i128() as i64
+                };
+                assert_eq!(found, (0..8).map(wrapped).collect::<Vec<_>>(), "{dtype} {kind:?}");
+            }
+        }
+    }
+}

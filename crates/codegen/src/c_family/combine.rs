@@ -9,12 +9,14 @@
 //! | each is some whole warps | shuffles, and shared memory for those of a row |
 //! | other ones, and in OpenCL | shared memory |
 
+use tilewright_ir::arithmetic::neutral;
 use tilewright_ir::nest::{Axis, Combining, Scope};
-use tilewright_ir::{DType, Expr, ReduceOp, arithmetic};
+use tilewright_ir::{BinaryOp, DType, Expr, ReduceOp};
 use tilewright_target::GpuApi;
 
+use super::c_expr::CExpr;
 use super::dialect::{self, memory_type, value_type};
-use super::expr::{Stored, arithmetic_text};
+use super::expr::{Stored, arithmetic};
 use super::stmt::{Emit, Emitter};
 
 /// Threads of a warp, whatever CUDA runs on.
@@ -71,7 +73,7 @@ impl Emitter<'_> {
         }
         let done = self.combined(combining);
         for own in &combining.loops {
-            self.ranges.remove(&own.var);
+            self.ranges.leave(own.var);
         }
         self.close();
         done
@@ -81,76 +83,84 @@ impl Emitter<'_> {
         let own = combining.combine;
         let dtype = own.store.value.dtype;
         let t = value_type(self.unit.api, dtype);
-        let inside = self.takes_part(combining)?;
-        let value = self.own_value(&own.store.value, own.op, inside.is_some())?;
-        if let Some(inside) = &inside {
-            self.line(&format!("const bool tw_inside = {inside};"));
+        let parts = self.takes_part(combining)?;
+        let value = self.own_value(&own.store.value, own.op, !parts.is_empty())?;
+        if !parts.is_empty() {
+            self.line(&format!("const bool tw_inside = {};", CExpr::all(&parts).whole()));
         }
-        let total = self.total(own.op, &value, dtype);
-        self.line(&format!("const {t} tw_total = {total};"));
+        let total = self.total(own.op, value, dtype);
+        self.line(&format!("const {t} tw_total = {};", total.whole()));
         let in_registers = self.unit.nest.buffer(own.store.target.tensor).scope == Scope::Register;
         if in_registers {
-            return self.put(&own.store, Stored::Value("tw_total".to_owned()));
+            return self.put(&own.store, Stored::Value(CExpr::atom("tw_total")));
         }
-        let lane = self.unit.names.var(own.lane).to_owned();
-        let first =
-            if inside.is_some() { format!("tw_inside && {lane} == 0") } else { format!("{lane} == 0") };
-        self.open(&format!("if ({first}) "));
-        self.put(&own.store, Stored::Value("tw_total".to_owned()))?;
+        let lane = CExpr::atom(self.unit.names.var(own.lane));
+        let is_first = CExpr::binary(BinaryOp::Equal, &lane, &CExpr::atom("0"));
+        let inside = (!parts.is_empty()).then(|| CExpr::atom("tw_inside"));
+        let writes = CExpr::all(&inside.into_iter().chain([is_first]).collect::<Vec<_>>());
+        self.open(&format!("if ({}) ", writes.whole()));
+        self.put(&own.store, Stored::Value(CExpr::atom("tw_total")))?;
         self.close();
         Ok(())
     }
 
-    /// What a thread takes part for, unless all do.
-    fn takes_part(&mut self, combining: &Combining<'_>) -> Emit<Option<String>> {
+    /// What must hold for a thread to take part; nothing where all do.
+    fn takes_part(&mut self, combining: &Combining<'_>) -> Emit<Vec<CExpr>> {
         let mut conditions = Vec::new();
         for own in &combining.loops {
             let extent = own.extent.as_constant().unwrap_or(1);
             if let Some(axis) =
                 own.thread_axis().filter(|axis| i64::from(self.block[*axis as usize]) != extent)
             {
-                conditions.push(format!("{} < {extent}", dialect::thread_index(self.unit.api, axis)));
+                let thread = dialect::thread_index(self.unit.api, axis);
+                conditions.push(CExpr::binary(BinaryOp::Less, &thread, &self.number(extent)));
             }
         }
         let used: Vec<Axis> = combining.loops.iter().filter_map(|own| own.thread_axis()).collect();
         for axis in Axis::ALL.into_iter().filter(|axis| !used.contains(axis)) {
             if self.block[axis as usize] > 1 {
-                conditions.push(format!("{} == 0", dialect::thread_index(self.unit.api, axis)));
+                conditions.push(dialect::is_first_thread(self.unit.api, axis));
             }
         }
-        for condition in &combining.conditions {
-            conditions.push(self.condition(condition)?);
-        }
-        Ok((!conditions.is_empty()).then(|| conditions.join(" && ")))
+        conditions.extend(self.conditions(combining.conditions.iter().copied())?);
+        Ok(conditions)
     }
 
     /// What the thread has, or the neutral element.
-    fn own_value(&mut self, value: &Expr, op: ReduceOp, conditional: bool) -> Emit<String> {
-        let text = self.value(value)?;
-        let neutral = self.literal(arithmetic::neutral(op, value.dtype), value.dtype);
-        Ok(if conditional { format!("tw_inside ? {text} : {neutral}") } else { text })
+    fn own_value(&mut self, value: &Expr, op: ReduceOp, conditional: bool) -> Emit<CExpr> {
+        let own = self.value(value)?;
+        let neutral = self.literal(neutral(op, value.dtype), value.dtype);
+        Ok(if conditional { CExpr::choice(&CExpr::atom("tw_inside"), &own, &neutral) } else { own })
     }
 
-    fn total(&mut self, op: ReduceOp, value: &str, dtype: DType) -> String {
+    fn total(&mut self, op: ReduceOp, value: CExpr, dtype: DType) -> CExpr {
         let way = Way::of(self.unit.api, self.block);
         let function = self.needs(&way.function(op), dtype);
+        self.needs_extreme(op.operator(), dtype);
         if let Way::Warps(_) = way {
             self.needs(&Way::Warp.function(op), dtype);
         }
-        let [row_threads, rows, _] = self.block;
+        let [row_threads, rows, _] = self.block.map(|threads| CExpr::atom(threads.to_string()));
         let thread = |axis| dialect::thread_index(self.unit.api, axis);
         let row = match (self.block[1] > 1, self.block[2] > 1) {
-            (false, false) => "0".to_owned(),
+            (false, false) => CExpr::atom("0"),
             (true, false) => thread(Axis::Y),
-            _ => format!("{} + {rows} * {}", thread(Axis::Y), thread(Axis::Z)),
+            _ => {
+                let before = CExpr::binary(BinaryOp::Mul, &rows, &thread(Axis::Z));
+                CExpr::binary(BinaryOp::Add, &thread(Axis::Y), &before)
+            }
         };
         let (space, memory) = (dialect::shared(self.unit.api), memory_type(self.unit.api, dtype));
-        let room = format!("({space}{memory}*)(tw_shared + {})", self.combine_room);
+        let start = CExpr::atom(self.combine_room.to_string());
+        let room = CExpr::binary(BinaryOp::Add, &CExpr::atom("tw_shared"), &start);
+        let room = room.cast(&format!("{space}{memory}*"));
         let lane = thread(Axis::X);
         match way {
-            Way::Warp => format!("{function}({value}, {row_threads})"),
-            Way::Warps(warps) => format!("{function}({value}, {room}, {row}, {lane}, {warps})"),
-            Way::Memory => format!("{function}({value}, {room}, {row}, {lane}, {row_threads})"),
+            Way::Warp => CExpr::call(&function, &[value, row_threads]),
+            Way::Warps(warps) => {
+                CExpr::call(&function, &[value, room, row, lane, CExpr::atom(warps.to_string())])
+            }
+            Way::Memory => CExpr::call(&function, &[value, room, row, lane, row_threads]),
         }
     }
 }
@@ -162,7 +172,10 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Opt
     let op = all.into_iter().find(|op| op.total() == total)?;
     let own = super::prelude::name(base, dtype);
     let (t, memory, space) = (value_type(api, dtype), memory_type(api, dtype), dialect::shared(api));
-    let joined = |left: &str, right: &str| arithmetic_text(api, op.operator(), left, right, dtype);
+    let joined = |left: &str, right: &str| {
+        let both = arithmetic(api, op.operator(), &CExpr::atom(left), &CExpr::atom(right), dtype);
+        both.whole().to_owned()
+    };
     let barrier = dialect::sync(api, tilewright_ir::nest::Sync::Barrier).unwrap_or_default();
     match group {
         "warp" => {

@@ -1,8 +1,10 @@
 //! What CUDA C++ and OpenCL C call things.
 
-use tilewright_ir::DType;
 use tilewright_ir::nest::{Axis, Sync};
+use tilewright_ir::{BinaryOp, DType};
 use tilewright_target::GpuApi;
+
+use super::c_expr::CExpr;
 
 /// The type that memory has for an element. 16-bit floats are their bits, and truth values a byte.
 pub(super) fn memory_type(api: GpuApi, dtype: DType) -> &'static str {
@@ -90,19 +92,26 @@ pub(super) fn restrict(api: GpuApi) -> &'static str {
 }
 
 /// The block that runs.
-pub(super) fn block_index(api: GpuApi, axis: Axis) -> String {
-    match api {
-        GpuApi::Cuda => format!("(int)blockIdx.{}", axis.name()),
-        GpuApi::OpenCl => format!("(int)get_group_id({})", axis as usize),
-    }
+pub(super) fn block_index(api: GpuApi, axis: Axis) -> CExpr {
+    let index = match api {
+        GpuApi::Cuda => CExpr::atom(format!("blockIdx.{}", axis.name())),
+        GpuApi::OpenCl => CExpr::atom(format!("get_group_id({})", axis as usize)),
+    };
+    index.cast("int")
 }
 
 /// The thread of its block.
-pub(super) fn thread_index(api: GpuApi, axis: Axis) -> String {
-    match api {
-        GpuApi::Cuda => format!("(int)threadIdx.{}", axis.name()),
-        GpuApi::OpenCl => format!("(int)get_local_id({})", axis as usize),
-    }
+pub(super) fn thread_index(api: GpuApi, axis: Axis) -> CExpr {
+    let index = match api {
+        GpuApi::Cuda => CExpr::atom(format!("threadIdx.{}", axis.name())),
+        GpuApi::OpenCl => CExpr::atom(format!("get_local_id({})", axis as usize)),
+    };
+    index.cast("int")
+}
+
+/// Whether the thread is the first of its block along an axis.
+pub(super) fn is_first_thread(api: GpuApi, axis: Axis) -> CExpr {
+    CExpr::binary(BinaryOp::Equal, &thread_index(api, axis), &CExpr::atom("0"))
 }
 
 /// How the threads of a block wait. In OpenCL every store is done at once.

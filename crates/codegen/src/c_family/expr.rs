@@ -4,25 +4,27 @@ use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, ReduceOp, UnaryOp};
 use tilewright_target::GpuApi;
 
+use super::c_expr::CExpr;
 use super::dialect::{value_type, wrapping_type};
+use super::prelude;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
 
-/// What a store puts into its target, as text.
+/// What a store puts into its target.
 pub(super) enum Stored {
-    Value(String),
+    Value(CExpr),
     /// A product that is not rounded before it is added.
-    Product(String, String),
+    Product(CExpr, CExpr),
 }
 
 impl Emitter<'_> {
-    /// A value as text: an expression that can stand anywhere.
-    pub(super) fn value(&mut self, expr: &Expr) -> Emit<String> {
+    /// A value, in the type that values of its type have.
+    pub(super) fn value(&mut self, expr: &Expr) -> Emit<CExpr> {
         match &expr.kind {
             ExprKind::Literal(number) => Ok(self.literal(*number, expr.dtype)),
             ExprKind::Index(index) => {
-                let text = self.index(index)?;
-                Ok(self.converted(text, self.index_dtype(), expr.dtype))
+                let (exact, width) = (self.index(index)?, self.width(index));
+                Ok(self.converted(exact, width.dtype(), expr.dtype))
             }
             ExprKind::Scalar(id) => Ok(self.scalar(*id, expr.dtype)),
             ExprKind::Load(access) => self.load(access),
@@ -30,43 +32,44 @@ impl Emitter<'_> {
             ExprKind::Binary(op, pair) => self.binary_expr(*op, pair, expr.dtype),
             ExprKind::Select(parts) => {
                 let [condition, then, otherwise] = parts.each_ref().map(|part| self.value(part));
-                Ok(format!("({} ? {} : {})", condition?, then?, otherwise?))
+                Ok(CExpr::choice(&condition?, &then?, &otherwise?))
             }
             ExprKind::Call(builtin, arguments) => self.call(*builtin, arguments, expr.dtype),
             ExprKind::Cast(operand) => {
-                let text = self.value(operand)?;
-                Ok(self.converted(text, operand.dtype, expr.dtype))
+                let value = self.value(operand)?;
+                Ok(self.converted(value, operand.dtype, expr.dtype))
             }
         }
     }
 
-    pub(super) fn literal(&self, number: Number, dtype: DType) -> String {
+    pub(super) fn literal(&self, number: Number, dtype: DType) -> CExpr {
         if dtype == DType::Bool {
-            return number.is_true().to_string();
+            return CExpr::atom(number.is_true().to_string());
         }
-        match (number, dtype.is_float()) {
-            (number, true) => self.float_literal(number.as_f64(), dtype),
-            (number, false) => self.integer_literal(number.as_i128(), dtype),
+        match dtype.is_float() {
+            true => self.float_literal(number.as_f64(), dtype),
+            false => self.integer_literal(number.as_i128(), dtype),
         }
     }
 
-    fn float_literal(&self, value: f64, dtype: DType) -> String {
+    fn float_literal(&self, value: f64, dtype: DType) -> CExpr {
         let double = dtype == DType::Float64;
+        let widened = |constant: &str| {
+            let constant = CExpr::atom(constant);
+            if double { constant.cast("double") } else { constant }
+        };
         if value.is_nan() {
-            return if double { "(double)NAN".into() } else { "NAN".into() };
+            return widened("NAN");
         }
         if value.is_infinite() {
-            let sign = if value < 0.0 { "-" } else { "" };
-            return if double { format!("({sign}(double)INFINITY)") } else { format!("({sign}INFINITY)") };
+            let infinity = widened("INFINITY");
+            return if value < 0.0 { infinity.negated() } else { infinity };
         }
         // The shortest digits that mean this number.
-        let digits = if double { format!("{value:?}") } else { format!("{:?}", value as f32) };
-        let text = if double { digits } else { format!("{digits}f") };
-        if value.is_sign_negative() { format!("({text})") } else { text }
+        CExpr::literal(if double { format!("{value:?}") } else { format!("{:?}f", value as f32) })
     }
 
-    fn integer_literal(&self, value: i128, dtype: DType) -> String {
-        let t = value_type(self.unit.api, dtype);
+    fn integer_literal(&self, value: i128, dtype: DType) -> CExpr {
         let suffix = match (dtype.bits(), dtype.is_unsigned_integer(), self.unit.api) {
             (64, true, GpuApi::Cuda) => "ULL",
             (64, true, GpuApi::OpenCl) => "UL",
@@ -78,30 +81,28 @@ impl Emitter<'_> {
         let least = dtype.integer_bounds().is_some_and(|(low, _)| value == low) && value < 0;
         match dtype {
             // The text of the least number is a minus before one that does not fit.
-            DType::Int32 | DType::Int64 if least => format!("({}{suffix} - 1)", value + 1),
-            DType::Int32 | DType::Int64 if value < 0 => format!("({value}{suffix})"),
-            DType::Int32 | DType::Int64 | DType::UInt32 | DType::UInt64 => format!("{value}{suffix}"),
-            _ => format!("(({t}){value})"),
+            DType::Int32 | DType::Int64 if least => CExpr::atom(format!("({}{suffix} - 1)", value + 1)),
+            DType::Int32 | DType::Int64 | DType::UInt32 | DType::UInt64 => {
+                CExpr::literal(format!("{value}{suffix}"))
+            }
+            _ => CExpr::literal(value.to_string()).cast(self.type_name(dtype)),
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, operand: &Expr, dtype: DType) -> Emit<String> {
-        let text = self.value(operand)?;
+    fn unary(&mut self, op: UnaryOp, operand: &Expr, dtype: DType) -> Emit<CExpr> {
+        let value = self.value(operand)?;
         Ok(match op {
-            UnaryOp::Not => format!("(!{text})"),
-            UnaryOp::Neg if dtype.is_float() => format!("(-{text})"),
-            UnaryOp::Neg => {
-                let (t, wrapping) = (value_type(self.unit.api, dtype), wrapping_type(self.unit.api, dtype));
-                format!("({t})(0 - ({wrapping}){text})")
-            }
+            UnaryOp::Not => value.complement(),
+            UnaryOp::Neg if dtype.is_float() => value.negated(),
+            UnaryOp::Neg => wrapped(self.unit.api, BinaryOp::Sub, CExpr::atom("0"), value, dtype),
         })
     }
 
-    fn binary_expr(&mut self, op: BinaryOp, pair: &[Expr; 2], dtype: DType) -> Emit<String> {
+    fn binary_expr(&mut self, op: BinaryOp, pair: &[Expr; 2], dtype: DType) -> Emit<CExpr> {
         if let Some(sum) = contract::fused_sum(self.unit.nest, op, pair) {
             let (left, right) = self.factors(&sum.product)?;
             let addend = self.value(sum.addend)?;
-            let addend = if sum.addend_negated { format!("(-{addend})") } else { addend };
+            let addend = if sum.addend_negated { addend.negated() } else { addend };
             return Ok(self.multiply_add(&left, &right, &addend, dtype));
         }
         let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
@@ -109,10 +110,10 @@ impl Emitter<'_> {
     }
 
     /// The factors of a product, the first with the sign of the product.
-    fn factors(&mut self, product: &Product<'_>) -> Emit<(String, String)> {
+    fn factors(&mut self, product: &Product<'_>) -> Emit<(CExpr, CExpr)> {
         let [left, right] = product.factors;
         let (left, right) = (self.value(left)?, self.value(right)?);
-        Ok((if product.negated { format!("(-{left})") } else { left }, right))
+        Ok((if product.negated { left.negated() } else { left }, right))
     }
 
     /// What a store puts into its target.
@@ -124,99 +125,125 @@ impl Emitter<'_> {
     }
 
     /// `left * right + addend`, rounded once where the device does that fast.
-    pub(super) fn multiply_add(&mut self, left: &str, right: &str, addend: &str, dtype: DType) -> String {
+    pub(super) fn multiply_add(
+        &mut self,
+        left: &CExpr,
+        right: &CExpr,
+        addend: &CExpr,
+        dtype: DType,
+    ) -> CExpr {
         let function = match (self.unit.api, dtype) {
             (GpuApi::Cuda, DType::Float64) => "fma".to_owned(),
             (GpuApi::Cuda, _) => "fmaf".to_owned(),
             (GpuApi::OpenCl, _) => self.needs("tw_multiply_add", dtype),
         };
-        format!("{function}({left}, {right}, {addend})")
+        CExpr::call(&function, &[left.clone(), right.clone(), addend.clone()])
     }
 
-    /// An operation on two values as text.
-    pub(super) fn binary(&mut self, op: BinaryOp, left: &str, right: &str, dtype: DType) -> String {
+    /// An operation on two values; `dtype` is the type of its result.
+    pub(super) fn binary(&mut self, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
+        let both = || [left.clone(), right.clone()];
         match op {
-            BinaryOp::And => format!("({left} && {right})"),
-            BinaryOp::Or => format!("({left} || {right})"),
-            _ if op.is_comparison() => format!("({left} {} {right})", op.symbol()),
-            BinaryOp::Mod => format!("{}({left}, {right})", self.needs("tw_floor_mod", dtype.compute_type())),
-            BinaryOp::Div if !dtype.is_float() => {
-                format!("{}({left}, {right})", self.needs("tw_floor_div", dtype))
+            BinaryOp::Mod => CExpr::call(&self.needs("tw_floor_mod", dtype.compute_type()), &both()),
+            BinaryOp::Div if !dtype.is_float() => CExpr::call(&self.needs("tw_floor_div", dtype), &both()),
+            _ if op.is_logical() || op.is_comparison() => CExpr::binary(op, left, right),
+            _ => {
+                self.needs_extreme(op, dtype);
+                arithmetic(self.unit.api, op, left, right, dtype)
             }
-            _ => arithmetic_text(self.unit.api, op, left, right, dtype),
+        }
+    }
+
+    /// Notes that the minimum or maximum of integers is used, if that is what the operation is.
+    pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
+        if let Some(base) = integer_extreme(op, dtype) {
+            self.needs(base, dtype);
         }
     }
 
     /// One more value reduced into a total.
-    pub(super) fn reduced(&mut self, op: ReduceOp, total: &str, value: &str, dtype: DType) -> String {
+    pub(super) fn reduced(&mut self, op: ReduceOp, total: &CExpr, value: &CExpr, dtype: DType) -> CExpr {
         self.binary(op.operator(), total, value, dtype)
     }
 
     /// A value of one type as a value of another: integers wrap, floats round, a float saturates to an integer.
-    pub(super) fn converted(&mut self, text: String, from: DType, to: DType) -> String {
-        let t = value_type(self.unit.api, to);
+    pub(super) fn converted(&mut self, value: CExpr, from: DType, to: DType) -> CExpr {
         if from == to {
-            return text;
+            return value;
         }
         match (from, to) {
-            (_, DType::Bool) => format!("({text} != 0)"),
+            (_, DType::Bool) => CExpr::binary(BinaryOp::NotEqual, &value, &CExpr::atom("0")),
             (_, DType::Float16 | DType::BFloat16) => {
-                let single = if from == DType::Float32 { text } else { format!("(float)({text})") };
+                let single = match from {
+                    DType::Float32 => value,
+                    // More digits than float32 has must not be rounded on the way to 16 bits.
+                    _ if from.bits() > 16 => CExpr::call(&self.needs("tw_to_odd", from), &[value]),
+                    _ => value.cast("float"),
+                };
                 let (load, store) = (self.needs("tw_load_half", to), self.needs("tw_store_half", to));
-                format!("{load}({store}({single}))")
+                CExpr::call(&load, &[CExpr::call(&store, &[single])])
             }
-            (DType::Float16 | DType::BFloat16, DType::Float32) => text,
+            (DType::Float16 | DType::BFloat16, DType::Float32) => value,
             _ if from.is_float() && to.is_integer() => {
                 let base = if from == DType::Float64 { "tw_from_double" } else { "tw_from_float" };
-                format!("{}({text})", self.needs(base, to))
+                CExpr::call(&self.needs(base, to), &[value])
             }
-            _ => format!("({t})({text})"),
+            _ => value.cast(self.type_name(to)),
         }
     }
 
-    fn call(&mut self, builtin: Builtin, arguments: &[Expr], dtype: DType) -> Emit<String> {
+    fn call(&mut self, builtin: Builtin, arguments: &[Expr], dtype: DType) -> Emit<CExpr> {
         let operand = arguments.first().map_or(dtype, |argument| argument.dtype);
-        let texts = arguments.iter().map(|argument| self.value(argument)).collect::<Emit<Vec<_>>>()?;
+        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Emit<Vec<_>>>()?;
         let single = self.unit.api == GpuApi::Cuda && operand.compute_type() == DType::Float32;
         let f = if single { "f" } else { "" };
-        let all = texts.join(", ");
-        Ok(match builtin {
-            Builtin::Abs if !operand.is_float() => match operand.is_signed_integer() {
-                true => {
-                    let (t, wrapping) =
-                        (value_type(self.unit.api, operand), wrapping_type(self.unit.api, operand));
-                    format!("({all} < 0 ? ({t})(0 - ({wrapping}){all}) : {all})")
-                }
-                false => all,
+        let named = |name: &str, values: &[CExpr]| CExpr::call(&format!("{name}{f}"), values);
+        let infinity = CExpr::atom("INFINITY");
+        Ok(match (builtin, values.as_slice()) {
+            (Builtin::Abs, [own]) if !operand.is_float() => match operand.is_signed_integer() {
+                true => CExpr::call(&self.needs("tw_abs", operand), &values),
+                false => own.clone(),
             },
-            Builtin::Abs => format!("fabs{f}({all})"),
-            Builtin::IsNan => format!("({all} != {all})"),
-            Builtin::IsInf => format!("(fabs{f}({all}) == INFINITY)"),
-            Builtin::IsFinite => format!("(fabs{f}({all}) < INFINITY)"),
-            Builtin::Sigmoid => {
+            (Builtin::Abs, _) => named("fabs", &values),
+            (Builtin::IsNan, _) => CExpr::call(&self.needs("tw_is_nan", operand.compute_type()), &values),
+            (Builtin::IsInf, _) => CExpr::binary(BinaryOp::Equal, &named("fabs", &values), &infinity),
+            (Builtin::IsFinite, _) => CExpr::binary(BinaryOp::Less, &named("fabs", &values), &infinity),
+            (Builtin::Sigmoid, [own]) => {
                 let one = self.float_literal(1.0, dtype);
-                format!("({one} / ({one} + exp{f}(-{all})))")
+                let power = named("exp", &[own.clone().negated()]);
+                CExpr::binary(BinaryOp::Div, &one, &CExpr::binary(BinaryOp::Add, &one, &power))
             }
-            _ => format!("{}{f}({all})", builtin.name()),
+            _ => named(builtin.name(), &values),
         })
     }
 }
 
-/// Minima, maxima, sums, differences, products, and quotients of floats, as text.
-pub(super) fn arithmetic_text(api: GpuApi, op: BinaryOp, left: &str, right: &str, dtype: DType) -> String {
+/// The function for the minimum or maximum of integers or truth values.
+fn integer_extreme(op: BinaryOp, dtype: DType) -> Option<&'static str> {
     match op {
-        BinaryOp::Min | BinaryOp::Max if dtype.is_float() => {
+        BinaryOp::Min if !dtype.is_float() => Some("tw_min"),
+        BinaryOp::Max if !dtype.is_float() => Some("tw_max"),
+        _ => None,
+    }
+}
+
+/// Minima, maxima, sums, differences, products, and quotients of floats.
+pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
+    let both = [left.clone(), right.clone()];
+    match (op, integer_extreme(op, dtype)) {
+        (_, Some(base)) => CExpr::call(&prelude::name(base, dtype), &both),
+        (BinaryOp::Min | BinaryOp::Max, None) => {
             let single = api == GpuApi::Cuda && dtype != DType::Float64;
             let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };
-            format!("{name}{}({left}, {right})", if single { "f" } else { "" })
+            CExpr::call(&format!("{name}{}", if single { "f" } else { "" }), &both)
         }
-        BinaryOp::Min => format!("({left} < {right} ? {left} : {right})"),
-        BinaryOp::Max => format!("({left} > {right} ? {left} : {right})"),
-        _ if dtype.is_float() => format!("({left} {} {right})", op.symbol()),
-        // Sums and products of integers wrap, which signed ones do not in C.
-        _ => {
-            let (t, wrapping) = (value_type(api, dtype), wrapping_type(api, dtype));
-            format!("({t})(({wrapping}){left} {} ({wrapping}){right})", op.symbol())
-        }
+        _ if dtype.is_float() => CExpr::binary(op, left, right),
+        _ => wrapped(api, op, left.clone(), right.clone(), dtype),
     }
+}
+
+/// Sums, differences and products of integers wrap, which signed ones do not in C.
+fn wrapped(api: GpuApi, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
+    let wrapping = wrapping_type(api, dtype);
+    CExpr::binary(op, &left.cast(wrapping), &right.cast(wrapping)).cast(value_type(api, dtype))
 }

@@ -1,177 +1,223 @@
-//! Subscripts and conditions: integers, and what is known of their ranges.
+//! Subscripts, extents and conditions: exact integers, each in a type that holds every step of its computation.
+//!
+//! An index expression is computed in 32 bits where its range (`range`) shows that no step leaves them, and in 64 bits
+//! elsewhere. Data in subscripts may be of any integer type: it is never cut to an index's type before it is checked. Sums of
+//! 64-bit data may even leave 64 bits. They wrap then, as on a processor, and are computed without a sign, since a compiler
+//! may assume that signed sums do not overflow.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use tilewright_ir::index::{Atom, Data, IndexExpr, Term};
+use tilewright_ir::{BinaryOp, DType, VarId};
 
-use tilewright_ir::index::{Atom, IndexExpr, Term};
-use tilewright_ir::{DType, VarId};
-
+use super::c_expr::CExpr;
 use super::dialect;
+use super::range::{NARROW, WIDE};
 use super::stmt::{Emit, Emitter};
 use crate::CodegenError;
 
-/// The least and greatest value.
-pub(super) type Interval = (i128, i128);
+/// The integers that an index expression is computed in, each of which holds the values of those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Width {
+    /// 32 bits hold every step.
+    Narrow,
+    /// 64 bits hold every step.
+    Wide,
+    /// A step may leave 64 bits, and wraps.
+    Wrapping,
+}
 
-impl Emitter<'_> {
-    /// An index expression as text, fit to be an operand of `*`.
-    pub(super) fn operand(&mut self, index: &IndexExpr) -> Emit<String> {
-        let text = self.index(index)?;
-        let single = index.terms().len() + usize::from(index.constant_part() != 0) <= 1
-            && index.constant_part() >= 0
-            && index.terms().iter().all(|term| term.coefficient == 1 && term.factors.len() == 1);
-        Ok(if single { text } else { format!("({text})") })
+impl Width {
+    /// The type of the result.
+    pub(super) fn dtype(self) -> DType {
+        match self {
+            Width::Narrow => DType::Int32,
+            Width::Wide | Width::Wrapping => DType::Int64,
+        }
     }
 
-    /// An index expression as text, fit to be an operand of `+`.
-    pub(super) fn index(&mut self, index: &IndexExpr) -> Emit<String> {
-        let mut text = String::new();
+    /// The type of sums and products on the way.
+    fn step_dtype(self) -> DType {
+        if self == Width::Wrapping { DType::UInt64 } else { self.dtype() }
+    }
+}
+
+impl Emitter<'_> {
+    /// An index expression in a type that holds it.
+    pub(super) fn index(&mut self, index: &IndexExpr) -> Emit<CExpr> {
+        self.index_in(index, self.width(index))
+    }
+
+    /// An index expression in integers that hold it.
+    pub(super) fn index_in(&mut self, index: &IndexExpr, width: Width) -> Emit<CExpr> {
+        let mut sum: Option<CExpr> = None;
         for term in index.terms() {
-            let (sign, term) = self.term(term)?;
-            match (text.is_empty(), sign) {
-                (true, true) => text = term,
-                (true, false) => text = format!("-{term}"),
-                (false, true) => text = format!("{text} + {term}"),
-                (false, false) => text = format!("{text} - {term}"),
-            }
+            let (is_added, term) = self.term(term, width)?;
+            sum = Some(match (sum, is_added) {
+                (None, true) => term,
+                (None, false) => term.negated(),
+                (Some(sum), true) => CExpr::binary(BinaryOp::Add, &sum, &term),
+                (Some(sum), false) => CExpr::binary(BinaryOp::Sub, &sum, &term),
+            });
         }
         let constant = index.constant_part();
-        Ok(match (text.is_empty(), constant) {
-            (true, _) => self.number(constant),
-            (false, 0) => text,
-            (false, 1..) => format!("{text} + {}", self.number(constant)),
-            (false, _) => format!("{text} - {}", self.number(constant.saturating_neg())),
+        let size = || self.number(constant.saturating_abs());
+        let sum = match (sum, constant) {
+            (None, _) => return Ok(self.number(constant)),
+            (Some(sum), 0) => sum,
+            (Some(sum), i64::MIN) => CExpr::binary(BinaryOp::Add, &sum, &self.number(constant)),
+            (Some(sum), 1..) => CExpr::binary(BinaryOp::Add, &sum, &size()),
+            (Some(sum), _) => CExpr::binary(BinaryOp::Sub, &sum, &size()),
+        };
+        Ok(match width {
+            Width::Wrapping => sum.cast(self.type_name(DType::Int64)),
+            Width::Narrow | Width::Wide => sum,
         })
     }
 
-    /// A term without its sign, and whether that is `+`.
-    fn term(&mut self, term: &Term) -> Emit<(bool, String)> {
-        let mut factors = Vec::new();
-        let size = term.coefficient.saturating_abs();
-        if size != 1 {
-            factors.push(self.number(size));
-        }
+    /// A term without its sign, and whether it is added.
+    fn term(&mut self, term: &Term, width: Width) -> Emit<(bool, CExpr)> {
+        let least = term.coefficient == i64::MIN;
+        let size = if least { i64::MIN } else { term.coefficient.abs() };
+        let mut product = (size != 1).then(|| self.number(size));
         for factor in &term.factors {
-            factors.push(self.atom(factor)?);
+            let factor = self.atom(factor, width)?;
+            product = Some(match product {
+                None => factor,
+                Some(product) => CExpr::binary(BinaryOp::Mul, &product, &factor),
+            });
         }
-        Ok((term.coefficient >= 0, factors.join(" * ")))
+        Ok((term.coefficient >= 0 || least, product.unwrap_or_else(|| self.number(1))))
     }
 
-    fn atom(&mut self, atom: &Atom) -> Emit<String> {
-        match atom {
-            Atom::Var(var) => Ok(self.unit.names.var(*var).to_owned()),
-            Atom::FloorDiv(pair) => self.division(pair, "/", "tw_floor_div"),
-            Atom::Mod(pair) => self.division(pair, "%", "tw_floor_mod"),
-            Atom::Min(pair) => self.extreme(pair, "<"),
-            Atom::Max(pair) => self.extreme(pair, ">"),
-            Atom::Data(data) => {
-                let value = self.value(&data.value)?;
-                Ok(format!("({})({value})", self.index_type()))
-            }
+    /// An atom in the type of a sum.
+    fn atom(&mut self, atom: &Atom, width: Width) -> Emit<CExpr> {
+        let (own, dtype) = match atom {
+            Atom::Var(var) => (self.variable(*var), self.var_dtype(*var)),
+            Atom::FloorDiv(pair) => self.division(pair, BinaryOp::Div, "tw_floor_div")?,
+            Atom::Mod(pair) => self.division(pair, BinaryOp::Mod, "tw_floor_mod")?,
+            Atom::Min(pair) => self.extreme(pair, "tw_min")?,
+            Atom::Max(pair) => self.extreme(pair, "tw_max")?,
+            Atom::Data(data) => self.data(data)?,
             Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
-                Err(CodegenError::Unsupported("a subscript that is not made of numbers and variables".into()))
+                return Err(CodegenError::Unsupported(
+                    "a subscript that is not made of numbers and variables".into(),
+                ));
             }
+        };
+        let wanted = width.step_dtype();
+        Ok(if dtype == wanted { own } else { own.cast(self.type_name(wanted)) })
+    }
+
+    /// A variable of a loop. Those of the host's loops are arguments of the kernel.
+    fn variable(&mut self, var: VarId) -> CExpr {
+        if self.unit.host_vars.contains(&var) {
+            self.uses(super::Argument::Variable(var));
         }
+        CExpr::atom(self.unit.names.var(var))
     }
 
-    fn division(&mut self, pair: &(IndexExpr, IndexExpr), symbol: &str, rounded: &str) -> Emit<String> {
-        let at_least = |range: Option<Interval>, least: i128| range.is_some_and(|(low, _)| low >= least);
-        let plain = at_least(self.range(&pair.0), 0) && at_least(self.range(&pair.1), 1);
-        if plain {
-            let (left, right) = (self.operand(&pair.0)?, self.operand(&pair.1)?);
-            return Ok(format!("({left} {symbol} {right})"));
-        }
-        let name = self.needs(rounded, self.index_dtype());
-        let (left, right) = (self.index(&pair.0)?, self.index(&pair.1)?);
-        Ok(format!("{name}({left}, {right})"))
+    fn division(
+        &mut self,
+        pair: &(IndexExpr, IndexExpr),
+        op: BinaryOp,
+        rounded: &str,
+    ) -> Emit<(CExpr, DType)> {
+        let width = self.width(&pair.0).max(self.width(&pair.1));
+        let dtype = width.dtype();
+        let (left, right) = (self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?);
+        let plain = self.ranges.of(&pair.0).0 >= 0 && self.ranges.of(&pair.1).0 >= 1;
+        Ok(match plain {
+            true => (CExpr::binary(op, &left, &right), dtype),
+            false => (CExpr::call(&self.needs(rounded, dtype), &[left, right]), dtype),
+        })
     }
 
-    fn extreme(&mut self, pair: &(IndexExpr, IndexExpr), symbol: &str) -> Emit<String> {
-        let (left, right) = (self.operand(&pair.0)?, self.operand(&pair.1)?);
-        Ok(format!("({left} {symbol} {right} ? {left} : {right})"))
+    fn extreme(&mut self, pair: &(IndexExpr, IndexExpr), function: &str) -> Emit<(CExpr, DType)> {
+        let width = self.width(&pair.0).max(self.width(&pair.1));
+        let arguments = [self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?];
+        Ok((CExpr::call(&self.needs(function, width.dtype()), &arguments), width.dtype()))
     }
 
-    pub(super) fn number(&self, value: i64) -> String {
+    /// An integer from data, in a type that holds it. What does not fit 64 bits becomes the largest index there is.
+    fn data(&mut self, data: &Data) -> Emit<(CExpr, DType)> {
+        let value = self.value(&data.value)?;
+        Ok(match data.value.dtype {
+            DType::UInt64 => (CExpr::call(&self.needs("tw_index", DType::UInt64), &[value]), DType::Int64),
+            dtype => (value, dtype),
+        })
+    }
+
+    /// Whether an index expression is at least 0.
+    pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<CExpr> {
+        let (left, right) = match self.width(condition) {
+            // The two sides of a comparison fit where their difference may not.
+            Width::Wrapping => sides(condition),
+            Width::Narrow | Width::Wide => (condition.clone(), IndexExpr::constant(0)),
+        };
+        Ok(CExpr::binary(BinaryOp::GreaterEqual, &self.index(&left)?, &self.index(&right)?))
+    }
+
+    pub(super) fn conditions<'c>(
+        &mut self,
+        conditions: impl IntoIterator<Item = &'c IndexExpr>,
+    ) -> Emit<Vec<CExpr>> {
+        conditions.into_iter().map(|condition| self.condition(condition)).collect()
+    }
+
+    pub(super) fn number(&self, value: i64) -> CExpr {
+        let suffix = dialect::long_suffix(self.unit.api);
         match i32::try_from(value) {
-            Ok(value) => value.to_string(),
-            Err(_) => format!("{value}{}", dialect::long_suffix(self.unit.api)),
+            // The text of the least number is a minus before one that does not fit.
+            Ok(i32::MIN) => CExpr::atom(format!("({} - 1)", i32::MIN + 1)),
+            Ok(value) => CExpr::literal(value.to_string()),
+            Err(_) if value == i64::MIN => CExpr::atom(format!("({}{suffix} - 1)", value + 1)),
+            Err(_) => CExpr::literal(format!("{value}{suffix}")),
         }
     }
 
-    pub(super) fn index_dtype(&self) -> DType {
-        if self.unit.wide { DType::Int64 } else { DType::Int32 }
+    pub(super) fn type_name(&self, dtype: DType) -> &'static str {
+        dialect::value_type(self.unit.api, dtype)
     }
 
-    pub(super) fn index_type(&self) -> &'static str {
-        dialect::value_type(self.unit.api, self.index_dtype())
+    /// The integers that places in buffers have.
+    pub(super) fn place_width(&self) -> Width {
+        if self.unit.wide { Width::Wide } else { Width::Narrow }
     }
 
-    /// The values that an expression can have, as far as the loops around say.
-    pub(super) fn range(&self, index: &IndexExpr) -> Option<Interval> {
-        range(index, &self.ranges)
+    /// The integers in which an expression is computed.
+    pub(super) fn width(&self, index: &IndexExpr) -> Width {
+        if !self.unit.wide && self.ranges.steps_within(index, NARROW) {
+            Width::Narrow
+        } else if self.ranges.steps_within(index, WIDE) {
+            Width::Wide
+        } else {
+            Width::Wrapping
+        }
     }
-}
 
-/// The values of an expression over ranges of its variables.
-pub(super) fn range(index: &IndexExpr, vars: &BTreeMap<VarId, Interval>) -> Option<Interval> {
-    let mut sum = (i128::from(index.constant_part()), i128::from(index.constant_part()));
-    for term in index.terms() {
-        let mut product = (i128::from(term.coefficient), i128::from(term.coefficient));
-        for factor in &term.factors {
-            product = times(product, atom_range(factor, vars)?)?;
+    /// The type of a loop's variable. The host passes its own in 64 bits.
+    pub(super) fn var_dtype(&self, var: VarId) -> DType {
+        let fits = self.ranges.steps_within(&IndexExpr::var(var), NARROW);
+        match fits && !self.unit.wide && !self.unit.host_vars.contains(&var) {
+            true => DType::Int32,
+            false => DType::Int64,
         }
-        sum = (sum.0.checked_add(product.0)?, sum.1.checked_add(product.1)?);
     }
-    Some(sum)
-}
 
-fn atom_range(atom: &Atom, vars: &BTreeMap<VarId, Interval>) -> Option<Interval> {
-    let both = |pair: &(IndexExpr, IndexExpr)| Some((range(&pair.0, vars)?, range(&pair.1, vars)?));
-    match atom {
-        Atom::Var(var) => vars.get(var).copied(),
-        Atom::Min(pair) => {
-            let (left, right) = both(pair)?;
-            Some((left.0.min(right.0), left.1.min(right.1)))
-        }
-        Atom::Max(pair) => {
-            let (left, right) = both(pair)?;
-            Some((left.0.max(right.0), left.1.max(right.1)))
-        }
-        Atom::FloorDiv(pair) => {
-            let (left, right) = both(pair)?;
-            if right.0 < 1 {
-                return None;
-            }
-            let ends = [left.0, left.1].map(|end| [end.div_euclid(right.0), end.div_euclid(right.1)]);
-            let all = ends.concat();
-            Some((*all.iter().min()?, *all.iter().max()?))
-        }
-        Atom::Mod(pair) => {
-            let (left, right) = both(pair)?;
-            let small = left.0 >= 0 && left.1 < right.0;
-            (right.0 >= 1).then_some(if small { left } else { (0, right.1 - 1) })
-        }
-        Atom::Data(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
+    pub(super) fn var_type(&self, var: VarId) -> &'static str {
+        self.type_name(self.var_dtype(var))
     }
 }
 
-fn times(left: Interval, right: Interval) -> Option<Interval> {
-    let products = [
-        left.0.checked_mul(right.0)?,
-        left.0.checked_mul(right.1)?,
-        left.1.checked_mul(right.0)?,
-        left.1.checked_mul(right.1)?,
-    ];
-    Some((*products.iter().min()?, *products.iter().max()?))
-}
-
-/// The variables of an expression, those inside of data included.
-pub(super) fn all_vars(index: &IndexExpr) -> BTreeSet<VarId> {
-    let mut found = BTreeSet::new();
-    index.visit(&mut |atom| {
-        if let Atom::Var(var) = atom {
-            found.insert(*var);
+/// `left >= right` for `left - right >= 0`, with no sign left on either side.
+fn sides(condition: &IndexExpr) -> (IndexExpr, IndexExpr) {
+    let (mut left, mut right) = (IndexExpr::constant(0), IndexExpr::constant(0));
+    let constant = IndexExpr::constant(condition.constant_part());
+    let terms = condition.terms().iter().map(|term| (term.coefficient, IndexExpr::from(term)));
+    for (coefficient, part) in terms.chain([(condition.constant_part(), constant)]) {
+        match coefficient >= 0 {
+            true => left = left.add(&part),
+            false => right = right.sub(&part),
         }
-    });
-    found
+    }
+    (left, right)
 }

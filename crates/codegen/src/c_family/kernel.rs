@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{Combine, For, LoopKind, Scope, Stmt, any_loop};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, ScalarId, TensorId, VarId};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::{Gpu, GpuApi};
 
 use super::combine::Way;
@@ -15,6 +15,7 @@ use super::dialect::{self, memory_type, value_type};
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
 use super::prelude;
+use super::range::Ranges;
 use super::stmt::{Emit, Emitter};
 use crate::{Check, CodegenError};
 
@@ -63,6 +64,7 @@ impl<'a> Unit<'a> {
             kernels: String::new(),
             functions: BTreeSet::new(),
             checks: Vec::new(),
+            ranges: Ranges::default(),
             count: 0,
         };
         let setup = program.commands(&self.nest.setup)?;
@@ -72,8 +74,9 @@ impl<'a> Unit<'a> {
         }
         let body = program.commands(&self.nest.body)?;
         let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
-        let doubles = self.nest.buffers.iter().any(|buffer| buffer.dtype == DType::Float64)
-            || program.functions.iter().any(|(base, _)| base == "tw_from_double");
+        // Values may be doubles where no buffer is.
+        let doubles = program.kernels.contains("double")
+            || program.functions.iter().any(|(_, dtype)| *dtype == DType::Float64);
         let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
         text.push_str(&prelude::head(self.api, doubles));
         for (base, dtype) in &program.functions {
@@ -116,10 +119,6 @@ impl<'a> Unit<'a> {
         strides
     }
 
-    pub(super) fn scalar_name(&self, id: ScalarId) -> String {
-        format!("{}_{}", identifier(&self.nest.scalars[id.index()].name), "value")
-    }
-
     fn parameter(&self, argument: Argument) -> String {
         let api = self.api;
         match argument {
@@ -131,7 +130,7 @@ impl<'a> Unit<'a> {
             }
             Argument::Scalar(id) => {
                 let t = memory_type(api, self.nest.scalars[id.index()].dtype);
-                format!("const {t} {}", self.scalar_name(id))
+                format!("const {t} {}", self.names.scalar(id))
             }
             Argument::Variable(var) => {
                 format!("const {} {}", value_type(api, DType::Int64), self.names.var(var))
@@ -147,6 +146,8 @@ struct Program<'a> {
     kernels: String,
     functions: BTreeSet<(String, DType)>,
     checks: Vec<Check>,
+    /// What the variables of the host's loops around can be.
+    ranges: Ranges,
     count: usize,
 }
 
@@ -160,8 +161,10 @@ impl Program<'_> {
                     commands.extend(self.commands(&room.body)?);
                 }
                 Stmt::For(own) if !own.is_spread() && has_spread(&own.body) => {
-                    let body = self.commands(&own.body)?;
                     no_data(&own.extent)?;
+                    self.ranges.enter(own.var, &own.extent);
+                    let body = self.commands(&own.body)?;
+                    self.ranges.leave(own.var);
                     commands.push(Command::Repeat { var: own.var, extent: own.extent.clone(), body });
                 }
                 Stmt::If(own) if has_spread(&own.then) || has_spread(&own.otherwise) => {
@@ -182,7 +185,8 @@ impl Program<'_> {
         let mut shared = BTreeMap::new();
         let room = place_shared(std::slice::from_ref(stmt), unit.nest, 0, &mut shared);
         let shared_bytes = room + Way::of(unit.api, shape.block).values(shape.block) * combined_bytes(stmt);
-        let mut emitter = Emitter::new(unit, (shape.grid, shape.block), (shared, room), &mut self.checks);
+        let (shape_of, shared) = ((shape.grid, shape.block), (shared, room));
+        let mut emitter = Emitter::new(unit, self.ranges.clone(), shape_of, shared, &mut self.checks);
         emitter.stmts(std::slice::from_ref(stmt))?;
         let Emitter { text, arguments, functions, .. } = emitter;
         self.functions.extend(functions);

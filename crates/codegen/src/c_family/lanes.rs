@@ -24,6 +24,7 @@ use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
+use super::c_expr::CExpr;
 use super::dialect::{self, lanes_type};
 use super::stmt::{Emit, Emitter};
 
@@ -159,7 +160,7 @@ impl Emitter<'_> {
         let t = lanes_type(self.unit.api, wide.dtype, wide.width);
         for (part, first) in wide.firsts.iter().enumerate() {
             let (name, place) = (self.lane_name(load.tensor, "lanes"), self.wide_place(first, &t, "const ")?);
-            self.line(&format!("const {t} {name} = {place};"));
+            self.line(&format!("const {t} {name} = {};", place.whole()));
             let held = wide.lanes(part);
             let held = held.map(|(lane, of)| (at_lane(load, vector.lane, lane), format!("{name}.{of}")));
             self.lanes.loaded.extend(held);
@@ -174,15 +175,15 @@ impl Emitter<'_> {
             let name = self.lane_name(store.target.tensor, "results");
             let place = self.wide_place(first, &t, "")?;
             match store.reduce {
-                Some(_) => self.line(&format!("{t} {name} = {place};")),
+                Some(_) => self.line(&format!("{t} {name} = {};", place.whole())),
                 None => self.line(&format!("{t} {name};")),
             }
             for (lane, of) in wide.lanes(part) {
                 let own = Store { value: value_at(store, vector, lane), ..store.clone() };
                 let stored = self.stored(&own)?;
-                self.put_at(format!("{name}.{of}"), store, stored);
+                self.put_at(CExpr::atom(format!("{name}.{of}")), store, stored);
             }
-            self.line(&format!("{place} = {name};"));
+            self.line(&format!("{} = {name};", place.whole()));
         }
         Ok(())
     }
@@ -225,7 +226,7 @@ impl Emitter<'_> {
                 Some((condition, outside)) => {
                     self.copy_guarded(&t, (&from, &target), condition, outside, to)?
                 }
-                None => self.line(&format!("{target} = {from};")),
+                None => self.line(&format!("{} = {};", target.whole(), from.whole())),
             }
         }
         Ok(())
@@ -235,7 +236,7 @@ impl Emitter<'_> {
     fn copy_guarded(
         &mut self,
         t: &str,
-        (from, target): (&str, &str),
+        (from, target): (&CExpr, &CExpr),
         condition: &Expr,
         outside: &Expr,
         to: &Wide,
@@ -245,22 +246,22 @@ impl Emitter<'_> {
         self.open("");
         self.line(&format!("{t} {name};"));
         for (_, of) in to.lanes(0) {
-            self.line(&format!("{name}.{of} = {outside};"));
+            self.line(&format!("{name}.{of} = {};", outside.whole()));
         }
-        self.line(&format!("if ({condition}) {name} = {from};"));
-        self.line(&format!("{target} = {name};"));
+        self.line(&format!("if ({}) {name} = {};", condition.whole(), from.whole()));
+        self.line(&format!("{} = {name};", target.whole()));
         self.close();
         self.lanes = Lanes::default();
         Ok(())
     }
 
     /// `*(float4*)&A[…]`.
-    fn wide_place(&mut self, first: &Access, t: &str, constant: &str) -> Emit<String> {
+    fn wide_place(&mut self, first: &Access, t: &str, constant: &str) -> Emit<CExpr> {
         let space = match self.unit.nest.buffer(first.tensor).scope {
             Scope::Shared => dialect::shared(self.unit.api),
             _ => dialect::global(self.unit.api),
         };
-        Ok(format!("*({constant}{space}{t}*)&{}", self.element(first)?))
+        Ok(self.element(first)?.address().cast(&format!("{constant}{space}{t}*")).at_address())
     }
 
     fn lane_name(&mut self, tensor: TensorId, what: &str) -> String {

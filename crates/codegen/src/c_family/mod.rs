@@ -12,11 +12,14 @@
 //! | `lanes` | vector loops: several elements in one access |
 //! | `combine` | threads that are combined |
 //! | `expr` | values |
-//! | `index` | subscripts, and what is known of their ranges |
+//! | `index` | subscripts, extents and conditions |
+//! | `range` | what is known of the values of index expressions |
+//! | `c_expr` | expressions of C as text, with parentheses where they are needed |
 //! | `dialect` | what CUDA and OpenCL call things |
 //! | `prelude` | the few functions that the language's own do not do as Tilewright defines them |
 //! | `names` | identifiers |
 
+mod c_expr;
 mod combine;
 mod dialect;
 mod expr;
@@ -26,18 +29,20 @@ mod kernel;
 mod lanes;
 mod names;
 mod prelude;
+mod range;
 mod serpentine;
 mod stmt;
 
-use tilewright_ir::LoopNest;
+use tilewright_ir::{LoopNest, verify_nest};
 use tilewright_target::Gpu;
 
 pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// The kernels of a verified nest in a device's language. `about` says what they are, for a comment on top: the program
+/// The kernels of a nest in a device's language, after [`verify_nest`] has accepted it. `about` says what they are, for a comment on top: the program
 /// and its schedule.
 pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
+    verify_nest(nest)?;
     kernel::Unit::new(nest, gpu).write(about)
 }

@@ -2,59 +2,113 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::{LoopNest, TensorId, VarId};
+use tilewright_ir::{LoopNest, ScalarId, TensorId, VarId};
 
 /// Words that mean something in one of the languages, or to the text around.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
     "and",
+    "and_eq",
+    "as_float",
+    "as_uint",
     "asm",
+    "assert",
     "auto",
+    "barrier",
+    "bitand",
+    "bitor",
+    "blockDim",
+    "blockIdx",
     "bool",
     "break",
     "case",
     "catch",
     "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
     "class",
+    "clk_event_t",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "complex",
+    "concept",
     "const",
+    "const_cast",
     "constant",
+    "consteval",
+    "constexpr",
+    "constinit",
     "continue",
+    "decltype",
     "default",
     "delete",
+    "dim3",
     "do",
     "double",
+    "dynamic_cast",
     "else",
     "enum",
     "event_t",
     "explicit",
     "export",
     "extern",
+    "fabs",
+    "fabsf",
     "false",
     "float",
+    "fmax",
+    "fmaxf",
+    "fmin",
+    "fminf",
     "for",
     "friend",
+    "generic",
+    "get_group_id",
+    "get_local_id",
     "global",
     "goto",
+    "gridDim",
     "half",
     "if",
     "image2d_t",
+    "imaginary",
     "inline",
     "int",
+    "intptr_t",
+    "isnan",
     "kernel",
+    "linux",
     "local",
     "long",
     "main",
     "mutable",
     "namespace",
+    "ndrange_t",
     "new",
+    "noexcept",
     "not",
+    "not_eq",
+    "nullptr",
     "operator",
     "or",
+    "or_eq",
+    "pipe",
+    "printf",
     "private",
     "protected",
+    "ptrdiff_t",
     "public",
+    "queue_t",
+    "read_only",
+    "read_write",
     "register",
+    "reinterpret_cast",
+    "requires",
+    "reserve_id_t",
     "restrict",
     "return",
     "sampler_t",
@@ -63,34 +117,51 @@ const RESERVED: &[&str] = &[
     "size_t",
     "sizeof",
     "static",
+    "static_assert",
+    "static_cast",
     "status",
     "struct",
     "switch",
     "template",
     "this",
+    "threadIdx",
+    "thread_local",
     "throw",
     "true",
     "try",
     "typedef",
+    "typeid",
     "typename",
+    "typeof",
     "uchar",
     "uint",
+    "uintptr_t",
     "ulong",
+    "uniform",
     "union",
+    "unix",
     "unsigned",
     "ushort",
     "using",
+    "vec_step",
     "virtual",
+    "vload_half",
     "void",
     "volatile",
+    "vstore_half_rte",
+    "warpSize",
+    "wchar_t",
     "while",
+    "write_only",
     "xor",
+    "xor_eq",
 ];
 
-/// A name for every buffer and variable of a nest, each only once.
+/// A name for every buffer, variable and scalar of a nest, each only once.
 pub(super) struct Identifiers {
     buffers: Vec<String>,
     vars: Vec<String>,
+    scalars: Vec<String>,
     taken: BTreeSet<String>,
 }
 
@@ -99,7 +170,12 @@ impl Identifiers {
         let mut taken = BTreeSet::new();
         let buffers = nest.buffers.iter().map(|buffer| unused(&buffer.name, &mut taken)).collect();
         let vars = nest.vars.iter().map(|var| unused(&var.name, &mut taken)).collect();
-        Identifiers { buffers, vars, taken }
+        let scalars = nest.scalars.iter().map(|scalar| {
+            let name = format!("{}_value", identifier(&scalar.name));
+            unused(&name, &mut taken)
+        });
+        let scalars = scalars.collect();
+        Identifiers { buffers, vars, scalars, taken }
     }
 
     pub(super) fn buffer(&self, id: TensorId) -> &str {
@@ -108,6 +184,10 @@ impl Identifiers {
 
     pub(super) fn var(&self, id: VarId) -> &str {
         &self.vars[id.index()]
+    }
+
+    pub(super) fn scalar(&self, id: ScalarId) -> &str {
+        &self.scalars[id.index()]
     }
 
     /// A name like this for something inside a kernel, which is none of these and not in `local`; it is put there.
@@ -141,10 +221,18 @@ pub(super) fn identifier(name: &str) -> String {
     let is_macro =
         plain.len() > 2 && plain.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
     let is_function = tilewright_ir::Builtin::ALL.iter().any(|builtin| plain.starts_with(builtin.name()));
-    if RESERVED.contains(&plain.as_str()) || is_macro || is_function {
+    let is_converter = plain.starts_with("convert_");
+    if RESERVED.contains(&plain.as_str()) || is_macro || is_function || is_converter || is_vector(&plain) {
         plain.push('_');
     }
     plain
+}
+
+/// Whether a name is one of the languages' vector types, such as `float4`.
+fn is_vector(name: &str) -> bool {
+    let element = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let elements = ["longlong", "ulonglong", "bool"];
+    element.len() < name.len() && (RESERVED.contains(&element) || elements.contains(&element))
 }
 
 #[cfg(test)]
@@ -159,6 +247,10 @@ mod tests {
         assert_eq!(identifier("for"), "for_");
         assert_eq!(identifier("INFINITY"), "INFINITY_");
         assert_eq!(identifier("exp"), "exp_");
+        assert_eq!(identifier("float4"), "float4_");
+        assert_eq!(identifier("longlong2"), "longlong2_");
+        assert_eq!(identifier("nullptr"), "nullptr_");
+        assert_eq!(identifier("x4"), "x4");
         let mut taken = BTreeSet::new();
         assert_eq!(unused("i", &mut taken), "i");
         assert_eq!(unused("i", &mut taken), "i_1");

@@ -55,9 +55,23 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
             "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0 || b == -1) return 0;\n  {t} r = a % b;\n  return r != 0 && \
              (r < 0) != (b < 0) ? r + b : r;\n}}\n"
         ),
+        "tw_min" => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
+        "tw_max" => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
+        // The absolute value, which wraps for the least number.
+        "tw_abs" => format!(
+            "{head} {t} {own}({t} x) {{ return x < 0 ? ({t})(0 - ({wrap})x) : x; }}\n",
+            wrap = super::dialect::wrapping_type(api, dtype)
+        ),
+        "tw_is_nan" => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
+        // As a subscript: the largest where it does not fit.
+        "tw_index" => {
+            let long = value_type(api, DType::Int64);
+            format!("{head} {long} {own}({t} x) {{ return x >> 63 ? ({long})(({t})-1 >> 1) : ({long})x; }}\n")
+        }
         // From a float, saturating; NaN is 0.
         "tw_from_float" | "tw_from_double" => from_float(api, base, dtype, head),
         "tw_multiply_add" => multiply_add(dtype, head),
+        "tw_to_odd" => to_odd(api, dtype, head),
         "tw_load_half" => load_half(api, dtype, head),
         "tw_store_half" => store_half(api, dtype, head),
         "tw_copy_later_4" => copy_later(4),
@@ -135,6 +149,28 @@ fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
         low_bound = bound(low),
         high = literal(high),
         low = literal(low),
+    )
+}
+
+/// As a float, cut off, with the last bit set where something was cut: rounding that to 16 bits is the same as rounding the
+/// number itself, which rounding twice to nearest is not.
+fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
+    let own = name("tw_to_odd", dtype);
+    let t = value_type(api, dtype);
+    let cut = match (api, dtype) {
+        (GpuApi::OpenCl, _) => "convert_float_rtz",
+        (GpuApi::Cuda, DType::Int32) => "__int2float_rz",
+        (GpuApi::Cuda, DType::UInt32) => "__uint2float_rz",
+        (GpuApi::Cuda, DType::Int64) => "__ll2float_rz",
+        (GpuApi::Cuda, DType::UInt64) => "__ull2float_rz",
+        (GpuApi::Cuda, _) => "__double2float_rz",
+    };
+    let odd = match api {
+        GpuApi::Cuda => "__uint_as_float(__float_as_uint(cut) | 1u)",
+        GpuApi::OpenCl => "as_float(as_uint(cut) | 1u)",
+    };
+    format!(
+        "{head} float {own}({t} x) {{\n  float cut = {cut}(x);\n  return ({t})cut == x || x != x ? cut : {odd};\n}}\n"
     )
 }
 

@@ -17,8 +17,10 @@
 
 use std::collections::BTreeSet;
 
+use tilewright_ir::BinaryOp;
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
 
+use super::c_expr::CExpr;
 use super::dialect;
 use super::stmt::{Emit, Emitter};
 
@@ -29,22 +31,24 @@ impl Emitter<'_> {
         let [first, .., innermost] = loops.as_slice() else { return Ok(false) };
         let mut taken = BTreeSet::new();
         // What the loops so far have made turns of, all of which tells odd from even.
-        let mut turns: Vec<String> = Vec::new();
+        let mut turns: Vec<CExpr> = Vec::new();
         for own in &loops {
             let (var, extent) = (self.unit.names.var(own.var).to_owned(), self.index(&own.extent)?);
             let most = own.extent.as_constant().unwrap_or(1);
-            self.ranges.insert(own.var, (0, i128::from(most - 1)));
+            self.ranges.enter(own.var, &own.extent);
             self.line(dialect::unroll(self.unit.api));
             let is_first = own.var == first.var;
             let turn = match is_first {
                 true => var.clone(),
                 false => self.unit.names.local(&format!("{var}_turn"), &mut taken),
             };
-            let t = self.index_type();
-            self.open(&format!("for ({t} {turn} = 0; {turn} < {extent}; ++{turn}) "));
+            let t = self.var_type(own.var);
+            let inside = CExpr::binary(BinaryOp::Less, &CExpr::atom(&turn), &extent);
+            self.open(&format!("for ({t} {turn} = 0; {}; ++{turn}) ", inside.whole()));
+            let turn = CExpr::atom(turn);
             if !is_first {
-                let odd = turns.join(" + ");
-                self.line(&format!("const {t} {var} = ({odd}) % 2 == 0 ? {turn} : {} - {turn};", most - 1));
+                let there = in_turn(&turns, &turn, &self.number(most - 1));
+                self.line(&format!("const {t} {var} = {};", there.whole()));
             }
             // An even number of turns further inside leaves odd and even as they were.
             if most % 2 == 0 {
@@ -55,7 +59,7 @@ impl Emitter<'_> {
         self.stmts(&innermost.body)?;
         for own in loops.iter().rev() {
             self.close();
-            self.ranges.remove(&own.var);
+            self.ranges.leave(own.var);
         }
         Ok(true)
     }
@@ -80,4 +84,11 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// `turn` after an even number of turns, and backwards from `last` after an odd one.
+fn in_turn(turns: &[CExpr], turn: &CExpr, last: &CExpr) -> CExpr {
+    let odd = CExpr::binary(BinaryOp::Mod, &CExpr::sum(turns), &CExpr::atom("2"));
+    let is_even = CExpr::binary(BinaryOp::Equal, &odd, &CExpr::atom("0"));
+    CExpr::choice(&is_even, turn, &CExpr::binary(BinaryOp::Sub, last, turn))
 }

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{Allocate, Axis, Buffer, For, If, LoopKind, Scope, Stmt, Store};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, ScalarId, TensorId, VarId};
+use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, ReduceOp, ScalarId, TensorId};
 
+use super::c_expr::CExpr;
 use super::dialect::{self, memory_type, value_type};
 use super::expr::Stored;
 use super::host::Argument;
-use super::index::Interval;
 use super::kernel::Unit;
 use super::lanes::Lanes;
 use super::prelude;
+use super::range::Ranges;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
@@ -22,7 +23,7 @@ pub(super) struct Emitter<'a> {
     pub(super) text: String,
     depth: usize,
     /// What the variables of the loops around can be.
-    pub(super) ranges: BTreeMap<VarId, Interval>,
+    pub(super) ranges: Ranges,
     /// The blocks of the grid.
     grid: [u32; 3],
     /// The threads of a block, and of those the axes whose loops are open.
@@ -43,6 +44,7 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(
         unit: &'a Unit<'a>,
+        ranges: Ranges,
         (grid, block): ([u32; 3], [u32; 3]),
         (shared, combine_room): (BTreeMap<TensorId, i64>, i64),
         checks: &'a mut Vec<Check>,
@@ -51,7 +53,7 @@ impl<'a> Emitter<'a> {
             unit,
             text: String::new(),
             depth: 1,
-            ranges: BTreeMap::new(),
+            ranges,
             grid,
             block,
             threads: BTreeSet::new(),
@@ -88,7 +90,7 @@ impl<'a> Emitter<'a> {
         prelude::name(base, dtype)
     }
 
-    fn uses(&mut self, argument: Argument) {
+    pub(super) fn uses(&mut self, argument: Argument) {
         if !self.arguments.contains(&argument) {
             self.arguments.push(argument);
         }
@@ -120,9 +122,7 @@ impl<'a> Emitter<'a> {
         if let Some(combining) = inner.combining() {
             return self.combine(&combining);
         }
-        let (_, most) = self.range(&inner.extent).unwrap_or((0, i128::from(i64::MAX)));
-        self.host_variables(&inner.extent);
-        self.ranges.insert(inner.var, (0, (most - 1).max(0)));
+        self.ranges.enter(inner.var, &inner.extent);
         let done = match inner.kind {
             LoopKind::Block(axis) => {
                 let running = i64::from(self.grid[axis as usize]);
@@ -137,7 +137,7 @@ impl<'a> Emitter<'a> {
                 false => self.counted(inner, Some(dialect::unroll(self.unit.api))),
             },
         };
-        self.ranges.remove(&inner.var);
+        self.ranges.leave(inner.var);
         done
     }
 
@@ -146,18 +146,19 @@ impl<'a> Emitter<'a> {
         if let Some(hint) = hint {
             self.line(hint);
         }
-        self.open(&format!("for ({} {var} = 0; {var} < {extent}; ++{var}) ", self.index_type()));
+        let inside = CExpr::binary(BinaryOp::Less, &CExpr::atom(&var), &extent);
+        self.open(&format!("for ({} {var} = 0; {}; ++{var}) ", self.var_type(inner.var), inside.whole()));
         self.stmts(&inner.body)?;
         self.close();
         Ok(())
     }
 
     /// One iteration for each block or thread; `running` of them run the statement.
-    fn spread(&mut self, inner: &For, index: String, running: i64) -> Emit<()> {
+    fn spread(&mut self, inner: &For, index: CExpr, running: i64) -> Emit<()> {
         let var = self.unit.names.var(inner.var).to_owned();
         let extent = inner.extent.as_constant().unwrap_or(1);
         self.open("");
-        self.line(&format!("const {} {var} = {index};", self.index_type()));
+        self.line(&format!("const {} {var} = {};", self.var_type(inner.var), index.whole()));
         if running == extent {
             self.stmts(&inner.body)?;
         } else {
@@ -172,10 +173,9 @@ impl<'a> Emitter<'a> {
     /// The variable of a loop over threads, of which every thread has one, be it in the loop or not.
     pub(super) fn thread_variable(&mut self, own: &For) {
         let Some(axis) = own.thread_axis() else { return };
-        let most = i128::from(self.block[axis as usize]);
-        self.ranges.insert(own.var, (0, (most - 1).max(0)));
+        self.ranges.enter(own.var, &IndexExpr::constant(i64::from(self.block[axis as usize])));
         let (var, index) = (self.unit.names.var(own.var), dialect::thread_index(self.unit.api, axis));
-        self.line(&format!("const {} {var} = {index};", self.index_type()));
+        self.line(&format!("const {} {var} = {};", self.var_type(own.var), index.whole()));
     }
 
     fn thread_loop(&mut self, inner: &For, axis: Axis) -> Emit<()> {
@@ -188,15 +188,15 @@ impl<'a> Emitter<'a> {
 
     /// What is not in a thread loop of every axis that has several threads is done by the first of these.
     pub(super) fn in_thread(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
-        let idle: Vec<String> = Axis::ALL
+        let idle: Vec<CExpr> = Axis::ALL
             .into_iter()
             .filter(|axis| self.block[*axis as usize] > 1 && !self.threads.contains(axis))
-            .map(|axis| format!("{} == 0", dialect::thread_index(self.unit.api, axis)))
+            .map(|axis| dialect::is_first_thread(self.unit.api, axis))
             .collect();
         if idle.is_empty() {
             return emit(self);
         }
-        self.open(&format!("if ({}) ", idle.join(" && ")));
+        self.open(&format!("if ({}) ", CExpr::all(&idle).whole()));
         emit(self)?;
         self.close();
         Ok(())
@@ -210,12 +210,8 @@ impl<'a> Emitter<'a> {
         choice: &If,
         side: &mut dyn FnMut(&mut Self, &[Stmt]) -> Emit<()>,
     ) -> Emit<()> {
-        let mut conditions = Vec::new();
-        for condition in &choice.conditions {
-            conditions.push(self.condition(condition)?);
-        }
-        let all = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" && ") };
-        self.open(&format!("if ({all}) "));
+        let all = CExpr::all(&self.conditions(&choice.conditions)?);
+        self.open(&format!("if ({}) ", all.whole()));
         side(self, &choice.then)?;
         self.depth -= 1;
         if !choice.otherwise.is_empty() {
@@ -226,11 +222,6 @@ impl<'a> Emitter<'a> {
         }
         self.line("}");
         Ok(())
-    }
-
-    pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<String> {
-        self.host_variables(condition);
-        Ok(format!("{} >= 0", self.index(condition)?))
     }
 
     fn allocate(&mut self, room: &Allocate) -> Emit<()> {
@@ -260,31 +251,22 @@ impl<'a> Emitter<'a> {
 
     // Accesses.
 
-    /// The variables of the host's loops that an expression needs.
-    fn host_variables(&mut self, index: &IndexExpr) {
-        for var in super::index::all_vars(index) {
-            if self.unit.host_vars.contains(&var) {
-                self.uses(Argument::Variable(var));
-            }
-        }
-    }
-
     /// The subscripts of an access as one number; those that depend on data are checked.
-    fn place(&mut self, access: &Access) -> Emit<String> {
+    fn place(&mut self, access: &Access) -> Emit<CExpr> {
         let nest = self.unit.nest;
         let buffer = nest.buffer(access.tensor);
         let spread = self.unit.spread_dimensions(access.tensor);
-        let (mut plain, mut checked) = (IndexExpr::constant(0), Vec::new());
+        let (mut plain, mut parts) = (IndexExpr::constant(0), Vec::new());
         for (dimension, (index, stride)) in
             access.indices.iter().zip(self.unit.own_strides(access.tensor)).enumerate()
         {
-            self.host_variables(index);
             if spread.contains(&dimension) {
                 continue;
             }
             if index.has_data() {
                 let at = self.checked_index(access, dimension, index, buffer)?;
-                checked.push(if stride == 1 { at } else { format!("{at} * {}", self.number(stride)) });
+                let scaled = || CExpr::binary(BinaryOp::Mul, &at, &self.number(stride));
+                parts.push(if stride == 1 { at } else { scaled() });
             } else {
                 plain = plain.add(&index.scale(stride));
             }
@@ -296,23 +278,41 @@ impl<'a> Emitter<'a> {
                 buffer.name
             )));
         }
-        let mut parts = checked;
         if plain.as_constant() != Some(0) || parts.is_empty() {
             parts.push(self.index(&plain)?);
         }
-        Ok(parts.join(" + "))
+        Ok(CExpr::sum(&parts))
     }
 
+    /// A subscript that depends on data, checked in the type that holds it and only then made as wide as places are.
     fn checked_index(
         &mut self,
         access: &Access,
         dimension: usize,
         index: &IndexExpr,
         buffer: &Buffer,
-    ) -> Emit<String> {
+    ) -> Emit<CExpr> {
         let declared = index.declared(buffer.shape[dimension]);
         let is_declared = !declared.is_empty();
         let check = Check { buffer: access.tensor, dimension, is_declared, origin: access.origin };
+        let number = self.check_number(check);
+        self.uses(Argument::Status);
+        let width = self.width(index).max(self.place_width());
+        let function = self.needs("tw_checked", width.dtype());
+        let mut at = self.index_in(index, width)?;
+        if is_declared {
+            let holds = CExpr::all(&self.conditions(&declared)?);
+            at = CExpr::choice(&holds, &at, &self.number(-1));
+        }
+        let extent = self.number(buffer.shape[dimension]);
+        let arguments = [at, extent, CExpr::atom("status"), CExpr::atom(number.to_string())];
+        let checked = CExpr::call(&function, &arguments);
+        let wanted = self.place_width().dtype();
+        Ok(if width.dtype() == wanted { checked } else { checked.cast(self.type_name(wanted)) })
+    }
+
+    /// The number of a check, from 1. The same subscript of the same access is one check, wherever it is written.
+    fn check_number(&mut self, check: Check) -> usize {
         let same = |other: &Check| {
             (other.buffer, other.dimension) == (check.buffer, check.dimension)
                 && (other.origin.start, other.origin.end) == (check.origin.start, check.origin.end)
@@ -321,43 +321,35 @@ impl<'a> Emitter<'a> {
             self.checks.push(check);
             self.checks.len() - 1
         });
-        self.uses(Argument::Status);
-        let function = self.needs("tw_checked", self.index_dtype());
-        let mut text = self.index(index)?;
-        if is_declared {
-            let conditions = declared.iter().map(|own| self.condition(own)).collect::<Emit<Vec<String>>>()?;
-            text = format!("{} ? {text} : -1", conditions.join(" && "));
-        }
-        let extent = self.number(buffer.shape[dimension]);
-        Ok(format!("{function}({text}, {extent}, status, {})", at + 1))
+        at + 1
     }
 
     /// `A[...]`.
-    pub(super) fn element(&mut self, access: &Access) -> Emit<String> {
+    pub(super) fn element(&mut self, access: &Access) -> Emit<CExpr> {
         if self.unit.is_parameter(access.tensor) {
             self.uses(Argument::Buffer(access.tensor));
         }
         let place = self.place(access)?;
-        Ok(format!("{}[{place}]", self.unit.names.buffer(access.tensor)))
+        Ok(CExpr::element(self.unit.names.buffer(access.tensor), &place))
     }
 
     /// What is in memory as a value.
-    pub(super) fn load(&mut self, access: &Access) -> Emit<String> {
+    pub(super) fn load(&mut self, access: &Access) -> Emit<CExpr> {
         let element = match self.lanes.find(access) {
-            Some(loaded) => loaded.to_owned(),
+            Some(loaded) => CExpr::atom(loaded),
             None => self.element(access)?,
         };
-        Ok(self.read(element, access.tensor))
+        Ok(self.read(element, self.stored_type(access.tensor)))
     }
 
-    /// An element of a buffer as a value.
-    fn read(&mut self, element: String, of: TensorId) -> String {
-        match self.stored_type(of) {
+    /// What memory has for a type as a value; none for registers, which hold values.
+    fn read(&mut self, stored: CExpr, dtype: Option<DType>) -> CExpr {
+        match dtype {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                format!("{}({element})", self.needs("tw_load_half", half))
+                CExpr::call(&self.needs("tw_load_half", half), &[stored])
             }
-            Some(DType::Bool) => format!("({element} != 0)"),
-            _ => element,
+            Some(DType::Bool) => CExpr::binary(BinaryOp::NotEqual, &stored, &CExpr::atom("0")),
+            _ => stored,
         }
     }
 
@@ -367,14 +359,10 @@ impl<'a> Emitter<'a> {
         (buffer.scope != Scope::Register).then_some(buffer.dtype)
     }
 
-    pub(super) fn scalar(&mut self, id: ScalarId, dtype: DType) -> String {
+    pub(super) fn scalar(&mut self, id: ScalarId, dtype: DType) -> CExpr {
         self.uses(Argument::Scalar(id));
-        let name = self.unit.scalar_name(id);
-        match dtype {
-            DType::Float16 | DType::BFloat16 => format!("{}({name})", self.needs("tw_load_half", dtype)),
-            DType::Bool => format!("({name} != 0)"),
-            _ => name,
-        }
+        let name = CExpr::atom(self.unit.names.scalar(id));
+        self.read(name, Some(dtype))
     }
 
     /// A copy to shared memory that the thread does not wait for.
@@ -390,11 +378,13 @@ impl<'a> Emitter<'a> {
         let source = self.element(from)?;
         let function = self.needs(&format!("tw_copy_later_{bytes}"), DType::Bool);
         let first = self.unit.names.buffer(from.tensor);
-        self.line(&match given {
+        let (from, given) = match given {
             // Nothing is read where the condition fails, but the address must be one.
-            Some(given) => format!("{function}(&{target}, {given} ? &{source} : {first}, {given});"),
-            None => format!("{function}(&{target}, &{source}, true);"),
-        });
+            Some(given) => (CExpr::choice(&given, &source.address(), &CExpr::atom(first)), given),
+            None => (source.address(), CExpr::atom("true")),
+        };
+        let copy = CExpr::call(&function, &[target.address(), from, given]);
+        self.line(&format!("{};", copy.whole()));
         Ok(())
     }
 
@@ -415,46 +405,29 @@ impl<'a> Emitter<'a> {
     }
 
     /// The same at a place that stands for the element.
-    pub(super) fn put_at(&mut self, target: String, store: &Store, stored: Stored) {
-        let dtype = store.value.dtype;
+    pub(super) fn put_at(&mut self, target: CExpr, store: &Store, stored: Stored) {
+        let (dtype, memory) = (store.value.dtype, self.stored_type(store.target.tensor));
         let value = match (stored, store.reduce) {
             (Stored::Value(value), None) => value,
             (Stored::Product(left, right), _) => {
-                let total = self.read(target.clone(), store.target.tensor);
+                let total = self.read(target.clone(), memory);
                 self.multiply_add(&left, &right, &total, dtype)
             }
             (Stored::Value(value), Some(op)) => {
-                let total = self.read(target.clone(), store.target.tensor);
-                if op == tilewright_ir::ReduceOp::Add && dtype.is_float() && total == target {
-                    self.line(&format!("{target} += {};", bare(&value)));
+                let total = self.read(target.clone(), memory);
+                if op == ReduceOp::Add && dtype.is_float() && total == target {
+                    self.line(&format!("{} += {};", target.whole(), value.whole()));
                     return;
                 }
                 self.reduced(op, &total, &value, dtype)
             }
         };
-        let value = match self.stored_type(store.target.tensor) {
+        let value = match memory {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                format!("{}({value})", self.needs("tw_store_half", half))
+                CExpr::call(&self.needs("tw_store_half", half), &[value])
             }
             _ => value,
         };
-        self.line(&format!("{target} = {};", bare(&value)));
+        self.line(&format!("{} = {};", target.whole(), value.whole()));
     }
-}
-
-/// A value without the parentheses around all of it.
-fn bare(text: &str) -> &str {
-    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else { return text };
-    let mut depth = 0i32;
-    for letter in inner.chars() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return text;
-        }
-    }
-    inner
 }

@@ -14,7 +14,7 @@ use tilewright_runtime::{RunError, View, ViewMut};
 use tilewright_target::Gpu;
 
 use crate::case::{nest, on_every_device, program, skip};
-use crate::scheduled::{Case, agrees};
+use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_of};
 
 fn access(buffer: u32, index: &IndexExpr) -> Access {
     Access { tensor: TensorId(buffer), indices: vec![index.clone()], origin: Origin::default() }
@@ -172,4 +172,42 @@ fn generated_cuda_compiles_without_a_gpu() {
             Ok(cubin) => assert!(cubin.bytes.starts_with(b"\x7fELF")),
         }
     }
+}
+
+#[test]
+fn numbers_are_rounded_once_to_16_bits() {
+    let case = Case {
+        source: "def f(double(N) x, int32(N) n, uint64(N) u) -> (a, b, c, d) {
+            a(i) = float(half(x(i)))
+            b(i) = float(bfloat16(x(i)))
+            c(i) = float(bfloat16(n(i)))
+            d(i) = float(bfloat16(u(i))) }",
+        sizes: &[("N", 3)],
+        steps: "",
+    };
+    // Just above the middle between two 16-bit floats, by less than single precision shows; below it; and beyond all.
+    let (half, brain) = (2f64.powi(-11), 2f64.powi(-8));
+    let above = |middle: f64| 1.0 + middle + 2f64.powi(-40);
+    let x = [above(half), above(brain), -1e300];
+    let n = [(1 << 24) + (1 << 16) + 1, -(1 << 24) - (1 << 16) - 1, (1 << 24) + (1 << 16) - 1];
+    let u = [(1u64 << 40) + (1 << 32) + 1, u64::MAX, 3];
+    on_every_device(|device| {
+        let mut found = [[0.0f32; 3]; 4];
+        let inputs = [
+            View::from_slice(&x, &[3]).unwrap(),
+            View::from_slice(&n, &[3]).unwrap(),
+            View::from_slice(&u, &[3]).unwrap(),
+        ];
+        let mut results: Vec<ViewMut<'_>> =
+            found.iter_mut().map(|own| ViewMut::from_slice(own, &[3]).unwrap()).collect();
+        bound(device, &nest_of(&case, device.gpu())).run(&inputs, &mut results, &[]).unwrap();
+        drop(results);
+        let of = |values: [f64; 3]| values.map(|value| value as f32);
+        assert_eq!(found[0], of([1.0 + 2.0 * half, 1.0 + brain, f64::NEG_INFINITY]));
+        assert_eq!(found[1], [1.0, 1.0 + 2.0 * brain as f32, f32::NEG_INFINITY]);
+        let next = f64::from((1 << 24) + (1 << 17));
+        assert_eq!(found[2], of([next, -next, f64::from(1 << 24)]));
+        assert_eq!(found[3], of([2f64.powi(40) + 2f64.powi(33), 2f64.powi(64), 3.0]));
+    });
+    compiles_as_cuda(&case);
 }

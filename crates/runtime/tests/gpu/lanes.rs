@@ -177,7 +177,7 @@ fn neighbours_are_one_access() {
         &cuda,
         &[
             "const float4 A_lanes = *(const float4*)&A[128 * qb + 4 * qt];",
-            "const float4 b_lanes = *(const float4*)&b[((128 * qb + 4 * qt) % 20)];",
+            "const float4 b_lanes = *(const float4*)&b[(128 * qb + 4 * qt) % 20];",
             "float4 C_results; C_results.x = ",
             "fmaf(A_lanes.w, b_lanes.w, ",
             "*(float4*)&C[128 * qb + 4 * qt] = C_results;",

@@ -15,6 +15,7 @@ mod dialect;
 mod examples;
 mod gathered;
 mod generated;
+mod indices;
 mod lanes;
 mod running;
 mod scheduled;

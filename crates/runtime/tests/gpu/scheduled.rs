@@ -2,7 +2,7 @@
 //! CUDA that they become is compiled.
 
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_interp::seed;
+use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{LoopNest, Number, Program, Role, verify_nest};
 use tilewright_runtime::Buffer;
 use tilewright_runtime::gpu::{Device, GpuError, GpuExecutable, compile_cuda};
@@ -36,11 +36,15 @@ pub fn agrees(device: &Device, case: &Case) {
 
 /// The same with loops that are there already.
 pub fn nest_agrees(device: &Device, program: &Program, nest: &LoopNest) {
+    nest_agrees_on(device, program, nest, seed::inputs(program, 7).unwrap());
+}
+
+/// The same with given inputs.
+pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, supplied: Inputs) {
     let code = gpu_code(nest, device.gpu(), "a test").unwrap();
     let text = code.text.clone();
     let executable = GpuExecutable::new(program, nest, code, device);
     let executable = executable.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let supplied = seed::inputs(program, 7).unwrap();
     let wanted = tilewright_interp::run(program, supplied.clone()).unwrap();
     let named = |test: fn(Role) -> bool| program.tensors_with(test).map(|(_, tensor)| tensor.name.clone());
     let given = |test: fn(Role) -> bool| -> Vec<Buffer> {

@@ -36,8 +36,8 @@ fn from_one_result_to_the_next_one_loop_moves_by_one() {
     let gpu = Gpu::h200();
     let (_, nest) = nest_of(&TILES, &gpu);
     let text = gpu_code(&nest, &gpu, "a test").unwrap().text;
-    assert!(text.contains("const int ii = (ki) % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
+    assert!(text.contains("const int ii = ki % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
     // Three rows: whether a row is an odd one depends on the step too.
     assert!(text.contains("const int jw = (ki + ii_turn) % 2 == 0 ? jw_turn : 1 - jw_turn;"), "{text}");
-    assert!(text.contains("const int ji = (jw_turn) % 2 == 0 ? ji_turn : 3 - ji_turn;"), "{text}");
+    assert!(text.contains("const int ji = jw_turn % 2 == 0 ? ji_turn : 3 - ji_turn;"), "{text}");
 }
