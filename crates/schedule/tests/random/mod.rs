@@ -37,10 +37,10 @@ pub fn keep_expected_panics() {
     }));
 }
 
-/// What a function gives, or the message with which it panics.
+/// What a function gives, or the message with which it panics. Functions that are guarded may guard others.
 pub fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
-    EXPECTED.set(Some(String::new()));
+    let around = EXPECTED.replace(Some(String::new()));
     let outcome = catch_unwind(AssertUnwindSafe(function));
-    let message = EXPECTED.take();
+    let message = EXPECTED.replace(around);
     outcome.map_err(|_| message.unwrap_or_default())
 }

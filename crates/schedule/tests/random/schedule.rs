@@ -155,6 +155,8 @@ pub struct Walk<'a> {
     kinds: &'static [(StepKind, usize)],
     /// The statement that most steps are about.
     focus: usize,
+    /// Whether steps are also tried where there is little hope: moves of any tensor to any loop, and orders of all loops.
+    everything: bool,
     fresh: usize,
     /// The steps so far.
     pub steps: Vec<Step>,
@@ -217,13 +219,29 @@ pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedu
 
 /// The same for a machine.
 pub fn schedule_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
+    walked(machine, rng, program, counts, false)
+}
+
+/// The same, with steps that concern every statement, tensor and loop of a program of many statements.
+pub fn everything_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
+    walked(machine, rng, program, counts, true)
+}
+
+fn walked(
+    machine: Machine,
+    rng: &mut Rng,
+    program: &Program,
+    counts: &mut Counts,
+    everything: bool,
+) -> Schedule {
     let names = Names::after(machine, program, &[]);
     let (kinds, turns) = match machine {
         Machine::Cpu => (&KINDS[..], 12),
         Machine::Gpu => (&GPU_KINDS[..], 20),
     };
     let (uses, gathers) = (uses(program), gathers(program));
-    Walk { rng, machine, program, names, uses, gathers, kinds, focus: 0, fresh: 0, steps: Vec::new() }
+    let (focus, fresh, steps) = (0, 0, Vec::new());
+    Walk { rng, machine, program, names, uses, gathers, kinds, focus, everything, fresh, steps }
         .grown(turns, counts)
 }
 
@@ -236,7 +254,9 @@ pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &m
     let (machine, names) = (Machine::Cpu, Names::after(Machine::Cpu, program, &steps));
     // The names of the steps before end in smaller numbers.
     let (uses, gathers, kinds, fresh) = (uses(program), gathers(program), &FINISHING[..], 100);
-    Walk { rng, machine, program, names, uses, gathers, kinds, focus: 0, fresh, steps }.grown(10, counts)
+    let (focus, everything) = (0, false);
+    Walk { rng, machine, program, names, uses, gathers, kinds, focus, everything, fresh, steps }
+        .grown(10, counts)
 }
 
 /// The steps, without those that made the whole refused, if it still is.
@@ -301,7 +321,8 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, kind: StepKind) -> Option<Step> {
-        if self.rng.chance(30) || self.focus >= self.names.statements.len() {
+        let often = if self.everything { 60 } else { 30 };
+        if self.rng.chance(often) || self.focus >= self.names.statements.len() {
             self.focus = self.rng.below(self.names.statements.len());
         }
         match kind {
@@ -377,7 +398,8 @@ impl Walk<'_> {
             return None;
         }
         self.rng.shuffle(&mut loops);
-        let count = self.rng.between(2, loops.len().min(4) as i64);
+        let most = if self.everything { loops.len() } else { loops.len().min(4) };
+        let count = self.rng.between(2, most as i64);
         loops.truncate(count as usize);
         Some(Step::Reorder { loops })
     }
@@ -392,6 +414,9 @@ impl Walk<'_> {
     }
 
     fn inline(&mut self) -> Option<Step> {
+        if self.everything && self.rng.chance(30) {
+            return Some(Step::Inline { tensor: self.rng.pick(&self.names.tensors).clone() });
+        }
         let mut tensors: Vec<String> = self.uses.iter().map(|(_, tensor)| tensor.clone()).collect();
         if self.rng.chance(80) {
             tensors.retain(|name| is_simple(self.program, name));
@@ -400,6 +425,11 @@ impl Walk<'_> {
     }
 
     fn compute_at(&mut self) -> Option<Step> {
+        if self.everything && self.rng.chance(30) {
+            let tensor = self.rng.pick(&self.names.tensors).clone();
+            self.focus = self.rng.below(self.names.statements.len());
+            return Some(Step::ComputeAt { tensor, at: self.any_loop()? });
+        }
         if self.uses.is_empty() {
             return None;
         }

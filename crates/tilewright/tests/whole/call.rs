@@ -1,0 +1,176 @@
+//! Functions that a program calls, and the calls.
+
+use super::builder::{Builder, known, tensor_type};
+use super::element::{Element, is_float, most};
+use super::scope::{Extent, Known};
+use super::source::{Function, Node};
+
+/// A function, with the types of what it takes and gives in terms of who calls it.
+#[derive(Clone, Debug)]
+pub struct Helper {
+    pub function: Function,
+    params: Vec<(Element, Vec<Extent>)>,
+    takes_scalar: bool,
+    results: Vec<Made>,
+}
+
+#[derive(Clone, Debug)]
+struct Made {
+    element: Element,
+    shape: Vec<Extent>,
+    in_out: bool,
+}
+
+/// Extents of the caller and what a function calls them.
+struct Renamed(Vec<(Extent, Extent)>);
+
+impl Renamed {
+    fn inner(&self, outer: &Extent) -> Extent {
+        self.0.iter().find(|(own, _)| own == outer).map_or_else(|| outer.clone(), |(_, inner)| inner.clone())
+    }
+
+    fn outer(&self, shape: &[Extent]) -> Vec<Extent> {
+        let outer = |inner: &Extent| {
+            let pair = self.0.iter().find(|(_, own)| own == inner);
+            pair.map_or_else(|| inner.clone(), |(outer, _)| outer.clone())
+        };
+        shape.iter().map(outer).collect()
+    }
+}
+
+/// What a function may add to an element that its caller supplies.
+fn added(element: Element) -> f64 {
+    if is_float(element) { most(element) / 100.0 } else { f64::INFINITY }
+}
+
+impl Builder<'_> {
+    /// A function of some of the caller's tensors, which may call those before it.
+    pub fn helper(&mut self, number: usize, earlier: &[Helper]) -> Helper {
+        let count = self.rng.between(1, self.tensors.len().min(2) as i64) as usize;
+        let given: Vec<Known> = (0..count).map(|_| self.rng.pick(&self.tensors).clone()).collect();
+        let renamed = self.renamed(&given);
+        let pool = renamed.0.iter().map(|(_, inner)| inner.clone()).chain([Extent::number(3)]).collect();
+        let main = self.main;
+        let mut inside = Builder::new(self.rng, main, pool, "w");
+        inside.is_called = inside.rng.chance(95);
+        if inside.rng.chance(95) {
+            inside.turn_names = ["t", "u", "v"].map(|name| format!("{name}{number}"));
+        }
+        let mut params = Vec::new();
+        for (at, outer) in given.iter().enumerate() {
+            let shape: Vec<Extent> = outer.shape.iter().map(|dim| renamed.inner(dim)).collect();
+            let name = format!("p{at}");
+            params.push(format!("{} {name}", tensor_type(outer.element, &shape)));
+            inside.tensors.push(Known { writable: false, ..known(&name, outer.element, shape) });
+        }
+        // A call in a call sees the parameters under their own names, so extents must be the caller's.
+        let same = renamed.0.iter().all(|(outer, inner)| outer == inner);
+        inside.helpers = if same { earlier.to_vec() } else { Vec::new() };
+        let takes_scalar = inside.rng.chance(25);
+        if takes_scalar {
+            params.push("int32 z".to_string());
+            inside.scalars.push(("z".to_string(), "int32"));
+        }
+        if inside.rng.chance(25) {
+            let (element, shape) = (inside.element(), inside.shape());
+            let result = Some(format!("{} r", tensor_type(element, &shape)));
+            let spare = added(element);
+            inside.tensors.push(Known { result, in_out: true, declared: true, spare, ..known("r", element, shape) });
+        }
+        let count = inside.rng.weighted(&[(1, 35), (2, 40), (3, 25)]);
+        let mut body = inside.statements(count);
+        if inside.results(&body).is_empty() {
+            inside.define(&mut body);
+        }
+        let names = inside.results(&body);
+        let made = |own: &Known| {
+            let listed = |name: &String| name.rsplit(' ').next() == Some(own.name.as_str());
+            names.iter().any(listed).then(|| Made {
+                element: own.element,
+                shape: renamed.outer(&own.shape),
+                in_out: own.in_out,
+            })
+        };
+        let results = inside.tensors.iter().filter(|own| own.writable).filter_map(made).collect();
+        let function = Function { name: format!("g{number}"), params, results: names, body };
+        let params = given.into_iter().map(|own| (own.element, own.shape)).collect();
+        Helper { function, params, takes_scalar, results }
+    }
+
+    /// Names for the extents of some tensors: sizes of the function, or as they are.
+    fn renamed(&mut self, given: &[Known]) -> Renamed {
+        let mut pairs: Vec<(Extent, Extent)> = Vec::new();
+        let keep = self.rng.chance(40);
+        for dim in given.iter().flat_map(|own| &own.shape) {
+            if pairs.iter().any(|(outer, _)| outer == dim) {
+                continue;
+            }
+            let number = dim.text.parse::<i64>().is_ok();
+            let letter = ["A", "B", "C", "D", "E", "F", "G", "H"].get(pairs.len()).copied().unwrap_or("Z");
+            let inner = match keep || (number && self.rng.chance(40)) {
+                true => dim.clone(),
+                false => Extent { text: letter.to_string(), value: dim.value },
+            };
+            pairs.push((dim.clone(), inner));
+        }
+        Renamed(pairs)
+    }
+
+    /// A call of a function, into new tensors or into those that there are.
+    pub fn call(&mut self, body: &mut Vec<Node>) {
+        let helper = self.rng.pick(&self.helpers).clone();
+        let mut used = Vec::new();
+        let mut arguments = Vec::new();
+        for (element, shape) in &helper.params {
+            let Some(at) = self.matching(*element, shape, &[], false) else { return self.define(body) };
+            used.push(at);
+            arguments.push(self.tensors[at].name.clone());
+        }
+        if helper.takes_scalar {
+            let number = self.rng.between(1, 4).to_string();
+            let turn = self.loops.last().map(|turn| turn.name.clone());
+            arguments.push(turn.filter(|_| self.rng.chance(30)).unwrap_or(number));
+        }
+        let mut results = Vec::new();
+        for made in &helper.results {
+            let again = made.in_out || self.rng.chance(35);
+            let there = if again { self.matching(made.element, &made.shape, &used, true) } else { None };
+            let at = match there {
+                Some(at) => at,
+                None if made.in_out => return self.define(body),
+                None => self.add(made.element, made.shape.clone()),
+            };
+            used.push(at);
+            let spare = self.tensors[at].spare - added(made.element) * self.turns() as f64;
+            if made.in_out && spare < 0.0 {
+                return self.define(body);
+            }
+            // What the function makes may be as large as can be.
+            let full = if is_float(made.element) { 0.0 } else { f64::INFINITY };
+            self.tensors[at].spare = if made.in_out && is_float(made.element) { spare } else { full };
+            results.push(self.tensors[at].name.clone());
+        }
+        for at in &used[..helper.params.len()] {
+            self.tensors[*at].read = true;
+        }
+        let line = format!("{} = {}({})", results.join(", "), helper.function.name, arguments.join(", "));
+        body.push(Node::Line(line));
+    }
+
+    /// A tensor of a type and shape that is not in use yet.
+    fn matching(
+        &mut self,
+        element: Element,
+        shape: &[Extent],
+        used: &[usize],
+        to_write: bool,
+    ) -> Option<usize> {
+        let matches = |at: &usize| {
+            let own = &self.tensors[*at];
+            let free = !own.hidden && !used.contains(at) && (own.writable || !to_write);
+            free && own.element == element && own.shape == shape
+        };
+        let found: Vec<usize> = (0..self.tensors.len()).filter(matches).collect();
+        if found.is_empty() { None } else { Some(*self.rng.pick(&found)) }
+    }
+}

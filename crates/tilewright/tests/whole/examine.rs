@@ -1,0 +1,162 @@
+//! One case of a campaign: a program from its number, under schedules from the same number.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use tilewright_schedule::Schedule;
+use tilewright_search::space::Space;
+
+use super::builder::program;
+use super::case::{Case, DEVICE, Failure, Kind, Oracle, Outcome, Place};
+use super::source::Source;
+use crate::random::guarded;
+use crate::random::rng::Rng;
+use crate::random::schedule::{Counts, Machine, everything_for, finished};
+
+/// How a schedule is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By static analysis.
+    Default,
+    /// Without a step.
+    Plain,
+    /// By random steps.
+    Steps,
+    /// A random point of the search space.
+    Point,
+}
+
+/// The schedules of a case, in order. After a failure, others for the same place are left out.
+const CPU: [Way; 7] =
+    [Way::Default, Way::Plain, Way::Steps, Way::Steps, Way::Point, Way::Steps, Way::Point];
+const GPU: [Way; 5] = [Way::Default, Way::Steps, Way::Point, Way::Steps, Way::Point];
+const ON_DEVICE: [Way; 3] = [Way::Default, Way::Point, Way::Steps];
+
+/// What a campaign is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub seed: u64,
+    /// How many of a hundred programs run on a device too.
+    pub on_device: usize,
+}
+
+/// How often something happened, by its name.
+pub type Tally = BTreeMap<String, u64>;
+
+/// What one case has shown.
+#[derive(Default)]
+pub struct Report {
+    pub tally: Tally,
+    pub failures: Vec<(Case, Failure)>,
+}
+
+/// The program of a case.
+pub fn source(settings: Settings, number: u64) -> Source {
+    program(&mut Rng::new(settings.seed, number))
+}
+
+/// Runs a case. `before` is told what is tried next, in case it does not come back.
+pub fn examine(settings: Settings, number: u64, before: &dyn Fn(&Case)) -> Report {
+    let mut report = Report::default();
+    let source = source(settings, number);
+    let data = number + 1;
+    let blank = Case { source, place: Place::Cpu, schedule: None, data };
+    before(&blank);
+    let oracle = match Oracle::of(&blank.source, data) {
+        Ok(oracle) => oracle,
+        Err(outcome) => {
+            report.add("program", outcome, blank);
+            return report;
+        }
+    };
+    report.count("program: accepted".to_string());
+    let mut places = vec![(Place::Cpu, &CPU[..]), (Place::Gpu, &GPU[..])];
+    let chosen = Rng::new(settings.seed ^ 0x5eed, number).chance(settings.on_device);
+    if chosen && DEVICE.is_some() {
+        places.push((Place::Device, &ON_DEVICE[..]));
+    }
+    for (place, ways) in places {
+        for (turn, way) in ways.iter().enumerate() {
+            let mut rng = Rng::new(settings.seed ^ ((turn as u64 + 1) << 40) ^ ((place as u64) << 48), number);
+            let case = Case { place, ..blank.clone() };
+            if report.try_way(&oracle, case, *way, &mut rng, before) {
+                break;
+            }
+        }
+    }
+    report
+}
+
+impl Report {
+    fn count(&mut self, what: String) {
+        *self.tally.entry(what).or_default() += 1;
+    }
+
+    /// Counts what became of a case; whether it failed.
+    fn add(&mut self, what: &str, outcome: Outcome, case: Case) -> bool {
+        match outcome {
+            Outcome::Agrees => self.count(format!("{what}: agrees")),
+            Outcome::Refused(why) => {
+                let words = why.split(' ').filter(|word| !word.contains(['`', '(']));
+                let why: Vec<&str> = words.filter(|word| word.parse::<f64>().is_err()).take(8).collect();
+                self.count(format!("{what}: refused: {}", why.join(" ")));
+            }
+            Outcome::Failed(failure) => {
+                self.count(format!("{what}: FAILED {:?}", failure.kind));
+                self.failures.push((case, *failure));
+                return true;
+            }
+        }
+        false
+    }
+
+    fn try_way(
+        &mut self,
+        oracle: &Oracle,
+        case: Case,
+        way: Way,
+        rng: &mut Rng,
+        before: &dyn Fn(&Case),
+    ) -> bool {
+        let what = format!("{:?} {way:?}", case.place);
+        let schedule = match guarded(|| schedule(oracle, case.place, way, rng)) {
+            Ok(Some(schedule)) => schedule,
+            Ok(None) => {
+                self.count(format!("{what}: no such schedule"));
+                return false;
+            }
+            Err(message) => {
+                let failure = Failure { kind: Kind::SchedulePanics, message, loops: String::new() };
+                return self.add(&what, Outcome::Failed(Box::new(failure)), case);
+            }
+        };
+        let case = Case { schedule, ..case };
+        before(&case);
+        let outcome = oracle.try_schedule(case.place, case.schedule.as_ref());
+        self.add(&what, outcome, case)
+    }
+}
+
+/// A schedule, or that of static analysis; nothing where the way has none for this program.
+fn schedule(oracle: &Oracle, place: Place, way: Way, rng: &mut Rng) -> Option<Option<Schedule>> {
+    let program = &oracle.program;
+    let mut counts = Counts::default();
+    match way {
+        Way::Default => Some(None),
+        Way::Plain => Some(Some(Schedule { steps: Vec::new() })),
+        Way::Steps if place == Place::Cpu => {
+            let schedule = everything_for(Machine::Cpu, rng, program, &mut counts);
+            let more = rng.chance(35);
+            Some(Some(if more { finished(rng, program, schedule, &mut counts) } else { schedule }))
+        }
+        Way::Steps => Some(Some(everything_for(Machine::Gpu, rng, program, &mut counts))),
+        Way::Point => {
+            let space = Space::new(program, place.target());
+            let mut points = Pcg64Mcg::seed_from_u64(rng.between(0, i64::MAX - 1) as u64);
+            let drawn = (0..4).filter_map(|_| space.knobs().sample(&mut points));
+            let mut decoded = drawn.filter_map(|point| space.decode(&point).ok());
+            decoded.next().map(Some)
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Values of statements: trees of loads, variables and numbers of mixed types.
+//!
+//! Floats are whole numbers so small that every order of a sum gives the same bits: each [`Value`] knows how large it can
+//! get, and is brought into a smaller range where it would get too large. Integers may wrap.
+
+use super::builder::Builder;
+use super::element::{Element, any, common_integer, is_float, is_unsigned, most};
+use super::scope::Scope;
+
+/// An expression with its type, and a bound of its absolute value.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub text: String,
+    pub element: Element,
+    pub most: f64,
+}
+
+/// Whole numbers up to this are exact while an expression is computed.
+fn exact(element: Element) -> f64 {
+    match element {
+        "float64" => (1u64 << 53) as f64,
+        _ if is_float(element) => f64::from(1 << 24),
+        _ => f64::INFINITY,
+    }
+}
+
+impl Builder<'_> {
+    /// A value of a type.
+    pub fn value(&mut self, scope: &mut Scope, element: Element, depth: usize) -> Value {
+        let value = self.tree(scope, element, depth);
+        self.converted(value, element)
+    }
+
+    fn tree(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        if depth == 0 || self.rng.chance(15) {
+            return self.leaf(scope, wanted);
+        }
+        let forms = [(0, 36), (1, 14), (2, 12), (3, 12), (4, 8), (5, 8), (6, 6), (7, 4)];
+        match self.rng.weighted(&forms) {
+            0 => self.sum(scope, wanted, depth),
+            1 => self.product(scope, wanted, depth),
+            2 => self.extreme(scope, wanted, depth),
+            3 => self.choice(scope, wanted, depth),
+            4 => self.cast(scope, wanted, depth),
+            5 => self.quotient(scope, wanted, depth),
+            6 => {
+                let value = self.tree(scope, wanted, depth - 1);
+                let value = self.narrowed(value, 50_000.0);
+                Value { text: format!("({}*2 + 1)", value.text), most: 2.0 * value.most + 1.0, ..value }
+            }
+            _ => {
+                let value = self.tree(scope, wanted, depth - 1);
+                Value { text: format!("abs({})", value.text), ..value }
+            }
+        }
+    }
+
+    /// Two values of types that an operation can have together, and that type.
+    fn pair(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> (Value, Value, Element) {
+        let (left, right) = (self.tree(scope, wanted, depth - 1), self.tree(scope, wanted, depth - 1));
+        if left.element == right.element {
+            let element = left.element;
+            return (left, right, element);
+        }
+        let integers = !is_float(left.element) && !is_float(right.element);
+        if let Some(common) = common_integer(left.element, right.element)
+            && integers
+            && self.rng.chance(70)
+        {
+            return (left, right, common);
+        }
+        (self.converted(left, wanted), self.converted(right, wanted), wanted)
+    }
+
+    fn sum(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let (left, right, element) = self.pair(scope, wanted, depth);
+        let (left, right) =
+            (self.narrowed(left, exact(element) / 4.0), self.narrowed(right, exact(element) / 4.0));
+        let operator = if self.rng.chance(70) { "+" } else { "-" };
+        let text = format!("({} {operator} {})", left.text, right.text);
+        Value { text, element, most: left.most + right.most }
+    }
+
+    fn product(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let (left, right, element) = self.pair(scope, wanted, depth);
+        let (left, right) = (self.narrowed(left, 1000.0), self.narrowed(right, 1000.0));
+        let text = format!("({} * {})", left.text, right.text);
+        Value { text, element, most: left.most * right.most }
+    }
+
+    fn extreme(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let (left, right, element) = self.pair(scope, wanted, depth);
+        let name = if self.rng.chance(50) { "min" } else { "max" };
+        let text = format!("{name}({}, {})", left.text, right.text);
+        Value { text, element, most: left.most.max(right.most) }
+    }
+
+    fn choice(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let condition = self.condition(scope, wanted);
+        let (left, right, element) = self.pair(scope, wanted, depth);
+        let text = format!("({condition} ? {} : {})", left.text, right.text);
+        Value { text, element, most: left.most.max(right.most) }
+    }
+
+    /// There and back through another type.
+    fn cast(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let value = self.tree(scope, wanted, depth - 1);
+        let through = any(self.rng);
+        let there = self.converted(value, through);
+        if self.rng.chance(50) { there } else { self.converted(there, wanted) }
+    }
+
+    /// Rounded down, or what is left over.
+    fn quotient(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
+        let value = self.tree(scope, wanted, depth - 1);
+        let by = self.rng.between(2, 5);
+        if is_float(value.element) {
+            let halved = format!("floor({} / 2)", value.text);
+            return Value { text: halved, ..value };
+        }
+        let operator = if self.rng.chance(50) { "/" } else { "%" };
+        let by = if self.rng.chance(20) && !is_unsigned(value.element) { -by } else { by };
+        let by = if by < 0 { format!("({by})") } else { by.to_string() };
+        Value { text: format!("({} {operator} {by})", value.text), ..value }
+    }
+
+    /// The value as another type; integers that become floats are made small first.
+    pub fn converted(&mut self, value: Value, to: Element) -> Value {
+        if value.element == to {
+            return value;
+        }
+        let value = if is_float(to) { self.small(value, most(to) / 4.0) } else { value };
+        let most = if is_float(to) { value.most } else { f64::INFINITY };
+        Value { text: format!("{to}({})", value.text), element: to, most }
+    }
+
+    /// The value, if it is a float in a range that is no larger than a bound.
+    pub fn narrowed(&mut self, value: Value, bound: f64) -> Value {
+        if is_float(value.element) { self.small(value, bound) } else { value }
+    }
+
+    /// The value in a range that is no larger than a bound.
+    pub fn small(&mut self, value: Value, bound: f64) -> Value {
+        if value.most <= bound {
+            return value;
+        }
+        let bound = bound.min(if self.rng.chance(50) { 9.0 } else { 40.0 }).max(1.0) as i64;
+        let text = match self.rng.below(2) {
+            0 if bound > 1 => format!("({} % {bound})", value.text),
+            _ => {
+                let low = if is_unsigned(value.element) { 0 } else { -bound };
+                format!("clamp({}, {low}, {bound})", value.text)
+            }
+        };
+        Value { text, most: bound as f64, ..value }
+    }
+
+    fn leaf(&mut self, scope: &mut Scope, wanted: Element) -> Value {
+        if !scope.own.is_empty()
+            && self.rng.chance(45)
+            && let Some(at) = scope.target
+        {
+            let known = &self.tensors[at];
+            let text = self.rng.pick(&scope.own).clone();
+            return Value { text, element: known.element, most: most(known.element) };
+        }
+        match self.rng.weighted(&[(0, 78), (1, 13), (2, 6), (3, 3)]) {
+            1 => self.index_value(scope, wanted),
+            2 => {
+                let number = self.rng.between(0, 5);
+                Value { text: format!("{wanted}({number})"), element: wanted, most: 5.0 }
+            }
+            3 => match self.scalars.is_empty() {
+                true => self.index_value(scope, wanted),
+                false => {
+                    let (name, element) = self.rng.pick(&self.scalars).clone();
+                    Value { text: name, element, most: if is_float(element) { 2.0 } else { f64::INFINITY } }
+                }
+            },
+            _ => self.load(scope),
+        }
+    }
+
+    /// A variable, or a sum of two, as a value.
+    fn index_value(&mut self, scope: &Scope, wanted: Element) -> Value {
+        if scope.vars.is_empty() {
+            return Value { text: format!("{wanted}(3)"), element: wanted, most: 3.0 };
+        }
+        let (one, two) = (self.rng.pick(&scope.vars).clone(), self.rng.pick(&scope.vars).clone());
+        let high = one.to.value as f64;
+        let (text, high) = match self.rng.below(6) {
+            0 => (format!("({} + {})", one.name, two.name), high + two.to.value as f64),
+            1 => (format!("({} * {})", one.name, two.name), high * two.to.value as f64),
+            2 => (format!("({} - {})", one.name, two.name), high + two.to.value as f64),
+            3 => (format!("({} % 3)", one.name), 3.0),
+            _ => (one.name, high),
+        };
+        if self.rng.chance(50) {
+            return Value { text: format!("{wanted}({text})"), element: wanted, most: high };
+        }
+        Value { text, element: "int32", most: high }
+    }
+
+    /// An element of some tensor, most often of one that was written lately.
+    fn load(&mut self, scope: &mut Scope) -> Value {
+        let readable = |at: &usize| !self.tensors[*at].hidden && scope.target != Some(*at);
+        let readable: Vec<usize> = (0..self.tensors.len()).filter(readable).collect();
+        if readable.is_empty() {
+            return Value { text: "int32(1)".to_string(), element: "int32", most: 1.0 };
+        }
+        let at = if self.rng.chance(45) {
+            readable[readable.len() - 1 - self.rng.below(readable.len().min(3))]
+        } else {
+            *self.rng.pick(&readable)
+        };
+        let shape = self.tensors[at].shape.clone();
+        let made: Vec<_> = shape.iter().map(|dim| self.subscript(scope, dim)).collect();
+        self.tensors[at].read = true;
+        let known = &self.tensors[at];
+        let (element, name) = (known.element, known.name.clone());
+        let indices: Vec<&str> = made.iter().map(|own| own.text.as_str()).collect();
+        let guards: Vec<&str> = made.iter().filter_map(|own| own.guard.as_deref()).collect();
+        let mut text = format!("{name}({})", indices.join(", "));
+        if !guards.is_empty() {
+            text = format!("({} ? {text} : {})", guards.join(" && "), self.rng.between(0, 1));
+        }
+        Value { text, element, most: most(element) }
+    }
+
+    /// A condition on variables or on data.
+    fn condition(&mut self, scope: &mut Scope, wanted: Element) -> String {
+        if scope.vars.is_empty() || self.rng.chance(35) {
+            let value = self.leaf(scope, wanted);
+            let operator = *self.rng.pick(&[">", "<=", "==", "!="]);
+            return format!("{} {operator} {}", value.text, self.rng.between(0, 2));
+        }
+        let (one, two) = (self.rng.pick(&scope.vars).clone(), self.rng.pick(&scope.vars).clone());
+        let at = self.rng.between(one.from, one.to.value);
+        match self.rng.below(5) {
+            0 => format!("{} <= {}", one.name, two.name),
+            1 => format!("{} % 2 == 0", one.name),
+            2 => format!("{} >= 1 && {} < {at}", one.name, two.name),
+            3 => format!("{} < 1 || {} > {at}", one.name, two.name),
+            _ => format!("{} < {at}", one.name),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Random whole programs under many schedules: what each way to run them gives is what the interpreter of the program says.
+//!
+//! [`builder`] makes the text of a program; read it first. A [`case`] is a program under a schedule, tried by the interpreter
+//! of loops, as compiled code and on a device; [`examine`] makes the schedules of a program; [`mod@shrink`] makes a failing
+//! case smaller. A [`campaign`] hands cases to processes, each a [`worker`].
+
+pub mod builder;
+pub mod call;
+pub mod called;
+pub mod campaign;
+pub mod case;
+pub mod element;
+pub mod examine;
+pub mod expression;
+pub mod recurrence;
+pub mod scope;
+pub mod shrink;
+pub mod source;
+pub mod statement;
+pub mod subscript;
+pub mod worker;

@@ -1,0 +1,111 @@
+//! The process that examines cases for a campaign, one number a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::stdin;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::case::{Case, Failure, Outcome};
+use super::examine::{Settings, examine};
+use super::shrink::shrink;
+
+/// Failures that look alike and are made smaller, at most: of the others only the numbers are kept.
+const MOST_ALIKE: usize = 15;
+
+/// What a worker has found so far.
+pub struct Worker {
+    pub settings: Settings,
+    pub folder: PathBuf,
+    /// How long a failure is made smaller.
+    pub shrinking: Duration,
+    alike: BTreeMap<String, usize>,
+    written: BTreeSet<String>,
+}
+
+impl Worker {
+    pub fn new(settings: Settings, folder: PathBuf, shrinking: Duration) -> Worker {
+        Worker { settings, folder, shrinking, alike: BTreeMap::new(), written: BTreeSet::new() }
+    }
+
+    /// Examines the cases whose numbers come in.
+    pub fn serve(&mut self, current: &Path) {
+        for line in stdin().lines().map_while(Result::ok) {
+            let Ok(number) = line.trim().parse() else { continue };
+            let before = |case: &Case| fs::write(current, case.to_string()).unwrap();
+            let report = examine(self.settings, number, &before);
+            for (what, count) in &report.tally {
+                println!("@count {what}\t{count}");
+            }
+            for (case, failure) in report.failures {
+                println!("@failed {:?} {:?}", case.place, failure.kind);
+                self.keep(number, case, failure);
+            }
+            println!("@done");
+        }
+    }
+
+    /// Writes a failure, made smaller, unless there are many like it.
+    fn keep(&mut self, number: u64, case: Case, failure: Failure) {
+        let alike = self.alike.entry(signature(&case, &failure)).or_default();
+        *alike += 1;
+        if *alike > MOST_ALIKE {
+            return;
+        }
+        let small = shrink(case, failure.kind, self.shrinking);
+        let failure = match small.outcome() {
+            Outcome::Failed(found) => *found,
+            _ => failure,
+        };
+        if self.written.insert(form(&small, &failure)) {
+            let name = format!("{:?}-{:?}-{number}.md", failure.kind, small.place);
+            fs::write(self.folder.join(name), self.text(number, &small, &failure)).unwrap();
+        }
+    }
+
+    fn text(&self, number: u64, case: &Case, failure: &Failure) -> String {
+        let seed = self.settings.seed;
+        let schedule = match &case.schedule {
+            None => "The default schedule.".to_string(),
+            Some(schedule) if schedule.steps.is_empty() => "A schedule without steps.".to_string(),
+            Some(schedule) => format!("```\n{schedule}\n```"),
+        };
+        format!(
+            "# {:?} on {:?}\n\n{}\n\n```\n{}```\n\nSizes: {}. Data: {}. {schedule}\n\nThe whole case: `make fuzz-compile \
+             FUZZ_SEED={seed} FUZZ_FIRST={number} FUZZ_CASES=1`\n\n```\n{}\n```\n",
+            failure.kind,
+            case.place,
+            failure.message,
+            case.source,
+            case.source.size_list(),
+            case.data,
+            failure.loops
+        )
+    }
+}
+
+/// What failures have in common that may have one cause.
+fn signature(case: &Case, failure: &Failure) -> String {
+    let schedule = match &case.schedule {
+        None => "default",
+        Some(schedule) if schedule.steps.is_empty() => "plain",
+        Some(_) => "steps",
+    };
+    let first = failure.message.lines().next().unwrap_or_default();
+    let words: String = first.chars().filter(|letter| !letter.is_ascii_digit()).take(40).collect();
+    format!("{:?} {:?} {schedule} {words}", failure.kind, case.place)
+}
+
+/// The shape of a case: without its names, numbers and types.
+fn form(case: &Case, failure: &Failure) -> String {
+    let text = format!("{:?} {case}", failure.kind);
+    let mut made = String::new();
+    for letter in text.chars() {
+        if !letter.is_alphanumeric() {
+            made.push(letter);
+        } else if !made.ends_with('w') {
+            made.push('w');
+        }
+    }
+    made
+}

@@ -1,0 +1,93 @@
+//! Random programs of several statements, loops and calls, under many schedules, in every way to run them.
+//!
+//! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length: FUZZ_CASES, FUZZ_SECONDS,
+//! FUZZ_SEED and FUZZ_FIRST choose the cases, FUZZ_WORKERS the processes, FUZZ_DEVICE how many of a hundred programs also run
+//! on a device of OpenCL. Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
+//! alone.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod harness;
+
+#[path = "../../schedule/tests/random/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod random;
+
+#[path = "../../schedule/tests/support/mod.rs"]
+mod support;
+
+mod whole;
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use whole::campaign::Campaign;
+use whole::examine::Settings;
+use whole::worker::Worker;
+
+/// Cases of every run.
+const CASES: u64 = 400;
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+fn settings(on_device: u64) -> Settings {
+    Settings { seed: setting("FUZZ_SEED", 1), on_device: setting("FUZZ_DEVICE", on_device) as usize }
+}
+
+fn folder() -> PathBuf {
+    let otherwise = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fuzz-compile");
+    env::var_os("FUZZ_FOLDER").map_or(otherwise, PathBuf::from)
+}
+
+fn workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    setting("FUZZ_WORKERS", cores as u64) as usize
+}
+
+#[test]
+fn whole_programs_compute_what_the_interpreter_says() {
+    let campaign = Campaign {
+        settings: Settings { seed: 1, on_device: 0 },
+        first: 0,
+        cases: CASES,
+        time: Duration::from_secs(3600),
+        workers: workers(),
+        folder: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("whole-programs"),
+        every: Duration::from_secs(3600),
+    };
+    let summary = campaign.run();
+    summary.print();
+    let accepted = summary.tally.get("program: accepted").copied().unwrap_or_default();
+    assert!(4 * accepted > 3 * CASES, "only {accepted} of {CASES} programs are accepted");
+    assert!(summary.failures.is_empty(), "failures are in {}", campaign.folder.display());
+}
+
+#[test]
+#[ignore = "make fuzz-compile runs it"]
+fn campaign() {
+    let seconds = setting("FUZZ_SECONDS", u64::from(u32::MAX));
+    let campaign = Campaign {
+        settings: settings(3),
+        first: setting("FUZZ_FIRST", 0),
+        cases: setting("FUZZ_CASES", 10_000),
+        time: Duration::from_secs(seconds),
+        workers: workers(),
+        folder: folder(),
+        every: Duration::from_secs(setting("FUZZ_EVERY", 10)),
+    };
+    let summary = campaign.run();
+    summary.print();
+    assert!(summary.failures.is_empty(), "failures are in {}", campaign.folder.display());
+}
+
+#[test]
+#[ignore = "campaigns start it"]
+fn worker_of_a_campaign() {
+    let Some(current) = env::var_os("FUZZ_WORKER").map(PathBuf::from) else { return };
+    random::keep_expected_panics();
+    let shrinking = Duration::from_secs(setting("FUZZ_SHRINK_SECONDS", 10));
+    Worker::new(settings(0), folder(), shrinking).serve(&current);
+}
