@@ -2,7 +2,8 @@
 //!
 //! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length: FUZZ_CASES, FUZZ_SECONDS,
 //! FUZZ_SEED and FUZZ_FIRST choose the cases, FUZZ_WORKERS the processes, FUZZ_DEVICE how many of a hundred programs also run
-//! on a device of OpenCL. Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
+//! on a device of OpenCL, FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such
+//! as `Cpu Point`). Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
 //! alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -34,7 +35,8 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 }
 
 fn settings(on_device: u64) -> Settings {
-    Settings { seed: setting("FUZZ_SEED", 1), on_device: setting("FUZZ_DEVICE", on_device) as usize }
+    let on_device = setting("FUZZ_DEVICE", on_device) as usize;
+    Settings { seed: setting("FUZZ_SEED", 1), on_device, only: env::var("FUZZ_ONLY").unwrap_or_default() }
 }
 
 fn folder() -> PathBuf {
@@ -50,7 +52,7 @@ fn workers() -> usize {
 #[test]
 fn whole_programs_compute_what_the_interpreter_says() {
     let campaign = Campaign {
-        settings: Settings { seed: 1, on_device: 0 },
+        settings: Settings { seed: 1, on_device: 0, only: String::new() },
         first: 0,
         cases: CASES,
         time: Duration::from_secs(3600),

@@ -31,6 +31,8 @@ pub struct Builder<'r> {
     pub helpers: Vec<Helper>,
     /// The type of most tensors.
     pub main: Element,
+    /// The tensor that is read most often at the moment.
+    pub favourite: Option<usize>,
     /// Whether it is a function that another calls, whose body must not declare its results.
     pub is_called: bool,
     /// How new tensors are called, before their number.
@@ -72,7 +74,7 @@ impl<'r> Builder<'r> {
     pub fn new(rng: &'r mut Rng, main: Element, pool: Vec<Extent>, prefix: &'static str) -> Builder<'r> {
         let (tensors, scalars, loops, helpers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let turn_names = ["t", "u", "v"].map(str::to_string);
-        Builder { rng, tensors, pool, scalars, loops, helpers, main, is_called: false, prefix, turn_names, made: 0 }
+        Builder { rng, tensors, pool, scalars, loops, helpers, main, favourite: None, is_called: false, prefix, turn_names, made: 0 }
     }
 
     /// A type: most often the one of most tensors.
@@ -187,6 +189,8 @@ impl<'r> Builder<'r> {
             (5, loops / 4),
             (6, loops / 20),
             (7, calls),
+            (8, 14),
+            (9, 8),
         ]) {
             0 => self.define(body),
             1 => self.reduce(body),
@@ -195,8 +199,46 @@ impl<'r> Builder<'r> {
             4 => self.ordered(body),
             5 => self.recurrence(body),
             6 => self.double_buffer(body),
-            _ => self.call(body),
+            7 => self.call(body),
+            8 => self.stale(body),
+            _ => match self.writable() {
+                Some(at) => self.fold(at, body),
+                None => self.reduce(body),
+            },
         }
+    }
+
+    /// A tensor made of another that changes before the first is read, in a loop or not.
+    fn stale(&mut self, body: &mut Vec<Node>) {
+        let Some(source) = self.writable() else { return self.define(body) };
+        let count = self.tensors.len();
+        self.favourite = Some(source);
+        self.define(body);
+        let made = (self.tensors.len() > count).then(|| self.tensors.len() - 1);
+        let read_first = self.rng.chance(40);
+        let then = |builder: &mut Builder<'r>, inner: &mut Vec<Node>| {
+            for reads in [read_first, !read_first] {
+                builder.favourite = made.filter(|_| reads);
+                match reads {
+                    true if builder.rng.chance(50) => builder.update(inner),
+                    true if builder.rng.chance(50) => {
+                        if let Some(made) = made {
+                            builder.fold(made, inner);
+                        }
+                    }
+                    true => builder.define(inner),
+                    false => builder.update_of(source, inner),
+                }
+            }
+        };
+        let turns = self.rng.between(2, 3);
+        if self.loops.len() < 2 && self.turns() * turns <= MOST_TURNS && self.rng.chance(55) {
+            let node = self.in_loop(0, Extent::number(turns), then);
+            body.push(node);
+        } else {
+            then(self, body);
+        }
+        self.favourite = None;
     }
 
     /// The scope of a statement in the loops around it.

@@ -34,11 +34,13 @@ const GPU: [Way; 5] = [Way::Default, Way::Steps, Way::Point, Way::Steps, Way::Po
 const ON_DEVICE: [Way; 3] = [Way::Default, Way::Point, Way::Steps];
 
 /// What a campaign is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     pub seed: u64,
     /// How many of a hundred programs run on a device too.
     pub on_device: usize,
+    /// Part of the names of the schedules that are tried, such as `Default` or `Cpu Point`; all if it is empty.
+    pub only: String,
 }
 
 /// How often something happened, by its name.
@@ -52,12 +54,12 @@ pub struct Report {
 }
 
 /// The program of a case.
-pub fn source(settings: Settings, number: u64) -> Source {
+pub fn source(settings: &Settings, number: u64) -> Source {
     program(&mut Rng::new(settings.seed, number))
 }
 
 /// Runs a case. `before` is told what is tried next, in case it does not come back.
-pub fn examine(settings: Settings, number: u64, before: &dyn Fn(&Case)) -> Report {
+pub fn examine(settings: &Settings, number: u64, before: &dyn Fn(&Case)) -> Report {
     let mut report = Report::default();
     let source = source(settings, number);
     let data = number + 1;
@@ -78,6 +80,9 @@ pub fn examine(settings: Settings, number: u64, before: &dyn Fn(&Case)) -> Repor
     }
     for (place, ways) in places {
         for (turn, way) in ways.iter().enumerate() {
+            if !format!("{place:?} {way:?}").contains(&settings.only) {
+                continue;
+            }
             let mut rng = Rng::new(settings.seed ^ ((turn as u64 + 1) << 40) ^ ((place as u64) << 48), number);
             let case = Case { place, ..blank.clone() };
             if report.try_way(&oracle, case, *way, &mut rng, before) {
@@ -98,8 +103,9 @@ impl Report {
         match outcome {
             Outcome::Agrees => self.count(format!("{what}: agrees")),
             Outcome::Refused(why) => {
-                let words = why.split(' ').filter(|word| !word.contains(['`', '(']));
-                let why: Vec<&str> = words.filter(|word| word.parse::<f64>().is_err()).take(8).collect();
+                let most = if why.starts_with("schedule") { 7 } else { 2 };
+                let words = why.split(' ').filter(|word| !word.contains(['`', '(', '.']));
+                let why: Vec<&str> = words.filter(|word| word.parse::<f64>().is_err()).take(most).collect();
                 self.count(format!("{what}: refused: {}", why.join(" ")));
             }
             Outcome::Failed(failure) => {

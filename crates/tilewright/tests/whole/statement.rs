@@ -21,7 +21,8 @@ impl Builder<'_> {
         let (element, shape) = (self.element(), self.shape());
         let mut scope = self.scope();
         let Some(indices) = self.whole(&mut scope, &shape) else { return };
-        let depth = self.rng.weighted(&[(0, 15), (1, 35), (2, 35), (3, 15)]);
+        let deep = if self.favourite.is_some() { 0 } else { 30 };
+        let depth = self.rng.weighted(&[(0, 15), (1, 30), (2, deep), (3, deep / 2)]);
         let value = self.value(&mut scope, element, depth);
         let value = self.narrowed(value, most(element) / 2.0);
         let at = self.add(element, shape);
@@ -43,6 +44,36 @@ impl Builder<'_> {
         let (operator, value) = self.reduction(at, &scope, value);
         let name = &self.tensors[at].name;
         body.push(Node::Line(format!("{name}({indices}) {operator}! {}{}", value.text, scope.ranges())));
+    }
+
+    /// `x(i) +=! h(i, j)`: a tensor reduced along some of its dimensions, perhaps with something else.
+    pub fn fold(&mut self, from: usize, body: &mut Vec<Node>) {
+        let mut scope = self.scope();
+        let (mut shape, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
+        for dim in self.tensors[from].shape.clone() {
+            let kept = self.rng.chance(60);
+            let kind = if kept { Kind::Left } else { Kind::Reduced };
+            let Some(name) = scope.fresh(0, &dim, kind) else { return };
+            if kept {
+                left.push(name.clone());
+                shape.push(dim);
+            }
+            right.push(name);
+        }
+        let element = self.tensors[from].element;
+        let text = format!("{}({})", self.tensors[from].name, right.join(", "));
+        let mut value = Value { text, element, most: most(element) };
+        if self.rng.chance(30) {
+            let other = self.value(&mut scope, element, 1);
+            let (one, two) = (self.narrowed(value, 1000.0), self.narrowed(other, 1000.0));
+            value = Value { text: format!("{} * {}", one.text, two.text), element, most: one.most * two.most };
+        }
+        self.tensors[from].read = true;
+        let at = self.add(element, shape);
+        self.declare(at, body);
+        let (operator, value) = self.reduction(at, &scope, value);
+        let (name, left) = (&self.tensors[at].name, left.join(", "));
+        body.push(Node::Line(format!("{name}({left}) {operator}! {}{}", value.text, scope.ranges())));
     }
 
     /// Subscripts that name every element of a shape once.
@@ -94,7 +125,14 @@ impl Builder<'_> {
 
     /// Another statement of a tensor that there is.
     pub fn update(&mut self, body: &mut Vec<Node>) {
-        let Some(at) = self.writable() else { return self.define(body) };
+        match self.writable() {
+            Some(at) => self.update_of(at, body),
+            None => self.define(body),
+        }
+    }
+
+    /// Another statement of a tensor.
+    pub fn update_of(&mut self, at: usize, body: &mut Vec<Node>) {
         let mut scope = Scope { target: Some(at), ..self.scope() };
         let target = self.part(&mut scope, at);
         let element = self.tensors[at].element;
@@ -118,7 +156,7 @@ impl Builder<'_> {
     }
 
     /// A tensor to write again: most often a late one.
-    fn writable(&mut self) -> Option<usize> {
+    pub fn writable(&mut self) -> Option<usize> {
         let writable = |at: &usize| self.tensors[*at].writable && !self.tensors[*at].hidden;
         let writable: Vec<usize> = (0..self.tensors.len()).filter(writable).collect();
         if writable.is_empty() { None } else { Some(*self.rng.pick(&writable)) }
@@ -231,6 +269,9 @@ impl Builder<'_> {
         }
         let reset = if fresh || (by_data && self.rng.chance(25)) { "!" } else { "" };
         body.push(Node::Line(format!("{name}({indices}) {operator}{reset} {}{}", value.text, scope.ranges())));
+        if self.rng.chance(50) {
+            self.fold(at, body);
+        }
     }
 
     /// Makes another statement in the place of a scatter.

@@ -33,7 +33,7 @@ impl Worker {
         for line in stdin().lines().map_while(Result::ok) {
             let Ok(number) = line.trim().parse() else { continue };
             let before = |case: &Case| fs::write(current, case.to_string()).unwrap();
-            let report = examine(self.settings, number, &before);
+            let report = examine(&self.settings, number, &before);
             for (what, count) in &report.tally {
                 println!("@count {what}\t{count}");
             }
