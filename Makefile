@@ -9,14 +9,18 @@ DEBUG_TILEWRIGHT := $(or $(CARGO_TARGET_DIR),target)/debug/tilewright
 # All that tests use, with the features of the tests, so that nothing is built a second time.
 BUILD_FOR_TESTS := cargo build --workspace --lib --bins --tests
 WHEELS := $(or $(CARGO_TARGET_DIR),target)/wheels
-FUZZ_SECONDS := 60
+FUZZ_SECONDS ?= 60
+# Which random programs `make fuzz-compile` runs; CONTRIBUTING.md says what else can be chosen.
+FUZZ_SEED ?= 1
+FUZZ_FIRST ?= 0
+FUZZ_CASES ?= 1000000000
 # More for benchmarks/cpu.py or benchmarks/gpu.py, such as --only gemm.
 BENCH_OPTIONS :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-rust setup-lint setup-python setup-package setup-wheel setup-opencl setup-nvrtc setup-fuzz build demo \
-	wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz bench bench-cpu bench-cuda bench-python clean
+	wheel test lint test-rust test-python test-package test-wheel test-cuda fuzz fuzz-compile bench bench-cpu bench-cuda bench-python clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +70,10 @@ test-cuda: ## Test kernels on an NVIDIA GPU: TILEWRIGHT=... names a command wher
 
 fuzz: setup-fuzz ## Fuzz the checker for a minute; needs nightly Rust and cargo-fuzz
 	cargo +nightly fuzz run check -- -max_total_time=$(FUZZ_SECONDS)
+
+fuzz-compile: setup-rust setup-opencl ## Compile random programs under random schedules for a minute, and compare with the interpreter
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_FIRST=$(FUZZ_FIRST) FUZZ_CASES=$(FUZZ_CASES) RUST_BACKTRACE=0 \
+		cargo test --release --workspace --test whole_programs -- --ignored --exact --nocapture campaign
 
 bench: setup-rust ## Time the compiler's own parts
 	cargo bench --workspace

@@ -2,7 +2,7 @@
 //!
 //! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length: FUZZ_CASES, FUZZ_SECONDS,
 //! FUZZ_SEED and FUZZ_FIRST choose the cases, FUZZ_WORKERS the processes, FUZZ_DEVICE how many of a hundred programs also run
-//! on a device of OpenCL, FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such
+//! on a device of OpenCL, FUZZ_COMPILED how many of a hundred schedules for a CPU are compiled (all), FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such
 //! as `Cpu Point`). Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
 //! alone.
 
@@ -36,7 +36,9 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 
 fn settings(on_device: u64) -> Settings {
     let on_device = setting("FUZZ_DEVICE", on_device) as usize;
-    Settings { seed: setting("FUZZ_SEED", 1), on_device, only: env::var("FUZZ_ONLY").unwrap_or_default() }
+    let compiled = setting("FUZZ_COMPILED", 100) as usize;
+    let only = env::var("FUZZ_ONLY").unwrap_or_default();
+    Settings { seed: setting("FUZZ_SEED", 1), on_device, compiled, only }
 }
 
 fn folder() -> PathBuf {
@@ -52,7 +54,7 @@ fn workers() -> usize {
 #[test]
 fn whole_programs_compute_what_the_interpreter_says() {
     let campaign = Campaign {
-        settings: Settings { seed: 1, on_device: 0, only: String::new() },
+        settings: Settings { seed: 1, on_device: 0, compiled: 100, only: String::new() },
         first: 0,
         cases: CASES,
         time: Duration::from_secs(3600),

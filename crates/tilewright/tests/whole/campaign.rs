@@ -153,6 +153,7 @@ impl Worker {
             .args(["--ignored", "--exact", "--nocapture", "worker_of_a_campaign"])
             .env("FUZZ_WORKER", &current)
             .env("FUZZ_SEED", campaign.settings.seed.to_string())
+            .env("FUZZ_COMPILED", campaign.settings.compiled.to_string())
             .env("FUZZ_ONLY", &campaign.settings.only)
             .env("FUZZ_DEVICE", campaign.settings.on_device.to_string())
             .env("FUZZ_FOLDER", &campaign.folder)

@@ -24,6 +24,8 @@ use crate::support;
 pub enum Place {
     /// Machine code on one thread and on two.
     Cpu,
+    /// The loops for a CPU alone.
+    Loops,
     /// The loops alone, with every thread of the GPU followed.
     Gpu,
     /// A device of OpenCL, such as PoCL.
@@ -166,7 +168,7 @@ impl Place {
     /// The machine that schedules are for.
     pub fn target(self) -> Target<'static> {
         match (self, &*DEVICE) {
-            (Place::Cpu, _) => Target::Cpu(&CPU),
+            (Place::Cpu | Place::Loops, _) => Target::Cpu(&CPU),
             (Place::Device, Some(device)) => Target::Gpu(device.gpu()),
             _ => Target::Gpu(&GPU),
         }
@@ -221,7 +223,7 @@ impl Oracle {
         };
         let compiled = |nest: &LoopNest| match place {
             Place::Cpu => self.try_code(nest),
-            Place::Gpu => None,
+            Place::Loops | Place::Gpu => None,
             Place::Device => self.try_device(nest),
         };
         self.try_loops(&nest).or_else(|| compiled(&nest)).unwrap_or(Outcome::Agrees)

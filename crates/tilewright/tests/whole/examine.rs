@@ -39,6 +39,8 @@ pub struct Settings {
     pub seed: u64,
     /// How many of a hundred programs run on a device too.
     pub on_device: usize,
+    /// How many of a hundred schedules for a CPU are compiled; of the others, only the loops are run.
+    pub compiled: usize,
     /// Part of the names of the schedules that are tried, such as `Default` or `Cpu Point`; all if it is empty.
     pub only: String,
 }
@@ -84,6 +86,8 @@ pub fn examine(settings: &Settings, number: u64, before: &dyn Fn(&Case)) -> Repo
                 continue;
             }
             let mut rng = Rng::new(settings.seed ^ ((turn as u64 + 1) << 40) ^ ((place as u64) << 48), number);
+            let compiled = place != Place::Cpu || rng.chance(settings.compiled);
+            let place = if compiled { place } else { Place::Loops };
             let case = Case { place, ..blank.clone() };
             if report.try_way(&oracle, case, *way, &mut rng, before) {
                 break;
@@ -151,7 +155,7 @@ fn schedule(oracle: &Oracle, place: Place, way: Way, rng: &mut Rng) -> Option<Op
     match way {
         Way::Default => Some(None),
         Way::Plain => Some(Some(Schedule { steps: Vec::new() })),
-        Way::Steps if place == Place::Cpu => {
+        Way::Steps if matches!(place, Place::Cpu | Place::Loops) => {
             let schedule = everything_for(Machine::Cpu, rng, program, &mut counts);
             let more = rng.chance(35);
             Some(Some(if more { finished(rng, program, schedule, &mut counts) } else { schedule }))
