@@ -74,7 +74,20 @@ impl<'r> Builder<'r> {
     pub fn new(rng: &'r mut Rng, main: Element, pool: Vec<Extent>, prefix: &'static str) -> Builder<'r> {
         let (tensors, scalars, loops, helpers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let turn_names = ["t", "u", "v"].map(str::to_string);
-        Builder { rng, tensors, pool, scalars, loops, helpers, main, favourite: None, is_called: false, prefix, turn_names, made: 0 }
+        Builder {
+            rng,
+            tensors,
+            pool,
+            scalars,
+            loops,
+            helpers,
+            main,
+            favourite: None,
+            is_called: false,
+            prefix,
+            turn_names,
+            made: 0,
+        }
     }
 
     /// A type: most often the one of most tensors.

@@ -56,45 +56,59 @@ impl Builder<'_> {
         if inside.rng.chance(95) {
             inside.turn_names = ["t", "u", "v"].map(|name| format!("{name}{number}"));
         }
-        let mut params = Vec::new();
-        for (at, outer) in given.iter().enumerate() {
-            let shape: Vec<Extent> = outer.shape.iter().map(|dim| renamed.inner(dim)).collect();
-            let name = format!("p{at}");
-            params.push(format!("{} {name}", tensor_type(outer.element, &shape)));
-            inside.tensors.push(Known { writable: false, ..known(&name, outer.element, shape) });
-        }
         // A call in a call sees the parameters under their own names, so extents must be the caller's.
         let same = renamed.0.iter().all(|(outer, inner)| outer == inner);
         inside.helpers = if same { earlier.to_vec() } else { Vec::new() };
+        let mut params = inside.given(&given, &renamed);
         let takes_scalar = inside.rng.chance(25);
         if takes_scalar {
             params.push("int32 z".to_string());
             inside.scalars.push(("z".to_string(), "int32"));
         }
-        if inside.rng.chance(25) {
-            let (element, shape) = (inside.element(), inside.shape());
-            let result = Some(format!("{} r", tensor_type(element, &shape)));
-            let spare = added(element);
-            inside.tensors.push(Known { result, in_out: true, declared: true, spare, ..known("r", element, shape) });
-        }
-        let count = inside.rng.weighted(&[(1, 35), (2, 40), (3, 25)]);
-        let mut body = inside.statements(count);
-        if inside.results(&body).is_empty() {
-            inside.define(&mut body);
-        }
-        let names = inside.results(&body);
-        let made = |own: &Known| {
-            let listed = |name: &String| name.rsplit(' ').next() == Some(own.name.as_str());
-            names.iter().any(listed).then(|| Made {
-                element: own.element,
-                shape: renamed.outer(&own.shape),
-                in_out: own.in_out,
-            })
-        };
-        let results = inside.tensors.iter().filter(|own| own.writable).filter_map(made).collect();
+        let (body, names) = inside.called_body();
+        let results = inside.results_for_caller(&names, &renamed);
         let function = Function { name: format!("g{number}"), params, results: names, body };
         let params = given.into_iter().map(|own| (own.element, own.shape)).collect();
         Helper { function, params, takes_scalar, results }
+    }
+
+    /// Parameters that take the caller's tensors.
+    fn given(&mut self, given: &[Known], renamed: &Renamed) -> Vec<String> {
+        let mut params = Vec::new();
+        for (at, outer) in given.iter().enumerate() {
+            let shape: Vec<Extent> = outer.shape.iter().map(|dim| renamed.inner(dim)).collect();
+            let name = format!("p{at}");
+            params.push(format!("{} {name}", tensor_type(outer.element, &shape)));
+            self.tensors.push(Known { writable: false, ..known(&name, outer.element, shape) });
+        }
+        params
+    }
+
+    /// The statements of a function that is called, perhaps with a result that its caller supplies; and its results.
+    fn called_body(&mut self) -> (Vec<Node>, Vec<String>) {
+        if self.rng.chance(25) {
+            let (element, shape) = (self.element(), self.shape());
+            let result = Some(format!("{} r", tensor_type(element, &shape)));
+            let plain = known("r", element, shape);
+            self.tensors.push(Known { result, in_out: true, declared: true, spare: added(element), ..plain });
+        }
+        let count = self.rng.weighted(&[(1, 35), (2, 40), (3, 25)]);
+        let mut body = self.statements(count);
+        let mut names = self.results(&body);
+        if names.is_empty() {
+            self.define(&mut body);
+            names = self.results(&body);
+        }
+        (body, names)
+    }
+
+    /// What the caller gets, in its own terms.
+    fn results_for_caller(&self, names: &[String], renamed: &Renamed) -> Vec<Made> {
+        let listed =
+            |own: &&Known| names.iter().any(|name| name.rsplit(' ').next() == Some(own.name.as_str()));
+        let made =
+            |own: &Known| Made { element: own.element, shape: renamed.outer(&own.shape), in_out: own.in_out };
+        self.tensors.iter().filter(|own| own.writable).filter(listed).map(made).collect()
     }
 
     /// Names for the extents of some tensors: sizes of the function, or as they are.

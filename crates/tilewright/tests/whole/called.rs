@@ -31,8 +31,7 @@ pub fn on_threads(executable: &Executable, inputs: &Inputs, pool: &Pool) -> Resu
     let signature = executable.signature();
     let (constants, given) = (lent(&signature.constants, inputs), lent(&signature.inputs, inputs));
     let mut results: Vec<Lent> = signature.results.iter().map(|own| room(own, inputs)).collect();
-    let scalars: Vec<Number> =
-        signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
+    let scalars: Vec<Number> = signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
     let constants: Vec<View> = constants.iter().map(Lent::view).collect();
     let bound = executable.bind(pool, &constants).map_err(|error| format!("bind: {error}"))?;
     let views: Vec<View> = given.iter().map(Lent::view).collect();

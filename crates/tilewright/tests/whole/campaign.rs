@@ -48,7 +48,8 @@ impl Campaign {
     /// Runs all cases.
     pub fn run(&self) -> Summary {
         fs::create_dir_all(&self.folder).unwrap();
-        let (summary, next, begin) = (Mutex::new(Summary::default()), AtomicU64::new(self.first), Instant::now());
+        let (summary, next, begin) =
+            (Mutex::new(Summary::default()), AtomicU64::new(self.first), Instant::now());
         let said = Mutex::new(begin);
         thread::scope(|scope| {
             for worker in 0..self.workers {
@@ -180,7 +181,9 @@ impl Worker {
                     if line == "@done" {
                         return answer;
                     }
-                    if let Some((what, count)) = line.strip_prefix("@count ").and_then(|own| own.rsplit_once('\t')) {
+                    if let Some((what, count)) =
+                        line.strip_prefix("@count ").and_then(|own| own.rsplit_once('\t'))
+                    {
                         answer.tally.insert(what.to_string(), count.parse().unwrap());
                     }
                     if let Some(how) = line.strip_prefix("@failed ") {

@@ -311,8 +311,7 @@ fn on_device(executable: &GpuExecutable, inputs: &Inputs) -> Result<Results, Str
             *result = buffer(&own.name);
         }
     }
-    let scalars: Vec<Number> =
-        signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
+    let scalars: Vec<Number> = signature.scalars.iter().map(|scalar| inputs.scalars[&scalar.name]).collect();
     let constants: Vec<_> = constants.iter().map(Buffer::view).collect();
     let bound = executable.bind(&constants).map_err(|error| error.to_string())?;
     let given: Vec<_> = given.iter().map(Buffer::view).collect();

@@ -28,8 +28,7 @@ pub enum Way {
 }
 
 /// The schedules of a case, in order. After a failure, others for the same place are left out.
-const CPU: [Way; 7] =
-    [Way::Default, Way::Plain, Way::Steps, Way::Steps, Way::Point, Way::Steps, Way::Point];
+const CPU: [Way; 7] = [Way::Default, Way::Plain, Way::Steps, Way::Steps, Way::Point, Way::Steps, Way::Point];
 const GPU: [Way; 5] = [Way::Default, Way::Steps, Way::Point, Way::Steps, Way::Point];
 const ON_DEVICE: [Way; 3] = [Way::Default, Way::Point, Way::Steps];
 
@@ -85,7 +84,8 @@ pub fn examine(settings: &Settings, number: u64, before: &dyn Fn(&Case)) -> Repo
             if !format!("{place:?} {way:?}").contains(&settings.only) {
                 continue;
             }
-            let mut rng = Rng::new(settings.seed ^ ((turn as u64 + 1) << 40) ^ ((place as u64) << 48), number);
+            let mut rng =
+                Rng::new(settings.seed ^ ((turn as u64 + 1) << 40) ^ ((place as u64) << 48), number);
             let compiled = place != Place::Cpu || rng.chance(settings.compiled);
             let place = if compiled { place } else { Place::Loops };
             let case = Case { place, ..blank.clone() };

@@ -71,8 +71,7 @@ fn with_source(case: &Case, source: Source) -> Case {
     let Some(schedule) = &mut changed.schedule else { return changed };
     let Ok(oracle) = Oracle::of(&changed.source, case.data) else { return changed };
     let target = case.place.target();
-    while let Ok(Err(refusal)) =
-        guarded(|| tilewright_schedule::apply(&oracle.program, schedule, target))
+    while let Ok(Err(refusal)) = guarded(|| tilewright_schedule::apply(&oracle.program, schedule, target))
         && let Some(step) = refusal.step
     {
         schedule.steps.remove(step);
@@ -195,7 +194,12 @@ fn smaller_values(value: &str) -> Vec<String> {
         if name < open {
             // The element of a tensor at 0.
             for part in &parts {
-                found.push(format!("{}{}{}", &value[..=open], inside.replacen(part, "0", 1), &value[close..]));
+                found.push(format!(
+                    "{}{}{}",
+                    &value[..=open],
+                    inside.replacen(part, "0", 1),
+                    &value[close..]
+                ));
             }
         } else {
             parts.push("1".to_string());
@@ -224,7 +228,8 @@ fn parts_of(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;
     for word in text.split_inclusive([' ', ',']) {
-        let operators = [" ", "+ ", "- ", "* ", "/ ", "% ", "? ", ": ", "&& ", "|| ", "< ", "> ", "<= ", ">= ", "== "];
+        let operators =
+            [" ", "+ ", "- ", "* ", "/ ", "% ", "? ", ": ", "&& ", "|| ", "< ", "> ", "<= ", ">= ", "== "];
         let part = parts.len() - 1;
         if depth == 0 && operators.contains(&word) {
             parts.push(String::new());

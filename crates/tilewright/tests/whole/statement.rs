@@ -66,7 +66,8 @@ impl Builder<'_> {
         if self.rng.chance(30) {
             let other = self.value(&mut scope, element, 1);
             let (one, two) = (self.narrowed(value, 1000.0), self.narrowed(other, 1000.0));
-            value = Value { text: format!("{} * {}", one.text, two.text), element, most: one.most * two.most };
+            value =
+                Value { text: format!("{} * {}", one.text, two.text), element, most: one.most * two.most };
         }
         self.tensors[from].read = true;
         let at = self.add(element, shape);
@@ -268,7 +269,11 @@ impl Builder<'_> {
             body.push(Node::Line(format!("{} {name}", tensor_type(element, &shape))));
         }
         let reset = if fresh || (by_data && self.rng.chance(25)) { "!" } else { "" };
-        body.push(Node::Line(format!("{name}({indices}) {operator}{reset} {}{}", value.text, scope.ranges())));
+        body.push(Node::Line(format!(
+            "{name}({indices}) {operator}{reset} {}{}",
+            value.text,
+            scope.ranges()
+        )));
         if self.rng.chance(50) {
             self.fold(at, body);
         }
