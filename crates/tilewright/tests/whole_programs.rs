@@ -28,7 +28,7 @@ use whole::examine::Settings;
 use whole::worker::Worker;
 
 /// Cases of every run.
-const CASES: u64 = 400;
+const CASES: u64 = 200;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))

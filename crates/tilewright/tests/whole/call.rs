@@ -136,7 +136,7 @@ impl Builder<'_> {
         let mut used = Vec::new();
         let mut arguments = Vec::new();
         for (element, shape) in &helper.params {
-            let Some(at) = self.matching(*element, shape, &[], false) else { return self.define(body) };
+            let Some(at) = self.matching(element, shape, &[], false) else { return self.define(body) };
             used.push(at);
             arguments.push(self.tensors[at].name.clone());
         }

@@ -70,8 +70,6 @@ pub enum Kind {
     Run,
     /// The code computes something else.
     CodeDiffers,
-    /// The process ends, or does not end.
-    Crash,
 }
 
 /// A failure with what there is to say about it.
