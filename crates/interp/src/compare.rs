@@ -1,16 +1,78 @@
 //! Whether a kernel computed what it should.
 //!
 //! Integers of a program without floats must be the same. Floats may differ by rounding: a schedule changes the order
-//! of a sum, vectors fuse multiplications with additions, and the interpreter accumulates in double precision. An
-//! error of rounding is in proportion to the numbers that were added, not to what is left of them, so it is judged by
-//! the largest element of the tensor, and the more is added up the more it may be.
+//! of a sum, vectors fuse multiplications with additions, and the interpreter accumulates in double precision. How far an
+//! element may be off, [`expect`](crate::expect) knows of each: its bound, times [`SLACK`]. An element of which it knows nothing,
+//! because rounding decides a condition or a sign that it depends on, is not compared, but counted ([`Doubt`]).
+//!
+//! Where a program is too large for the interpreter, kernels are compared with a kernel, and there are no bounds. There
+//! the tolerance is the same for all elements ([`Expected::by_scale`]). An error of rounding is in proportion to the numbers that were
+//! added, not to what is left of them, so it is judged by the largest element of the tensor, and the more is added up the more it
+//! may be. Whoever knows elements that are worse conditioned says so by [`Expected::widen`].
 
 use std::fmt;
 
 use tilewright_ir::{DType, Number, Program, Tensor, VarKind};
 
-/// Roundings that any program is allowed.
+/// An element may be so many times its bound off: for what the bound leaves out, such as libraries of devices that are less accurate than they say, numbers that are
+/// rounded twice on their way from double to half precision, and the rounding of bounds.
+pub const SLACK: f64 = 2.0;
+
+/// Roundings that any program is allowed where there are no bounds.
 const ROUNDINGS: f64 = 64.0;
+
+/// What a result should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// The elements.
+    pub tensor: Tensor,
+    tolerance: Tolerance,
+}
+
+/// How far elements may be off; infinite for those that are not compared.
+#[derive(Clone, Debug, PartialEq)]
+enum Tolerance {
+    /// All the same.
+    Same(f64),
+    /// One for each element.
+    Each(Vec<f64>),
+}
+
+/// Elements of a tensor that were not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The tensor.
+    pub name: String,
+    /// How many of its elements.
+    pub undecided: usize,
+    /// How many it has.
+    pub elements: usize,
+}
+
+impl Doubt {
+    /// Whether nothing at all was compared.
+    pub fn is_total(&self) -> bool {
+        self.undecided == self.elements
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Doubt { name, undecided, elements } = self;
+        if self.is_total() {
+            return write!(
+                f,
+                "nothing of {name} was compared: with these inputs, the rounding of floats decides what each of its \
+                 {elements} elements is"
+            );
+        }
+        write!(
+            f,
+            "{undecided} of {elements} elements of {name} were not compared: the rounding of floats decides what \
+             they are"
+        )
+    }
+}
 
 /// Elements that differ by more than rounding.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,17 +83,21 @@ pub struct Difference {
     pub wrong: usize,
     /// How many it has.
     pub elements: usize,
+    /// How many of these were not compared.
+    pub undecided: usize,
     /// The subscripts of the first.
     pub place: Vec<usize>,
     /// What it is.
     pub found: Number,
     /// What it should be.
     pub wanted: Number,
+    /// How far it may be off.
+    pub limit: f64,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { name, wrong, elements, .. } = self;
+        let Difference { name, wrong, elements, undecided, limit, .. } = self;
         let place: Vec<String> = self.place.iter().map(usize::to_string).collect();
         write!(
             f,
@@ -39,33 +105,86 @@ impl fmt::Display for Difference {
             place.join(", "),
             shown(self.found),
             shown(self.wanted)
-        )
+        )?;
+        if *limit > 0.0 {
+            write!(f, ", give or take {limit:.1e}")?;
+        }
+        if *undecided > 0 {
+            write!(f, "; {undecided} could not be compared")?;
+        }
+        Ok(())
     }
 }
 
-/// The first tensor, if any, whose elements differ from what is wanted by more than rounding.
-pub fn compare(
-    program: &Program,
-    name: &str,
-    found: &Tensor,
-    wanted: &Tensor,
-) -> Result<(), Box<Difference>> {
-    let limit = tolerance(program, wanted);
-    let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), limit);
-    let mut places = (0..wanted.len()).filter(differs);
-    let Some(first) = places.next() else { return Ok(()) };
-    Err(Box::new(Difference {
-        name: name.to_owned(),
-        wrong: 1 + places.count(),
-        elements: wanted.len(),
-        place: subscripts(wanted.shape(), first),
-        found: found.get(first),
-        wanted: wanted.get(first),
-    }))
+impl Expected {
+    /// What the interpreter computes, and how far the elements of a kernel's result may be off; no distances where all are exact.
+    pub(crate) fn bounded(tensor: Tensor, errors: Vec<f64>) -> Expected {
+        let tolerance = match errors.is_empty() {
+            true => Tolerance::Same(0.0),
+            false => Tolerance::Each(errors.into_iter().map(|error| SLACK * error).collect()),
+        };
+        Expected { tensor, tolerance }
+    }
+
+    /// What a kernel has computed of a program, of whose elements nothing more is known.
+    pub fn by_scale(program: &Program, tensor: Tensor) -> Expected {
+        let tolerance = Tolerance::Same(tolerance(program, &tensor));
+        Expected { tensor, tolerance }
+    }
+
+    /// How far the element at a place may be off; infinite if it is not compared.
+    pub fn limit(&self, at: usize) -> f64 {
+        match &self.tolerance {
+            Tolerance::Same(limit) => *limit,
+            Tolerance::Each(limits) => limits[at],
+        }
+    }
+
+    /// How far all elements may be off, where that is one number.
+    pub fn common_limit(&self) -> Option<f64> {
+        match self.tolerance {
+            Tolerance::Same(limit) => Some(limit),
+            Tolerance::Each(_) => None,
+        }
+    }
+
+    /// Lets elements be further off, each by what is said of its place.
+    pub fn widen(&mut self, by: impl Fn(usize) -> f64) {
+        let limits = (0..self.tensor.len()).map(|at| self.limit(at) + by(at)).collect();
+        self.tolerance = Tolerance::Each(limits);
+    }
+
+    /// What is not compared of a result with this name; nothing if everything is.
+    pub fn doubt(&self, name: &str) -> Option<Doubt> {
+        let (undecided, elements) = (self.undecided(), self.tensor.len());
+        (undecided > 0).then(|| Doubt { name: name.to_owned(), undecided, elements })
+    }
+
+    fn undecided(&self) -> usize {
+        (0..self.tensor.len()).filter(|at| self.limit(*at) == f64::INFINITY).count()
+    }
+
+    /// Compares what a kernel has computed of a result with this name.
+    pub fn compare(&self, name: &str, found: &Tensor) -> Result<(), Box<Difference>> {
+        let wanted = &self.tensor;
+        let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), self.limit(*at));
+        let mut places = (0..wanted.len()).filter(differs);
+        let Some(first) = places.next() else { return Ok(()) };
+        Err(Box::new(Difference {
+            name: name.to_owned(),
+            wrong: 1 + places.count(),
+            elements: wanted.len(),
+            undecided: self.undecided(),
+            place: subscripts(wanted.shape(), first),
+            found: found.get(first),
+            wanted: wanted.get(first),
+            limit: self.limit(first),
+        }))
+    }
 }
 
-/// How far elements of a result may be apart.
-pub fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
+/// How far elements of a result may be apart of which nothing else is known.
+fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
     let has_floats = program.tensors.iter().any(|tensor| tensor.dtype.is_float())
         || program.scalars.iter().any(|scalar| scalar.dtype.is_float());
     if !has_floats {
@@ -109,7 +228,10 @@ fn close(found: Number, wanted: Number, limit: f64) -> bool {
         return true;
     }
     let (found, wanted) = (found.as_f64(), wanted.as_f64());
-    found == wanted || (found.is_nan() && wanted.is_nan()) || (found - wanted).abs() <= limit
+    limit == f64::INFINITY
+        || found == wanted
+        || (found.is_nan() && wanted.is_nan())
+        || (found - wanted).abs() <= limit
 }
 
 /// The subscripts of a place in row-major order.
@@ -150,25 +272,51 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_fine_and_anything_else_is_a_bug() {
+    fn without_bounds_rounding_is_judged_by_the_largest_element() {
         let program = program("def f(float(N) x) -> (y) { y(i, j) = x(i) * x(j) }");
         let wanted = results(DType::Float32, [1.0, f64::NAN, f64::INFINITY, 100.0]);
-        let judge = |values| compare(&program, "y", &results(DType::Float32, values), &wanted);
+        let expected = Expected::by_scale(&program, wanted);
+        let judge = |values| expected.compare("y", &results(DType::Float32, values));
         assert!(judge([1.0 + 1e-6, f64::NAN, f64::INFINITY, 100.0 + 1e-5]).is_ok());
-        // Rounding is judged by the largest element.
         assert!(judge([1.0 + 1e-4, f64::NAN, f64::INFINITY, 100.0]).is_ok());
         let message = judge([1.0, f64::NAN, f64::INFINITY, 100.5]).unwrap_err().to_string();
-        assert_eq!(message, "1 of 4 elements of y are wrong: y(1, 1) is 100.5, and should be 100");
+        let wanted =
+            "1 of 4 elements of y are wrong: y(1, 1) is 100.5, and should be 100, give or take 8.2e-4";
+        assert_eq!(message, wanted);
         assert!(judge([1.0, 0.0, f64::INFINITY, 100.0]).is_err());
         assert!(judge([1.0, f64::NAN, f64::NEG_INFINITY, 100.0]).is_err());
+    }
+
+    #[test]
+    fn every_element_has_its_own_bound() {
+        let wanted = results(DType::Float32, [1.0, 2.0, f64::NAN, 4.0]);
+        let mut expected = Expected::bounded(wanted, vec![1e-6, 0.0, f64::INFINITY, f64::INFINITY]);
+        let judge = |expected: &Expected, values| expected.compare("y", &results(DType::Float32, values));
+        assert!(judge(&expected, [1.0 + SLACK * 0.9e-6, 2.0, 3.0, f64::NAN]).is_ok());
+        let message = judge(&expected, [1.0 + SLACK * 1.2e-6, 2.5, 0.0, 0.0]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "2 of 4 elements of y are wrong: y(0, 0) is 1.000002384185791, and should be 1, give or take 2.0e-6; \
+             2 could not be compared"
+        );
+        let doubt = expected.doubt("y").unwrap();
+        assert!(!doubt.is_total());
+        assert_eq!(
+            doubt.to_string(),
+            "2 of 4 elements of y were not compared: the rounding of floats decides what they are"
+        );
+        expected.widen(|at| if at == 1 { 1.0 } else { 0.0 });
+        assert!(judge(&expected, [1.0, 2.9, 3.0, f64::NAN]).is_ok());
+        expected.widen(|_| f64::INFINITY);
+        assert!(expected.doubt("y").unwrap().is_total());
     }
 
     #[test]
     fn integers_are_the_same_unless_they_come_from_floats() {
         let judge = |text: &str| {
             let (found, wanted) = ([1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 4.0]);
-            compare(&program(text), "y", &results(DType::Int32, found), &results(DType::Int32, wanted))
-                .is_ok()
+            let expected = Expected::by_scale(&program(text), results(DType::Int32, wanted));
+            expected.compare("y", &results(DType::Int32, found)).is_ok()
         };
         assert!(!judge("def f(int(N) x) -> (y) { y(i, j) = x(i) + x(j) }"));
         assert!(judge("def f(float(N) x) -> (y) { y(i, j) = int(x(i) + x(j)) }"));

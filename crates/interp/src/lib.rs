@@ -14,10 +14,13 @@
 //! the checker has proved it: what depends on data can fail here, and any other failure is a bug of the checker or
 //! of who built the loop nest.
 //!
+//! [`expect`] runs a program with a bound for every value: how far that of a legal kernel may be from it (`bounded/`).
+//!
 //! What operators and functions do to single numbers is in [`tilewright_ir::arithmetic`]. Read `program.rs` or
-//! `nest.rs` first, then `state.rs`, which both evaluate expressions with. [`seed`] makes inputs, and [`mod@compare`] judges
-//! results of others by the oracle's.
+//! `nest.rs` first, then `state.rs`, which both evaluate expressions with, and `value.rs`, which says what these are made of.
+//! [`seed`] makes inputs, and [`compare`] judges results of others by the oracle's.
 
+mod bounded;
 pub mod compare;
 mod error;
 mod memory;
@@ -26,9 +29,12 @@ mod program;
 mod races;
 pub mod seed;
 mod state;
+mod value;
 
-pub use compare::{Difference, compare};
+pub use compare::{Difference, Doubt, Expected};
 pub use error::{OutOfBounds, Race, RunError, Undefined};
 pub use memory::Inputs;
 pub use nest::{Order, run_nest};
-pub use program::{bytes_needed, points, run, run_with_progress};
+pub use program::{
+    bytes_needed, bytes_to_expect, expect, expect_with_progress, points, run, run_with_progress,
+};

@@ -7,6 +7,7 @@ use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Origin, Program, Scalar, Tensor, TensorId};
 
 use crate::error::{RunError, Undefined};
+use crate::value::Value;
 
 /// What the caller supplies: tensors and scalars by name.
 #[derive(Clone, Debug, Default)]
@@ -18,36 +19,43 @@ pub struct Inputs {
 }
 
 /// A tensor of which some elements may hold nothing yet.
-pub(crate) struct Memory {
+pub(crate) struct Memory<V: Value = Number> {
     pub(crate) tensor: Tensor,
     /// Which elements hold something; empty where all do.
     defined: Vec<bool>,
+    /// What values have beside their numbers.
+    beside: V::Beside,
 }
 
-impl Memory {
+impl<V: Value> Memory<V> {
     /// All elements hold what the tensor says.
-    pub(crate) fn full(tensor: Tensor) -> Memory {
-        Memory { tensor, defined: Vec::new() }
+    pub(crate) fn full(tensor: Tensor) -> Memory<V> {
+        Memory { tensor, defined: Vec::new(), beside: V::Beside::default() }
     }
 
     /// No element holds anything.
-    pub(crate) fn empty(dtype: DType, shape: &[usize]) -> Result<Memory, TensorError> {
+    pub(crate) fn empty(dtype: DType, shape: &[usize]) -> Result<Memory<V>, TensorError> {
         let tensor = Tensor::zeros(dtype, shape)?;
         let defined = vec![false; tensor.len()];
-        Ok(Memory { tensor, defined })
+        Ok(Memory { tensor, defined, beside: V::Beside::default() })
     }
 
-    /// Stores a number, converted to the type of the elements, at a place in row-major order.
-    pub(crate) fn store(&mut self, place: usize, value: Number) {
-        self.tensor.set(place, value);
+    /// Stores a value, converted to the type of the elements, at a place in row-major order.
+    pub(crate) fn store(&mut self, place: usize, value: V) {
+        value.store(&mut self.tensor, &mut self.beside, place);
         if let Some(defined) = self.defined.get_mut(place) {
             *defined = true;
         }
     }
 
     /// What the element at a place holds.
-    pub(crate) fn load(&self, place: usize) -> Option<Number> {
-        (self.defined.get(place) != Some(&false)).then(|| self.tensor.get(place))
+    pub(crate) fn load(&self, place: usize) -> Option<V> {
+        (self.defined.get(place) != Some(&false)).then(|| V::load(&self.tensor, &self.beside, place))
+    }
+
+    /// Notes that it is not known which element was stored to.
+    pub(crate) fn blur(&mut self) {
+        V::blur(&self.tensor, &mut self.beside);
     }
 
     /// Makes every element that was ever empty so again.
@@ -69,7 +77,7 @@ impl Memory {
 }
 
 /// The tensors of a program before it runs: those that the caller supplies, checked, and empty ones.
-pub(crate) fn supplied(program: &Program, inputs: &mut Inputs) -> Result<Vec<Memory>, RunError> {
+pub(crate) fn supplied<V: Value>(program: &Program, inputs: &mut Inputs) -> Result<Vec<Memory<V>>, RunError> {
     if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
         return Err(RunError::OpenSize(open.name.clone()));
     }
@@ -114,7 +122,10 @@ pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>
 }
 
 /// What the caller gets, by name, from the tensors of a program that has run; all of it must be defined.
-pub(crate) fn results(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap<String, Tensor>, RunError> {
+pub(crate) fn results<V: Value>(
+    program: &Program,
+    memory: Vec<Memory<V>>,
+) -> Result<BTreeMap<String, (Tensor, V::Beside)>, RunError> {
     let mut results = BTreeMap::new();
     for (declared, memory) in program.tensors.iter().zip(memory) {
         if !declared.role.is_result() {
@@ -128,7 +139,13 @@ pub(crate) fn results(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap
                 origin: Origin::default(),
             })));
         }
-        results.insert(declared.name.clone(), memory.tensor);
+        results.insert(declared.name.clone(), (memory.tensor, memory.beside));
     }
     Ok(results)
+}
+
+/// The same of plain numbers.
+pub(crate) fn tensors(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap<String, Tensor>, RunError> {
+    let results = results(program, memory)?;
+    Ok(results.into_iter().map(|(name, (tensor, ()))| (name, tensor)).collect())
 }

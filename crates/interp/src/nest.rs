@@ -17,7 +17,7 @@ use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest
 use tilewright_ir::{Number, Origin, Program, Role, Tensor, arithmetic};
 
 use crate::error::RunError;
-use crate::memory::{Inputs, Memory, matching, results, scalars, supplied};
+use crate::memory::{Inputs, Memory, matching, scalars, supplied, tensors};
 use crate::races::Watch;
 use crate::state::{Run, State};
 
@@ -40,21 +40,21 @@ pub fn run_nest(
     mut inputs: Inputs,
     order: Order,
 ) -> Result<BTreeMap<String, Tensor>, RunError> {
-    let mut tensors = supplied(program, &mut inputs)?;
+    let mut arguments = supplied(program, &mut inputs)?;
     let memory = nest.buffers.iter().map(empty).collect::<Run<Vec<Memory>>>()?;
-    arguments_match(nest, &tensors)?;
+    arguments_match(nest, &arguments)?;
     let scalars = scalars(&nest.scalars, &inputs)?;
     let mut state = State::new(nest, memory, scalars, nest.vars.len());
     state.watch = Watch::of(nest).map(RefCell::new);
     let mut machine = Machine { nest, state, order };
     let constant = |role: Role| role == Role::Input { constant: true };
 
-    machine.exchange(program, &mut tensors, constant);
+    machine.exchange(program, &mut arguments, constant);
     machine.statements(&nest.setup)?;
-    machine.exchange(program, &mut tensors, |role| !constant(role));
+    machine.exchange(program, &mut arguments, |role| !constant(role));
     machine.statements(&nest.body)?;
-    machine.exchange(program, &mut tensors, |_| true);
-    results(program, tensors)
+    machine.exchange(program, &mut arguments, |_| true);
+    tensors(program, arguments)
 }
 
 fn empty(buffer: &Buffer) -> Run<Memory> {
@@ -189,7 +189,7 @@ impl Machine<'_> {
     /// Stores a value where a statement says, and gives the place.
     fn stored(&mut self, store: &Store, value: Number) -> Run<usize> {
         let target = &store.target;
-        let place = self.state.place(target.tensor, &target.indices, target.origin)?;
+        let place = self.state.place(target.tensor, &target.indices, target.origin)?.at;
         let value = match store.reduce {
             None => value,
             Some(op) => {

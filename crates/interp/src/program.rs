@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use tilewright_ir::{
-    DType, ForLoop, IndexExpr, Node, Number, Program, ReduceOp, Statement, Tensor, TensorId, Update, VarId,
-    VarKind, arithmetic,
+    DType, ForLoop, IndexExpr, Node, Number, Program, ReduceOp, Role, Statement, Tensor, TensorId, Update,
+    VarId, VarKind,
 };
 
+use crate::bounded::Bounded;
+use crate::compare::Expected;
 use crate::error::RunError;
-use crate::memory::{Inputs, results, scalars, supplied};
-use crate::state::{Run, State};
+use crate::memory::{Inputs, Memory, results, scalars, supplied, tensors};
+use crate::state::{Place, Run, State};
+use crate::value::Value;
 
 /// Runs a program whose sizes are all known, and gives back its results by name.
 pub fn run(program: &Program, inputs: Inputs) -> Result<BTreeMap<String, Tensor>, RunError> {
@@ -22,11 +25,38 @@ pub fn run_with_progress(
     inputs: Inputs,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<BTreeMap<String, Tensor>, RunError> {
-    let mut machine = Machine::new(program, inputs, progress)?;
+    tensors(program, evaluated::<Number>(program, inputs, progress)?)
+}
+
+/// Runs a program, and says of every element of its results how far a kernel may be off.
+pub fn expect(program: &Program, inputs: Inputs) -> Result<BTreeMap<String, Expected>, RunError> {
+    expect_with_progress(program, inputs, &mut |_| true)
+}
+
+/// The same, calling `progress` as [`run_with_progress`] does.
+pub fn expect_with_progress(
+    program: &Program,
+    inputs: Inputs,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<BTreeMap<String, Expected>, RunError> {
+    let results = results(program, evaluated::<Bounded>(program, inputs, progress)?)?;
+    Ok(results
+        .into_iter()
+        .map(|(name, (tensor, errors))| (name, Expected::bounded(tensor, errors.0)))
+        .collect())
+}
+
+/// The tensors of a program after it has run.
+fn evaluated<V: Value>(
+    program: &Program,
+    inputs: Inputs,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Run<Vec<Memory<V>>> {
+    let mut machine = Machine::<V>::new(program, inputs, progress)?;
     for stage in &program.stages {
         machine.nodes(&stage.body)?;
     }
-    results(program, machine.state.memory)
+    Ok(machine.state.memory)
 }
 
 /// Whether a reduction comes back to an element after it has left it: then a reduced variable is in its indices.
@@ -44,18 +74,32 @@ fn is_scatter(program: &Program, statement: &Statement) -> bool {
 pub fn bytes_needed(program: &Program) -> Option<u128> {
     /// A number in a map, with what the map takes for itself.
     const TOTAL: u128 = 96;
+    bytes(program, 0, TOTAL)
+}
+
+/// The same for [`expect`], which has a distance for each element that is defined.
+pub fn bytes_to_expect(program: &Program) -> Option<u128> {
+    /// A total with all that is known of its terms, in a map.
+    const TOTAL: u128 = 192;
+    bytes(program, size_of::<f64>() as u128, TOTAL)
+}
+
+/// Bytes with so many beside an element that the program defines, and so many for an element of a scatter.
+fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
     let mut bytes = 0u128;
     let mut elements = Vec::new();
     for (at, tensor) in program.tensors.iter().enumerate() {
         let shape = program.shape(TensorId(at as u32))?;
         let size = tilewright_ir::tensor::byte_size(tensor.dtype, &shape)? as u128;
         elements.push(size / tensor.dtype.bytes() as u128);
-        bytes += size + if tensor.role.is_supplied() { 0 } else { elements[at] };
+        let mark = u128::from(!tensor.role.is_supplied());
+        let distance = if matches!(tensor.role, Role::Input { .. }) { 0 } else { beside };
+        bytes += size + elements[at] * (mark + distance);
     }
     let statements = program.statements();
     let scatters = statements.iter().filter(|(statement, _)| is_scatter(program, statement));
     let largest = scatters.map(|(statement, _)| elements[statement.target.index()]).max().unwrap_or(0);
-    Some(bytes + TOTAL * largest)
+    Some(bytes + total * largest)
 }
 
 /// How many points all statements of a program visit, as far as that can be counted.
@@ -74,9 +118,9 @@ pub fn points(program: &Program) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-struct Machine<'a> {
+struct Machine<'a, V: Value> {
     program: &'a Program,
-    state: State<'a>,
+    state: State<'a, V>,
     points: u64,
     progress: &'a mut dyn FnMut(u64) -> bool,
 }
@@ -84,12 +128,12 @@ struct Machine<'a> {
 /// Points between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
-impl<'a> Machine<'a> {
+impl<'a, V: Value> Machine<'a, V> {
     fn new(
         program: &'a Program,
         mut inputs: Inputs,
         progress: &'a mut dyn FnMut(u64) -> bool,
-    ) -> Run<Machine<'a>> {
+    ) -> Run<Machine<'a, V>> {
         let memory = supplied(program, &mut inputs)?;
         let scalars = scalars(&program.scalars, &inputs)?;
         let state = State::new(program, memory, scalars, program.vars.len());
@@ -135,53 +179,78 @@ impl<'a> Machine<'a> {
 
     /// Stores values as they come: a checked statement never reads what another of its points has written.
     fn assign(&mut self, statement: &Statement) -> Run<()> {
+        let mut all_certain = true;
         self.each_point(statement, &mut |machine, place| {
+            all_certain &= place.is_certain;
             let value = machine.state.value(&statement.value)?;
-            machine.state.store(statement.target, place, value)
-        })
+            machine.state.store(statement.target, place.at, value)
+        })?;
+        self.settle(statement.target, all_certain);
+        Ok(())
     }
 
     /// Accumulates wide, starting from what is there or from the neutral element, and rounds once at the end.
     fn reduce(&mut self, statement: &Statement, op: ReduceOp, reset: bool) -> Run<()> {
         let dtype = self.state.memory[statement.target.index()].tensor.dtype();
         let wide = if dtype.is_float() { DType::Float64 } else { dtype };
-        let neutral = arithmetic::neutral(op, wide);
+        let neutral = V::begin(op, None, wide);
         let scatters = is_scatter(self.program, statement);
-        let mut totals: BTreeMap<usize, Number> = BTreeMap::new();
+        // A scatter leaves and comes back to an element, which kernels then keep in its own type.
+        let kept_in = if scatters { dtype } else { dtype.compute_type() };
+        let mut all_certain = true;
+        let mut totals: BTreeMap<usize, V::Total> = BTreeMap::new();
         if reset && statement.indices.iter().any(IndexExpr::has_data) {
             totals.extend(
                 (0..self.state.memory[statement.target.index()].tensor.len()).map(|place| (place, neutral)),
             );
         }
         self.each_point(statement, &mut |machine, place| {
+            all_certain &= place.is_certain;
             let value = machine.state.value(&statement.value)?;
-            let total = match totals.get(&place) {
+            let total = match totals.get(&place.at) {
                 Some(total) => *total,
                 None if reset => neutral,
-                None => machine.state.load(statement.target, place, statement.origin)?,
+                None => {
+                    let first = machine.state.load(statement.target, place.at, statement.origin)?;
+                    V::begin(op, Some(first), wide)
+                }
             };
-            if !scatters && !totals.contains_key(&place) {
+            if !scatters && !totals.contains_key(&place.at) {
                 // Reduction variables run innermost, so the element before is done.
-                machine.store_all(statement.target, &mut totals)?;
+                machine.store_all(statement.target, &mut totals, kept_in)?;
             }
-            totals.insert(place, arithmetic::reduce(op, total, value, wide));
+            totals.insert(place.at, V::reduce(total, op, value, wide));
             Ok(())
         })?;
-        self.store_all(statement.target, &mut totals)
+        self.store_all(statement.target, &mut totals, kept_in)?;
+        self.settle(statement.target, all_certain);
+        Ok(())
     }
 
-    fn store_all(&mut self, tensor: TensorId, totals: &mut BTreeMap<usize, Number>) -> Run<()> {
+    fn store_all(
+        &mut self,
+        tensor: TensorId,
+        totals: &mut BTreeMap<usize, V::Total>,
+        kept_in: DType,
+    ) -> Run<()> {
         while let Some((place, total)) = totals.pop_first() {
-            self.state.store(tensor, place, total)?;
+            self.state.store(tensor, place, V::end(total, kept_in))?;
         }
         Ok(())
+    }
+
+    /// If kernels may have stored elsewhere, nothing is known of the whole tensor.
+    fn settle(&mut self, tensor: TensorId, all_certain: bool) {
+        if !all_certain {
+            self.state.memory[tensor.index()].blur();
+        }
     }
 
     /// Visits every point of the statement's box in lexicographic order, with the element it names.
     fn each_point(
         &mut self,
         statement: &Statement,
-        visit: &mut dyn FnMut(&mut Self, usize) -> Run<()>,
+        visit: &mut dyn FnMut(&mut Self, Place<usize>) -> Run<()>,
     ) -> Run<()> {
         let live = self.state.live.len();
         self.state.live.extend(&statement.vars);
@@ -194,7 +263,7 @@ impl<'a> Machine<'a> {
         &mut self,
         statement: &Statement,
         depth: usize,
-        visit: &mut dyn FnMut(&mut Self, usize) -> Run<()>,
+        visit: &mut dyn FnMut(&mut Self, Place<usize>) -> Run<()>,
     ) -> Run<()> {
         if let Some(var) = statement.vars.get(depth) {
             let (from, to) = self.range(*var);

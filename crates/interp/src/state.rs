@@ -4,19 +4,29 @@ use std::cell::RefCell;
 
 use tilewright_ir::print::Names;
 use tilewright_ir::{
-    Access, Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, Origin, TensorId, VarId, arithmetic,
+    Access, Atom, BinaryOp, Data, Expr, ExprKind, IndexExpr, Number, Origin, TensorId, VarId,
 };
 
 use crate::error::{OutOfBounds, Race, RunError, Undefined};
 use crate::memory::Memory;
 use crate::races::{Meeting, Watch};
+use crate::value::Value;
 
 pub(crate) type Run<T> = Result<T, RunError>;
 
+/// A subscript, or the place of an element.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<T> {
+    /// What it is.
+    pub(crate) at: T,
+    /// Whether it is the same in every kernel: data that it depends on may differ by rounding.
+    pub(crate) is_certain: bool,
+}
+
 /// Tensors, scalars and variables with their values.
-pub(crate) struct State<'a> {
+pub(crate) struct State<'a, V: Value = Number> {
     names: &'a dyn Names,
-    pub(crate) memory: Vec<Memory>,
+    pub(crate) memory: Vec<Memory<V>>,
     scalars: Vec<Number>,
     pub(crate) vars: Vec<i64>,
     /// Variables that have a value, for messages.
@@ -25,26 +35,33 @@ pub(crate) struct State<'a> {
     pub(crate) watch: Option<RefCell<Watch>>,
 }
 
-impl<'a> State<'a> {
-    pub(crate) fn new(names: &'a dyn Names, memory: Vec<Memory>, scalars: Vec<Number>, vars: usize) -> Self {
+impl<'a, V: Value> State<'a, V> {
+    pub(crate) fn new(
+        names: &'a dyn Names,
+        memory: Vec<Memory<V>>,
+        scalars: Vec<Number>,
+        vars: usize,
+    ) -> Self {
         State { names, memory, scalars, vars: vec![0; vars], live: Vec::new(), watch: None }
     }
 
     /// The place of an element in row-major order.
-    pub(crate) fn place(&self, tensor: TensorId, indices: &[IndexExpr], origin: Origin) -> Run<usize> {
+    pub(crate) fn place(&self, tensor: TensorId, indices: &[IndexExpr], origin: Origin) -> Run<Place<usize>> {
         let mut place = 0;
+        let mut all_certain = true;
         for (dimension, index) in indices.iter().enumerate() {
-            let value = self.index(index, origin)?;
+            let Place { at: value, is_certain } = self.subscript(index, origin)?;
+            all_certain &= is_certain;
             let extent = self.memory[tensor.index()].tensor.shape()[dimension];
             if value < 0 || value >= extent as i64 {
                 return Err(self.out_of_bounds(tensor, indices, dimension, origin));
             }
             place = place * extent + value as usize;
         }
-        Ok(place)
+        Ok(Place { at: place, is_certain: all_certain })
     }
 
-    pub(crate) fn store(&mut self, tensor: TensorId, place: usize, value: Number) -> Run<()> {
+    pub(crate) fn store(&mut self, tensor: TensorId, place: usize, value: V) -> Run<()> {
         if let Some(watch) = &self.watch {
             let met = watch.borrow_mut().write(tensor, place);
             met.map_err(|meeting| self.race(tensor, place, meeting))?;
@@ -62,7 +79,7 @@ impl<'a> State<'a> {
         }))
     }
 
-    pub(crate) fn load(&self, tensor: TensorId, place: usize, origin: Origin) -> Run<Number> {
+    pub(crate) fn load(&self, tensor: TensorId, place: usize, origin: Origin) -> Run<V> {
         if let Some(watch) = &self.watch {
             let met = watch.borrow_mut().read(tensor, place);
             met.map_err(|meeting| self.race(tensor, place, meeting))?;
@@ -103,11 +120,19 @@ impl<'a> State<'a> {
 
     /// The value of a subscript. One that leaves 64 bits is outside of every tensor.
     pub(crate) fn index(&self, index: &IndexExpr, origin: Origin) -> Run<i64> {
+        self.subscript(index, origin).map(|subscript| subscript.at)
+    }
+
+    fn subscript(&self, index: &IndexExpr, origin: Origin) -> Run<Place<i64>> {
         let mut failure = None;
+        let mut is_certain = true;
         let value = index.eval(&mut |atom| match atom {
             Atom::Var(var) => Some(self.vars[var.index()]),
             Atom::Data(data) => match self.data(data, origin) {
-                Ok(value) => Some(value),
+                Ok(value) => {
+                    is_certain &= value.is_certain;
+                    Some(value.at)
+                }
                 Err(error) => {
                     failure.get_or_insert(error);
                     None
@@ -117,17 +142,19 @@ impl<'a> State<'a> {
         });
         match failure {
             Some(error) => Err(error),
-            None => Ok(value.unwrap_or(i64::MIN)),
+            None => Ok(Place { at: value.unwrap_or(i64::MIN), is_certain }),
         }
     }
 
     /// An integer from data, checked against the bounds that the program declares for it.
-    fn data(&self, data: &Data, origin: Origin) -> Run<i64> {
-        let value = i64::try_from(self.value(&data.value)?.as_i128()).unwrap_or(i64::MAX);
-        let Some((from, to)) = &data.declared else { return Ok(value) };
+    fn data(&self, data: &Data, origin: Origin) -> Run<Place<i64>> {
+        let found = self.value(&data.value)?;
+        let value = i64::try_from(found.number().as_i128()).unwrap_or(i64::MAX);
+        let place = Place { at: value, is_certain: found.is_exact() };
+        let Some((from, to)) = &data.declared else { return Ok(place) };
         let (from, to) = (self.index(from, origin)?, self.index(to, origin)?);
         if (from..to).contains(&value) {
-            return Ok(value);
+            return Ok(place);
         }
         Err(RunError::OutOfBounds(Box::new(OutOfBounds {
             tensor: String::new(),
@@ -141,34 +168,57 @@ impl<'a> State<'a> {
     }
 
     /// The value of an expression, rounded or wrapped to its type after every operation.
-    pub(crate) fn value(&self, expr: &Expr) -> Run<Number> {
+    pub(crate) fn value(&self, expr: &Expr) -> Run<V> {
         Ok(match &expr.kind {
-            ExprKind::Literal(number) => *number,
+            ExprKind::Literal(number) => V::exact(*number),
             ExprKind::Index(index) => {
-                Number::Int(self.index(index, Origin::default())? as i128).convert(expr.dtype)
+                let index = self.subscript(index, Origin::default())?;
+                let value = V::exact(Number::Int(index.at as i128).convert(expr.dtype));
+                if index.is_certain { value } else { value.undecided() }
             }
-            ExprKind::Scalar(scalar) => self.scalars[scalar.index()],
+            ExprKind::Scalar(scalar) => V::exact(self.scalars[scalar.index()]),
             ExprKind::Load(Access { tensor, indices, origin }) => {
-                self.load(*tensor, self.place(*tensor, indices, *origin)?, *origin)?
+                let place = self.place(*tensor, indices, *origin)?;
+                let value = self.load(*tensor, place.at, *origin)?;
+                if place.is_certain { value } else { value.undecided() }
             }
-            ExprKind::Unary(op, operand) => arithmetic::unary(*op, self.value(operand)?, expr.dtype),
+            ExprKind::Unary(op, operand) => self.value(operand)?.unary(*op, expr.dtype),
+            ExprKind::Binary(op, operands) if op.is_logical() => self.logical(*op, operands, expr)?,
             ExprKind::Binary(op, operands) => {
                 let left = self.value(&operands[0])?;
-                match (op, left.is_true()) {
-                    (BinaryOp::And, false) | (BinaryOp::Or, true) => left,
-                    _ => arithmetic::binary(*op, left, self.value(&operands[1])?, expr.dtype),
-                }
+                left.binary(*op, self.value(&operands[1])?, expr.dtype)
             }
-            ExprKind::Select(operands) => {
-                let chosen = if self.value(&operands[0])?.is_true() { &operands[1] } else { &operands[2] };
-                self.value(chosen)?
-            }
+            ExprKind::Select(operands) => self.select(operands)?,
             ExprKind::Call(builtin, arguments) => {
-                let arguments: Vec<Number> =
+                let arguments: Vec<V> =
                     arguments.iter().map(|argument| self.value(argument)).collect::<Run<_>>()?;
-                arithmetic::call(*builtin, &arguments, expr.dtype)
+                V::call(*builtin, &arguments, expr.dtype)
             }
             ExprKind::Cast(operand) => self.value(operand)?.convert(expr.dtype),
         })
+    }
+
+    /// `&&` and `||`. The second side is not looked at where the first decides; if some kernels look at it and others do not, it may also fail.
+    fn logical(&self, op: BinaryOp, operands: &[Expr; 2], expr: &Expr) -> Run<V> {
+        let left = self.value(&operands[0])?;
+        let is_enough = left.number().is_true() == (op == BinaryOp::Or);
+        match (is_enough, left.has_certain_truth()) {
+            (true, true) => Ok(left),
+            (true, false) => Ok(match self.value(&operands[1]) {
+                Ok(right) => left.binary(op, right, expr.dtype),
+                Err(_) => left.undecided(),
+            }),
+            (false, _) => Ok(left.binary(op, self.value(&operands[1])?, expr.dtype)),
+        }
+    }
+
+    /// `condition ? then : otherwise`
+    fn select(&self, operands: &[Expr; 3]) -> Run<V> {
+        let condition = self.value(&operands[0])?;
+        let [then, otherwise] = [&operands[1], &operands[2]];
+        let (chosen, other) =
+            if condition.number().is_true() { (then, otherwise) } else { (otherwise, then) };
+        let value = self.value(chosen)?;
+        if condition.has_certain_truth() { Ok(value) } else { Ok(value.or_other(self.value(other).ok())) }
     }
 }

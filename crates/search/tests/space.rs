@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use examples::examples;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use tilewright_interp::{Order, compare, points, run, run_nest, seed};
+use tilewright_interp::{Order, expect, points, run_nest, seed};
 use tilewright_ir::nest::Stmt;
 use tilewright_ir::{Program, print, verify_nest};
 use tilewright_schedule::{Schedule, apply};
@@ -39,11 +39,12 @@ fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, 
         apply(program, schedule, target).unwrap_or_else(|refusal| panic!("{what}: {refusal}\n{schedule}"));
     verify_nest(&nest).unwrap_or_else(|invalid| panic!("{what}: {invalid}\n{}", print::nest(&nest)));
     let inputs = seed::inputs(program, 5).unwrap();
-    let Ok(wanted) = run(program, inputs.clone()) else { return };
+    let Ok(wanted) = expect(program, inputs.clone()) else { return };
     let found = run_nest(&nest, program, inputs, Order::Descending)
         .unwrap_or_else(|error| panic!("{what}: {error}\n{schedule}{}", print::nest(&nest)));
     for (name, wanted) in &wanted {
-        compare(program, name, &found[name], wanted)
+        wanted
+            .compare(name, &found[name])
             .unwrap_or_else(|difference| panic!("{what}: {difference}\n{schedule}{}", print::nest(&nest)));
     }
 }

@@ -45,7 +45,7 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
     let text = code.text.clone();
     let executable = GpuExecutable::new(program, nest, code, device);
     let executable = executable.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let wanted = tilewright_interp::run(program, supplied.clone()).unwrap();
+    let wanted = tilewright_interp::expect(program, supplied.clone()).unwrap();
     let named = |test: fn(Role) -> bool| program.tensors_with(test).map(|(_, tensor)| tensor.name.clone());
     let given = |test: fn(Role) -> bool| -> Vec<Buffer> {
         named(test).map(|name| Buffer::from_tensor(&supplied.tensors[&name]).unwrap()).collect()
@@ -58,7 +58,7 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
     // What is updated has old values.
     let room = |name: &String| match supplied.tensors.get(name) {
         Some(before) => Buffer::from_tensor(before).unwrap(),
-        None => Buffer::zeros(wanted[name].dtype(), wanted[name].shape()).unwrap(),
+        None => Buffer::zeros(wanted[name].tensor.dtype(), wanted[name].tensor.shape()).unwrap(),
     };
     let mut found: Vec<Buffer> = results.iter().map(room).collect();
     let scalars: Vec<Number> = program.scalars.iter().map(|scalar| supplied.scalars[&scalar.name]).collect();
@@ -67,7 +67,8 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
     bound.run(&inputs, &mut views, &scalars).unwrap();
     drop(views);
     for (name, data) in results.iter().zip(found) {
-        tilewright_interp::compare(program, name, &data.to_tensor().unwrap(), &wanted[name])
+        wanted[name]
+            .compare(name, &data.to_tensor().unwrap())
             .unwrap_or_else(|difference| panic!("{difference}\n{text}"));
     }
 }

@@ -1,0 +1,202 @@
+//! Mathematical functions of bounded numbers.
+//!
+//! How far a function's value may be off because of its argument is read from the ends of the argument's interval, on which
+//! most functions are monotone; the others say here what to look at instead. To that comes the accuracy that kernels promise:
+//! 4 units in the last place for the functions of our own (`codegen/src/llvm/math`), and what the libraries of devices
+//! promise for the rest.
+
+use tilewright_ir::{Builtin, DType, Number, arithmetic};
+
+use super::{Bounded, largest};
+use crate::value::Value;
+
+/// Where the gamma function has its only positive minimum, and what it is there, and its logarithm.
+const GAMMA_TURNS: (f64, f64, f64) =
+    (1.461_632_144_968_362_2, 0.885_603_194_410_888_7, -0.121_486_290_535_849_6);
+
+/// A function of bounded arguments.
+pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bounded {
+    let mut numbers = [Number::Int(0); 3];
+    arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = argument.number);
+    let numbers = &numbers[..arguments.len()];
+    let exact = Bounded::exact(arithmetic::call(builtin, numbers, dtype));
+    if arguments.iter().any(|argument| !argument.is_decided()) {
+        return exact.undecided();
+    }
+    if !dtype.is_float() || arguments[0].is_nan() {
+        // Predicates: an interval of finite numbers stays inside the type's range.
+        return exact;
+    }
+    match is_free(builtin, arguments) {
+        Some(Some(error)) => return Bounded { error, ..exact },
+        Some(None) => return exact.undecided(),
+        None => {}
+    }
+    match spread(builtin, arguments, exact) {
+        None => exact.undecided(),
+        Some(_) if exact.is_nan() => exact,
+        Some(_) if exact.value().is_infinite() => infinite(builtin, arguments, exact, dtype),
+        Some(spread) => rounded(builtin, exact, spread, dtype),
+    }
+}
+
+/// Functions that every kernel computes without rounding: the distance of the result, `Some(None)` if it is undecided.
+fn is_free(builtin: Builtin, arguments: &[Bounded]) -> Option<Option<f64>> {
+    let x = arguments[0];
+    Some(match builtin {
+        Builtin::Abs => Some(x.error),
+        Builtin::Floor | Builtin::Ceil | Builtin::Trunc | Builtin::Round | Builtin::Rint => {
+            let [low, high] = [x.low(), x.high()].map(|end| at(builtin, &[end]));
+            (x.error == 0.0 || low == high).then_some(0.0)
+        }
+        Builtin::Copysign => {
+            let y = arguments[1];
+            let is_usual = y.error == 0.0 && (y.value() != 0.0 || y.value().is_sign_positive());
+            (is_usual || !y.may_be_zero()).then_some(x.error)
+        }
+        Builtin::Fmod if arguments.iter().all(|argument| argument.error == 0.0) => Some(0.0),
+        _ => return None,
+    })
+}
+
+fn rounded(builtin: Builtin, exact: Bounded, spread: f64, dtype: DType) -> Bounded {
+    let own = Bounded::rounded(exact.number, spread, 2.0 * accuracy(builtin), dtype);
+    // The logarithm of the gamma function loses digits near its zeros, 1 and 2, as everybody computes it.
+    let lost = if builtin == Builtin::Lgamma { super::unit(dtype) * 2.0 * accuracy(builtin) } else { 0.0 };
+    Bounded { error: own.error + lost, ..own }
+}
+
+/// How far kernels may be off, in units in the last place.
+fn accuracy(builtin: Builtin) -> f64 {
+    match builtin {
+        Builtin::Fma => 0.5,
+        Builtin::Sqrt => 3.0,
+        Builtin::Fmod => 1.0,
+        Builtin::Pow | Builtin::Erf | Builtin::Erfc | Builtin::Tgamma | Builtin::Lgamma => 16.0,
+        // Devices compute it as 1 / (1 + exp(-x)).
+        Builtin::Sigmoid => 8.0,
+        Builtin::Tan | Builtin::Atan2 => 6.0,
+        _ => 4.0,
+    }
+}
+
+/// The function in double precision.
+fn at(builtin: Builtin, arguments: &[f64]) -> f64 {
+    let mut numbers = [Number::Int(0); 3];
+    arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = Number::Float(*argument));
+    arithmetic::call(builtin, &numbers[..arguments.len()], DType::Float64).as_f64()
+}
+
+/// How far the function's value may be from the interpreter's because the arguments are; `None` if nothing is known.
+fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64> {
+    if arguments.iter().all(|argument| argument.error == 0.0) {
+        return Some(0.0);
+    }
+    let x = arguments[0];
+    let value = at(builtin, &arguments.iter().map(|argument| argument.value()).collect::<Vec<_>>());
+    let farthest = |ends: &[f64]| {
+        let distances = ends.iter().map(|end| if *end == value { 0.0 } else { (end - value).abs() });
+        let farthest = distances.fold(0.0, |most: f64, own| if own.is_nan() { own } else { most.max(own) });
+        (!farthest.is_nan()).then_some(farthest)
+    };
+    match builtin {
+        Builtin::Sin | Builtin::Cos => Some(x.error.min(2.0)),
+        Builtin::Cosh => farthest(&magnitudes(x).map(|end| at(builtin, &[end]))),
+        Builtin::Tan => {
+            let branch = |end: f64| (end / std::f64::consts::PI + 0.5).floor();
+            let is_whole = branch(x.low()) == branch(x.high());
+            is_whole.then(|| farthest(&[x.low(), x.high()].map(|end| at(builtin, &[end]))))?
+        }
+        Builtin::Tgamma | Builtin::Lgamma => {
+            let (turn, least, least_log) = GAMMA_TURNS;
+            let least = if builtin == Builtin::Tgamma { least } else { least_log };
+            let turns = (x.low()..=x.high()).contains(&turn).then_some(least);
+            let ends = [x.low(), x.high()].map(|end| at(builtin, &[end]));
+            (x.low() > 0.0).then(|| farthest(&[ends[0], ends[1], turns.unwrap_or(value)]))?
+        }
+        Builtin::Fma => {
+            let [x, y, z] = [arguments[0], arguments[1], arguments[2]];
+            let product = x.value().abs() * y.error + y.value().abs() * x.error + x.error * y.error;
+            Some(product + z.error)
+        }
+        Builtin::Fmod => {
+            let own = x.remainder(arguments[1], exact.number, f64::trunc, DType::Float64);
+            own.is_decided().then_some(own.error)
+        }
+        Builtin::Hypot => {
+            let (x, y) = (magnitudes(x), magnitudes(arguments[1]));
+            farthest(&[at(builtin, &[x[0], y[0]]), at(builtin, &[x[1], y[1]])])
+        }
+        Builtin::Pow => farthest(&powers(x, arguments[1])?),
+        Builtin::Atan2 => {
+            // Two arguments: y first. The cut is at y = 0 to the left.
+            let (y, x) = (x, arguments[1]);
+            let is_cut = x.low() <= 0.0 && y.may_be_zero();
+            (!is_cut).then(|| farthest(&corners(builtin, y, x)))?
+        }
+        _ => {
+            let (from, to) = domain(builtin);
+            if x.high() < from || x.low() > to {
+                return Some(0.0);
+            }
+            let is_inside = x.low() >= from && x.high() <= to;
+            is_inside.then(|| farthest(&[x.low(), x.high()].map(|end| at(builtin, &[end]))))?
+        }
+    }
+}
+
+/// Where a monotone function is defined.
+fn domain(builtin: Builtin) -> (f64, f64) {
+    match builtin {
+        Builtin::Acos | Builtin::Asin | Builtin::Atanh => (-1.0, 1.0),
+        Builtin::Acosh => (1.0, f64::INFINITY),
+        Builtin::Log1p => (-1.0, f64::INFINITY),
+        Builtin::Log | Builtin::Log2 | Builtin::Log10 | Builtin::Sqrt | Builtin::Rsqrt => {
+            (0.0, f64::INFINITY)
+        }
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    }
+}
+
+/// The least and the largest magnitude in an interval.
+fn magnitudes(x: Bounded) -> [f64; 2] {
+    [(x.value().abs() - x.error).max(0.0), x.value().abs() + x.error]
+}
+
+fn corners(builtin: Builtin, x: Bounded, y: Bounded) -> [f64; 4] {
+    let [a, b, c, d] = [x.low(), x.high(), y.low(), y.high()];
+    [[a, c], [a, d], [b, c], [b, d]].map(|corner| at(builtin, &corner))
+}
+
+/// What `pow` has at the ends of its arguments' intervals, where it is monotone in each.
+fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
+    let is_whole = y.error == 0.0 && y.value().fract() == 0.0;
+    if x.low() > 0.0
+        || (is_whole && !x.may_be_zero())
+        || (is_whole && y.value() > 0.0 && y.value() % 2.0 != 0.0)
+    {
+        return Some(corners(Builtin::Pow, x, y));
+    }
+    if is_whole && y.value() >= 0.0 {
+        let ends = magnitudes(x).map(|end| at(Builtin::Pow, &[end, y.value()]));
+        return Some([ends[0], ends[1], ends[0], ends[1]]);
+    }
+    None
+}
+
+/// An infinite result: decided if it is at a pole that every kernel sees, or far beyond the type's range all over the interval.
+fn infinite(builtin: Builtin, arguments: &[Bounded], exact: Bounded, dtype: DType) -> Bounded {
+    let ends = |sign: f64| {
+        let ends: Vec<f64> =
+            arguments.iter().map(|argument| argument.value() + sign * argument.error).collect();
+        at(builtin, &ends)
+    };
+    let far = largest(dtype) * (1.0 + 1e-4);
+    let is_beyond = |value: f64| value.abs() > far && value.signum() == exact.value().signum();
+    let is_monotone = arguments.len() == 1 && builtin != Builtin::Tan;
+    let is_exact = arguments.iter().all(|argument| argument.error == 0.0);
+    if (is_monotone || is_exact) && is_beyond(ends(-1.0)) && is_beyond(ends(1.0)) {
+        return exact;
+    }
+    exact.undecided()
+}
