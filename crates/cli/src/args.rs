@@ -158,10 +158,11 @@ pub struct ProgramArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// An input: A=a.npy for a tensor, a=2.5 for a scalar, or inputs.npz for several by name.
+    /// An input: A=a.npy for a tensor, A=uniform(0.1,1) for one of random numbers between two, a=2.5 for a scalar, or
+    /// inputs.npz for several by name.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Seed for inputs that are not given.
+    /// Seed for inputs that are not given, or given by a range.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// How floats are rounded.
@@ -195,13 +196,16 @@ pub struct CompileArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Sizes that are not given are taken from the .npy inputs. Inputs that are not given are filled from the seed: \
-    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9.\n\n\
+    floats between -1 and 1, integers that are used as an index within what they index, uint8 from 0 to 255, other integers from 0 to 9. \
+    --in 'A=uniform(LOW,HIGH)' takes numbers from LOW to HIGH instead, both included.\n\n\
+    --check compares every element with what the interpreter computes, within a bound on what rounding can do to it. An element that \
+    rounding decides, such as one behind a division by nearly nothing, is not compared, but counted.\n\n\
     The program is compiled by the schedule of --schedule, by what `tilewright tune` has found for it here, or by its default schedule; \
     which one is said on standard error. --schedule default is the default schedule in any case; a file of that name is ./default.\n\n\
     Examples:\n  tilewright run examples/paper/mv.tw --sizes M=8,K=5\n  \
     tilewright run examples/paper/mv.tw --in A=a.npy --in x=x.npy --out results\n  \
     tilewright run examples/paper/sgemm.tw --in inputs.npz --in a=2.0 --in b=0.5\n  \
-    tilewright run examples/paper/mv.tw --sizes M=8,K=5 --check"
+    tilewright run examples/paper/mv.tw --sizes M=8,K=5 --in 'A=uniform(0.1,1)' --check"
 )]
 pub struct RunArgs {
     /// What to run.
@@ -289,7 +293,7 @@ pub struct TuneArgs {
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// An input, as `run` takes it: A=a.npy, a=2.5 or inputs.npz. What is not given comes from the seed.
+    /// An input, as `run` takes it: A=a.npy, A=uniform(0.1,1), a=2.5 or inputs.npz. What is not given comes from the seed.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
     /// Where to run: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists. Several devices

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::kernel::no_memory;
 use crate::npy;
 use crate::source::Source;
+use crate::uniform::Range;
 
 /// Who gives sizes that are listed on the command line.
 const BY_OPTION: &str = "--sizes";
@@ -23,7 +24,11 @@ const BY_OPTION: &str = "--sizes";
 pub struct Given {
     sizes: Sizes,
     tensors: BTreeMap<String, (Tensor, String)>,
+    /// Tensors of random numbers, which are made when their shape is known.
+    random: BTreeMap<String, Range>,
     scalars: BTreeMap<String, Number>,
+    /// What random numbers are made from.
+    seed: u64,
 }
 
 fn has_tensor(function: &Function, name: &str) -> bool {
@@ -76,9 +81,10 @@ pub fn gather(
     name: &str,
     sizes: &[(String, i64)],
     inputs: &[String],
+    seed: u64,
 ) -> Result<Given, Failure> {
     let function = source.function(name);
-    let mut given = Given::default();
+    let mut given = Given { seed, ..Given::default() };
     let listed = bindings(sizes)?;
     refuse_unknown_sizes(source, &[function], &listed)?;
     for (size, value) in listed.iter() {
@@ -120,10 +126,10 @@ impl Given {
 
     /// The tensors and scalars that have a value.
     pub fn names(&self) -> BTreeSet<String> {
-        self.tensors.keys().chain(self.scalars.keys()).cloned().collect()
+        self.tensors.keys().chain(self.random.keys()).chain(self.scalars.keys()).cloned().collect()
     }
 
-    /// `A=a.npy`, `a=2.5` or `inputs.npz`.
+    /// `A=a.npy`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
     fn read(&mut self, function: &Function, input: &str) -> Result<(), Failure> {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
@@ -131,10 +137,13 @@ impl Given {
                 None if size_names(function).contains(&name) && !has_tensor(function, name) => {
                     Err(Failure::Usage(format!("{name} is a size: give --sizes {name}={value}")))
                 }
-                None if value.parse::<f64>().is_ok() => {
-                    Err(Failure::Usage(format!("{name} is a tensor and takes a file: --in {name}=FILE.npy")))
-                }
+                None if value.parse::<f64>().is_ok() => Err(Failure::Usage(format!(
+                    "{name} is a tensor and takes a file, --in {name}=FILE.npy, or random numbers, --in {name}=uniform(LOW,HIGH)"
+                ))),
                 None => {
+                    if let Some(range) = Range::read(name, value) {
+                        return self.random(function, name, range?);
+                    }
                     let tensor = npy::read(Path::new(value))
                         .map_err(|error| Failure::Input(format!("{value}: {error}")))?;
                     self.tensor(function, name, tensor, value)
@@ -151,35 +160,52 @@ impl Given {
                 }
                 Ok(())
             }
-            None => {
-                Err(Failure::Usage(format!("--in takes NAME=FILE, NAME=NUMBER or a .npz file, not {input}")))
-            }
+            None => Err(Failure::Usage(format!(
+                "--in takes NAME=FILE, NAME=uniform(LOW,HIGH), NAME=NUMBER or a .npz file, not {input}"
+            ))),
         }
     }
 
     fn tensor(&mut self, function: &Function, name: &str, tensor: Tensor, path: &str) -> Result<(), Failure> {
-        if !has_tensor(function, name) {
-            let names: Vec<&str> = tensors(function)
-                .map(|(tensor, _)| tensor.text.as_str())
-                .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
-                .collect();
-            let hint = similar(name, names.iter().copied())
-                .map(|close| format!(" Did you mean {close}?"))
-                .unwrap_or_default();
-            return Err(Failure::Input(format!(
-                "`{}` has no input {name}.{hint} It has: {}",
-                function.name.text,
-                names.join(", ")
-            )));
-        }
-        match self.tensors.insert(name.to_owned(), (tensor, path.to_owned())) {
-            None => Ok(()),
-            Some(_) => Err(Failure::Usage(format!("--in gives {name} twice"))),
-        }
+        self.refuse_tensor(function, name)?;
+        self.tensors.insert(name.to_owned(), (tensor, path.to_owned()));
+        Ok(())
     }
 
-    /// A number, or a file with one.
+    fn random(&mut self, function: &Function, name: &str, range: Range) -> Result<(), Failure> {
+        self.refuse_tensor(function, name)?;
+        self.random.insert(name.to_owned(), range);
+        Ok(())
+    }
+
+    /// Refuses a tensor that the function does not have, or that was given before.
+    fn refuse_tensor(&self, function: &Function, name: &str) -> Result<(), Failure> {
+        if self.tensors.contains_key(name) || self.random.contains_key(name) {
+            return Err(Failure::Usage(format!("--in gives {name} twice")));
+        }
+        if has_tensor(function, name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = tensors(function)
+            .map(|(tensor, _)| tensor.text.as_str())
+            .chain(scalars(function).map(|(scalar, _)| scalar.text.as_str()))
+            .collect();
+        let hint = similar(name, names.iter().copied())
+            .map(|close| format!(" Did you mean {close}?"))
+            .unwrap_or_default();
+        Err(Failure::Input(format!(
+            "`{}` has no input {name}.{hint} It has: {}",
+            function.name.text,
+            names.join(", ")
+        )))
+    }
+
+    /// A number, a file with one, or a random one.
     fn scalar(&mut self, name: &str, dtype: DType, value: &str) -> Result<(), Failure> {
+        if let Some(range) = Range::read(name, value) {
+            let number = range?.of(dtype)?.scalar(name, dtype, self.seed);
+            return self.set_scalar(name, dtype, number, "--in");
+        }
         if value.ends_with(".npy") {
             let tensor =
                 npy::read(Path::new(value)).map_err(|error| Failure::Input(format!("{value}: {error}")))?;
@@ -242,14 +268,15 @@ impl Given {
 }
 
 /// Everything the program needs: what was given, and the rest from the seed.
-pub fn machine_inputs(program: &Program, given: Given, seed: u64) -> Result<Inputs, Failure> {
+pub fn machine_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
+    let seed = given.seed;
     seed::completed(program, given_inputs(program, given)?, seed).map_err(no_memory)
 }
 
-/// What was given, checked, and integer scalars that are known from sizes.
+/// What was given, checked, random tensors, and integer scalars that are known from sizes.
 pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
-    let Given { sizes, mut tensors, scalars } = given;
+    let Given { sizes, mut tensors, mut random, scalars, seed } = given;
     let sizes = sizes.bindings;
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         let shape = program
@@ -259,10 +286,16 @@ pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> 
             refuse_other_type(&declared.name, declared.dtype, &shape, &tensor, &path)?;
             inputs.tensors.insert(declared.name.clone(), tensor);
         }
+        if let Some(range) = random.remove(&declared.name) {
+            let made = range.of(declared.dtype)?.tensor(&declared.name, declared.dtype, &shape, seed);
+            inputs.tensors.insert(declared.name.clone(), made.map_err(no_memory)?);
+        }
     }
-    if let Some((name, (_, path))) = tensors.pop_first() {
+    let unused = tensors.pop_first().map(|(name, (_, path))| (name, path));
+    let unused = unused.or(random.pop_first().map(|(name, _)| (name, "uniform".to_owned())));
+    if let Some((name, from)) = unused {
         return Err(Failure::Input(format!(
-            "{name} is a result that `{}` defines by itself, so {path} has no use",
+            "{name} is a result that `{}` defines by itself, so {from} has no use",
             program.name
         )));
     }

@@ -3,43 +3,70 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewright_interp::{Inputs, RunError, compare, points, run_with_progress};
+use tilewright_interp::{Expected, Inputs, RunError, expect_with_progress, points, run_with_progress};
 use tilewright_ir::{Program, Tensor};
 use tilewright_syntax::{Code, Diagnostic};
 
 use crate::failure::Failure;
 use crate::kernel::no_memory;
+use crate::output::complain;
 use crate::source::Source;
 
 /// The results of a program by name, in the order of the signature.
 pub type Results = Vec<(String, Tensor)>;
 
-/// Refuses results that differ from those of the interpreter by more than rounding.
-pub fn expect_same(program: &Program, found: &Results, wanted: &Results) -> Result<(), Failure> {
-    for ((name, found), (_, wanted)) in found.iter().zip(wanted) {
-        let same = compare(program, name, found, wanted);
+/// Refuses results that differ from those of the interpreter by more than rounding can explain, and says what rounding decides
+/// so that it could not be compared.
+pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results) -> Result<(), Failure> {
+    let expected = watched(program, |progress| expect_with_progress(program, inputs, progress));
+    let expected = expected.map_err(|error| failure(source, program, error))?;
+    let named = |(name, found)| expected.get(name).map(|expected: &Expected| (name, found, expected));
+    let results: Vec<(&String, &Tensor, &Expected)> =
+        found.iter().map(|(name, found)| (name, found)).filter_map(named).collect();
+    for (name, found, expected) in &results {
+        let same = expected.compare(name, found);
         same.map_err(|difference| Failure::Bug(format!("the interpreter disagrees: {difference}")))?;
+    }
+    for doubt in results.iter().filter_map(|(name, _, expected)| expected.doubt(name)) {
+        match doubt.is_total() {
+            true => complain(&format!(
+                "warning: {doubt}. Give other inputs, such as --in NAME=FILE.npy or --in 'NAME=uniform(0.1,1)'"
+            )),
+            false => complain(&format!("note: {doubt}")),
+        }
     }
     Ok(())
 }
 
 /// Interprets a program. What goes wrong is shown where it was written.
 pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<Results, Failure> {
+    let results = watched(program, |progress| run_with_progress(program, inputs, progress));
+    let mut results = results.map_err(|error| failure(source, program, error))?;
+    let ordered = program.tensors_with(|role| role.is_result());
+    Ok(ordered.filter_map(|(_, tensor)| results.remove_entry(&tensor.name)).collect())
+}
+
+/// Does something that says how many points are done.
+fn watched<T>(program: &Program, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
     let bar = progress_bar(points(program));
-    let outcome = run_with_progress(program, inputs, &mut |done| {
+    let outcome = work(&mut |done| {
         bar.set_position(done);
         true
     });
     bar.finish_and_clear();
-    let mut results = match outcome {
-        Ok(results) => results,
-        Err(RunError::OutOfBounds(out)) => {
+    outcome
+}
+
+/// A program that did not run to its end.
+fn failure(source: &Source, program: &Program, error: RunError) -> Failure {
+    match error {
+        RunError::OutOfBounds(out) => {
             let diagnostic = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.describe());
             source.print(&[at_point(diagnostic, &out.point)
                 .help("check the data that the index or its condition depends on, or clamp the index")]);
-            return Err(Failure::Reported);
+            Failure::Reported
         }
-        Err(RunError::Undefined(undefined)) => {
+        RunError::Undefined(undefined) => {
             let message = undefined.describe();
             let results = &source.function(&program.name).results;
             let result = results
@@ -50,13 +77,11 @@ pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<R
                 None => Diagnostic::error(Code::ReadBeforeWrite, undefined.origin.into(), message),
             };
             source.print(&[at_point(diagnostic, &undefined.point)]);
-            return Err(Failure::Reported);
+            Failure::Reported
         }
-        Err(RunError::Tensor(error)) => return Err(no_memory(error)),
-        Err(error) => return Err(Failure::Input(error.to_string())),
-    };
-    let ordered = program.tensors_with(|role| role.is_result());
-    Ok(ordered.filter_map(|(_, tensor)| results.remove_entry(&tensor.name)).collect())
+        RunError::Tensor(error) => no_memory(error),
+        error => Failure::Input(error.to_string()),
+    }
 }
 
 fn at_point(diagnostic: Diagnostic, point: &[(String, i64)]) -> Diagnostic {

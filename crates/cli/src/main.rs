@@ -43,6 +43,7 @@ mod target;
 mod template;
 mod text;
 mod time;
+mod uniform;
 mod whole_file;
 mod work;
 mod worker;

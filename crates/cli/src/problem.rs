@@ -1,6 +1,6 @@
 //! A program at given sizes, with its data: what `run`, `bench` and `tune` work on.
 
-use tilewright_interp::{Inputs, bytes_needed};
+use tilewright_interp::{Inputs, bytes_needed, bytes_to_expect};
 use tilewright_ir::{Program, verify};
 use tilewright_syntax::{Bindings, check};
 
@@ -17,14 +17,13 @@ pub struct Problem {
     /// The program.
     pub program: Program,
     given: Given,
-    seed: u64,
 }
 
 impl Problem {
     /// Reads what the command line says. Nothing of the size of a tensor is made yet, unless it is in a file.
     pub fn read(args: &ProgramArgs) -> Result<Problem, Failure> {
         let (source, name) = Source::read_function(&args.file)?;
-        let given = gather(&source, &name, &args.sizes, &args.inputs)?;
+        let given = gather(&source, &name, &args.sizes, &args.inputs, args.seed)?;
         let program = concrete_program(
             &source,
             &name,
@@ -32,7 +31,7 @@ impl Problem {
             args.rounding,
             ", or inputs that tell (--in NAME=FILE.npy, or --in NAME=NUMBER for a scalar)",
         )?;
-        Ok(Problem { source, program, given, seed: args.seed })
+        Ok(Problem { source, program, given })
     }
 
     /// What the program takes, for the interpreter: what was given, and the rest from the seed.
@@ -44,7 +43,7 @@ impl Problem {
     pub fn kernel_inputs(&mut self, checked: bool) -> Result<Inputs, Failure> {
         let mut needed = kernel_bytes(&self.program);
         if checked {
-            needed = needed.zip(bytes_needed(&self.program)).map(|(kernel, interp)| kernel + interp);
+            needed = needed.zip(bytes_to_expect(&self.program)).map(|(kernel, interp)| kernel + interp);
         }
         self.inputs(needed)
     }
@@ -54,7 +53,7 @@ impl Problem {
         self.given.sizes().iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The tensors and scalars that were given, checked; nothing from the seed.
+    /// The tensors and scalars that were given, checked; from the seed only what was asked for by its range.
     pub fn given_inputs(&mut self) -> Result<Inputs, Failure> {
         let names = self.given.names();
         if names.is_empty() {
@@ -69,7 +68,7 @@ impl Problem {
 
     fn inputs(&mut self, needed: Option<u128>) -> Result<Inputs, Failure> {
         refuse_too_large(&self.program, needed)?;
-        machine_inputs(&self.program, std::mem::take(&mut self.given), self.seed)
+        machine_inputs(&self.program, std::mem::take(&mut self.given))
     }
 
     /// The sizes and integer scalars that the program was specialised for.

@@ -42,7 +42,7 @@ fn check_looks_at_every_file_and_fails_if_one_is_bad() {
 #[test]
 fn a_wrong_command_line_is_status_2() {
     let folder = Folder::new();
-    let table: [(&str, &[&str]); 17] = [
+    let table: [(&str, &[&str]); 23] = [
         ("check", &["<FILE[:NAME]>"]),
         ("run", &["FILE"]),
         ("dance", &["dance"]),
@@ -58,7 +58,16 @@ fn a_wrong_command_line_is_status_2() {
         ("run mm.tw --seed -1", &["-1"]),
         ("run mm.tw --in M=3", &["M is a size: give --sizes M=3"]),
         ("run mm.tw --in A=3.5", &["A is a tensor and takes a file"]),
-        ("run mm.tw --in A.npy", &["--in takes NAME=FILE, NAME=NUMBER or a .npz file, not A.npy"]),
+        (
+            "run mm.tw --in A.npy",
+            &["--in takes NAME=FILE, NAME=uniform(LOW,HIGH), NAME=NUMBER or a .npz file, not A.npy"],
+        ),
+        ("run mm.tw --in A=uniform(1)", &["uniform takes two numbers, as in A=uniform(0.1,1)"]),
+        ("run mm.tw --sizes M=2,N=2,K=2 --in A=uniform(2,1)", &["--in A=uniform(2,1): 2 is more than 1"]),
+        ("run mm.tw --sizes M=2,N=2,K=2 --in A=uniform(nan,1)", &["`nan` is not a finite number"]),
+        ("run mm.tw --sizes M=2,N=2,K=2 --in A=uniform(0,1e39)", &["A is float32, which does not hold 1e39"]),
+        ("run mm.tw --in A=uniform(0,1) --in A=uniform(0,1)", &["--in gives A twice"]),
+        ("tune mm.tw --sizes M=2,N=2,K=2 --in A=uniform(1,0)", &["1 is more than 0"]),
         ("run several.tw", &["several functions", "several.tw:mm", "mm, double_all"]),
     ];
     for (line, parts) in table {
@@ -70,6 +79,59 @@ fn a_wrong_command_line_is_status_2() {
     assert!(folder.fine("--help").contains("check"));
     assert!(folder.fine("run --help").contains("--sizes"));
     assert!(folder.fine("--version").contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn random_inputs_have_a_range() {
+    let folder = Folder::new();
+    folder.write(
+        "ends.tw",
+        "def ends(float(N) x, uint8(N) k, float a) -> (low, high, least, most, b) {
+           low min=! x(i)
+           high max=! x(i)
+           least min=! k(i)
+           most max=! k(i)
+           b = a
+         }",
+    );
+    let line =
+        "run ends.tw --sizes N=5000 --in x=uniform(0.25,0.5) --in k=uniform(3,200) --in a=uniform(7,8)";
+    let out = folder.fine(line);
+    let number = |name: &str| -> f64 {
+        let row = out.lines().find(|row| row.starts_with(&format!("{name}: "))).unwrap();
+        row.split(['[', ']']).nth(1).unwrap().parse().unwrap()
+    };
+    assert!((0.25..0.26).contains(&number("low")) && (0.49..=0.5).contains(&number("high")), "{out}");
+    assert_eq!((number("least"), number("most")), (3.0, 200.0));
+    assert!((7.0..=8.0).contains(&number("b")), "{out}");
+    assert_eq!(folder.fine(line), out);
+    assert_ne!(folder.fine(&format!("{line} --seed 1")), out);
+    assert_eq!(folder.fine(&format!("{line} --check")), out);
+    let wrong = "run ends.tw --sizes N=5 --in k=uniform(0,256)";
+    folder.fails(wrong, 2, &["k is uint8, which does not hold 256"]);
+    folder.fails("run ends.tw --sizes N=5 --in low=uniform(0,1)", 1, &["has no input low"]);
+}
+
+#[test]
+fn elements_that_rounding_decides_are_counted_and_not_compared() {
+    let folder = Folder::new();
+    // Nearly nothing, whose sign rounding decides; and with whole numbers 0, or far from it.
+    folder.write(
+        "sign.tw",
+        "def sign(float(N) x) -> (s) { s(i) = x(i) * x(i) - x(i) * x(i) < 0.1 * x(i) ? 1 : 2 }\n",
+    );
+    folder.write("nothing.tw", "def nothing(float(N) x) -> (s) { s(i) = 1 / (x(i) * 0.1 - x(i) * 0.1) }\n");
+    let ended = folder.tilewright("run nothing.tw --sizes N=6 --check");
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(ended.err.contains("warning: nothing of s was compared: with these inputs"), "{}", ended.err);
+    assert!(ended.err.contains("--in 'NAME=uniform(0.1,1)'"), "{}", ended.err);
+    folder.floats("x.npy", &[3], &[0.0, 0.3, 4.0]);
+    let ended = folder.tilewright("run sign.tw --in x=x.npy --check");
+    assert_eq!((ended.status, ended.err.contains("compared")), (0, false), "{}", ended.err);
+    folder.write("near.tw", "def near(float(N) x) -> (s) { s(i) = x(i) * x(i) > 0.09 ? 1 : 2 }\n");
+    let ended = folder.tilewright("run near.tw --in x=x.npy --check");
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(ended.err.contains("note: 1 of 3 elements of s were not compared"), "{}", ended.err);
 }
 
 #[test]

@@ -38,6 +38,15 @@ enum Tolerance {
     Each(Vec<f64>),
 }
 
+/// How far elements may be off; infinite for those that are not compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limits<'e> {
+    /// All the same.
+    Same(f64),
+    /// One for each element.
+    Each(&'e [f64]),
+}
+
 /// Elements of a tensor that were not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
@@ -128,8 +137,18 @@ impl Expected {
 
     /// What a kernel has computed of a program, of whose elements nothing more is known.
     pub fn by_scale(program: &Program, tensor: Tensor) -> Expected {
-        let tolerance = Tolerance::Same(tolerance(program, &tensor));
-        Expected { tensor, tolerance }
+        let limit = tolerance(program, &tensor);
+        Expected::with_limit(tensor, limit)
+    }
+
+    /// A result whose elements may all be equally far off.
+    pub fn with_limit(tensor: Tensor, limit: f64) -> Expected {
+        Expected { tensor, tolerance: Tolerance::Same(limit) }
+    }
+
+    /// How far elements might be off if nothing more were known of them, as [`Expected::by_scale`] says.
+    pub fn usual_limit(&self, program: &Program) -> f64 {
+        tolerance(program, &self.tensor)
     }
 
     /// How far the element at a place may be off; infinite if it is not compared.
@@ -140,11 +159,11 @@ impl Expected {
         }
     }
 
-    /// How far all elements may be off, where that is one number.
-    pub fn common_limit(&self) -> Option<f64> {
-        match self.tolerance {
-            Tolerance::Same(limit) => Some(limit),
-            Tolerance::Each(_) => None,
+    /// How far elements may be off, for whoever compares all of them.
+    pub fn limits(&self) -> Limits<'_> {
+        match &self.tolerance {
+            Tolerance::Same(limit) => Limits::Same(*limit),
+            Tolerance::Each(limits) => Limits::Each(limits),
         }
     }
 

@@ -62,8 +62,55 @@ pub fn tensor(program: &Program, id: TensorId, shape: &[usize], seed: u64) -> Re
 /// The elements of such a tensor, for whoever needs them elsewhere than in a tensor, or not all at once.
 pub fn elements(program: &Program, id: TensorId, seed: u64) -> Elements {
     let declared = program.tensor(id);
-    let limit = index_limit(program, id).unwrap_or(10).max(1);
-    Elements(Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, limit })
+    let values = Values::Usual { limit: index_limit(program, id).unwrap_or(10).max(1) };
+    Elements(Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, values })
+}
+
+/// Numbers between two ends, both included, all equally likely. The ends are of the type of the numbers; floats are rounded
+/// to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uniform {
+    /// The least.
+    pub low: Number,
+    /// The largest; not less.
+    pub high: Number,
+}
+
+impl Uniform {
+    /// A tensor of such numbers, for the input with this name.
+    pub fn tensor(self, name: &str, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
+        Drawn { generator: generator(seed, name), dtype, values: Values::Between(self) }.tensor(shape)
+    }
+
+    /// One such number.
+    pub fn scalar(self, name: &str, dtype: DType, seed: u64) -> Number {
+        self.draw(generator(seed, name).next_u64()).convert(dtype)
+    }
+
+    fn draw(self, bits: u64) -> Number {
+        match (self.low, self.high) {
+            (Number::Int(low), Number::Int(high)) => {
+                let count = high.abs_diff(low) + 1;
+                Number::Int(low + ((u128::from(bits) * count) >> 64) as i128)
+            }
+            (low, high) => {
+                let (low, high) = (low.as_f64(), high.as_f64());
+                let part = (bits >> 11) as f64 / ((1u64 << 53) - 1) as f64;
+                // Not by the difference, which may be more than the type holds.
+                Number::Float((low * (1.0 - part) + high * part).clamp(low, high))
+            }
+        }
+    }
+}
+
+/// Which numbers are drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Values {
+    /// Floats between -1 and 1, and integers below a limit.
+    Usual {
+        limit: u64,
+    },
+    Between(Uniform),
 }
 
 /// The elements that a seed makes of a tensor, in row-major order.
@@ -97,7 +144,7 @@ impl Elements {
 struct Drawn {
     generator: Pcg64Mcg,
     dtype: DType,
-    limit: u64,
+    values: Values,
 }
 
 impl Drawn {
@@ -136,14 +183,14 @@ impl Drawn {
 
     /// The same in order.
     fn fill_part(mut self, bytes: &mut [MaybeUninit<u8>]) {
-        if self.dtype == DType::Float32 {
+        if self.dtype == DType::Float32 && matches!(self.values, Values::Usual { .. }) {
             return self.fill_float32(bytes);
         }
         let width = self.dtype.bytes();
         let mut some = Tensor::zeros(self.dtype, &[MOVED_TOGETHER]).expect("a few elements fit");
         for bytes in bytes.chunks_mut(MOVED_TOGETHER * width) {
             for at in 0..bytes.len() / width {
-                some.set(at, draw(&mut self.generator, self.dtype, self.limit));
+                some.set(at, draw(&mut self.generator, self.dtype, self.values));
             }
             write(bytes, some.bytes());
         }
@@ -168,11 +215,15 @@ fn write(to: &mut [MaybeUninit<u8>], from: &[u8]) {
 
 /// A scalar of a float type.
 pub fn scalar(name: &str, dtype: DType, seed: u64) -> Number {
-    draw(&mut generator(seed, name), dtype, 10).convert(dtype)
+    draw(&mut generator(seed, name), dtype, Values::Usual { limit: 10 }).convert(dtype)
 }
 
-fn draw(generator: &mut Pcg64Mcg, dtype: DType, limit: u64) -> Number {
+fn draw(generator: &mut Pcg64Mcg, dtype: DType, values: Values) -> Number {
     let bits = generator.next_u64();
+    let limit = match values {
+        Values::Between(uniform) => return uniform.draw(bits),
+        Values::Usual { limit } => limit,
+    };
     match dtype {
         DType::Bool => Number::Int((bits >> 63) as i128),
         // Multiples of 2^-23 between -1 and 1 are exact in float32.
@@ -183,7 +234,7 @@ fn draw(generator: &mut Pcg64Mcg, dtype: DType, limit: u64) -> Number {
 }
 
 /// The smallest extent that the tensor's values are used to index, if they are.
-fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
+pub fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
     let mut limit: Option<u64> = None;
     let mut note = |index: &IndexExpr, extent: Option<&IndexExpr>| {
         // Bounds that the program declares for the value count more than the tensor it indexes.
@@ -240,11 +291,13 @@ fn visit_accesses(expr: &Expr, visit: &mut dyn FnMut(TensorId, &[IndexExpr])) {
 mod tests {
     use super::*;
 
+    const USUAL: Values = Values::Usual { limit: 10 };
+
     /// The elements one after the other, as they are defined.
     fn one_by_one(mut drawn: Drawn, length: usize) -> Tensor {
         let mut tensor = Tensor::zeros(drawn.dtype, &[length]).expect("it is small");
         for at in 0..length {
-            tensor.set(at, draw(&mut drawn.generator, drawn.dtype, drawn.limit));
+            tensor.set(at, draw(&mut drawn.generator, drawn.dtype, drawn.values));
         }
         tensor
     }
@@ -253,7 +306,7 @@ mod tests {
     fn elements_do_not_depend_on_who_makes_them() {
         for dtype in DType::ALL {
             for (limit, length) in [(10, 0), (7, 1), (10, 5000), (1 << 40, 2 * LEAST_OF_A_THREAD + 77)] {
-                let drawn = Drawn { generator: generator(3, "x"), dtype, limit };
+                let drawn = Drawn { generator: generator(3, "x"), dtype, values: Values::Usual { limit } };
                 let made = drawn.clone().tensor(&[length]).expect("it is small");
                 assert!(made == one_by_one(drawn, length), "{dtype} {limit} {length}");
             }
@@ -263,7 +316,7 @@ mod tests {
     #[test]
     fn elements_do_not_depend_on_where_they_are_written() {
         for dtype in [DType::Float32, DType::Int16, DType::Bool] {
-            let drawn = Drawn { generator: generator(3, "x"), dtype, limit: 10 };
+            let drawn = Drawn { generator: generator(3, "x"), dtype, values: USUAL };
             let wanted = drawn.clone().tensor(&[3 * LEAST_OF_A_THREAD]).expect("it is small");
             let mut room = vec![MaybeUninit::uninit(); wanted.bytes().len()];
             assert!(Elements(drawn.clone()).fill(&mut room) == wanted.bytes(), "{dtype}");
@@ -276,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_seed_means_the_same_data_in_every_release() {
-        let drawn = |dtype| Drawn { generator: generator(0, "A"), dtype, limit: 10 };
+        let drawn = |dtype| Drawn { generator: generator(0, "A"), dtype, values: USUAL };
         let digest = |dtype| xxh3_64(drawn(dtype).tensor(&[300, 1000]).expect("it is small").bytes());
         let digests = [DType::Float32, DType::Float16, DType::Int32, DType::Bool].map(digest);
         let wanted = [0x5f121ffee75dfe4d, 0x4fccc5fbd6d92322, 0x4b1149ccf9520fce, 0x62525ecf644a9081];
@@ -285,10 +338,37 @@ mod tests {
 
     #[test]
     fn what_cannot_exist_is_refused() {
-        let drawn = Drawn { generator: generator(0, "A"), dtype: DType::Float32, limit: 10 };
+        let drawn = Drawn { generator: generator(0, "A"), dtype: DType::Float32, values: USUAL };
         let error = drawn.clone().tensor(&[usize::MAX, 3]);
         assert!(matches!(error, Err(TensorError::TooLarge { .. })));
         let error = drawn.tensor(&[1 << 40, 1 << 18]);
         assert!(matches!(error, Err(TensorError::OutOfMemory { bytes: 0x1000_0000_0000_0000, .. })));
+    }
+
+    #[test]
+    fn uniform_numbers_are_between_their_ends() {
+        let drawn = |dtype, low, high| {
+            let tensor = Uniform { low, high }.tensor("x", dtype, &[3000], 5).expect("it is small");
+            (0..tensor.len()).map(|at| tensor.get(at)).collect::<Vec<_>>()
+        };
+        for dtype in [DType::Float16, DType::BFloat16, DType::Float32, DType::Float64] {
+            let floats = drawn(dtype, Number::Float(0.25), Number::Float(4.0));
+            let values: Vec<f64> = floats.iter().map(|value| value.as_f64()).collect();
+            assert!(values.iter().all(|value| (0.25..=4.0).contains(value)), "{dtype}");
+            assert!(values.iter().any(|value| *value < 0.5) && values.iter().any(|value| *value > 3.5));
+        }
+        let bytes = drawn(DType::UInt8, Number::Int(0), Number::Int(255));
+        let found: std::collections::BTreeSet<_> = bytes.iter().map(|value| value.as_i128()).collect();
+        assert!(found.first() == Some(&0) && found.last() == Some(&255) && found.len() > 250);
+        assert!(
+            drawn(DType::Int8, Number::Int(-3), Number::Int(-3))
+                .iter()
+                .all(|value| *value == Number::Int(-3))
+        );
+        let widest = drawn(DType::Float64, Number::Float(f64::MIN), Number::Float(f64::MAX));
+        assert!(widest.iter().all(|value| value.as_f64().is_finite()));
+        let all = drawn(DType::Int64, Number::Int(i64::MIN.into()), Number::Int(i64::MAX.into()));
+        assert!(all.iter().any(|value| value.as_i128() < 0) && all.iter().any(|value| value.as_i128() > 0));
+        assert_eq!(bytes, drawn(DType::UInt8, Number::Int(0), Number::Int(255)));
     }
 }

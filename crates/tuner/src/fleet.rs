@@ -33,6 +33,13 @@ impl Fleet<Supervised> {
     }
 }
 
+impl Fleet<Supervised> {
+    /// What the user should know of how workers compare results; all of them do it in the same way.
+    pub fn notes(&self) -> &[String] {
+        self.first.notes()
+    }
+}
+
 impl<M> Fleet<M> {
     /// Of measurers that are there.
     pub fn new(first: M, others: Vec<M>) -> Fleet<M> {

@@ -59,6 +59,11 @@ impl Supervised {
         Ok(Supervised { launch, task, stop, worker, replaced: 0 })
     }
 
+    /// What the user should know of how the worker compares results.
+    pub fn notes(&self) -> &[String] {
+        self.worker.as_ref().map_or(&[], |worker| &worker.notes)
+    }
+
     fn worker(&mut self) -> Result<&mut Worker, Lost> {
         if self.worker.is_none() {
             self.worker = Some(Worker::start(&self.launch, &self.task, &self.stop)?);

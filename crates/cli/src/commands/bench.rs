@@ -15,7 +15,7 @@ use tilewright_target::Cpu;
 use crate::args::BenchArgs;
 use crate::commands::cache::skipped_json;
 use crate::failure::Failure;
-use crate::interpret::{expect_same, interpret};
+use crate::interpret::check;
 use crate::kernel::{Arguments, Compiled, Compiler, run_failure, views, views_mut};
 use crate::lookup::passed_over;
 use crate::output::print;
@@ -72,7 +72,7 @@ fn timed(
     let mut arguments = compiled.arguments(&mut inputs, args.check)?;
     if args.check {
         let found = compiled.call(&problem.source, &mut arguments)?;
-        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, inputs)?)?;
+        check(&problem.source, &problem.program, inputs, &found)?;
     }
     let flush_caches = if args.cold { Some(cache_flush(compiled)?) } else { None };
     let options = Options {

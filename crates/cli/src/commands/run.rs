@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::gpu::GpuCompiler;
-use crate::interpret::{Results, expect_same, interpret};
+use crate::interpret::{Results, check, interpret};
 use crate::kernel::Compiler;
 use crate::lookup::passed_over;
 use crate::npy;
@@ -62,7 +62,7 @@ fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
     let mut arguments = compiled.arguments(&mut inputs, args.check)?;
     let results = compiled.call(&problem.source, &mut arguments)?;
     if args.check {
-        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, inputs)?)?;
+        check(&problem.source, &problem.program, inputs, &results)?;
     }
     Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
 }
@@ -83,7 +83,7 @@ fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<St
     let compiled = compiler.compile(&problem.program)?;
     let results = compiled.call(&problem.source, &mut inputs, args.check)?.results(&problem.source)?;
     if args.check {
-        expect_same(&problem.program, &results, &interpret(&problem.source, &problem.program, inputs)?)?;
+        check(&problem.source, &problem.program, inputs, &results)?;
     }
     Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use tilewright_ir::Number;
 use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
 
+use super::conditioning::Nudge;
 use super::{Plan, Runner};
 
 /// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
@@ -20,10 +21,10 @@ const FIRST: f64 = 1.1;
 pub(crate) struct CpuRunner<'s> {
     pub pool: &'s Pool,
     pub constants: Vec<View<'s>>,
-    pub inputs: &'s [Buffer],
+    pub inputs: &'s mut [Buffer],
     pub scalars: &'s [Number],
     /// What results hold before a call: what the caller supplies, or something that no kernel computes.
-    pub before: &'s [Buffer],
+    pub before: &'s mut [Buffer],
     pub results: &'s mut [Buffer],
 }
 
@@ -76,6 +77,11 @@ impl<'s> Runner for CpuRunner<'s> {
             self.call(kernel)?;
         }
         Ok(started.elapsed().as_secs_f64() / calls)
+    }
+
+    fn nudge(&mut self, nudge: Nudge) -> Result<bool, RunError> {
+        let all = self.inputs.iter_mut().chain(self.before.iter_mut());
+        Ok(all.fold(false, |any, buffer| nudge.apply(buffer) || any))
     }
 
     fn results(&mut self) -> Result<&[Buffer], RunError> {

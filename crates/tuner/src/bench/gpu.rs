@@ -7,6 +7,7 @@ use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};
 use tilewright_runtime::{Buffer, RunError};
 use tilewright_target::GpuApi;
 
+use super::conditioning::Nudge;
 use super::on_device::Comparisons;
 use super::{Plan, Runner, Wanted};
 use crate::rig::gpu::GpuBuilder;
@@ -21,10 +22,10 @@ pub(crate) struct GpuRunner<'s> {
     pub builder: &'s GpuBuilder,
     pub watch: &'s mut Stopwatch,
     pub constants: Vec<&'s DeviceBuffer>,
-    pub inputs: Vec<&'s DeviceBuffer>,
+    pub inputs: &'s mut [DeviceBuffer],
     pub scalars: &'s [Number],
     /// What results hold before a call.
-    pub before: &'s [DeviceBuffer],
+    pub before: &'s mut [DeviceBuffer],
     pub results: Vec<&'s mut DeviceBuffer>,
     /// Where results are copied to.
     pub computed: &'s mut [Buffer],
@@ -69,7 +70,8 @@ impl Runner for GpuRunner<'_> {
 
     fn timed(&mut self, kernel: &GpuBound) -> Result<f64, RunError> {
         let GpuRunner { watch, inputs, results, scalars, .. } = self;
-        let seconds = watch.time(1, &mut || kernel.launch(inputs, results, scalars))?;
+        let inputs: Vec<&DeviceBuffer> = inputs.iter().collect();
+        let seconds = watch.time(1, &mut || kernel.launch(&inputs, results, scalars))?;
         Ok(seconds.max(RESOLUTION))
     }
 
@@ -80,6 +82,19 @@ impl Runner for GpuRunner<'_> {
     fn agrees(&mut self, wanted: &[Wanted]) -> Result<bool, RunError> {
         let GpuRunner { builder, before, results, comparisons, .. } = self;
         comparisons.get_or_insert_with(|| Comparisons::new(builder, wanted, before)).agree(results)
+    }
+
+    fn nudge(&mut self, nudge: Nudge) -> Result<bool, RunError> {
+        let mut any = false;
+        for buffer in self.inputs.iter_mut().chain(self.before.iter_mut()) {
+            if nudge.is_for(buffer.layout().dtype()) {
+                let mut copy = Buffer::zeros(buffer.layout().dtype(), buffer.layout().shape())?;
+                buffer.download(&mut copy.view_mut())?;
+                any |= nudge.apply(&mut copy);
+                buffer.upload(&copy.view())?;
+            }
+        }
+        Ok(any)
     }
 
     fn results(&mut self) -> Result<&[Buffer], RunError> {

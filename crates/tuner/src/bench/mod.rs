@@ -6,6 +6,7 @@
 //!
 //! How a call is timed, a `Runner` says: `cpu.rs` and `gpu.rs`.
 
+pub(crate) mod conditioning;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod on_device;
@@ -13,11 +14,12 @@ pub(crate) mod on_device;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tilewright_interp::compare;
-use tilewright_ir::{Program, Tensor};
+use tilewright_interp::Expected;
+use tilewright_interp::compare::Limits;
 use tilewright_runtime::{Buffer, RunError};
 
 use crate::outcome::{Outcome, Trial, undisturbed};
+use conditioning::Nudge;
 
 /// Samples of one candidate take no longer, apart from a few calls.
 const LONG: f64 = 0.1;
@@ -119,6 +121,11 @@ pub(crate) trait Runner {
         Ok(false)
     }
 
+    /// Changes the last bits of floats among the inputs, or changes them back; false if there are none of its type.
+    fn nudge(&mut self, _: Nudge) -> Result<bool, RunError> {
+        Ok(false)
+    }
+
     /// What the last call has computed.
     fn results(&mut self) -> Result<&[Buffer], RunError>;
 }
@@ -126,14 +133,11 @@ pub(crate) trait Runner {
 /// What a result should hold.
 pub(crate) struct Wanted {
     pub name: String,
-    pub tensor: Tensor,
-    /// How far off it may be.
-    pub limit: f64,
+    pub expected: Expected,
 }
 
 /// What of a rig is in use while kernels run.
 pub(crate) struct Bench<'r, R> {
-    pub program: &'r Program,
     pub runner: R,
     /// What results should hold after a call.
     pub wanted: &'r [Wanted],
@@ -277,11 +281,11 @@ impl<R: Runner> Bench<'_, R> {
             return Ok(None);
         }
         let found = self.runner.results()?;
-        for (Wanted { name, tensor, limit }, found) in self.wanted.iter().zip(found) {
-            if same(found, tensor, *limit) {
+        for (Wanted { name, expected }, found) in self.wanted.iter().zip(found) {
+            if same(found, expected) {
                 continue;
             }
-            if let Err(difference) = compare(self.program, name, &found.to_tensor()?, tensor) {
+            if let Err(difference) = expected.compare(name, &found.to_tensor()?) {
                 return Ok(Some(difference.to_string()));
             }
         }
@@ -289,29 +293,46 @@ impl<R: Runner> Bench<'_, R> {
     }
 }
 
-/// Whether elements are equal up to the limit. Fast for the usual types; otherwise the careful comparison decides.
-fn same(found: &Buffer, wanted: &Tensor, limit: f64) -> bool {
-    if found.bytes() == wanted.bytes() {
+/// Whether elements are as near as they should be. Fast for the usual types; otherwise the careful comparison decides.
+fn same(found: &Buffer, expected: &Expected) -> bool {
+    let wanted = expected.tensor.bytes();
+    if found.bytes() == wanted {
         return true;
     }
     let Some(found) = found.as_slice::<f32>() else { return false };
-    let limit = limit as f32;
-    let close = |(found, wanted): (&f32, &[u8])| {
-        let wanted = f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]]);
-        (found - wanted).abs() <= limit
-    };
     // Parts of a size that the compiler turns into vectors; what is infinite or not a number is looked at again.
-    let parts = found.chunks(1024).zip(wanted.bytes().chunks(4096));
-    parts.into_iter().all(|(found, wanted)| {
-        found.iter().zip(wanted.chunks_exact(4)).map(close).fold(true, |all, one| all & one)
-    })
+    let parts = found.chunks(PART).zip(wanted.chunks(4 * PART));
+    match expected.limits() {
+        Limits::Same(limit) => {
+            let close = |(found, wanted): (&f32, &[u8])| apart(*found, wanted) <= limit;
+            parts.into_iter().all(|(found, wanted)| all(found.iter().zip(wanted.chunks_exact(4)).map(close)))
+        }
+        Limits::Each(limits) => {
+            let close = |((found, wanted), limit): ((&f32, &[u8]), &f64)| {
+                (apart(*found, wanted) <= *limit) | (*limit == f64::INFINITY)
+            };
+            parts.zip(limits.chunks(PART)).all(|((found, wanted), limits)| {
+                all(found.iter().zip(wanted.chunks_exact(4)).zip(limits).map(close))
+            })
+        }
+    }
+}
+
+/// Elements that are compared together.
+const PART: usize = 1024;
+
+fn apart(found: f32, wanted: &[u8]) -> f64 {
+    f64::from((found - f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]])).abs())
+}
+
+/// Whether all hold, without stopping at the first that does not.
+fn all(close: impl Iterator<Item = bool>) -> bool {
+    close.fold(true, |all, one| all & one)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-    use tilewright_syntax::{Bindings, check, parse};
 
     use super::*;
 
@@ -359,9 +380,7 @@ mod tests {
 
     /// What becomes of a kernel where the best takes `best` and is the rival, too, and 12 samples are wanted.
     fn measured(kernel: f64, best: f64, time: f64) -> Trial {
-        let parsed = parse("def zero(float(N) x) -> (y) { y(i) = 0 * x(i) }");
-        let program = check(&parsed.ast, "zero", &Bindings::default()).program.unwrap();
-        let mut bench = Bench { program: &program, runner: Steady, wanted: &[] };
+        let mut bench = Bench { runner: Steady, wanted: &[] };
         let mut opponent = bench.opponent(&best, best).unwrap();
         let plan = Plan {
             rival: None,
@@ -373,6 +392,34 @@ mod tests {
             within: None,
         };
         bench.measure(&kernel, &plan, Some(&mut opponent)).unwrap()
+    }
+
+    #[test]
+    fn the_fast_comparison_says_what_the_careful_one_does() {
+        let count = 2 * PART + 5;
+        let values: Vec<f32> = (0..count).map(|at| at as f32 / 7.0).collect();
+        let tensor = Buffer::from_slice(&values, &[count]).unwrap().to_tensor().unwrap();
+        let common = Expected::with_limit(tensor, 0.5);
+        let mut each = common.clone();
+        each.widen(|at| [0.0, 1.0, f64::INFINITY][at % 3]);
+        for (at, other) in [
+            (3, 0.4),
+            (3, 0.6),
+            (4, 1.4),
+            (4, 1.6),
+            (5, 99.0),
+            (5, f32::NAN),
+            (4, f32::NAN),
+            (count - 1, 9.0),
+        ] {
+            let mut values = values.clone();
+            values[at] += other;
+            let found = Buffer::from_slice(&values, &[count]).unwrap();
+            for expected in [&common, &each] {
+                let carefully = expected.compare("x", &found.to_tensor().unwrap()).is_ok();
+                assert_eq!(same(&found, expected), carefully, "{at} {other}");
+            }
+        }
     }
 
     #[test]

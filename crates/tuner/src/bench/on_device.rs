@@ -1,10 +1,13 @@
 //! Results that are compared where they were computed.
 //!
 //! To copy large results from a device and compare them here takes longer than all calls of a kernel. So a small program
-//! of our own looks whether every element is as near as it has to be, and only the answer is copied. Before it is believed it
+//! of our own looks whether every element is as near as it has to be, and only the answer is copied. How near that is, is one
+//! number, or a tensor of numbers. Before it is believed it
 //! has to tell what results should hold after a call from what they hold before, and from the same with another last element. What it does not find near
 //! enough is compared here, carefully, with a message about the difference.
 
+use tilewright_interp::Expected;
+use tilewright_interp::compare::Limits;
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound};
 use tilewright_runtime::{Buffer, RunError};
@@ -38,11 +41,19 @@ impl Comparisons {
     }
 }
 
+/// How far elements may be off.
+enum Limit {
+    /// All the same.
+    Same(f64),
+    /// One for each element; negative for those that are not compared.
+    Each(DeviceBuffer),
+}
+
 /// A comparison with one tensor.
 struct Comparison {
     kernel: GpuBound,
     wanted: DeviceBuffer,
-    limit: f64,
+    limit: Limit,
     /// What the kernel answers, there and here.
     far: DeviceBuffer,
     answer: Buffer,
@@ -51,11 +62,12 @@ struct Comparison {
 impl Comparison {
     /// A comparison that can be made and tells results apart.
     fn trusted(builder: &GpuBuilder, wanted: &Wanted, before: &DeviceBuffer) -> Option<Comparison> {
-        let Wanted { tensor, limit, .. } = wanted;
+        let expected = &wanted.expected;
+        let tensor = &expected.tensor;
         if tensor.dtype() != DType::Float32 || !MANY.contains(&tensor.len()) {
             return None;
         }
-        let mut own = Comparison::new(builder, tensor, *limit)?;
+        let mut own = Comparison::new(builder, expected)?;
         let same = DeviceBuffer::from_tensor(builder.device(), tensor).ok()?;
         let other = DeviceBuffer::from_tensor(builder.device(), &with_another_end(tensor)?).ok()?;
         let told_apart =
@@ -63,8 +75,16 @@ impl Comparison {
         told_apart.then_some(own)
     }
 
-    fn new(builder: &GpuBuilder, tensor: &Tensor, limit: f64) -> Option<Comparison> {
-        let program = program(tensor.shape())?;
+    fn new(builder: &GpuBuilder, expected: &Expected) -> Option<Comparison> {
+        let tensor = &expected.tensor;
+        let limit = match expected.limits() {
+            Limits::Same(limit) => Limit::Same(limit),
+            Limits::Each(each) => {
+                let each = limits(tensor.shape(), each)?;
+                Limit::Each(DeviceBuffer::from_tensor(builder.device(), &each).ok()?)
+            }
+        };
+        let program = program(tensor.shape(), matches!(limit, Limit::Each(_)))?;
         let schedule = default_schedule(&program, builder.target());
         let nest = apply(&program, &schedule, builder.target()).ok()?;
         let kernel = builder.compile(&program, &nest, &schedule).ok()?.bind_on(&[]).ok()?;
@@ -76,11 +96,21 @@ impl Comparison {
 
     fn is_near(&mut self, found: &DeviceBuffer) -> Result<bool, RunError> {
         let Comparison { kernel, wanted, limit, far, answer } = self;
-        kernel.launch(&[found, wanted], &mut [far], &[Number::Float(*limit)])?;
+        match limit {
+            Limit::Same(limit) => kernel.launch(&[found, wanted], &mut [far], &[Number::Float(*limit)])?,
+            Limit::Each(limits) => kernel.launch(&[found, wanted, limits], &mut [far], &[])?,
+        }
         kernel.wait()?;
         far.download(&mut answer.view_mut())?;
         Ok(answer.as_slice::<i32>() == Some(&[0]))
     }
+}
+
+/// How far elements may be off, in single precision.
+fn limits(shape: &[usize], each: &[f64]) -> Option<Tensor> {
+    let single = |limit: &f64| if *limit == f64::INFINITY { -1.0 } else { *limit as f32 };
+    let bytes = each.iter().flat_map(|limit| single(limit).to_le_bytes()).collect();
+    Tensor::from_bytes(DType::Float32, shape, bytes).ok()
 }
 
 /// The same tensor with a last element that is no number.
@@ -91,13 +121,18 @@ fn with_another_end(tensor: &Tensor) -> Option<Tensor> {
 }
 
 /// The program that compares tensors of a shape: 1 where any element is too far off, or not a number, and 0 where none is.
-fn program(shape: &[usize]) -> Option<Program> {
+/// The limit is a number, or a tensor.
+fn program(shape: &[usize], each: bool) -> Option<Program> {
     let names =
         |letter: &str| (0..shape.len()).map(|at| format!("{letter}{at}")).collect::<Vec<_>>().join(", ");
     let (sizes, at) = (names("N"), names("i"));
+    let (kind, limit, skipped) = match each {
+        false => ("float".to_owned(), "limit".to_owned(), String::new()),
+        true => (format!("float({sizes})"), format!("limit({at})"), format!("limit({at}) < 0 || ")),
+    };
     let source = format!(
-        "def compare(float({sizes}) found, float({sizes}) wanted, float limit) -> (far) {{
-           far() max=! abs(found({at}) - wanted({at})) <= limit ? 0 : 1
+        "def compare(float({sizes}) found, float({sizes}) wanted, {kind} limit) -> (far) {{
+           far() max=! ({skipped}abs(found({at}) - wanted({at})) <= {limit}) ? 0 : 1
          }}"
     );
     let mut bindings = Bindings::default();
@@ -133,12 +168,21 @@ mod tests {
         let builder = GpuBuilder::open(0, &found.gpu).unwrap();
         let shape = [3, 150, 200];
         let there = |tensor: &Tensor| DeviceBuffer::from_tensor(builder.device(), tensor).unwrap();
-        let wanted =
-            |shape: &[usize]| Wanted { name: "x".to_owned(), tensor: counted(shape, 0, 0.0), limit: 0.5 };
+        let wanted = |shape: &[usize]| Wanted {
+            name: "x".to_owned(),
+            expected: Expected::with_limit(counted(shape, 0, 0.0), 0.5),
+        };
         let mut own = Comparisons::new(&builder, &[wanted(&shape)], &[there(&counted(&shape, 7, -1.0))]);
         let mut agrees = |at, other| own.agree(&[&mut there(&counted(&shape, at, other))]).unwrap();
         assert!(agrees(0, 0.0) && agrees(89_999, 89_999.25));
         assert!(!agrees(0, 0.75) && !agrees(89_999, 0.0) && !agrees(45_000, f32::NAN));
+        // The same where every element has its own limit, and some are not compared.
+        let mut each = wanted(&shape);
+        each.expected.widen(|at| [0.0, 1.0, f64::INFINITY][at % 3]);
+        let mut own = Comparisons::new(&builder, &[each], &[there(&counted(&shape, 7, -1.0))]);
+        let mut agrees = |at, other| own.agree(&[&mut there(&counted(&shape, at, other))]).unwrap();
+        assert!(agrees(0, 0.25) && agrees(1, 2.25) && agrees(2, f32::NAN) && agrees(89_999, 89_999.0));
+        assert!(!agrees(0, 0.75) && !agrees(1, 2.75) && !agrees(89_998, f32::NAN));
         // What it cannot tell apart, and what is small, is not compared there.
         let mut vain = Comparisons::new(&builder, &[wanted(&shape)], &[there(&counted(&shape, 0, 0.0))]);
         assert!(!vain.agree(&[&mut there(&counted(&shape, 0, 0.0))]).unwrap());

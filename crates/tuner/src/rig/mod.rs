@@ -1,20 +1,20 @@
 //! A program with its data and what it should compute: kernels are built here, and run on its [`Bench`].
 //!
-//! What a kernel should compute is known from the interpreter where that takes no time; otherwise from the kernel of
-//! the default schedule, which is itself compared with the interpreter at smaller sizes.
+//! What a kernel should compute is known from the interpreter where that takes no time, with a bound for every element; otherwise
+//! from the kernel of the default schedule, which is itself compared with the interpreter at smaller sizes (`smaller.rs`).
 //!
 //! Where kernels are compiled and run is a [`Site`]: the processor (`cpu.rs`) or a device (`gpu.rs`).
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
+mod smaller;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use thiserror::Error;
-use tilewright_interp::compare::tolerance;
 use tilewright_interp::seed::{self, Elements};
-use tilewright_interp::{Inputs, points, run};
+use tilewright_interp::{Expected, Inputs, expect, points};
 use tilewright_ir::tensor::{TensorError, byte_size};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor};
 use tilewright_runtime::gpu::GpuError;
@@ -23,8 +23,9 @@ use tilewright_runtime::{Buffer, BuildError, RunError, Signature};
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Target;
 
-use crate::bench::{Bench, Plan, Runner, Wanted};
+use crate::bench::{Bench, Plan, Runner, Wanted, conditioning};
 use crate::given;
+use crate::note::Note;
 use crate::outcome::Outcome;
 use crate::task::{Task, TaskError};
 
@@ -144,6 +145,8 @@ pub(crate) struct Rig<S> {
     program: Program,
     site: S,
     wanted: Vec<Wanted>,
+    /// What the user should know of how results are compared.
+    pub notes: Vec<Note>,
 }
 
 /// Who makes kernels of a rig's program.
@@ -155,41 +158,57 @@ pub(crate) struct Forge<'r, B> {
 impl<S: Site> Rig<S> {
     /// Makes or reads inputs, and what comes out of them.
     pub fn new(task: &Task, builder: &S::Builder) -> Result<Rig<S>, RigError> {
-        check_default_when_small::<S>(task, builder)?;
+        let lesson = smaller::check_default::<S>(task, builder)?;
         let program = task.program()?;
         let given = given::read(&program, task)?;
-        let signature = Signature::new(&program)
-            .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
-        let (site, wanted) = site_and_oracle::<S>(builder, &program, &signature, given, task.seed)?;
-        let mut rig = Rig { program, site, wanted: Vec::new() };
-        let names: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
-        let reference = match wanted {
-            Some(mut tensors) => {
-                names.into_iter().filter_map(|name| Some((tensors.remove(&name)?, name))).collect()
-            }
-            None => rig.computed_by_default()?.into_iter().zip(names).collect::<Vec<_>>(),
-        };
-        let limited = |(tensor, name): (Tensor, String)| {
-            let limit = tolerance(&rig.program, &tensor);
-            Wanted { name, tensor, limit }
-        };
-        rig.wanted = reference.into_iter().map(limited).collect();
+        let mut rig = Rig::with(program, given, task.seed, builder, lesson.is_delicate)?;
+        let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
+        rig.notes = lesson.notes.into_iter().chain(doubts.map(|doubt| Note::of(&doubt, None))).collect();
         Ok(rig)
     }
 
-    fn computed_by_default(&mut self) -> Result<Vec<Tensor>, RigError> {
+    /// The same with data that is there. What `is_delicate` has elements which rounding moves more than others.
+    fn with(
+        program: Program,
+        given: Inputs,
+        seed: u64,
+        builder: &S::Builder,
+        is_delicate: bool,
+    ) -> Result<Rig<S>, RigError> {
+        let signature = Signature::new(&program)
+            .map_err(|name| TaskError(format!("the shape of `{name}` is too large")))?;
+        let (site, wanted) = site_and_oracle::<S>(builder, &program, &signature, given, seed)?;
+        let mut rig = Rig { program, site, wanted: Vec::new(), notes: Vec::new() };
+        let names: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+        let reference: Vec<(Expected, String)> = match wanted {
+            Some(mut tensors) => {
+                names.into_iter().filter_map(|name| Some((tensors.remove(&name)?, name))).collect()
+            }
+            None => rig.computed_by_default(is_delicate)?.into_iter().zip(names).collect(),
+        };
+        rig.wanted = reference.into_iter().map(|(expected, name)| Wanted { name, expected }).collect();
+        Ok(rig)
+    }
+
+    fn computed_by_default(&mut self, is_delicate: bool) -> Result<Vec<Expected>, RigError> {
         let (forge, mut bench) = self.parts();
         let executable = forge.built_by_default()?;
         let kernel = bench.runner.bind(&executable)?;
         bench.runner.first_call(&kernel)?;
-        Ok(bench.runner.results()?.iter().map(Buffer::to_tensor).collect::<Result<_, _>>()?)
+        let tensors = bench.runner.results()?.iter().map(Buffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
+        let mut expected: Vec<Expected> =
+            tensors.into_iter().map(|tensor| Expected::by_scale(forge.program, tensor)).collect();
+        if is_delicate {
+            conditioning::widen(&mut bench.runner, &kernel, &mut expected)?;
+        }
+        Ok(expected)
     }
 
     /// Who makes kernels, and the data for them to run on.
     pub fn parts(&mut self) -> (Forge<'_, S::Builder>, Bench<'_, S::Runner<'_>>) {
-        let Rig { program, site, wanted } = self;
+        let Rig { program, site, wanted, .. } = self;
         let (builder, runner) = site.parts();
-        (Forge { program, builder }, Bench { program, runner, wanted })
+        (Forge { program, builder }, Bench { runner, wanted })
     }
 }
 
@@ -229,7 +248,7 @@ fn site_and_oracle<S: Site>(
     signature: &Signature,
     mut given: Inputs,
     seed: u64,
-) -> Result<(S, Option<BTreeMap<String, Tensor>>), RigError> {
+) -> Result<(S, Option<BTreeMap<String, Expected>>), RigError> {
     if !suits_interpreter(program, MOST_INTERPRETED) {
         let scalars = std::mem::take(&mut given.scalars);
         let made = |name: &str| {
@@ -246,7 +265,7 @@ fn site_and_oracle<S: Site>(
     let scalars = std::mem::take(&mut given.scalars);
     let lend = |name: &str| given.tensors.get(name).map(|tensor| Source::There(Cow::Borrowed(tensor)));
     let site = S::new(builder, data(signature, &scalars, lend)?)?;
-    let wanted = run(program, Inputs { scalars, ..given });
+    let wanted = expect(program, Inputs { scalars, ..given });
     Ok((site, Some(wanted.map_err(|error| RigError::Interpreter(error.to_string()))?)))
 }
 
@@ -321,78 +340,4 @@ fn poisoned(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
         all.extend_from_within(..all.len().min(bytes - all.len()));
     }
     Tensor::from_bytes(dtype, shape, all)
-}
-
-/// Compares the default schedule with the interpreter at sizes that it can manage.
-fn check_default_when_small<S: Site>(task: &Task, builder: &S::Builder) -> Result<(), RigError> {
-    let Some(small) = shrunk(task) else { return Ok(()) };
-    let mut rig = match Rig::<S>::new(&small, builder) {
-        // Data that sizes have made meaningless says nothing about the schedule.
-        Err(RigError::Interpreter(_)) => return Ok(()),
-        made => made?,
-    };
-    let (forge, mut bench) = rig.parts();
-    let executable = forge.built_by_default()?;
-    let trial = bench.runner.bind(&executable).and_then(|kernel| bench.measure(&kernel, &ONCE, None));
-    match trial.map(|trial| trial.outcome) {
-        Ok(Outcome::Measured) => Ok(()),
-        Ok(other) => Err(RigError::Wrong(other.to_string())),
-        Err(error) => Err(RigError::Wrong(error.to_string())),
-    }
-}
-
-/// The task at smaller sizes, if it is too large for the interpreter and there are such.
-fn shrunk(task: &Task) -> Option<Task> {
-    let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| suits_interpreter(&program, most));
-    if fits(task, MOST_INTERPRETED) {
-        return None;
-    }
-    // Data that was given is of the other sizes.
-    let mut small = Task { inputs: Vec::new(), ..task.clone() };
-    for _ in 0..64 {
-        let largest = small.sizes.iter().enumerate().max_by_key(|(_, (_, value))| *value)?.0;
-        let value = small.sizes[largest].1;
-        if value < 2 {
-            return None;
-        }
-        // Odd numbers leave remainders, which are where mistakes are.
-        small.sizes[largest].1 = (value / 2) | 1;
-        if small.program().is_err() {
-            return None;
-        }
-        if fits(&small, ENOUGH_TO_COMPARE) {
-            return Some(small);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-    use tilewright_target::Cpu;
-
-    use super::*;
-    use crate::task::Place;
-
-    /// A look-up of a few rows of a table with so many.
-    fn lookup(rows: i64) -> Task {
-        Task {
-            source: "def lookup(float(E, D) T, int(B) I) -> (O) { O(b, d) = T(I(b), d) }".to_owned(),
-            function: "lookup".to_owned(),
-            sizes: vec![("E".to_owned(), rows), ("D".to_owned(), 64), ("B".to_owned(), 100)],
-            place: Place::cpu(&Cpu::host()),
-            seed: 0,
-            contract: true,
-            inputs: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_program_with_few_points_and_much_data_is_checked_at_smaller_sizes() {
-        assert!(shrunk(&lookup(1_000_000)).is_none(), "the interpreter can have this");
-        let small = shrunk(&lookup(10_000_000)).unwrap().program().unwrap();
-        assert!(suits_interpreter(&small, ENOUGH_TO_COMPARE));
-    }
 }

@@ -74,6 +74,8 @@ pub struct Worker {
     last_words: LastWords,
     stop: Arc<Stop>,
     least_deadline: Duration,
+    /// What the user should know of how results are compared.
+    pub notes: Vec<String>,
 }
 
 impl Worker {
@@ -103,10 +105,14 @@ impl Worker {
             }
         });
         let (stop, least_deadline) = (Arc::clone(stop), least_deadline(&task.place));
-        let mut worker = Worker { child, requests, replies, last_words, stop, least_deadline };
+        let notes = Vec::new();
+        let mut worker = Worker { child, requests, replies, last_words, stop, least_deadline, notes };
         worker.say(&Request::Open(task.clone()))?;
         match worker.hear(OPENING)? {
-            Reply::Ready => Ok(worker),
+            Reply::Ready(notes) => {
+                worker.notes = notes;
+                Ok(worker)
+            }
             Reply::Failed(why) => Err(Lost::Refused(why)),
             _ => Err(Lost::Garbage),
         }

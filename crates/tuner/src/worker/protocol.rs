@@ -32,8 +32,8 @@ pub enum Request {
 /// What the worker answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is ready.
-    Ready,
+    /// It is ready; and what the user should know of how results are compared.
+    Ready(Vec<String>),
     /// It cannot do what was asked for, and says why.
     Failed(String),
     /// It begins to run this candidate: if it goes away now, that one is at fault.

@@ -34,8 +34,9 @@ impl<W: Write> Server<W> {
             (Request::Open(task), session) => {
                 match open(&task) {
                     Ok(opened) => {
+                        let notes = opened.notes().to_vec();
                         *session = Some(opened);
-                        say(&Reply::Ready)?;
+                        say(&Reply::Ready(notes))?;
                     }
                     Err(error) => say(&Reply::Failed(error.to_string()))?,
                 }

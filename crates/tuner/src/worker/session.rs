@@ -40,6 +40,9 @@ impl Fate {
 
 /// A task that is open.
 pub(super) trait Session {
+    /// What the user should know of how results are compared.
+    fn notes(&self) -> &[String];
+
     /// Compiles schedules, checks what they compute, and measures them.
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate>;
 
@@ -69,6 +72,10 @@ struct Opened<S: Site> {
 type Built<E> = (Result<E, Unbuilt>, f64);
 
 impl<S: Site> Session for Opened<S> {
+    fn notes(&self) -> &[String] {
+        &self.rig.notes
+    }
+
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate> {
         let begun = Instant::now();
         let (forge, mut bench) = self.rig.parts();

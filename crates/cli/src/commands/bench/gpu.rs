@@ -12,7 +12,7 @@ use crate::args::BenchArgs;
 use crate::commands::cache::skipped_json;
 use crate::failure::Failure;
 use crate::gpu::{GpuCompiled, GpuCompiler};
-use crate::interpret::{expect_same, interpret};
+use crate::interpret::check;
 use crate::lookup::passed_over;
 use crate::output::print;
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ pub fn run(args: &BenchArgs, api: GpuApi, number: usize) -> Result<(), Failure> 
     let mut call = compiled.call(&problem.source, &mut inputs, args.check)?;
     if args.check {
         let found = call.results(&problem.source)?;
-        expect_same(&problem.program, &found, &interpret(&problem.source, &problem.program, inputs)?)?;
+        check(&problem.source, &problem.program, inputs, &found)?;
     }
     let sampling = Sampling {
         warm_up_time: args.time / 5,

@@ -13,6 +13,7 @@ use tilewright_tuner::tune::{Options, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::Launch;
 
 use crate::failure::Failure;
+use crate::output::{complain, printable};
 use crate::worker::failure as lost;
 
 /// Who says what becomes of candidates.
@@ -47,8 +48,11 @@ pub fn search(
         let place = &setting.task.place;
         tune(&setting.task, options, measurer, watcher, stop).map_err(|error| failure(place, error))
     };
-    let start =
-        |workers: Workers| Fleet::start(&workers.launch, workers.task, workers.others, stop).map_err(lost);
+    let start = |workers: Workers| {
+        let fleet = Fleet::start(&workers.launch, workers.task, workers.others, stop).map_err(lost)?;
+        fleet.notes().iter().for_each(|note| complain(&printable(note)));
+        Ok(fleet)
+    };
     match answers {
         Answers::Measured(workers) => Ok((run(&mut start(workers)?)?, None)),
         Answers::Recorded(workers) => {

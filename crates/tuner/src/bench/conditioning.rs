@@ -1,0 +1,150 @@
+//! How far elements move with the last bits of the inputs, where kernels are compared with a kernel and not with the interpreter.
+//!
+//! There nothing is known of single elements, and the tolerance is the same for all ([`Expected::by_scale`]). A program that
+//! divides by nearly nothing has some elements which rounding moves much further. The same is seen when the inputs are moved
+//! by a few units in the last place, as in Monte Carlo arithmetic (D. S. Parker, 1997): such a perturbation is of the size of the roundings of a
+//! kernel, and takes the same ways to the results. So a kernel is run on nudged inputs, and every element may be off by a
+//! multiple of what it moved. An element that became infinite, or no number, is not compared.
+
+use tilewright_interp::Expected;
+use tilewright_ir::{DType, Tensor};
+use tilewright_runtime::{Buffer, RunError};
+
+use super::Runner;
+
+/// How often inputs are nudged, each time in another way.
+const ROUNDS: u64 = 3;
+/// An element may be off by so many times the most that it moved.
+const TIMES: f64 = 32.0;
+/// The largest change of the bits of a number.
+const MOST: u64 = 3;
+
+/// A change of the last bits of all floats of a type. Made twice, it is undone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nudge {
+    dtype: DType,
+    round: u64,
+}
+
+impl Nudge {
+    /// Whether it changes floats of this type.
+    pub fn is_for(self, dtype: DType) -> bool {
+        self.dtype == dtype
+    }
+
+    /// Changes the elements of a tensor; says whether they are of its type.
+    pub fn apply(self, buffer: &mut Buffer) -> bool {
+        if !self.is_for(buffer.layout().dtype()) {
+            return false;
+        }
+        if let Some(floats) = buffer.as_mut_slice::<f32>() {
+            for (at, float) in floats.iter_mut().enumerate() {
+                let bits = float.to_bits();
+                if float.is_finite() && u64::from(bits & !(1 << 31)) > MOST {
+                    *float = f32::from_bits(bits ^ self.bits(at) as u32);
+                }
+            }
+        }
+        if let Some(floats) = buffer.as_mut_slice::<f64>() {
+            for (at, float) in floats.iter_mut().enumerate() {
+                let bits = float.to_bits();
+                if float.is_finite() && bits & !(1 << 63) > MOST {
+                    *float = f64::from_bits(bits ^ self.bits(at));
+                }
+            }
+        }
+        true
+    }
+
+    /// What is changed of the element at a place: a hash of both.
+    fn bits(self, at: usize) -> u64 {
+        let mixed = (at as u64 ^ (self.round << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 62
+    }
+}
+
+/// Lets elements be off by what they move when inputs are nudged. `expected` is what the kernel has computed.
+pub(crate) fn widen<R: Runner>(
+    runner: &mut R,
+    kernel: &R::Kernel,
+    expected: &mut [Expected],
+) -> Result<(), RunError> {
+    // Nudging single precision would move results in double precision by more than rounding does.
+    let is_double = expected.iter().any(|own| own.tensor.dtype() == DType::Float64);
+    let dtype = if is_double { DType::Float64 } else { DType::Float32 };
+    let mut moved: Vec<Vec<f64>> = expected.iter().map(|own| vec![0.0; own.tensor.len()]).collect();
+    for round in 0..ROUNDS {
+        let nudge = Nudge { dtype, round };
+        if !runner.nudge(nudge)? {
+            return Ok(());
+        }
+        let called = runner.first_call(kernel);
+        runner.nudge(nudge)?;
+        // An index that depends on floats may leave its tensor now, which says nothing about the others.
+        if let Err(RunError::OutOfBounds(_)) = called {
+            continue;
+        }
+        called?;
+        for ((found, expected), moved) in runner.results()?.iter().zip(expected.iter()).zip(&mut moved) {
+            note(found, &expected.tensor, moved)?;
+        }
+    }
+    for (expected, moved) in expected.iter_mut().zip(moved) {
+        expected.widen(|at| TIMES * moved[at]);
+    }
+    Ok(())
+}
+
+/// Notes how far elements have moved, where that is further than before.
+fn note(found: &Buffer, usual: &Tensor, moved: &mut [f64]) -> Result<(), RunError> {
+    if let Some(found) = found.as_slice::<f32>() {
+        // Without the detour over numbers of any type: most data is of this one, and there may be much.
+        let usual = usual
+            .bytes()
+            .chunks_exact(4)
+            .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        for ((found, usual), moved) in found.iter().zip(usual).zip(moved) {
+            *moved = moved.max(distance(f64::from(*found), f64::from(usual)));
+        }
+        return Ok(());
+    }
+    let found = found.to_tensor()?;
+    for (at, moved) in moved.iter_mut().enumerate() {
+        *moved = moved.max(distance(found.get(at).as_f64(), usual.get(at).as_f64()));
+    }
+    Ok(())
+}
+
+/// How far apart two numbers are; infinitely, if only one is finite.
+fn distance(one: f64, other: f64) -> f64 {
+    if one == other || (one.is_nan() && other.is_nan()) {
+        return 0.0;
+    }
+    let apart = (one - other).abs();
+    if apart.is_nan() { f64::INFINITY } else { apart }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nudge_is_small_and_undone_by_another() {
+        let before: Vec<f32> = (0..1000)
+            .map(|at| (at as f32 - 500.0) * 0.37)
+            .chain([f32::INFINITY, f32::NAN, -0.0, 1e-45])
+            .collect();
+        let mut buffer = Buffer::from_slice(&before, &[before.len()]).unwrap();
+        let nudge = Nudge { dtype: DType::Float32, round: 2 };
+        assert!(nudge.apply(&mut buffer));
+        let nudged = buffer.as_slice::<f32>().unwrap().to_vec();
+        let near =
+            |(old, new): (&f32, &f32)| old == new || (old - new).abs() <= 4e-7 * old.abs() || old.is_nan();
+        assert!(before.iter().zip(&nudged).all(near));
+        assert!(before.iter().zip(&nudged).filter(|(old, new)| old != new).count() > 600);
+        assert!(nudge.apply(&mut buffer));
+        let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(buffer.as_slice::<f32>().unwrap()), bits(&before));
+        assert!(!Nudge { dtype: DType::Float64, ..nudge }.apply(&mut buffer));
+    }
+}
