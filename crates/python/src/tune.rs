@@ -1,12 +1,13 @@
 //! Searching for a faster schedule.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tilewright_interp::Inputs;
@@ -16,6 +17,7 @@ use tilewright_search::strategy::usual;
 use tilewright_tuner::cache::{Cache, Keeper};
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::given::Given;
+use tilewright_tuner::note::Note;
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::{Attempt, Options, Progress, STARTS, Stop, TuneError, Tuned, Watcher, tune};
 use tilewright_tuner::worker::{Launch, Lost};
@@ -81,14 +83,16 @@ pub fn search<'py>(
         let mut keeper = Keeper::new(cache, &program, &machine, &options);
         keeper.prepare(&mut options);
         let mut fleet = Fleet::start(&launch, task.clone(), Vec::new(), &stop).map_err(lost)?;
+        let notes = fleet.notes().to_vec();
         let mut watcher = Reporter { keeper: &mut keeper, sender, history: Vec::new() };
         let tuned = tune(&task, &options, &mut fleet, &mut watcher, &stop).map_err(failed)?;
         let history = watcher.history;
         // A cache that fails costs the records, not the search.
         let _ = keeper.keep_finalists(&tuned);
-        Ok::<_, PyErr>((tuned, history, error::in_python(&keeper.describe())))
+        Ok::<_, PyErr>((tuned, history, error::in_python(&keeper.describe()), notes))
     };
-    let (tuned, history, kept) = watched(py, search, &progress, &stop, report)?;
+    let (tuned, history, kept, notes) = watched(py, search, &progress, &stop, report)?;
+    warn(py, &notes)?;
     // Where there was no time for anything, what is known already is better.
     if tuned.trials > 0 {
         let schedule = parse_schedule(&tuned.schedule).schedule;
@@ -153,6 +157,15 @@ fn told<'py>(
     found.set_item("history", history)?;
     found.set_item("kept", kept)?;
     Ok(found)
+}
+
+/// Warns of results that could not be compared.
+fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
+    for warning in notes.iter().filter(|note| note.is_warning) {
+        let text = CString::new(warning.text.as_str())?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+    }
+    Ok(())
 }
 
 /// What workers are given.

@@ -9,6 +9,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use crate::bench::Plan;
 use crate::measure::{Measurer, Supervised};
+use crate::note::Note;
 use crate::outcome::Trial;
 use crate::task::Task;
 use crate::tune::Stop;
@@ -35,7 +36,7 @@ impl Fleet<Supervised> {
 
 impl Fleet<Supervised> {
     /// What the user should know of how workers compare results; all of them do it in the same way.
-    pub fn notes(&self) -> &[String] {
+    pub fn notes(&self) -> &[Note] {
         self.first.notes()
     }
 }

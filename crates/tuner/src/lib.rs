@@ -12,6 +12,7 @@
 //! | `rig` | a program with its data and what it should compute, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
 //! | [`outcome`] | what became of a candidate |
+//! | [`note`] | what the user should know of how results were compared |
 //! | `turns` | times of kernels that took turns |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
@@ -25,6 +26,7 @@ pub mod fleet;
 pub mod given;
 pub mod lessons;
 pub mod measure;
+pub mod note;
 pub mod outcome;
 mod parallel;
 pub mod peak;

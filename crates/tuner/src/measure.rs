@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bench::Plan;
+use crate::note::Note;
 use crate::outcome::{Outcome, Trial};
 use crate::task::Task;
 use crate::tune::Stop;
@@ -60,7 +61,7 @@ impl Supervised {
     }
 
     /// What the user should know of how the worker compares results.
-    pub fn notes(&self) -> &[String] {
+    pub fn notes(&self) -> &[Note] {
         self.worker.as_ref().map_or(&[], |worker| &worker.notes)
     }
 

@@ -69,7 +69,7 @@ impl Comparison {
         }
         let mut own = Comparison::new(builder, expected)?;
         let same = DeviceBuffer::from_tensor(builder.device(), tensor).ok()?;
-        let other = DeviceBuffer::from_tensor(builder.device(), &with_another_end(tensor)?).ok()?;
+        let other = DeviceBuffer::from_tensor(builder.device(), &with_another_end(expected)?).ok()?;
         let told_apart =
             own.is_near(&same).ok()? && !own.is_near(before).ok()? && !own.is_near(&other).ok()?;
         told_apart.then_some(own)
@@ -113,11 +113,12 @@ fn limits(shape: &[usize], each: &[f64]) -> Option<Tensor> {
     Tensor::from_bytes(DType::Float32, shape, bytes).ok()
 }
 
-/// The same tensor with a last element that is no number.
-fn with_another_end(tensor: &Tensor) -> Option<Tensor> {
-    let mut bytes = tensor.bytes().to_vec();
-    *bytes.last_chunk_mut()? = f32::NAN.to_le_bytes();
-    Tensor::from_bytes(DType::Float32, tensor.shape(), bytes).ok()
+/// The same tensor, with no number where the last element is that is compared.
+fn with_another_end(expected: &Expected) -> Option<Tensor> {
+    let mut other = expected.tensor.clone();
+    let last = (0..other.len()).rev().find(|at| expected.limit(*at) < f64::INFINITY)?;
+    other.set(last, Number::Float(f64::NAN));
+    Some(other)
 }
 
 /// The program that compares tensors of a shape: 1 where any element is too far off, or not a number, and 0 where none is.

@@ -4,12 +4,13 @@
 //! positive, and a program that converges on the user's data does so here. Integers that are used as indices are scaled with
 //! what they index.
 
-use tilewright_interp::{Doubt, Inputs, seed};
+use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{Number, Program, Tensor, TensorId};
 
 use super::{ENOUGH_TO_COMPARE, MOST_INTERPRETED, ONCE, Rig, RigError, Site, suits_interpreter};
 use crate::bench::{Runner, Wanted};
 use crate::given;
+use crate::note::Note;
 use crate::outcome::Outcome;
 use crate::task::Task;
 
@@ -19,7 +20,7 @@ pub(super) struct Lesson {
     /// Some elements may be off by more than the tolerance allows that kernels are compared with at the task's own sizes.
     pub is_delicate: bool,
     /// What the user should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Compares the default schedule with the interpreter at sizes that it can manage.
@@ -34,10 +35,11 @@ pub(super) fn check_default<S: Site>(task: &Task, builder: &S::Builder) -> Resul
     };
     match compared {
         Err(RigError::Interpreter(why)) => {
-            let note = format!(
-                "warning: kernels were not compared with the interpreter, which fails at {}: {why}",
+            let text = format!(
+                "kernels were not compared with the interpreter, which fails at {}: {why}",
                 sizes(&small)
             );
+            let note = Note { is_warning: true, text };
             Ok(Lesson { is_delicate: false, notes: vec![note] })
         }
         compared => compared,
@@ -57,7 +59,7 @@ fn check<S: Site>(
     let mut rig = Rig::<S>::with(program.clone(), data, task.seed, builder, false)?;
     let is_delicate = rig.wanted.iter().any(|wanted| is_delicate(program, wanted));
     let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
-    let notes = doubts.map(|doubt| note(&doubt, &format!(" at {}", sizes(task)))).collect();
+    let notes = doubts.map(|doubt| Note::of(&doubt, Some(&sizes(task)))).collect();
     let (forge, mut bench) = rig.parts();
     let executable = forge.built_by_default()?;
     let trial = bench.runner.bind(&executable).and_then(|kernel| bench.measure(&kernel, &ONCE, None));
@@ -66,12 +68,6 @@ fn check<S: Site>(
         Ok(other) => Err(RigError::Wrong(other.to_string())),
         Err(error) => Err(RigError::Wrong(error.to_string())),
     }
-}
-
-/// What is told of elements that were not compared.
-pub(super) fn note(doubt: &Doubt, place: &str) -> String {
-    let kind = if doubt.is_total() { "warning" } else { "note" };
-    format!("{kind}{place}: {doubt}")
 }
 
 fn is_delicate(program: &Program, wanted: &Wanted) -> bool {

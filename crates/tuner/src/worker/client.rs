@@ -14,6 +14,7 @@ use tilewright_target::GpuApi;
 use super::last_words::LastWords;
 use super::protocol::{Reply, Request};
 use crate::bench::Plan;
+use crate::note::Note;
 use crate::outcome::{Outcome, Trial, are_times};
 use crate::task::{Place, Task};
 use crate::tune::Stop;
@@ -75,7 +76,7 @@ pub struct Worker {
     stop: Arc<Stop>,
     least_deadline: Duration,
     /// What the user should know of how results are compared.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Worker {

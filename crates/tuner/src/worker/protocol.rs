@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Plan;
+use crate::note::Note;
 use crate::outcome::Trial;
 use crate::task::Task;
 
@@ -33,7 +34,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// It is ready; and what the user should know of how results are compared.
-    Ready(Vec<String>),
+    Ready(Vec<Note>),
     /// It cannot do what was asked for, and says why.
     Failed(String),
     /// It begins to run this candidate: if it goes away now, that one is at fault.

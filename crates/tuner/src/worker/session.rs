@@ -10,6 +10,7 @@ use tilewright_schedule::text::parse;
 
 use super::protocol::Reply;
 use crate::bench::{Bench, Opponent, Plan, Rounds, Runner};
+use crate::note::Note;
 use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
@@ -41,7 +42,7 @@ impl Fate {
 /// A task that is open.
 pub(super) trait Session {
     /// What the user should know of how results are compared.
-    fn notes(&self) -> &[String];
+    fn notes(&self) -> &[Note];
 
     /// Compiles schedules, checks what they compute, and measures them.
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate>;
@@ -72,7 +73,7 @@ struct Opened<S: Site> {
 type Built<E> = (Result<E, Unbuilt>, f64);
 
 impl<S: Site> Session for Opened<S> {
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[Note] {
         &self.rig.notes
     }
 

@@ -50,7 +50,7 @@ pub fn search(
     };
     let start = |workers: Workers| {
         let fleet = Fleet::start(&workers.launch, workers.task, workers.others, stop).map_err(lost)?;
-        fleet.notes().iter().for_each(|note| complain(&printable(note)));
+        fleet.notes().iter().for_each(|note| complain(&printable(&note.to_string())));
         Ok(fleet)
     };
     match answers {

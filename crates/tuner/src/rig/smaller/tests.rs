@@ -62,16 +62,16 @@ fn a_program_that_divides_by_nearly_nothing_is_right() {
 }
 
 /// Sinkhorn's iteration: rows and columns of a positive matrix are scaled in turn until their sums are 1.
-const SINKHORN: &str = "def sinkhorn(float(N, N) K) -> (float(N) u, float(N) v, P) {
-  s(i) +=! K(i, j)
-  u(i) = 1 / s(i)
+const SINKHORN: &str = "def sinkhorn(float(N, N) K) -> (P) {
+  float(11, N) u
+  u(0, i) = 1 where i in 0:N
   for t in 0:10 {
-    c(j) +=! K(i, j) * u(i)
-    v(j) = 1 / c(j)
-    r(i) +=! K(i, j) * v(j)
-    u(i) = 1 / r(i)
+    c(t, j) +=! K(i, j) * u(t, i)
+    v(t, j) = 1 / c(t, j)
+    r(t, i) +=! K(i, j) * v(t, j)
+    u(t + 1, i) = 1 / r(t, i)
   }
-  P(i, j) = u(i) * K(i, j) * v(j)
+  P(i, j) = u(10, i) * K(i, j) * v(9, j)
 }";
 
 fn positive(shape: &[usize]) -> Tensor {
@@ -88,7 +88,7 @@ fn the_data_of_a_smaller_problem_is_a_part_of_what_was_given() {
     let given = Given::write(&program, &inputs).unwrap();
     task.inputs = given.files.clone();
     let rig = Rig::<CpuSite>::new(&task, &builder()).unwrap();
-    assert_eq!(rig.notes, Vec::<String>::new());
+    assert_eq!(rig.notes, Vec::new());
     let small = shrunk(&task).unwrap().program().unwrap();
     let data = part(&program, &small, inputs.clone());
     let (part, whole) = (&data.tensors["K"], &inputs.tensors["K"]);
