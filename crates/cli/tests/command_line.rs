@@ -109,7 +109,11 @@ fn random_inputs_have_a_range() {
     assert_eq!(folder.fine(&format!("{line} --check")), out);
     let wrong = "run ends.tw --sizes N=5 --in k=uniform(0,256)";
     folder.fails(wrong, 2, &["k is uint8, which does not hold 256"]);
-    folder.fails("run ends.tw --sizes N=5 --in low=uniform(0,1)", 1, &["low is a result that `ends` defines by itself"]);
+    folder.fails(
+        "run ends.tw --sizes N=5 --in low=uniform(0,1)",
+        1,
+        &["low is a result that `ends` defines by itself"],
+    );
 }
 
 #[test]

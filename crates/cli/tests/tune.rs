@@ -248,3 +248,40 @@ fn every_seed_is_kept() {
     folder.fine("cache export out.pb --cache c.sqlite");
     assert!(folder.fine("cache import out.pb --cache d.sqlite").contains("0 already there"));
 }
+
+/// Rows and columns of a positive matrix are scaled in turn, by divisions.
+const SINKHORN: &str = "def sinkhorn(float(N, N) K) -> (P) {
+  float(11, N) u
+  u(0, i) = 1 where i in 0:N
+  for t in 0:10 {
+    c(t, j) +=! K(i, j) * u(t, i)
+    v(t, j) = 1 / c(t, j)
+    r(t, i) +=! K(i, j) * v(t, j)
+    u(t + 1, i) = 1 / r(t, i)
+  }
+  P(i, j) = u(10, i) * K(i, j) * v(9, j)
+}
+";
+
+#[test]
+fn programs_that_divide_are_tuned_on_data_that_suits_them() {
+    let folder = Folder::with_peaks();
+    folder.write("sinkhorn.tw", SINKHORN);
+    let line = "tune sinkhorn.tw --trials 2 --threads 1 --cache c.sqlite --json";
+    // Too large for the interpreter: what is compared at smaller sizes has the range that was given.
+    let ended = folder.tilewright(&format!("{line} --sizes N=700 --in K=uniform(0.1,1) --record run.tape"));
+    assert_eq!((ended.status, ended.err.contains("compared")), (0, false), "{}", ended.err);
+    let replay = format!("{line} --sizes N=700 --replay run.tape");
+    folder.fine(&format!("{replay} --in K=uniform(0.1,1)"));
+    folder.fails(&format!("{replay} --in K=uniform(0.1,2)"), 1, &["--in"]);
+    // Numbers of either sign leave nothing that could be compared, and that is said.
+    for size in [40, 700] {
+        let ended = folder.tilewright(&format!("{line} --sizes N={size}"));
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        assert!(
+            ended.err.contains("warning: ") && ended.err.contains("nothing of P was compared"),
+            "{}",
+            ended.err
+        );
+    }
+}

@@ -27,10 +27,8 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
         // Predicates: an interval of finite numbers stays inside the type's range.
         return exact;
     }
-    match is_free(builtin, arguments) {
-        Some(Some(error)) => return Bounded { error, ..exact },
-        Some(None) => return exact.undecided(),
-        None => {}
+    if let Some(unrounded) = unrounded(builtin, arguments, exact) {
+        return unrounded;
     }
     match spread(builtin, arguments, exact) {
         None => exact.undecided(),
@@ -40,23 +38,25 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
     }
 }
 
-/// Functions that every kernel computes without rounding: the distance of the result, `Some(None)` if it is undecided.
-fn is_free(builtin: Builtin, arguments: &[Bounded]) -> Option<Option<f64>> {
+/// The value of a function that every kernel computes without rounding; `None` for all others.
+fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<Bounded> {
     let x = arguments[0];
-    Some(match builtin {
-        Builtin::Abs => Some(x.error),
+    let (is_decided, error) = match builtin {
+        Builtin::Abs => (true, x.error),
         Builtin::Floor | Builtin::Ceil | Builtin::Trunc | Builtin::Round | Builtin::Rint => {
             let [low, high] = [x.low(), x.high()].map(|end| at(builtin, &[end]));
-            (x.error == 0.0 || low == high).then_some(0.0)
+            (x.error == 0.0 || low == high, 0.0)
         }
         Builtin::Copysign => {
             let y = arguments[1];
+            // The sign of a zero comes from roundings, unless it is the usual one.
             let is_usual = y.error == 0.0 && (y.value() != 0.0 || y.value().is_sign_positive());
-            (is_usual || !y.may_be_zero()).then_some(x.error)
+            (is_usual || !y.may_be_zero(), x.error)
         }
-        Builtin::Fmod if arguments.iter().all(|argument| argument.error == 0.0) => Some(0.0),
+        Builtin::Fmod if arguments.iter().all(|argument| argument.error == 0.0) => (true, 0.0),
         _ => return None,
-    })
+    };
+    Some(if is_decided { Bounded { error, ..exact } } else { exact.undecided() })
 }
 
 fn rounded(builtin: Builtin, exact: Bounded, spread: f64, dtype: DType) -> Bounded {

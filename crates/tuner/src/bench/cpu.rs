@@ -80,8 +80,11 @@ impl<'s> Runner for CpuRunner<'s> {
     }
 
     fn nudge(&mut self, nudge: Nudge) -> Result<bool, RunError> {
-        let all = self.inputs.iter_mut().chain(self.before.iter_mut());
-        Ok(all.fold(false, |any, buffer| nudge.apply(buffer) || any))
+        let mut any = false;
+        for buffer in self.inputs.iter_mut().chain(self.before.iter_mut()) {
+            any |= nudge.apply(buffer);
+        }
+        Ok(any)
     }
 
     fn results(&mut self) -> Result<&[Buffer], RunError> {

@@ -1,6 +1,6 @@
 //! The same task at smaller sizes, where the interpreter says what the default schedule should compute.
 //!
-//! The data there is a part of what the user has given: every so-manieth element of each dimension. So positive numbers stay
+//! The data there is a part of what the user has given: elements at equal distances in each dimension. So positive numbers stay
 //! positive, and a program that converges on the user's data does so here. Integers that are used as indices are scaled with
 //! what they index.
 
@@ -106,7 +106,7 @@ fn part(large: &Program, small: &Program, data: Inputs) -> Inputs {
     for (name, tensor) in data.tensors {
         let ids = large.find_tensor(&name).zip(small.find_tensor(&name));
         let taken = ids.and_then(|(large_id, small_id)| {
-            let taken = every_so_manieth(&tensor, &small.shape(small_id)?)?;
+            let taken = sampled(&tensor, &small.shape(small_id)?)?;
             Some(rescaled(taken, (large, large_id), (small, small_id)))
         });
         inputs.tensors.extend(taken.map(|tensor| (name, tensor)));
@@ -118,7 +118,7 @@ fn part(large: &Program, small: &Program, data: Inputs) -> Inputs {
 }
 
 /// A tensor of this shape, of elements at equal distances.
-fn every_so_manieth(tensor: &Tensor, shape: &[usize]) -> Option<Tensor> {
+fn sampled(tensor: &Tensor, shape: &[usize]) -> Option<Tensor> {
     let extents = tensor.shape();
     let mut taken = Tensor::zeros(tensor.dtype(), shape).ok()?;
     if extents.len() != shape.len() || tensor.is_empty() {
