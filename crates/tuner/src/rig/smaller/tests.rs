@@ -161,8 +161,8 @@ fn a_default_schedule_that_computes_something_else_is_found() {
       r(c, i, j) = (2 * gray(i, j) - gray(i, max(j - 1, 0))) / gray(i, j) * x(c, i, j)
     }";
     let sizes = [("M", 200), ("N", 200), ("K", 300)];
-    let cases: [(&str, &str, &[(&str, i64)]); 3] =
-        [(GEMM, shifted, &sizes), (GEMM, short, &sizes), (RATIO, sum, &[("H", 1200), ("W", 900)])];
+    let large = [("H", 1200), ("W", 900)];
+    let cases = [(GEMM, shifted, &sizes[..]), (GEMM, short, &sizes[..]), (RATIO, sum, &large[..])];
     for (right, wrong, sizes) in cases {
         let task = task(right, sizes);
         let made = Rig::<WrongSite>::new(&task, &WrongBuilder(builder(), wrong));
