@@ -26,6 +26,8 @@ cargo vendor --quiet --versioned-dirs >/dev/null
 cd "vendor/$CRATE-$VERSION/isl"
 # A crate's files have no permission to be executed, and autoconf's have to be made.
 chmod +x ./*.sh
+# Made from git's history, which a crate has not.
+echo "#define GIT_HEAD_ID \"$VERSION\"" >gitversion.h
 ./autogen.sh >"$work/log" 2>&1 &&
   ./configure --with-int=imath-32 --disable-shared --with-pic --silent CFLAGS=-O2 >>"$work/log" 2>&1 &&
   make --silent -j "$(nproc)" libisl.la >>"$work/log" 2>&1 || {

@@ -68,12 +68,12 @@ fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings
 
 /// What is known of a program's instances at given sizes, whatever the target.
 fn of_instances(
-    _: &ShowArgs,
+    args: &ShowArgs,
     source: &Source,
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    let program = concrete_program(source, function, bindings, "")?;
+    let program = concrete_program(source, function, bindings, args.rounding, "")?;
     tilewright_polyhedral::text::describe(&program).map_err(|why| {
         Failure::Machine(format!("the dependences of this program take too long to compute: {why}"))
     })

@@ -21,6 +21,7 @@ fn task(source: &str, sizes: &[(&str, i64)]) -> Task {
         sizes: sizes.iter().map(named).collect(),
         place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
         seed: 0,
+        contract: true,
         inputs: Vec::new(),
     }
 }
