@@ -36,8 +36,8 @@ use reductions::Runs;
 use sources::Sources;
 use values::Proof;
 
-/// Operations of isl that one proof may take.
-const MOST_OPERATIONS: u64 = 400_000_000;
+/// Operations of isl that one proof may take: some seconds.
+const MOST_OPERATIONS: u64 = 40_000_000;
 
 /// What a proof came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

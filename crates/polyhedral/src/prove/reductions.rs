@@ -167,18 +167,11 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     }
 
     fn twice<T>(&self, claimed: &Claimed, once: &Map) -> Step<T> {
-        let (_, instances) = once.dimensions()?;
-        let runs = instances - claimed.statement.coordinates.len();
-        let pairs = once.then(&once.reverse());
-        let (inputs, _) = once.dimensions()?;
-        let apart = pairs.intersect(&Map::earlier(once.context(), inputs));
-        let at = apart.sample()?.map(|(first, _)| first).unwrap_or_default();
-        let _ = runs;
-        let site = &self.nest.sites[claimed.site];
-        refuted(format!(
-            "{} reduces an instance that another iteration reduces too",
-            self.nest.describe(site, &at)
-        ))
+        let (iterations, _) = once.dimensions()?;
+        let same = once.then(&once.reverse()).intersect(&Map::earlier(once.context(), iterations));
+        let at = same.sample()?.map(|(first, _)| first).unwrap_or_default();
+        let store = self.nest.describe(&self.nest.sites[claimed.site], &at);
+        refuted(format!("{store} reduces an instance that another iteration reduces too"))
     }
 
     /// From iterations of a store that adds up totals to the instances in what it loads.
@@ -297,9 +290,13 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<()> {
         let site = &self.nest.sites[claimed.site];
         if claimed.claim.role == ClaimRole::Neutral {
-            let Update::Reduce { op, reset: true } = statement.statement.update else {
-                return refuted(format!("{} forgets what the element was", self.nest.describe(site, &[])));
+            let Update::Reduce { op, reset } = statement.statement.update else {
+                return refuted(format!("{} is for no reduction", self.nest.describe(site, &[])));
             };
+            // A part begins anew; its total goes on from what the element was.
+            if !reset && !self.is_part(claimed) {
+                return refuted(format!("{} forgets what the element was", self.nest.describe(site, &[])));
+            }
             let dtype = site.store.value.dtype;
             if site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype)) {
                 return refuted(format!("{} is no neutral element", self.nest.describe(site, &[])));
