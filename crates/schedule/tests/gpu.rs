@@ -508,3 +508,12 @@ fn long_reductions_of_few_results_are_tiles_of_parts_by_default() {
     assert!(loops.contains("scratch float32 O_parts[8, "), "eight parts of 32 steps:\n{loops}");
     expect_agreement(&program, &nest, 3);
 }
+
+/// A clamp that the end of a tile makes superfluous is not there for the threads past the end: they keep their condition,
+/// for what pads a tile in shared memory is never written.
+#[test]
+fn threads_past_the_end_do_not_read_the_padding_of_a_tile() {
+    let source = "def f(int32(B) b) -> (x) { x(i) max=! b(clamp(i, 0, B)) where i in 0:B, l in 0:2 }";
+    let steps = "split x.i -> ib, it:9\nbind x.ib -> block.x\nbind x.it -> thread.x\npromote x at x.ib -> tile registers\npromote b at x.ib -> bs shared pad 4";
+    agrees(source, &[("B", 4)], steps);
+}

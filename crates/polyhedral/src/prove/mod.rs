@@ -21,7 +21,10 @@
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 
 pub mod claims;
+pub mod continuity;
+pub mod direct;
 pub mod nest;
+pub mod order;
 pub mod races;
 pub mod reductions;
 pub mod sources;
@@ -31,6 +34,7 @@ use tilewright_ir::{LoopNest, Program};
 use tilewright_isl::{Context, GaveUp};
 
 use crate::model::Model;
+use direct::Direct;
 use nest::Nest;
 use reductions::Runs;
 use sources::Sources;
@@ -91,10 +95,11 @@ fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
     let nest = Nest::new(context, nest)?;
     races::check(&nest)?;
-    let sources = Sources::find(context, &model, &nest)?;
     let claims = claims::claims(&model, &nest)?;
+    let direct = Direct::find(&nest, &claims);
+    let sources = Sources::find(context, &model, &nest, &claims, &direct)?;
     let runs = Runs::new(&nest, &claims);
-    reductions::check(&model, &nest, &sources, &claims, &runs)?;
+    reductions::check(&model, &nest, &sources, &claims, (&runs, &direct))?;
     let proof = Proof { model: &model, nest: &nest, sources: &sources, claims: &claims, runs: &runs };
     values::check(&proof)
 }

@@ -35,13 +35,16 @@ pub struct Site<'n> {
     pub domain: Set,
     /// The loads in its value and subscripts, in order.
     pub loads: Vec<&'n Access>,
-    time: Vec<Moment>,
+    /// When it runs, from the outside in.
+    pub time: Vec<Moment>,
 }
 
-/// A part of a time: where a statement is among its neighbours, or the iteration of a loop.
+/// A part of a time.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
+pub enum Moment {
+    /// Where a statement is among its neighbours.
     Place(usize),
+    /// The iteration of a loop, by the loop's coordinate.
     Loop(usize),
 }
 

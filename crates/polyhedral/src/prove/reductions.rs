@@ -12,12 +12,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Expr, ExprKind, Update, arithmetic};
+use tilewright_ir::{Access, Expr, ExprKind, Update, arithmetic};
 use tilewright_isl::{Accesses, Answer, Map, Set};
 
 use super::claims::Claimed;
+use super::continuity;
+use super::direct::Direct;
 use super::nest::Nest;
-use super::sources::{Source, Sources};
+use super::sources::{Source, Sources, last_writes};
 use super::{Step, refuted, undecided};
 use crate::dependence::{Reader, version_of};
 use crate::model::{Instances, Model};
@@ -82,7 +84,7 @@ pub fn check(
     nest: &Nest,
     sources: &Sources,
     claims: &[Option<Claimed>],
-    runs: &Runs,
+    (runs, direct): (&Runs, &Direct),
 ) -> Step<()> {
     let check = Check { model, nest, sources, claims, runs };
     let mut contributions = BTreeMap::new();
@@ -93,7 +95,10 @@ pub fn check(
         let own = check.members(*computation);
         let Some(first) = own.first() else { continue };
         if own.iter().any(|claimed| claimed.is_partial()) {
-            check.is_continued(*computation, first.statement)?;
+            check.begins_once(&own, first.statement)?;
+            if !continuity::holds(nest, direct, &own)? {
+                check.is_continued(*computation)?;
+            }
         }
     }
     Ok(())
@@ -235,55 +240,51 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         format!("`{}`", self.model.program.tensor(statement.statement.target).name)
     }
 
-    /// Every store of a run goes on from the store before it, and there is at most one beginning.
-    fn is_continued(&self, computation: usize, statement: &Instances) -> Step<()> {
+    /// No run has two beginnings, and each is what the statement begins with.
+    fn begins_once(&self, members: &[&Claimed], statement: &Instances) -> Step<()> {
+        let mut begun = None;
+        for claimed in members.iter().filter(|claimed| self.continued(claimed).is_none()) {
+            self.begins(claimed, statement, &mut begun)?;
+        }
+        Ok(())
+    }
+
+    /// Every store of a run goes on from the store before it: memory brings what the last store of the run has left.
+    fn is_continued(&self, computation: usize) -> Step<()> {
         let members = &self.runs.members[&computation];
-        let mut begun: Option<Set> = None;
         let mut accesses = Accesses::new(&self.nest.context);
         members.iter().for_each(|member| _ = accesses.write(0, &member.runs, &member.times));
         let mut continuing = Vec::new();
         for member in members {
             let Some(claimed) = &self.claims[member.site] else { continue };
-            match self.continues_from(claimed) {
-                Some(source) => {
-                    accesses.read(0, &member.runs, &member.times.of(&claimed.domain));
-                    continuing.push((claimed, source));
-                }
-                None => self.begins(claimed, statement, &mut begun)?,
+            if let Some(element) = self.continued(claimed) {
+                accesses.read(0, &member.runs, &member.times.of(&claimed.domain));
+                continuing.push((claimed, element));
             }
         }
-        let last = accesses.flow()?;
-        for (number, (claimed, source)) in continuing.iter().enumerate() {
+        let loads: Vec<(usize, &Access)> =
+            continuing.iter().map(|(claimed, element)| (claimed.site, *element)).collect();
+        let (last, sources) = (accesses.flow()?, last_writes(self.nest, &loads)?);
+        for (number, ((claimed, _), source)) in continuing.iter().zip(&sources).enumerate() {
             let mut rest = claimed.domain.clone();
             for (writer, pairs) in &source.writers {
-                let pairs = pairs.onto(&claimed.domain);
                 let expected = last
                     .sources
                     .iter()
                     .find(|(read, write, _)| *read == number && members[*write].site == *writer);
-                let same = match expected {
-                    Some((_, _, expected)) => pairs.intersect(expected),
-                    None => pairs.subtract(&pairs),
-                };
-                rest = rest.subtract(&same.range());
+                if let Some((_, _, expected)) = expected {
+                    rest = rest.subtract(&pairs.onto(&claimed.domain).intersect(expected).range());
+                }
             }
-            self.starts(
-                claimed,
-                source,
-                &rest,
-                last.without_source.iter().find(|(read, _)| *read == number),
-            )?;
+            let first = last.without_source.iter().find(|(read, _)| *read == number);
+            self.starts(claimed, source, &rest, first)?;
         }
         Ok(())
     }
 
-    /// Where what a store goes on from comes from; none if it does not go on from anything.
-    fn continues_from(&self, claimed: &Claimed) -> Option<&'a Source> {
-        match claimed.claim.role {
-            ClaimRole::Carry => self.sources.loads[claimed.site].first(),
-            ClaimRole::Value | ClaimRole::Total => self.sources.updates[claimed.site].as_ref(),
-            ClaimRole::Neutral => None,
-        }
+    /// The element that a store goes on from; none if it begins a run.
+    fn continued(&self, claimed: &Claimed) -> Option<&Access> {
+        continuity::continued(self.nest, claimed)
     }
 
     /// A store that begins a run: the neutral element, or the only value.

@@ -291,7 +291,7 @@ impl Proof<'_, '_, '_> {
                     self.equal(&written.deeper()?, program, copy)?;
                 }
                 Some(claimed) if version.writer == Some(claimed.claim.statement) => {
-                    self.brings(&written, claimed, store.offset, version)?;
+                    self.brings(&written, claimed, (store.offset, source.direct), version)?;
                 }
                 Some(_) => self.inlined(&written, program, nest, version)?,
             }
@@ -335,8 +335,14 @@ impl Proof<'_, '_, '_> {
         Ok((scene.clone(), picks))
     }
 
-    /// The store that wrote an element has made the version in question, and it is complete.
-    fn brings(&self, scene: &Scene, claimed: &Claimed, store: usize, version: &Version) -> Step<()> {
+    /// The store that wrote an element has made the version in question, and it is complete, which a direct source is anyway.
+    fn brings(
+        &self,
+        scene: &Scene,
+        claimed: &Claimed,
+        (store, direct): (usize, bool),
+        version: &Version,
+    ) -> Step<()> {
         let site = &self.nest.sites[claimed.site];
         let iteration = store..store + site.coordinates.len();
         let name = version.offset..version.offset + self.version_length(version);
@@ -346,7 +352,7 @@ impl Proof<'_, '_, '_> {
         if let Some(found) = wrong.set.sample()? {
             return refuted(self.stale(&found, claimed, store, version));
         }
-        if !claimed.is_partial() {
+        if direct || !claimed.is_partial() {
             return Ok(());
         }
         let iteration: Vec<usize> = iteration.collect();
@@ -434,7 +440,7 @@ impl Proof<'_, '_, '_> {
             let Some(found) = written.set.sample()? else { continue };
             match &self.claims[*writer] {
                 Some(claimed) if version.writer == Some(claimed.claim.statement) => {
-                    self.brings(&written, claimed, scene.dimensions, version)?;
+                    self.brings(&written, claimed, (scene.dimensions, source.direct), version)?;
                 }
                 _ => {
                     let values = &found[scene.dimensions..];

@@ -82,8 +82,10 @@ pub(crate) struct DraftBuffer {
     pub room: Option<VarId>,
     /// Some of its elements may never be written, because it holds the last part of something.
     pub ragged: bool,
-    /// All of its elements are written, also those that stand for nothing.
+    /// All of its elements are written, also those that stand for nothing; but for the padding.
     pub filled: bool,
+    /// So many elements at the end of the last dimension are padding, which nothing writes.
+    pub pad: i64,
     /// Inlined, or otherwise without use.
     pub gone: bool,
     /// Filled by the copy of a `promote`.
@@ -303,7 +305,16 @@ impl Draft<'_> {
             return Err(Illegal::TooLarge { name: buffer.name, bytes });
         }
         let (ragged, filled, gone, staged) = (false, false, false, false);
-        self.buffers.push(DraftBuffer { buffer, room, ragged, filled, gone, staged, users: Vec::new() });
+        self.buffers.push(DraftBuffer {
+            buffer,
+            room,
+            ragged,
+            filled,
+            pad: 0,
+            gone,
+            staged,
+            users: Vec::new(),
+        });
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 

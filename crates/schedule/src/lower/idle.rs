@@ -75,8 +75,12 @@ impl Emitter<'_> {
             ranges.never_negative(&rounded_up(index, multiples))
                 && ranges.never_negative(&index.scale(-1).offset(extent - 1))
         };
+        let mut written = buffer.buffer.shape.clone();
+        if let Some(last) = written.last_mut() {
+            *last -= buffer.pad;
+        }
         is_written
             && !read.indices.iter().any(IndexExpr::has_data)
-            && read.indices.iter().zip(&buffer.buffer.shape).all(inside)
+            && read.indices.iter().zip(&written).all(inside)
     }
 }

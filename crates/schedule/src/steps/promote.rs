@@ -122,6 +122,7 @@ pub(super) fn operand(
             || part.modulo.is_none() && region[part.dimension].extent % part.divide == 0
     };
     draft.buffers[staged.index()].staged = true;
+    draft.buffers[staged.index()].pad = pad;
     draft.buffers[staged.index()].ragged =
         region.iter().any(Interval::is_ragged) || !layout.iter().all(divides);
     draft.buffers[staged.index()].filled =

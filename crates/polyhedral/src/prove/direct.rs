@@ -1,0 +1,153 @@
+//! Buffers of which every element holds one thing only, for as long as it has room.
+//!
+//! Each element is written by one iteration of a copy, or by the stores of one run of one computation. What a load of such an
+//! element sees needs no search for the last write: it is what any store to the element has to do with, provided that all of
+//! them come before the load. Most buffers are like that, and the search for last writes is what takes time.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::TensorId;
+use tilewright_isl::{Answer, Map, Set};
+
+use super::claims::Claimed;
+use super::nest::Nest;
+use super::order::not_before;
+
+/// The buffers of a nest that hold one thing in every element.
+pub struct Direct {
+    /// For each of them, its stores with the places that they write.
+    buffers: BTreeMap<TensorId, Vec<(usize, Map)>>,
+}
+
+/// Who writes an element: a computation, or a copy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Computation(usize),
+    Copy(usize),
+}
+
+impl Direct {
+    /// Looks at every buffer. One about which a question is given up is left out.
+    pub fn find(nest: &Nest, claims: &[Option<Claimed>]) -> Direct {
+        let mut stores: BTreeMap<TensorId, Vec<(usize, Map)>> = BTreeMap::new();
+        let mut inexact = Vec::new();
+        for (at, site) in nest.sites.iter().enumerate() {
+            let (places, exact) = nest.places(site, &site.store.target);
+            if !exact {
+                inexact.push(site.store.target.tensor);
+            }
+            stores.entry(site.store.target.tensor).or_default().push((at, places));
+        }
+        stores.retain(|buffer, own| !inexact.contains(buffer) && is_direct(claims, own).unwrap_or(false));
+        Direct { buffers: stores }
+    }
+
+    /// The stores to a buffer, if each of its elements holds one thing.
+    pub fn stores(&self, buffer: TensorId) -> Option<&[(usize, Map)]> {
+        self.buffers.get(&buffer).map(Vec::as_slice)
+    }
+
+    /// For a load of a buffer: the stores that write what its instances see, and the instances whose element nothing writes.
+    /// None where the buffer holds several things, or where a store of the same result comes after the load. `iterations`:
+    /// from instances of the load to iterations of its store.
+    pub fn sources(
+        &self,
+        (nest, claims): (&Nest, &[Option<Claimed>]),
+        (site, buffer): (usize, TensorId),
+        places: &Map,
+        iterations: &Map,
+    ) -> Answer<Option<(Vec<(usize, Map)>, Option<Map>)>> {
+        let Some(stores) = self.stores(buffer) else { return Ok(None) };
+        let mut found = Vec::new();
+        let mut rest = places.clone();
+        for (writer, written) in stores {
+            let same = written.then(&places.reverse());
+            let late = not_before(nest, &nest.sites[*writer], &nest.sites[site]).then(&iterations.reverse());
+            if !same.intersect(&late).is_empty()? {
+                return Ok(None);
+            }
+            if !same.is_empty()? {
+                if !is_complete((nest, claims), (site, iterations), (*writer, &same))? {
+                    return Ok(None);
+                }
+                rest = rest.subtract(&places.onto(&written.range()));
+                found.push((*writer, same));
+            }
+        }
+        let unwritten = if rest.is_empty()? { None } else { Some(rest) };
+        Ok(Some((found, unwritten)))
+    }
+}
+
+/// Whether all stores of the results that a load sees come before it. `pairs`: from iterations of the writer to instances of
+/// the load.
+fn is_complete(
+    (nest, claims): (&Nest, &[Option<Claimed>]),
+    (site, iterations): (usize, &Map),
+    (writer, pairs): (usize, &Map),
+) -> Answer<bool> {
+    let Some(own) = claims[writer].as_ref().filter(|own| own.is_partial()) else { return Ok(true) };
+    let seen = pairs.reverse().then(&own.runs);
+    let members = claims.iter().flatten().filter(|other| other.claim.computation == own.claim.computation);
+    for other in members {
+        let same = seen.then(&other.runs.reverse());
+        let late = not_before(nest, &nest.sites[other.site], &nest.sites[site]).reverse();
+        if !same.intersect(&iterations.then(&late)).is_empty()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_direct(claims: &[Option<Claimed>], stores: &[(usize, Map)]) -> Answer<bool> {
+    let mut images: BTreeMap<Owner, Set> = BTreeMap::new();
+    let mut runs: BTreeMap<usize, Map> = BTreeMap::new();
+    for (site, places) in stores {
+        let owner = match &claims[*site] {
+            Some(claimed) => {
+                // What is stored in vain, for an instance that there is not, must disturb nobody.
+                let vain = places.range().subtract(&places.of(&claimed.domain).range());
+                if !vain.is_empty()? {
+                    images.insert(Owner::Copy(*site), vain);
+                }
+                let clash = places.of(&places.domain().subtract(&claimed.domain)).range();
+                if !clash.intersect(&places.of(&claimed.domain).range()).is_empty()? {
+                    return Ok(false);
+                }
+                let own = places.of(&claimed.domain).reverse().then(&claimed.runs);
+                let computation = claimed.claim.computation;
+                let all = match runs.remove(&computation) {
+                    Some(all) => all.union(&own),
+                    None => own,
+                };
+                runs.insert(computation, all);
+                Owner::Computation(computation)
+            }
+            None if !places.is_injective()? => return Ok(false),
+            None => Owner::Copy(*site),
+        };
+        let own = match &claims[*site] {
+            Some(claimed) => places.of(&claimed.domain).range(),
+            None => places.range(),
+        };
+        let image = match images.remove(&owner) {
+            Some(image) => image.union(&own),
+            None => own,
+        };
+        images.insert(owner, image);
+    }
+    for runs in runs.values() {
+        if !runs.is_single_valued()? {
+            return Ok(false);
+        }
+    }
+    let images: Vec<&Set> = images.values().collect();
+    for (at, image) in images.iter().enumerate() {
+        for other in &images[..at] {
+            if !image.intersect(other).is_empty()? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
