@@ -4,6 +4,7 @@ use tilewright_ir::nest::{Claim, ClaimRole};
 use tilewright_isl::{Map, Set};
 
 use super::nest::{Nest, Site};
+use super::scatters::{is_scatter, turns};
 use super::{Step, undecided};
 use crate::dependence::version_of;
 use crate::model::{Instances, Model};
@@ -72,7 +73,16 @@ fn claimed<'a, 'p>(
         runs = runs.beside(&Map::from_functions(&nest.context, all, &[value]));
     }
     let domain = instances.domain();
-    let versions = instances.then(&version_of(statement)).coalesce();
+    let versions = match is_scatter(statement) {
+        // Of a whole tensor, whose elements are where they are in the program.
+        true => {
+            let shape = &nest.nest.buffer(site.store.target.tensor).shape;
+            let elements = site.coordinates.elements(&site.store.target.indices, shape).0;
+            instances.then(&turns(statement)).beside(&elements)
+        }
+        false => instances.then(&version_of(statement)),
+    };
+    let versions = versions.coalesce();
     let runs = runs.of(&domain);
     Ok(Claimed { site: at, claim, statement, instances, versions, runs, domain })
 }

@@ -12,6 +12,7 @@ use tilewright_isl::{Answer, Map, Set};
 use super::claims::Claimed;
 use super::nest::Nest;
 use super::order::not_before;
+use super::scatters;
 
 /// The buffers of a nest that hold one thing in every element.
 pub struct Direct {
@@ -38,8 +39,14 @@ impl Direct {
             }
             stores.entry(site.store.target.tensor).or_default().push((at, places));
         }
-        stores.retain(|buffer, own| !inexact.contains(buffer) && is_direct(claims, own).unwrap_or(false));
-        Direct { buffers: stores }
+        let settled = |(buffer, own): (TensorId, Vec<(usize, Map)>)| {
+            if inexact.contains(&buffer) {
+                let starts = scatters::beginnings(nest, claims, buffer, &own).unwrap_or(None)?;
+                return Some((buffer, starts));
+            }
+            is_direct(claims, &own).unwrap_or(false).then_some((buffer, own))
+        };
+        Direct { buffers: stores.into_iter().filter_map(settled).collect() }
     }
 
     /// The stores to a buffer, if each of its elements holds one thing.

@@ -27,6 +27,7 @@ pub mod nest;
 pub mod order;
 pub mod races;
 pub mod reductions;
+pub mod scatters;
 pub mod sources;
 pub mod values;
 

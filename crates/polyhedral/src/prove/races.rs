@@ -7,7 +7,7 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_isl::Map;
 
 use super::nest::{Nest, Site};
-use super::{Step, refuted};
+use super::{Step, refuted, undecided};
 
 /// An access of a site.
 #[derive(Clone, Copy)]
@@ -46,13 +46,15 @@ fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
     let room = nest.loops_around_room(first.site, first.access.tensor);
     let concerned = |at: &usize| !is_serial(first.site.loops[*at].kind);
     let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
-    let [places, others] = [first, second].map(|touch| nest.places(touch.site, touch.access).0);
+    let [(places, exact), (others, also_exact)] =
+        [first, second].map(|touch| nest.places(touch.site, touch.access));
+    let exact = exact && also_exact;
     let mut same = places.then(&others.reverse());
     same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
     for at in outermost..common {
         if concerned(&at) && !combined(first, second, first.site.loops[at].kind) {
-            meets(nest, first, second, &same.where_less(at, at))?;
-            meets(nest, first, second, &same.reverse().where_less(at, at).reverse())?;
+            meets(nest, first, second, (&same.where_less(at, at), exact))?;
+            meets(nest, first, second, (&same.reverse().where_less(at, at).reverse(), exact))?;
         }
         same = same.where_equal(at, at);
     }
@@ -65,9 +67,13 @@ fn combined(first: Touch, second: Touch, kind: LoopKind) -> bool {
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
 }
 
-fn meets(nest: &Nest, first: Touch, second: Touch, pairs: &Map) -> Step<()> {
+/// `exact`: whether the pairs touch one element for certain, and data has no say in it.
+fn meets(nest: &Nest, first: Touch, second: Touch, (pairs, exact): (&Map, bool)) -> Step<()> {
     let Some((one, other)) = pairs.sample()? else { return Ok(()) };
     let name = &nest.nest.buffer(first.access.tensor).name;
+    if !exact {
+        return undecided(format!("data decides whether iterations touch the same element of `{name}`"));
+    }
     let what = if second.writes { "write" } else { "read" };
     refuted(format!(
         "{} and a {what} by {} touch one element of `{name}`, and nothing orders them",

@@ -19,6 +19,7 @@ use super::claims::Claimed;
 use super::continuity;
 use super::direct::Direct;
 use super::nest::Nest;
+use super::scatters::{is_scatter, turns};
 use super::sources::{Source, Sources, last_writes};
 use super::{Step, refuted, undecided};
 use crate::dependence::{Reader, version_of};
@@ -94,7 +95,7 @@ pub fn check(
     for computation in runs.members.keys() {
         let own = check.members(*computation);
         let Some(first) = own.first() else { continue };
-        if own.iter().any(|claimed| claimed.is_partial()) {
+        if !is_scatter(first.statement) && own.iter().any(|claimed| claimed.is_partial()) {
             check.begins_once(&own, first.statement)?;
             if !continuity::holds(nest, direct, &own)? {
                 check.is_continued(*computation)?;
@@ -213,7 +214,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
 
     /// Every run has all instances of one version, but for those whose value is the neutral element.
     fn is_complete(&self, statement: &Instances, contributions: &Map) -> Step<()> {
-        let version = version_of(statement);
+        let version = if is_scatter(statement) { turns(statement) } else { version_of(statement) };
         let versions = contributions.then(&version);
         if !versions.is_single_valued()? {
             return refuted(format!(

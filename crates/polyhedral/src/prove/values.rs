@@ -6,18 +6,21 @@
 //! program's read sees a version and the nest's load sees what a store has written; a copy is walked through to what it has
 //! copied, and a tensor that was inlined to what the program computes for it.
 
+use std::sync::Arc;
+
 use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, Update};
+use tilewright_ir::{Access, Atom, Data, Expr, ExprKind, IndexExpr, Update, VarId};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::claims::Claimed;
 use super::nest::{Nest, argument};
 use super::reductions::Runs;
+use super::scatters::is_scatter;
 use super::sources::{Source, Sources};
 use super::{Step, refuted, undecided};
 use crate::coordinates::Coordinates;
 use crate::dependence::{Flow, Reader, version_of};
-use crate::model::Model;
+use crate::model::{Instances, Model};
 use crate::text;
 
 /// Copies that a value may go through, and tensors that may be inlined into each other.
@@ -76,6 +79,12 @@ impl Scene {
 
     fn without(&self, set: &Set) -> Scene {
         Scene { set: self.set.subtract(set), ..self.clone() }
+    }
+
+    /// The situations, with so many numbers of any value at the end.
+    fn with_numbers(&self, count: usize) -> Scene {
+        let set = self.set.widened(self.dimensions, count);
+        Scene { set, dimensions: self.dimensions + count, steps: self.steps }
     }
 
     /// From situations to some of their coordinates.
@@ -145,7 +154,21 @@ impl Proof<'_, '_, '_> {
         let program =
             Side { of: claimed.claim.statement, frame: &instance, expr: &statement.statement.value };
         let nest = Side { of: claimed.site, frame: &iteration, expr: &site.store.value };
+        if is_scatter(statement) {
+            self.same_target(&scene, program, nest, statement)?;
+        }
         self.equal(&scene, program, nest)
+    }
+
+    /// What data chooses for a store is the element that it chooses for the program.
+    fn same_target(&self, scene: &Scene, program: Side, nest: Side, statement: &Instances) -> Step<()> {
+        let (own, other) = (&statement.statement.indices, &self.nest.sites[nest.of].store.target.indices);
+        for (index, stored) in own.iter().zip(other) {
+            if own.len() != other.len() || !self.same_index(scene, (program, index), (nest, stored))? {
+                return undecided("data chooses elements of a buffer that is arranged in another way");
+            }
+        }
+        Ok(())
     }
 
     /// Refutes that the two expressions have the same value in all situations of a scene, or shows it.
@@ -227,16 +250,42 @@ impl Proof<'_, '_, '_> {
         if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
             return Ok(scene.set.is_subset(&left.sub(&right).zero())?);
         }
-        // One datum with something added: the data, and what is added, are compared.
-        let (Some((datum, rest)), Some((other_datum, other_rest))) = (one_datum(own), one_datum(other))
-        else {
-            return undecided("a subscript computes with data in a way that is not followed");
-        };
-        if !self.same_index(scene, (program, &rest), (nest, &other_rest))? {
-            return Ok(false);
+        self.same_with_data(scene, (program, own), (nest, other))
+    }
+
+    /// The same where data is in the subscripts: each datum of the nest is found among the program's, and then both are
+    /// compared with a number of their own in the place of each datum.
+    fn same_with_data(
+        &self,
+        scene: &Scene,
+        (program, own): (Side, &IndexExpr),
+        (nest, other): (Side, &IndexExpr),
+    ) -> Step<bool> {
+        let (data, others) = (data_in(own), data_in(other));
+        let mut named: Vec<(Atom, VarId)> = Vec::new();
+        for datum in &others {
+            let value = Side { expr: &datum.value, ..nest };
+            let same =
+                |own: &&Arc<Data>| self.equal(scene, Side { expr: &own.value, ..program }, value).is_ok();
+            let Some(at) = data.iter().position(|own| same(&own)) else {
+                return undecided("data in a subscript is not what the program has there");
+            };
+            named.push((Atom::Data(datum.clone()), number_of(at)));
         }
-        self.equal(scene, Side { expr: datum, ..program }, Side { expr: other_datum, ..nest })?;
-        Ok(true)
+        let own_names: Vec<(Atom, VarId)> =
+            data.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), number_of(at))).collect();
+        let wide = scene.with_numbers(data.len());
+        let place = |frame: &Frame| {
+            let mut coordinates = frame.in_scene(&wide);
+            (0..data.len()).for_each(|at| coordinates.name(scene.dimensions + at, number_of(at)));
+            coordinates
+        };
+        let left = place(program.frame).affine(&renamed(own, &own_names));
+        let right = place(nest.frame).affine(&renamed(other, &named));
+        match (left, right) {
+            (Some(left), Some(right)) => Ok(wide.set.is_subset(&left.sub(&right).zero())?),
+            _ => undecided("a subscript multiplies what it computes with"),
+        }
     }
 
     /// The program reads an element.
@@ -526,16 +575,34 @@ impl Scene {
     }
 }
 
-/// The datum of a subscript that is one datum and something without data.
-fn one_datum(index: &IndexExpr) -> Option<(&Expr, IndexExpr)> {
-    let mut found = None;
-    let mut rest = IndexExpr::constant(index.constant_part());
-    for term in index.terms() {
-        match term.factors.as_slice() {
-            [Atom::Data(data)] if term.coefficient == 1 && found.is_none() => found = Some(&data.value),
-            _ if !IndexExpr::from(term).has_data() => rest = rest.add(&IndexExpr::from(term)),
-            _ => return None,
+/// The data in a subscript, without the data inside of it.
+fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
+    let mut found: Vec<Arc<Data>> = Vec::new();
+    for factor in index.terms().iter().flat_map(|term| &term.factors) {
+        let own = match factor {
+            Atom::Data(data) => vec![data.clone()],
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                [&pair.0, &pair.1].into_iter().flat_map(data_in).collect()
+            }
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Vec::new(),
+        };
+        for datum in own {
+            if !found.contains(&datum) {
+                found.push(datum);
+            }
         }
     }
-    Some((found?, rest))
+    found
+}
+
+/// The variable that stands for a datum.
+fn number_of(datum: usize) -> VarId {
+    VarId(u32::MAX / 2 + datum as u32)
+}
+
+/// A subscript with variables in the place of data.
+fn renamed(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
+    index.substitute(&mut |atom| {
+        names.iter().find(|(datum, _)| datum == atom).map(|(_, var)| IndexExpr::var(*var))
+    })
 }

@@ -1,0 +1,66 @@
+//! Reductions into elements that data chooses.
+//!
+//! Which element an instance is reduced into is not known, so the tensor is looked at as a whole: a run sets all elements to
+//! the neutral element, then every instance is reduced once into the element that the program says, and nothing else ever
+//! writes the buffer. Whoever reads an element after the last of these sees its version.
+
+use tilewright_ir::TensorId;
+use tilewright_ir::nest::ClaimRole;
+use tilewright_isl::{Answer, Map};
+
+use super::claims::Claimed;
+use super::nest::Nest;
+use super::order::before;
+use crate::coordinates::elements_of;
+use crate::model::Instances;
+
+/// Whether data chooses the elements that a statement is reduced into.
+pub fn is_scatter(statement: &Instances) -> bool {
+    statement.is_reduction() && !statement.write.exact
+}
+
+/// The stores that set a buffer to neutral elements, with their places, if it is written by one such reduction only, in the
+/// order above. `stores`: all stores to the buffer.
+pub fn beginnings(
+    nest: &Nest,
+    claims: &[Option<Claimed>],
+    buffer: TensorId,
+    stores: &[(usize, Map)],
+) -> Answer<Option<Vec<(usize, Map)>>> {
+    let own: Option<Vec<&Claimed>> = stores.iter().map(|(site, _)| claims[*site].as_ref()).collect();
+    let Some(own) = own else { return Ok(None) };
+    let alike = |claimed: &&Claimed| {
+        claimed.claim.computation == own[0].claim.computation
+            && matches!(claimed.claim.role, ClaimRole::Value | ClaimRole::Neutral)
+    };
+    let has_room = nest.loops_around_room(&nest.sites[own[0].site], buffer) > 0;
+    if has_room || !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.updates() {
+        return Ok(None);
+    }
+    let (starts, values): (Vec<&Claimed>, Vec<&Claimed>) =
+        own.into_iter().partition(|claimed| claimed.claim.role == ClaimRole::Neutral);
+    let places =
+        |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
+    let set = starts.iter().filter_map(|own| Some(own.runs.reverse().then(places(own)?)));
+    let Some(set) = set.reduce(|all, own| all.union(&own)) else { return Ok(None) };
+    let whole = elements_of(&nest.context, &nest.nest.buffer(buffer).shape);
+    for value in &values {
+        if !Map::between(&value.runs.range(), &whole).is_subset(&set)? {
+            return Ok(None);
+        }
+        for start in &starts {
+            let same = value.runs.then(&start.runs.reverse());
+            let early = before(nest, &nest.sites[value.site], &nest.sites[start.site]);
+            if !same.intersect(&early).is_empty()? {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(starts.iter().filter_map(|own| Some((own.site, places(own)?.clone()))).collect()))
+}
+
+/// From instances of a scatter to the turn of the loops around it.
+pub fn turns(statement: &Instances) -> Map {
+    let inner = statement.coordinates.len() - statement.loops.len();
+    statement.domain.identity().without_results(statement.loops.len(), inner)
+}
