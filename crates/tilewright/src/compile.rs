@@ -51,12 +51,22 @@ impl Program {
 
     /// Machine code that runs on threads that several kernels share.
     pub fn compile_on(&self, options: &Compile, pool: Arc<Pool>) -> Result<Kernel, Error> {
-        // A schedule for one thread need not leave anything for others.
-        let cpu = Cpu { cores: pool.threads(), ..options.cpu.clone() };
-        let schedule = options.schedule.clone().unwrap_or_else(|| self.default_schedule(&cpu));
-        let nest = apply(&self.ir, &schedule, &cpu)?;
+        let (schedule, nest, cpu) = self.scheduled(options, pool.threads())?;
         let executable = Executable::new(&self.ir, &nest, &cpu)?;
         Ok(Kernel { executable, pool, schedule, nest })
+    }
+
+    /// The steps that the options say, the loops that they make, and the part of the machine that these are for.
+    pub(crate) fn scheduled(
+        &self,
+        options: &Compile,
+        threads: usize,
+    ) -> Result<(Schedule, LoopNest, Cpu), Error> {
+        // A schedule for one thread need not leave anything for others.
+        let cpu = Cpu { cores: threads, ..options.cpu.clone() };
+        let schedule = options.schedule.clone().unwrap_or_else(|| self.default_schedule(&cpu));
+        let nest = apply(&self.ir, &schedule, &cpu)?;
+        Ok((schedule, nest, cpu))
     }
 }
 

@@ -37,6 +37,23 @@
 //! # }
 //! ```
 //!
+//! A step that would change what a program computes is refused. [`Program::prove`] checks the loops that came out once more,
+//! independently of the steps:
+//!
+//! ```
+//! # use tilewright::{Compile, Module, Verdict};
+//! # fn main() -> Result<(), tilewright::Error> {
+//! # let module = Module::parse("def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }")?;
+//! let program = module.program("mm", [("M", 64), ("K", 64), ("N", 64)])?;
+//! match program.prove(&Compile::default())? {
+//!     Verdict::Proved => println!("the loops compute what the program says, whatever the data"),
+//!     Verdict::Refuted(counterexample) => panic!("a bug in Tilewright: {counterexample}"),
+//!     Verdict::Undecided(why) => println!("this is not known: {why}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Mistakes in a source, a schedule or an argument are values of [`Error`]; those in a text come drawn with carets
 //! under the place. Weights that a program declares `const` are given once, with [`Kernel::bind`], and what the
 //! schedule makes of them (packing, say) is not part of the calls.
@@ -45,6 +62,7 @@ mod call;
 mod compile;
 mod error;
 mod module;
+mod prove;
 
 pub use call::{Arguments, BoundKernel};
 pub use compile::{Compile, Kernel};
@@ -52,6 +70,7 @@ pub use error::Error;
 pub use module::{Module, Program, parse_schedule};
 
 pub use tilewright_ir::{DType, LoopNest, Number};
+pub use tilewright_polyhedral::Verdict;
 pub use tilewright_runtime::{Buffer, Pool, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};
 pub use tilewright_target::{Cpu, Vectors};

@@ -1,0 +1,33 @@
+//! Proofs that the loops of a program compute what its text says.
+
+use tilewright_polyhedral::Verdict;
+
+use crate::compile::Compile;
+use crate::error::Error;
+use crate::module::Program;
+
+impl Program {
+    /// Whether the loops that the options make of this program compute what its text says, for every input. An error is a
+    /// schedule that is refused.
+    ///
+    /// The prover shares no code with the steps that made the loops: it follows every value of the loops back to the
+    /// instance of the program that it stands for. [`Verdict::Refuted`] is therefore a bug in Tilewright, whoever wrote the
+    /// schedule. [`Verdict::Undecided`] is no sign of a mistake: the prover has a limit on the operations that it takes,
+    /// and knows little of accesses that depend on data. Sums may be added up in another order, as the language allows.
+    ///
+    /// ```
+    /// # use tilewright::{Compile, Module, Verdict};
+    /// # fn main() -> Result<(), tilewright::Error> {
+    /// let module = Module::parse("def blur(float(N) x) -> (y) { y(i) = x(i) + x(i + 1) + x(i + 2) }")?;
+    /// let program = module.program("blur", [("N", 1000)])?;
+    /// let schedule = tilewright::parse_schedule("split y.i -> io, iv:8\nvectorize y.iv")?;
+    /// let options = Compile { schedule: Some(schedule), ..Compile::default() };
+    /// assert_eq!(program.prove(&options)?, Verdict::Proved);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prove(&self, options: &Compile) -> Result<Verdict, Error> {
+        let (_, nest, _) = self.scheduled(options, options.threads.max(1))?;
+        Ok(tilewright_polyhedral::prove(&self.ir, &nest))
+    }
+}
