@@ -42,6 +42,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show what a program becomes on its way: ranges, the checked program, schedule, loops, code.
     Show(ShowArgs),
+    /// Prove that the loops of a program compute what its text says, for every input.
+    Prove(ProveArgs),
     /// Run a program and print or write its results.
     Run(RunArgs),
     /// Measure how long a program takes, and how fast that is.
@@ -87,8 +89,8 @@ pub struct CheckArgs {
 /// `tilewright show`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The stages, in the order of the compiler: ranges and program are of the text; the space is what `tune` chooses from; a schedule is a list of steps; loops \
-    are what the steps make of the program; llvm and asm are the code. From space on, all sizes must be given.\n\n\
+    after_help = "The stages, in the order of the compiler: ranges and program are of the text; dependences say which instances of statements must keep their order; the space is what `tune` chooses from; a schedule is a list of steps; loops \
+    are what the steps make of the program; llvm and asm are the code. From dependences on, all sizes must be given.\n\n\
     A schedule that is shown can be edited and given back with --schedule; docs/schedules.md teaches the steps.\n\n\
     Examples:\n  tilewright show examples/paper/sconv2d.tw --stage ranges\n  \
     tilewright show examples/paper/conv2d.tw --stage program --sizes B=1,IP=3,OP=8,H=32,W=32,KH=3,KW=3\n  \
@@ -147,6 +149,46 @@ pub enum Stage {
     /// C.
     #[value(hide = true)]
     C,
+}
+
+/// `tilewright prove`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A schedule changes the order in which a program computes, never what it computes: two instances of statements that depend on \
+    each other keep their order, and values that are computed again read the same inputs. Steps that break this are refused. This command \
+    checks the loops that came out once more, by another way: it follows every value of the loops back to the instance of the program \
+    that it stands for, whatever the data. Sums may be added up in another order, as the language allows.\n\n\
+    The schedule is that of --schedule, what `tilewright tune` has found for the program here, or the default schedule, as for `run`.\n\n\
+    Verdicts, with their exit statuses:\n  \
+    proved     0   the loops compute what the program says, for every input of these sizes\n  \
+    undecided  0   neither could be shown, and why; `tilewright run --check` compares results with the interpreter\n  \
+    refuted    70  the loops compute something else: a counterexample, and a bug in Tilewright, which should have refused the schedule\n\n\
+    Examples:\n  tilewright prove examples/flextensor/gemm.tw --sizes M=512,N=512,K=512\n  \
+    tilewright prove gemm.tw --sizes M=1000,N=1000,K=1000 --schedule gemm.sched\n  \
+    tilewright prove gemm.tw --sizes M=512,N=512,K=512 --target cuda --json"
+)]
+pub struct ProveArgs {
+    /// Source file; FILE:NAME picks a function.
+    #[arg(value_name = "FILE[:NAME]")]
+    pub file: String,
+    /// Sizes and integer scalars, such as M=64,N=32; all that the program has.
+    #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
+    pub sizes: Vec<(String, i64)>,
+    /// How floats are rounded.
+    #[command(flatten)]
+    pub rounding: RoundingArgs,
+    /// What the loops are for: cpu, this machine; cuda or opencl, a GPU, whether there is one or not.
+    #[arg(long, default_value = "cpu")]
+    pub target: String,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Which cache of tuned schedules.
+    #[command(flatten)]
+    pub cache: cache::CacheFile,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A program, its sizes and its data.

@@ -1,7 +1,7 @@
 //! The machine behind a target: this one, or a device of it.
 
-use tilewright_runtime::gpu::DeviceInfo;
-use tilewright_target::{Cpu, Machine};
+use tilewright_runtime::gpu::{DeviceInfo, devices};
+use tilewright_target::{Cpu, Gpu, GpuApi, Machine};
 
 use crate::args::CompileArgs;
 use crate::failure::Failure;
@@ -18,6 +18,15 @@ pub fn machine(target: Target, args: &CompileArgs) -> Result<Option<Machine>, Fa
             Ok(Some(Machine::Gpu(DeviceInfo::find(api, number).map_err(gpu_failure)?.gpu)))
         }
     }
+}
+
+/// A GPU for text and proofs, which need none to be there: that of a number, or else a common one of its kind.
+pub fn gpu_or_stand_in(api: GpuApi, number: usize) -> Gpu {
+    let found = devices().into_iter().find(|device| device.gpu.api == api && device.ordinal == number);
+    found.map(|device| device.gpu).unwrap_or_else(|| match api {
+        GpuApi::Cuda => Gpu::h200(),
+        GpuApi::OpenCl => Gpu::opencl(),
+    })
 }
 
 /// The part of this machine that was asked for.

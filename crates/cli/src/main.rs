@@ -72,6 +72,7 @@ fn main() -> ExitCode {
     let result = std::panic::catch_unwind(|| match args.command {
         Command::Check(check) => commands::check::run(&check),
         Command::Show(show) => commands::show::run(&show),
+        Command::Prove(prove) => commands::prove::run(&prove),
         Command::Run(run) => commands::run::run(&run),
         Command::Bench(bench) => commands::bench::run(&bench),
         Command::Tune(tune) => commands::tune::run(&tune),

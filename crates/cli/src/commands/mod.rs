@@ -4,6 +4,7 @@ pub mod bench;
 pub mod cache;
 pub mod check;
 pub mod devices;
+pub mod prove;
 pub mod run;
 pub mod show;
 pub mod strategies;

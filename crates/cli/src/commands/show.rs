@@ -7,7 +7,6 @@ use clap::ValueEnum;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{CodegenError, assembly, llvm_ir};
 use tilewright_ir::{LoopNest, print as text};
-use tilewright_runtime::gpu::devices;
 use tilewright_syntax::{Bindings, check, ranges};
 use tilewright_target::{Cpu, Gpu, GpuApi};
 
@@ -15,6 +14,7 @@ use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::kernel::{Compiler, codegen_failure};
+use crate::machine::gpu_or_stand_in;
 use crate::output::print;
 use crate::problem::concrete_program;
 use crate::schedule::ScheduleSource;
@@ -122,14 +122,7 @@ fn gpu(args: &ShowArgs) -> Result<Option<Gpu>, Failure> {
         (_, Target::Gpu(api, number)) => Some((api, number)),
         (_, Target::Cpu | Target::Interp) => None,
     };
-    let there = |(api, number): (GpuApi, usize)| {
-        let found = devices().into_iter().find(|device| device.gpu.api == api && device.ordinal == number);
-        found.map(|device| device.gpu).unwrap_or_else(|| match api {
-            GpuApi::Cuda => Gpu::h200(),
-            GpuApi::OpenCl => Gpu::opencl(),
-        })
-    };
-    Ok(wanted.map(there))
+    Ok(wanted.map(|(api, number)| gpu_or_stand_in(api, number)))
 }
 
 /// What the compiler makes of a program for a GPU.

@@ -1,0 +1,221 @@
+//! `tilewright prove`
+
+use std::time::Instant;
+
+use serde_json::json;
+use tilewright_ir::Program;
+use tilewright_polyhedral::{Verdict, prove};
+use tilewright_target::{Cpu, Machine};
+
+use crate::args::ProveArgs;
+use crate::failure::Failure;
+use crate::inputs::{bindings, refuse_unknown_sizes};
+use crate::lookup::{Found, look_up, passed_over};
+use crate::machine::{gpu_or_stand_in, part_of_host, refuse_options_of_cpu};
+use crate::output::{complain, print};
+use crate::problem::concrete_program;
+use crate::schedule::ScheduleSource;
+use crate::source::Source;
+use crate::target::Target;
+use crate::time::seconds;
+
+/// Proves that the loops of a program compute what its text says.
+pub fn run(args: &ProveArgs) -> Result<(), Failure> {
+    let target = Target::find(&args.target)?;
+    let machine = machine(args, target)?;
+    let given = ScheduleSource::read(args.compile.schedule.as_deref())?;
+    let (source, function) = Source::read_function(&args.file)?;
+    let bindings = bindings(&args.sizes)?;
+    refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
+    let program = concrete_program(&source, &function, &bindings, args.rounding, "")?;
+    let schedule = if args.compile.schedule.is_some() { given } else { known(args, &program, &machine)? };
+    let nest = schedule.apply(&program, machine.target())?;
+    let begun = Instant::now();
+    let verdict = prove(&program, &nest);
+    let report = Report {
+        path: source.path(),
+        program: &program,
+        target,
+        machine: &machine,
+        schedule: &schedule,
+        verdict,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    print(&if args.json { report.json() } else { report.text() })?;
+    report.outcome()
+}
+
+/// The machine that the loops are for. A GPU need not be there.
+fn machine(args: &ProveArgs, target: Target) -> Result<Machine, Failure> {
+    match target {
+        Target::Cpu => Ok(Machine::Cpu(part_of_host(&args.compile, Cpu::host())?)),
+        Target::Gpu(api, number) => {
+            refuse_options_of_cpu(&args.compile)?;
+            Ok(Machine::Gpu(gpu_or_stand_in(api, number)))
+        }
+        Target::Interp => Err(Failure::Usage(
+            "--target interp runs a program as it is written, so there are no loops to prove".to_owned(),
+        )),
+    }
+}
+
+/// What tuning has found for a program, or its default schedule.
+fn known(args: &ProveArgs, program: &Program, machine: &Machine) -> Result<ScheduleSource, Failure> {
+    let Found { schedule, skipped } = look_up(&args.cache, program, machine.target())?;
+    skipped.iter().for_each(|one| complain(&format!("skipped: {}", passed_over(one))));
+    Ok(schedule)
+}
+
+/// What a proof came to.
+struct Report<'a> {
+    path: &'a str,
+    program: &'a Program,
+    target: Target,
+    machine: &'a Machine,
+    schedule: &'a ScheduleSource,
+    verdict: Verdict,
+    seconds: f64,
+}
+
+impl Report<'_> {
+    /// The word for the verdict.
+    fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Proved => "proved",
+            Verdict::Refuted(_) => "refuted",
+            Verdict::Undecided(_) => "undecided",
+        }
+    }
+
+    /// A counterexample, or why nothing can be said; nothing where there is a proof.
+    fn reason(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Proved => None,
+            Verdict::Refuted(reason) | Verdict::Undecided(reason) => Some(reason),
+        }
+    }
+
+    /// Sizes and integer scalars, as `--sizes` takes them.
+    fn sizes(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.program.symbols.iter().filter_map(|symbol| Some((symbol.name.as_str(), symbol.value?)))
+    }
+
+    /// For people.
+    fn text(&self) -> String {
+        let time = seconds(self.seconds);
+        let (name, schedule) = (&self.program.name, self.schedule.describe());
+        let mut out = format!("{name}: {} in {time} (schedule: {schedule})\n", self.word());
+        out.extend(self.reason().map(|reason| format!("  {}\n", reason.replace('\n', "\n  "))));
+        match &self.verdict {
+            Verdict::Proved => {}
+            Verdict::Undecided(_) => {
+                out += "  this is no sign of a mistake; `tilewright run --check` compares results with the interpreter\n";
+            }
+            Verdict::Refuted(_) => out += &self.loops_hint(),
+        }
+        out
+    }
+
+    /// How to see the loops that were refuted. `show` does not look into the cache, so it needs the steps of a tuned schedule.
+    fn loops_hint(&self) -> String {
+        let sizes: Vec<String> = self.sizes().map(|(name, value)| format!("{name}={value}")).collect();
+        let place = format!("{}:{}", self.path, self.program.name);
+        let target = self.target;
+        let show =
+            format!("tilewright show {place} --stage loops --sizes {} --target {target}", sizes.join(","));
+        match self.schedule {
+            ScheduleSource::Default { .. } => format!("  `{show}` prints the loops\n"),
+            ScheduleSource::File { file, .. } => {
+                format!("  `{show} --schedule {}` prints the loops\n", file.path)
+            }
+            ScheduleSource::Tuned { .. } => {
+                let steps = self.schedule.schedule(self.program, self.machine.target()).to_string();
+                format!(
+                    "  `{show} --schedule FILE` prints the loops, with these steps in FILE:\n\n{}\n\n",
+                    steps.trim_end()
+                )
+            }
+        }
+    }
+
+    /// For programs: one line.
+    fn json(&self) -> String {
+        let sizes: serde_json::Map<String, serde_json::Value> =
+            self.sizes().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let object = json!({
+            "program": self.path,
+            "function": self.program.name,
+            "sizes": sizes,
+            "target": self.target.to_string(),
+            "schedule_source": self.schedule.name(),
+            "verdict": self.word(),
+            "reason": self.reason(),
+            "seconds": self.seconds,
+        });
+        format!("{object}\n")
+    }
+
+    /// Loops that compute something else are a mistake of ours, whoever wrote the schedule: its steps should have been refused.
+    fn outcome(&self) -> Result<(), Failure> {
+        match &self.verdict {
+            Verdict::Proved | Verdict::Undecided(_) => Ok(()),
+            Verdict::Refuted(_) => Err(Failure::Bug(format!(
+                "the loops of `{}` do not compute what it says, and the schedule was not refused",
+                self.program.name
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use tilewright_target::Vectors;
+
+    use super::*;
+
+    /// What is told of a verdict on a program with the default schedule.
+    fn told(verdict: Verdict) -> (String, serde_json::Value, Result<(), Failure>) {
+        let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";
+        let sizes = [("M", 8), ("K", 5)].into_iter().collect();
+        let program = tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "mv", &sizes).program;
+        let machine = Machine::Cpu(Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] });
+        let report = Report {
+            path: "mv.tw",
+            program: &program.unwrap(),
+            target: Target::Cpu,
+            machine: &machine,
+            schedule: &ScheduleSource::Default { why: None },
+            verdict,
+            seconds: 0.0125,
+        };
+        (report.text(), serde_json::from_str(&report.json()).unwrap(), report.outcome())
+    }
+
+    #[test]
+    fn loops_that_are_refuted_are_a_bug() {
+        let (text, json, outcome) = told(Verdict::Refuted("y(3) is written twice".to_owned()));
+        assert_eq!(
+            text,
+            "mv: refuted in 12.50 ms (schedule: default)\n  y(3) is written twice\n  \
+             `tilewright show mv.tw:mv --stage loops --sizes M=8,K=5 --target cpu` prints the loops\n"
+        );
+        assert_eq!((&json["verdict"], &json["reason"]), (&json!("refuted"), &json!("y(3) is written twice")));
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.status(), crate::failure::BUG);
+        assert!(failure.to_string().contains("please report it: the loops of `mv`"), "{failure}");
+    }
+
+    #[test]
+    fn loops_of_which_nothing_can_be_said_are_no_failure() {
+        let (text, json, outcome) = told(Verdict::Undecided("data decides".to_owned()));
+        assert!(
+            text.starts_with("mv: undecided in 12.50 ms (schedule: default)\n  data decides\n"),
+            "{text}"
+        );
+        assert!(text.contains("run --check"), "{text}");
+        assert_eq!((&json["verdict"], &json["reason"]), (&json!("undecided"), &json!("data decides")));
+        assert!(outcome.is_ok());
+    }
+}
