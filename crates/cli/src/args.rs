@@ -10,7 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use tilewright_search::strategy::usual;
 use tilewright_target::{Machine, Vectors};
-use tilewright_tuner::tune::STARTS;
+use tilewright_tuner::tune::{Proving, STARTS};
 
 /// What can be asked for.
 #[derive(Debug, Parser)]
@@ -316,7 +316,9 @@ pub struct BenchArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Every candidate is compiled and run in a process of its own, compared with the reference, and measured; one that crashes, \
-    hangs or computes something else is counted and left behind. What wins is never slower than the default schedule.\n\n\
+    hangs or computes something else is counted and left behind. What wins is never slower than the default schedule, and is proved to compute what the program says \
+    before it is kept: `tilewright prove --help` says how. A winner that is refuted is left behind, and the next best is taken; one of which \
+    nothing can be proved is kept, for its results were right.\n\n\
     The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
     comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
     Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
@@ -367,6 +369,12 @@ pub struct TuneArgs {
     /// Decides all that is random.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Prove every candidate before it is measured, and not the winner alone.
+    #[arg(long, conflicts_with = "no_prove")]
+    pub prove: bool,
+    /// Prove nothing: results are compared with the reference, and that is all.
+    #[arg(long)]
+    pub no_prove: bool,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
@@ -393,6 +401,15 @@ pub struct TuneArgs {
 }
 
 impl TuneArgs {
+    /// Which schedules are proved.
+    pub fn proving(&self) -> Proving {
+        match (self.prove, self.no_prove) {
+            (true, _) => Proving::Candidates,
+            (false, true) => Proving::Never,
+            (false, false) => Proving::Winners,
+        }
+    }
+
     /// How to search on a machine.
     pub fn strategy(&self, machine: &Machine) -> &str {
         self.strategy.as_deref().unwrap_or(usual(machine.target()))

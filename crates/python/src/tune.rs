@@ -19,7 +19,9 @@ use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::given::Given;
 use tilewright_tuner::note::Note;
 use tilewright_tuner::task::Task;
-use tilewright_tuner::tune::{Attempt, Options, Progress, STARTS, Stop, TuneError, Tuned, Watcher, tune};
+use tilewright_tuner::tune::{
+    Attempt, Options, Progress, Proving, STARTS, Stop, TuneError, Tuned, Watcher, prove, tune,
+};
 use tilewright_tuner::worker::{Launch, Lost};
 
 use crate::arguments::Value;
@@ -71,6 +73,8 @@ pub fn search<'py>(
         hints: Vec::new(),
         experience: Vec::new(),
         template: None,
+        proving: Proving::Winners,
+        prover: prove,
     };
     let given = Given::write(&program, &example(function, &request)?)?;
     let task = task(function, &request, out, seed, &given)?;

@@ -15,6 +15,8 @@ pub enum Outcome {
     CompileError(String),
     /// It computes something else.
     WrongResult(String),
+    /// A proof shows that it computes something else, whatever its results were: a counterexample.
+    Refuted(String),
     /// It ended the worker, or failed while it ran.
     Crashed(String),
     /// It took too long.
@@ -119,6 +121,7 @@ impl Outcome {
             Outcome::Illegal(_) => "illegal",
             Outcome::CompileError(_) => "compile-error",
             Outcome::WrongResult(_) => "wrong-result",
+            Outcome::Refuted(_) => "refuted",
             Outcome::Crashed(_) => "crashed",
             Outcome::TimedOut => "timed-out",
         }
@@ -131,6 +134,7 @@ impl Outcome {
             Outcome::Illegal(detail)
             | Outcome::CompileError(detail)
             | Outcome::WrongResult(detail)
+            | Outcome::Refuted(detail)
             | Outcome::Crashed(detail) => detail,
         }
     }

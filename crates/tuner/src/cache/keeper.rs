@@ -8,9 +8,9 @@ use tilewright_schedule::text;
 use tilewright_search::strategy::{ALL, Experience};
 use tilewright_target::{Machine, Target};
 
-use super::{Cache, CacheError, Canonical, ProgramKey, TOOL_VERSION, TuningRecord};
-use crate::outcome::Trial;
-use crate::tune::{Attempt, Finalist, Options, Tuned};
+use super::{Cache, CacheError, Canonical, Filter, ProgramKey, TOOL_VERSION, TuningRecord};
+use crate::outcome::{Outcome, Trial};
+use crate::tune::{Attempt, Finalist, Options, Refuted, Tuned};
 
 /// Schedules of similar programs that a search starts from.
 const HINTS: usize = 8;
@@ -114,10 +114,17 @@ impl<'a> Keeper<'a> {
         let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return Ok(()) };
         let Attempt { schedule, features, trial } = *attempt;
         let parsed = text::parse(schedule).schedule;
+        let canonical = self.canonical.to_canonical(&parsed, self.target).schedule.to_string();
+        // Times of a schedule that is refuted now may be there from before, also from other runs.
+        if let Outcome::Refuted(_) = trial.outcome
+            && let Err(error) = cache.clear(&Filter::measured(&self.key, &canonical))
+        {
+            return Err(self.broken.insert(error));
+        }
         let record = TuningRecord {
             program: self.key.clone(),
             title: self.canonical.title(),
-            schedule: self.canonical.to_canonical(&parsed, self.target).schedule.to_string(),
+            schedule: canonical,
             strategy: self.strategy.clone(),
             outcome: trial.outcome.clone(),
             samples: trial.samples.clone(),
@@ -136,10 +143,15 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Keeps the samples of the last comparison.
+    /// Keeps the samples of the last comparison, and of which schedules nothing may be kept: they were refuted.
     pub fn keep_finalists(&mut self, tuned: &Tuned) -> Result<(), &CacheError> {
         if self.broken.is_some() {
             return Ok(());
+        }
+        for Refuted { schedule, reason } in &tuned.refuted {
+            let trial = Trial::failed(Outcome::Refuted(reason.clone()));
+            let features = self.features.get(schedule).cloned().unwrap_or_default();
+            let _ = self.keep(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
         }
         for Finalist { schedule, samples, resources } in &tuned.finalists {
             let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };

@@ -69,6 +69,7 @@ impl Outcome {
             "illegal" => Some(Outcome::Illegal(detail)),
             "compile-error" => Some(Outcome::CompileError(detail)),
             "wrong-result" => Some(Outcome::WrongResult(detail)),
+            "refuted" => Some(Outcome::Refuted(detail)),
             "crashed" => Some(Outcome::Crashed(detail)),
             "timed-out" if detail.is_empty() => Some(Outcome::TimedOut),
             _ => None,

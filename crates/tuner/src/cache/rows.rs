@@ -27,6 +27,8 @@ pub struct Filter {
     pub before: Option<i64>,
     /// Only those that were measured, or only those that failed.
     pub measured: Option<bool>,
+    /// Of this schedule, in canonical names.
+    pub schedule: Option<String>,
 }
 
 impl Filter {
@@ -39,6 +41,11 @@ impl Filter {
             threads: Some(key.threads),
             ..Filter::default()
         }
+    }
+
+    /// The records of a program that have times of one schedule, in canonical names.
+    pub fn measured(key: &ProgramKey, schedule: &str) -> Filter {
+        Filter { measured: Some(true), schedule: Some(schedule.to_owned()), ..Filter::of(key) }
     }
 
     /// The conditions for SQLite, with their values.
@@ -71,6 +78,9 @@ impl Filter {
             Some(true) => add("record.median IS NOT NULL", None),
             Some(false) => add("record.median IS NULL", None),
             None => {}
+        }
+        if let Some(schedule) = &self.schedule {
+            add("record.schedule = ?", Some(schedule.clone().into()));
         }
         (conditions.join(" AND "), values)
     }

@@ -21,7 +21,7 @@ pub use replay::Replay;
 use crate::outcome::Trial;
 use crate::peak::Peaks;
 use crate::task::{Place, Task};
-use crate::tune::STARTS;
+use crate::tune::{Proving, STARTS};
 
 /// A run: what was asked for, and every answer of the measurer.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,9 @@ pub struct Setting {
     /// The schedules that were searched, where they are not those of the analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// Which schedules were proved. Recordings from before that could be chosen have no proofs.
+    #[serde(default)]
+    pub proving: Proving,
     /// What the machine could do at most, if that was known.
     pub peaks: Option<Peaks>,
 }
@@ -133,6 +136,7 @@ impl Setting {
                 ("--trials", option(setting.trials.map(|trials| trials.to_string()))),
                 ("--time", option(setting.time.map(|seconds| format!("{seconds}s")))),
                 ("--template", option(setting.template.clone())),
+                ("proofs", setting.proving.describe().to_owned()),
                 ("caches", format!("{:?}", setting.caches)),
                 ("program text", setting.task.source.clone()),
             ]

@@ -1,5 +1,6 @@
 //! The end of a run: the fastest once more, in turn, as far as there is time for it.
 
+use super::proofs::Proof;
 use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
@@ -8,7 +9,7 @@ use crate::turns::{self, Relative};
 use crate::worker::Lost;
 
 /// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
-const ONE_SHOT: usize = 1;
+pub(super) const ONE_SHOT: usize = 1;
 /// What the samples of a finalist take is that of so many calls.
 const CALLS: f64 = 40.0;
 /// With fewer there is nothing to compare.
@@ -42,13 +43,36 @@ impl Run<'_, '_> {
             Some(comparison) => self.race(&comparison)?,
             None => Vec::new(),
         };
-        let known: Vec<Raced> = match raced.is_empty() {
-            true => self.finalists(1).into_iter().map(|at| self.as_tried(at)).collect(),
-            false => raced.clone(),
-        };
-        let winner = winner(&known);
+        let known = if raced.is_empty() { self.best_tried() } else { raced.clone() };
         let default = known.iter().find(|raced| raced.trial == 0).map_or(self.default, |raced| raced.median);
+        let winner = self.proved_winner(&raced)?;
         Ok(self.report(winner, raced, default))
+    }
+
+    /// The best of the last comparison, with its proof; the next best where that is refuted. Where nobody is left, or there
+    /// was no comparison, the times count that are known.
+    fn proved_winner(&mut self, raced: &[Raced]) -> Result<(Raced, Proof), TuneError> {
+        loop {
+            let mut left: Vec<Raced> = raced.iter().filter(|own| self.may_win(own)).cloned().collect();
+            if left.is_empty() {
+                left = self.best_tried();
+                left.retain(|own| self.may_win(own));
+            }
+            let winner = winner(&left).ok_or_else(|| self.all_refuted())?;
+            if let Some(proof) = self.prove_winner(winner.trial)? {
+                return Ok((winner, proof));
+            }
+        }
+    }
+
+    /// Whether a finalist was not refuted.
+    pub(super) fn may_win(&self, raced: &Raced) -> bool {
+        self.trials[raced.trial].trial.seconds().is_some()
+    }
+
+    /// The default schedule and the best other one, with the samples of their trials.
+    fn best_tried(&self) -> Vec<Raced> {
+        self.finalists(1).into_iter().map(|at| self.as_tried(at)).collect()
     }
 
     /// Measures in turn; nobody, if there is no time any more or workers are lost again and again. Then the times count
@@ -136,22 +160,23 @@ impl Raced {
     }
 }
 
-/// The first of those that are as fast as the fastest.
-fn winner(raced: &[Raced]) -> Raced {
+/// The first of those that are as fast as the fastest, if there is anybody.
+fn winner(raced: &[Raced]) -> Option<Raced> {
     let samples: Vec<&[f64]> = raced.iter().map(|own| own.samples.as_slice()).collect();
     let relative = turns::relative(&samples);
     let all = || raced.iter().zip(&relative);
-    let fastest = all().min_by(|left, right| left.1.median.total_cmp(&right.1.median));
-    let (_, best) = fastest.expect("the default schedule is always there");
+    let (_, best) = all().min_by(|left, right| left.1.median.total_cmp(&right.1.median))?;
     let equal = |(raced, own): &(&Raced, &Relative)| {
         let margin = if raced.trial == 0 { DEFAULT_MARGIN * own.median } else { 0.0 };
         own.median <= best.median + own.error.max(best.error) + margin
     };
-    all().find(equal).map(|(raced, _)| raced.clone()).expect("the fastest is as fast as itself")
+    all().find(equal).map(|(raced, _)| raced.clone())
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
     use super::*;
 
     fn raced(trial: usize, times: &[f64]) -> Raced {
@@ -161,16 +186,16 @@ mod tests {
     #[test]
     fn ties_within_the_noise_go_to_the_first() {
         let noisy = [raced(0, &[1.00, 1.08, 1.04, 1.02]), raced(3, &[1.05, 1.0, 1.03, 1.01])];
-        assert_eq!(winner(&noisy).trial, 0);
+        assert_eq!(winner(&noisy).unwrap().trial, 0);
         let clear = [raced(0, &[1.00, 1.01, 1.02]), raced(3, &[0.80, 0.81, 0.82])];
-        assert_eq!(winner(&clear).trial, 3);
+        assert_eq!(winner(&clear).unwrap().trial, 3);
     }
 
     #[test]
     fn the_default_schedule_stays_unless_something_is_clearly_faster() {
         let steady = |time: f64| vec![time; 20];
-        assert_eq!(winner(&[raced(0, &steady(1.0)), raced(4, &steady(0.99))]).trial, 0);
-        assert_eq!(winner(&[raced(2, &steady(1.0)), raced(4, &steady(0.99))]).trial, 4);
+        assert_eq!(winner(&[raced(0, &steady(1.0)), raced(4, &steady(0.99))]).unwrap().trial, 0);
+        assert_eq!(winner(&[raced(2, &steady(1.0)), raced(4, &steady(0.99))]).unwrap().trial, 4);
     }
 
     #[test]
@@ -178,6 +203,6 @@ mod tests {
         // Half of the rounds take twice as long; in every single one the second is five percent faster.
         let slow = |round: usize| if round.is_multiple_of(2) { 1.0 } else { 2.0 };
         let times = |own: f64| (0..20).map(|round| own * slow(round)).collect::<Vec<_>>();
-        assert_eq!(winner(&[raced(0, &times(1.0)), raced(4, &times(0.95))]).trial, 4);
+        assert_eq!(winner(&[raced(0, &times(1.0)), raced(4, &times(0.95))]).unwrap().trial, 4);
     }
 }

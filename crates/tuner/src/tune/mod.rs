@@ -6,6 +6,7 @@
 //!    tried before is not tried again, and all others are measured in batches.
 //! 4. The fastest are measured again, in turn, with the default schedule among them. Who is within the noise of the
 //!    fastest counts as equal, and of equals the one that was found first wins, the default schedule first of all.
+//! 5. The winner is proved to compute what the program says (`proofs.rs`). If it is refuted, the next best is asked about.
 //!
 //! The loop reads the clock only to end in time (`budget.rs`): by number of trials, the same seed and the same
 //! measurements give the same winner. What the clock decides is an answer of the measurer as well, so a recording also
@@ -15,6 +16,7 @@ mod budget;
 mod candidates;
 mod finals;
 mod habits;
+mod proofs;
 mod reference;
 mod report;
 mod spent;
@@ -29,9 +31,11 @@ use tilewright_search::space::{Space, TemplateError};
 use tilewright_search::strategy::{self, Experience, Start, Strategy, Told, Unsuitable};
 
 pub use candidates::STARTS;
+pub use proofs::{Proof, Prover, Proving, Refuted};
 pub use report::{Attempt, Finalist, Kind, Progress, Tuned};
 pub use spent::TimeSpent;
 pub use stop::Stop;
+pub use tilewright_polyhedral::{Verdict, prove};
 
 use crate::bench::Plan;
 use crate::lessons::Lessons;
@@ -44,6 +48,7 @@ pub(crate) use candidates::{Candidate, Candidates, Judged};
 use habits::HOPELESS;
 pub(crate) use habits::Habits;
 pub(crate) use habits::THOROUGHLY;
+use proofs::Proofs;
 pub(crate) use reference::Reference;
 use spent::timed;
 
@@ -73,6 +78,10 @@ pub struct Options {
     pub experience: Vec<Experience>,
     /// The schedules to search, where they are not those that the analysis finds.
     pub template: Option<String>,
+    /// Which schedules are proved.
+    pub proving: Proving,
+    /// By whom: [`prove`], unless a test wants to hear something else.
+    pub prover: Prover,
 }
 
 /// Why nothing was tuned.
@@ -129,6 +138,7 @@ pub fn tune(
         one_shot: None,
         best: None,
         reference: Reference::default(),
+        proofs: Proofs::new(&program, machine.target(), (options.proving, options.prover)),
         spent: TimeSpent::default(),
     };
     run.measure_default()?;
@@ -196,6 +206,8 @@ struct Run<'a, 'p> {
     best: Option<(usize, f64)>,
     /// Whom candidates are compared with.
     reference: Reference,
+    /// What is proved of candidates.
+    proofs: Proofs<'p>,
     /// Where the time goes.
     spent: TimeSpent,
 }
@@ -205,6 +217,9 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         let schedule = self.candidates.default_schedule();
         self.candidates.accepts(&schedule);
+        if let Some(refuted) = self.refutation(&schedule) {
+            return Err(TuneError::Default(refuted));
+        }
         let plan = Plan { promising: self.worth_many_samples(), ..THOROUGHLY };
         let trial = self.try_one(&schedule, &plan)?.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
@@ -236,7 +251,11 @@ impl Run<'_, '_> {
         let promising = self.worth_many_samples();
         let rival = Some(self.reference.rival());
         let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
-        if let Some(trial) = self.try_one(&schedule, &plan)? {
+        let tried = match self.refutation(&schedule) {
+            Some(refuted) => Some(Trial::failed(refuted)),
+            None => self.try_one(&schedule, &plan)?,
+        };
+        if let Some(trial) = tried {
             self.one_shot = Some(trial.clone());
             self.note(schedule, trial, Kind::OneShot);
         }
@@ -292,8 +311,9 @@ impl Run<'_, '_> {
         if schedules.is_empty() || self.is_over()? {
             return Ok(());
         }
-        let plan = self.habits.plan(&self.reference, self.best_seconds(), self.left_to_search());
         let begun = Instant::now();
+        let schedules = self.without_refuted(schedules, kind);
+        let plan = self.habits.plan(&self.reference, self.best_seconds(), self.left_to_search());
         let trials = self.try_all(&schedules, &plan)?;
         self.candidate.learn(trials.len(), begun.elapsed());
         for (at, trial) in trials {

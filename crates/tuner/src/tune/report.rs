@@ -6,6 +6,7 @@ use std::time::Duration;
 use tilewright_search::space::Rejections;
 
 use super::finals::Raced;
+use super::proofs::{Proof, Refuted};
 use super::spent::TimeSpent;
 use super::{Run, Tried};
 use crate::outcome::{Outcome, Trial};
@@ -88,7 +89,11 @@ pub struct Tuned {
     pub is_default: bool,
     /// What its kernels take of a device, as the compiler says; empty where it says nothing.
     pub resources: String,
-    /// Everybody in the last comparison. Nobody if there was no time for one.
+    /// What was proved of the winner.
+    pub proof: Proof,
+    /// Schedules that were to win and were refuted, in that order.
+    pub refuted: Vec<Refuted>,
+    /// Everybody in the last comparison, without those that were refuted. Nobody if there was no time for one.
     pub finalists: Vec<Finalist>,
     /// Its median, in seconds.
     pub seconds: f64,
@@ -129,7 +134,7 @@ impl Run<'_, '_> {
         }
     }
 
-    pub(super) fn report(self, winner: Raced, raced: Vec<Raced>, default: f64) -> Tuned {
+    pub(super) fn report(self, (winner, proof): (Raced, Proof), raced: Vec<Raced>, default: f64) -> Tuned {
         let elapsed = self.elapsed();
         let mut curve = Vec::new();
         let mut best = f64::INFINITY;
@@ -151,10 +156,12 @@ impl Run<'_, '_> {
         };
         Tuned {
             resources: self.trials[winner.trial].trial.resources.clone(),
-            finalists: raced.into_iter().map(finalist).collect(),
+            finalists: raced.into_iter().filter(|raced| self.may_win(raced)).map(finalist).collect(),
             schedule: self.trials[winner.trial].schedule.clone(),
             is_default: winner.trial == 0,
             seconds: winner.median,
+            proof,
+            refuted: self.proofs.refuted,
             default,
             one_shot,
             one_shot_failure,

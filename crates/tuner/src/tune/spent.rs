@@ -16,6 +16,8 @@ pub struct TimeSpent {
     pub ranking: f64,
     /// The strategy, and judging what it proposes: legality, limits, the cost model.
     pub proposing: f64,
+    /// Proving candidates or the winner, by the clock: on all cores at once.
+    pub proving: f64,
     /// Compiling candidates, by the clock: on all cores at once.
     pub compiling: f64,
     /// Running, checking and measuring candidates.
@@ -28,10 +30,11 @@ pub struct TimeSpent {
 
 impl TimeSpent {
     /// The kinds by name, in the order of a run.
-    pub fn parts(&self) -> [(&'static str, f64); 6] {
+    pub fn parts(&self) -> [(&'static str, f64); 7] {
         [
             ("ranking", self.ranking),
             ("proposing", self.proposing),
+            ("proving", self.proving),
             ("compiling", self.compiling),
             ("measuring", self.measuring),
             ("finals", self.finals),

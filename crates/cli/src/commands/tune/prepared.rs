@@ -10,7 +10,7 @@ use tilewright_tuner::given;
 use tilewright_tuner::peak::{Kept, Peaks};
 use tilewright_tuner::recording::{Recording, Setting};
 use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::Options;
+use tilewright_tuner::tune::{Options, prove};
 
 use super::record::Recorder;
 use super::search::{Answers, Workers, recording};
@@ -86,6 +86,8 @@ fn asked_for(
         hints: Vec::new(),
         experience: Vec::new(),
         template: template::read(args.template.as_deref())?,
+        proving: args.proving(),
+        prover: prove,
     };
     let setting = Setting {
         tool_version: TOOL_VERSION.to_owned(),
@@ -104,6 +106,7 @@ fn asked_for(
         hints: Vec::new(),
         experience: Vec::new(),
         template: options.template.clone(),
+        proving: options.proving,
         peaks: None,
     };
     Ok((setting, options))

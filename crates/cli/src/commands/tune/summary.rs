@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::task::Place;
-use tilewright_tuner::tune::Tuned;
+use tilewright_tuner::tune::{Proof, Refuted, Tuned};
 
 use crate::output::printable;
 use crate::roofline::Roofline;
@@ -47,6 +47,12 @@ impl Summary<'_> {
                 false => format!("{}: {gain:.2} times as fast", self.speed(tuned.seconds)),
             },
         );
+        if let Some(proof) = self.proof() {
+            row("proof", proof);
+        }
+        for Refuted { reason, .. } in &tuned.refuted {
+            row("refuted", format!("a faster schedule, please report it: {}", printable(reason)));
+        }
         if !tuned.resources.is_empty() {
             row("takes", tuned.resources.clone());
         }
@@ -69,6 +75,15 @@ impl Summary<'_> {
         }
         row("cache", self.kept.unwrap_or("as it was: this is a replay").to_owned());
         out + "\n" + &tuned.schedule
+    }
+
+    /// What was proved of the winner; nothing if that was not asked for.
+    fn proof(&self) -> Option<String> {
+        match &self.tuned.proof {
+            Proof::Proved => Some("the winner computes what the program says, for every input".to_owned()),
+            Proof::Undecided(why) => Some(printable(&format!("undecided: {why}"))),
+            Proof::None => None,
+        }
     }
 
     fn speed(&self, time: f64) -> String {
@@ -104,6 +119,11 @@ impl Summary<'_> {
             Place::Cpu { .. } => None,
             Place::Device { gpu, .. } => Some(&gpu.name),
         };
+        let (proved, proof_reason) = match &tuned.proof {
+            Proof::Proved => (json!(true), None),
+            Proof::Undecided(why) => (json!("undecided"), Some(why)),
+            Proof::None => (json!(false), None),
+        };
         let object = json!({
             "event": "done",
             "target": self.place.name(),
@@ -121,6 +141,8 @@ impl Summary<'_> {
             "seconds": tuned.elapsed.as_secs_f64(),
             "time_spent": self.kept.map(|_| tuned.spent),
             "failures": failures,
+            "proved": proved,
+            "proof_reason": proof_reason,
             "resources": tuned.resources,
             "schedule": tuned.schedule,
         });
