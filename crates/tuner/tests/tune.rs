@@ -7,69 +7,13 @@ mod support;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use support::PRODUCT;
-use tilewright_target::Cpu;
+use support::pretended::{Heard, Pretended, options, seconds, task, tuned};
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
 use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Recorder, Replay};
-use tilewright_tuner::task::{Place, Task};
-use tilewright_tuner::tune::{Attempt, Kind, Options, Progress, Stop, TuneError, Tuned, Watcher, tune};
+use tilewright_tuner::tune::{Kind, Options, Stop, TuneError, tune};
 use tilewright_tuner::worker::Lost;
-
-/// Every candidate takes a while, and has a time that follows from its text.
-struct Pretended<'s> {
-    /// What building and measuring a candidate takes.
-    each: Duration,
-    /// What it was asked for.
-    tried: Vec<String>,
-    races: usize,
-    stop: &'s Stop,
-    /// After so many candidates, it is asked to stop so often.
-    interrupted: Option<(usize, usize)>,
-}
-
-impl<'s> Pretended<'s> {
-    fn new(each: Duration, stop: &'s Stop) -> Pretended<'s> {
-        Pretended { each, tried: Vec::new(), races: 0, stop, interrupted: None }
-    }
-}
-
-fn seconds(schedule: &str) -> f64 {
-    1e-3 + 1e-6 * schedule.len() as f64
-}
-
-impl Measurer for Pretended<'_> {
-    fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
-        let begun = Instant::now();
-        let mut trials = Vec::new();
-        for (at, schedule) in schedules.iter().enumerate() {
-            let is_late = plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within);
-            if is_late || self.stop.is_urgent() {
-                break;
-            }
-            sleep(self.each);
-            self.tried.push(schedule.clone());
-            trials.push((at, Trial::measured(vec![seconds(schedule); 3])));
-            if let Some((after, signals)) = self.interrupted
-                && self.tried.len() == after
-            {
-                (0..signals).for_each(|_| self.stop.ask());
-            }
-        }
-        Ok(trials)
-    }
-
-    fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
-        self.races += 1;
-        // As the worker does: all take as many samples as the fastest needs to fill the time.
-        let fastest = schedules.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
-        let rounds = (time / fastest).max(samples as f64);
-        let round: f64 = schedules.iter().map(|schedule| seconds(schedule)).sum();
-        sleep(self.each * schedules.len() as u32 + Duration::from_secs_f64(rounds * round));
-        Ok(schedules.iter().map(|schedule| vec![seconds(schedule); samples]).collect())
-    }
-}
 
 /// A replay on a busy machine: every answer takes a while.
 struct Busy<'r>(Replay<'r>, Duration);
@@ -89,53 +33,6 @@ impl Measurer for Busy<'_> {
         sleep(self.1);
         self.0.decide(by_the_clock)
     }
-}
-
-/// What was told of candidates.
-#[derive(Debug, Default, PartialEq)]
-struct Heard {
-    kinds: Vec<(Kind, usize)>,
-    trials: Vec<(String, Trial)>,
-}
-
-impl Watcher for Heard {
-    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        self.kinds.push((progress.kind, progress.trials));
-        self.trials.push((attempt.schedule.to_owned(), attempt.trial.clone()));
-        assert!(!attempt.features.is_empty(), "nothing to learn from {}", attempt.schedule);
-    }
-}
-
-fn task() -> Task {
-    Task {
-        source: PRODUCT.to_owned(),
-        function: "mm".to_owned(),
-        sizes: [("M", 48), ("K", 40), ("N", 64)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        place: Place::cpu(&Cpu { cores: 1, ..Cpu::host() }),
-        seed: 3,
-        contract: true,
-        inputs: Vec::new(),
-    }
-}
-
-fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
-    let strategy = "random".to_owned();
-    Options {
-        strategy,
-        seed: 1,
-        starts: 24,
-        trials,
-        started: Instant::now(),
-        time,
-        hints: Vec::new(),
-        experience: Vec::new(),
-        template: None,
-    }
-}
-
-fn tuned(options: &Options, measurer: &mut Pretended) -> (Result<Tuned, TuneError>, Heard) {
-    let (mut heard, stop) = (Heard::default(), measurer.stop);
-    (tune(&task(), options, measurer, &mut heard, stop), heard)
 }
 
 #[test]

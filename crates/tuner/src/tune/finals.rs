@@ -50,7 +50,8 @@ impl Run<'_, '_> {
     }
 
     /// The best of the last comparison, with its proof; the next best where that is refuted. Where nobody is left, or there
-    /// was no comparison, the times count that are known.
+    /// was no comparison, the times count that are known. Those with shorter times than the winner, which are within the
+    /// noise, are proved as well: who asks the cache gets the schedule with the shortest time.
     fn proved_winner(&mut self, raced: &[Raced]) -> Result<(Raced, Proof), TuneError> {
         loop {
             let mut left: Vec<Raced> = raced.iter().filter(|own| self.may_win(own)).cloned().collect();
@@ -59,7 +60,8 @@ impl Run<'_, '_> {
                 left.retain(|own| self.may_win(own));
             }
             let winner = winner(&left).ok_or_else(|| self.all_refuted())?;
-            if let Some(proof) = self.prove_winner(winner.trial)? {
+            let ahead = left.iter().filter(|own| own.median < winner.median).map(|own| own.trial).collect();
+            if let Some(proof) = self.prove_winner(winner.trial, ahead)? {
                 return Ok((winner, proof));
             }
         }

@@ -32,7 +32,7 @@ pub enum Proving {
     /// None.
     #[default]
     Never,
-    /// The winner, before it is kept; the next best where it is refuted.
+    /// The winner, and finalists with shorter times, before they are kept; the next best where the winner is refuted.
     Winners,
     /// Every candidate, before it is measured.
     Candidates,
@@ -139,24 +139,32 @@ impl Run<'_, '_> {
         left
     }
 
-    /// Proves a trial that is about to win; the proof, unless it is refuted. A run that should end at once does without.
-    pub(super) fn prove_winner(&mut self, at: usize) -> Result<Option<Proof>, Lost> {
+    /// Proves a trial that is about to win, and others that the cache may hand out; the winner's proof, unless it is
+    /// refuted. A run that should end at once does without.
+    pub(super) fn prove_winner(&mut self, winner: usize, others: Vec<usize>) -> Result<Option<Proof>, Lost> {
         if self.proofs.proving == Proving::Never {
             return Ok(Some(Proof::None));
         }
         if decide(self.measurer, self.stop.is_urgent())? {
             return Ok(Some(Proof::Undecided("the search was ended before the proof".to_owned())));
         }
-        let schedule = self.trials[at].schedule.clone();
+        let all: Vec<usize> = std::iter::once(winner).chain(others).collect();
+        let schedules: Vec<String> = all.iter().map(|at| self.trials[*at].schedule.clone()).collect();
         let Run { proofs, spent, .. } = self;
-        match timed(&mut spent.proving, || proofs.verdicts(std::slice::from_ref(&schedule))).pop() {
-            Some(Verdict::Refuted(reason)) => {
-                self.refute(at, reason);
-                Ok(None)
-            }
-            Some(Verdict::Undecided(why)) => Ok(Some(Proof::Undecided(why))),
-            Some(Verdict::Proved) | None => Ok(Some(Proof::Proved)),
+        let verdicts = timed(&mut spent.proving, || proofs.verdicts(&schedules));
+        let mut proof = None;
+        for (at, verdict) in all.into_iter().zip(verdicts) {
+            let own = match verdict {
+                Verdict::Proved => Proof::Proved,
+                Verdict::Undecided(why) => Proof::Undecided(why),
+                Verdict::Refuted(reason) => {
+                    self.refute(at, reason);
+                    continue;
+                }
+            };
+            proof = proof.or(Some(own).filter(|_| at == winner));
         }
+        Ok(proof)
     }
 
     /// A trial that was measured has failed after all.

@@ -91,7 +91,7 @@ pub struct Tuned {
     pub resources: String,
     /// What was proved of the winner.
     pub proof: Proof,
-    /// Schedules that were to win and were refuted, in that order.
+    /// Finalists that were refuted, in the order in which they were asked about.
     pub refuted: Vec<Refuted>,
     /// Everybody in the last comparison, without those that were refuted. Nobody if there was no time for one.
     pub finalists: Vec<Finalist>,

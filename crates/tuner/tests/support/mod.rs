@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod pretended;
+
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::default_schedule;
 use tilewright_syntax::{Bindings, check, parse};

@@ -1,0 +1,207 @@
+//! Proofs in the tuning loop: which schedules are proved, and what becomes of those that are refuted.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use support::pretended::{Heard, Pretended, options, task, tuned};
+use tilewright_ir::{LoopNest, Program, print};
+use tilewright_schedule::{apply, default_schedule, text};
+use tilewright_tuner::cache::{Cache, Filter, Keeper};
+use tilewright_tuner::outcome::Outcome;
+use tilewright_tuner::recording::{Recorder, Replay};
+use tilewright_tuner::tune::{
+    Attempt, Kind, Options, Progress, Proof, Proving, Refuted, Stop, TuneError, Verdict, Watcher, tune,
+};
+
+/// What the stubs of the prover say of what they refute.
+const COUNTEREXAMPLE: &str = "C(0, 0) is written twice";
+
+/// A run of so many trials with proofs by a prover.
+fn proving(trials: usize, proving: Proving, prover: fn(&Program, &LoopNest) -> Verdict) -> Options {
+    Options { proving, prover, ..options(Some(trials), None) }
+}
+
+fn refuted() -> Verdict {
+    Verdict::Refuted(COUNTEREXAMPLE.to_owned())
+}
+
+fn refutes_all(_: &Program, _: &LoopNest) -> Verdict {
+    refuted()
+}
+
+fn decides_nothing(_: &Program, _: &LoopNest) -> Verdict {
+    Verdict::Undecided("nobody knows".to_owned())
+}
+
+/// The loops of a schedule, as text.
+fn loops(program: &Program, schedule: Option<&str>) -> String {
+    let machine = task().target().unwrap();
+    let schedule = match schedule {
+        Some(schedule) => text::parse(schedule).schedule,
+        None => default_schedule(program, &machine),
+    };
+    print::nest(&apply(program, &schedule, &machine).unwrap())
+}
+
+/// Proves nothing but the default schedule.
+fn refutes_all_but_default(program: &Program, nest: &LoopNest) -> Verdict {
+    if print::nest(nest) == loops(program, None) { Verdict::Proved } else { refuted() }
+}
+
+#[test]
+fn the_winner_is_proved_and_the_time_of_that_is_told() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let outcome =
+        tuned(&proving(6, Proving::Winners, tilewright_tuner::tune::prove), &mut measurer).0.unwrap();
+    assert_eq!(outcome.proof, Proof::Proved, "{}", outcome.schedule);
+    assert!(outcome.refuted.is_empty());
+    assert!(outcome.spent.proving > 0.0, "{:?}", outcome.spent);
+    let none = tuned(&options(Some(6), None), &mut Pretended::new(Duration::ZERO, &stop)).0.unwrap();
+    assert_eq!((none.proof, none.spent.proving), (Proof::None, 0.0));
+    assert_eq!(none.schedule, outcome.schedule);
+}
+
+/// The loops that win where nothing is proved.
+static FIRST: OnceLock<String> = OnceLock::new();
+
+fn refutes_the_first(_: &Program, nest: &LoopNest) -> Verdict {
+    if FIRST.get() == Some(&print::nest(nest)) { refuted() } else { Verdict::Proved }
+}
+
+#[test]
+fn where_the_winner_is_refuted_the_next_best_is_taken() {
+    let stop = Stop::default();
+    let first = tuned(&options(Some(9), None), &mut Pretended::new(Duration::ZERO, &stop)).0.unwrap();
+    assert!(!first.is_default);
+    FIRST.set(loops(&task().program().unwrap(), Some(&first.schedule))).unwrap();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let next = tuned(&proving(9, Proving::Winners, refutes_the_first), &mut measurer).0.unwrap();
+    assert_eq!(
+        next.refuted,
+        [Refuted { schedule: first.schedule.clone(), reason: COUNTEREXAMPLE.to_owned() }]
+    );
+    assert_eq!(next.proof, Proof::Proved);
+    assert!(next.seconds >= first.seconds, "{} beside {}", next.seconds, first.seconds);
+    let rest: Vec<_> = first.finalists.into_iter().filter(|own| own.schedule != first.schedule).collect();
+    assert!(rest.iter().any(|own| own.schedule == next.schedule), "{}", next.schedule);
+    assert_eq!(next.finalists, rest);
+}
+
+#[test]
+fn refuted_winners_are_failures_of_their_own_kind() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let outcome = tuned(&proving(9, Proving::Winners, refutes_all_but_default), &mut measurer).0.unwrap();
+    assert!(outcome.is_default && outcome.proof == Proof::Proved);
+    let counts = |name: &str| outcome.outcomes.get(name).copied().unwrap_or_default();
+    assert_eq!(counts("measured") + counts("refuted"), 9);
+    // The first choice of the cost model is no trial.
+    let one_shot = usize::from(matches!(outcome.one_shot_failure, Some(Outcome::Refuted(_))));
+    assert_eq!(counts("refuted") + one_shot, outcome.refuted.len());
+    assert!(!outcome.refuted.is_empty());
+}
+
+#[test]
+fn a_run_in_which_everything_is_refuted_has_no_winner() {
+    let stop = Stop::default();
+    for (proves, most) in [(Proving::Winners, usize::MAX), (Proving::Candidates, 0)] {
+        let mut measurer = Pretended::new(Duration::ZERO, &stop);
+        let outcome = tuned(&proving(4, proves, refutes_all), &mut measurer).0;
+        let Err(TuneError::Default(Outcome::Refuted(why))) = outcome else { panic!("{proves:?}") };
+        assert_eq!(why, COUNTEREXAMPLE);
+        assert!(measurer.tried.len() <= most, "{proves:?}: {}", measurer.tried.len());
+    }
+}
+
+#[test]
+fn candidates_that_are_refuted_are_never_measured() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let (outcome, heard) = tuned(&proving(7, Proving::Candidates, refutes_all_but_default), &mut measurer);
+    let outcome = outcome.unwrap();
+    assert_eq!((measurer.tried.len(), outcome.trials, outcome.outcomes["refuted"]), (1, 7, 7));
+    assert!(outcome.is_default && outcome.proof == Proof::Proved && outcome.refuted.is_empty());
+    assert_eq!(outcome.one_shot_failure, Some(Outcome::Refuted(COUNTEREXAMPLE.to_owned())));
+    let failed = heard.trials.iter().filter(|(_, trial)| trial.outcome.name() == "refuted").count();
+    assert_eq!((failed, heard.kinds[0].0), (8, Kind::Default));
+}
+
+#[test]
+fn a_winner_of_which_nothing_can_be_proved_stays() {
+    let stop = Stop::default();
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let outcome = tuned(&proving(5, Proving::Candidates, decides_nothing), &mut measurer).0.unwrap();
+    assert_eq!(outcome.proof, Proof::Undecided("nobody knows".to_owned()));
+    assert_eq!((outcome.outcomes["measured"], measurer.races), (5, 1));
+    // Whoever is in a hurry does not wait for a proof.
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    measurer.interrupted = Some((4, 2));
+    let hurried = tuned(&proving(50, Proving::Winners, refutes_all), &mut measurer).0.unwrap();
+    assert_eq!(hurried.proof, Proof::Undecided("the search was ended before the proof".to_owned()));
+}
+
+#[test]
+fn a_replay_comes_to_the_same_verdicts() {
+    for signals in [0, 1, 2] {
+        let stop = Stop::default();
+        let mut measurer = Pretended::new(Duration::ZERO, &stop);
+        measurer.interrupted = Some((10, signals));
+        let options = proving(30, Proving::Winners, refutes_all_but_default);
+        let mut recorder = Recorder::new(measurer, options.started);
+        let mut heard = Heard::default();
+        let recorded = tune(&task(), &options, &mut recorder, &mut heard, &stop).unwrap();
+        let answers = recorder.answers();
+        let mut again = Heard::default();
+        let replayed =
+            tune(&task(), &options, &mut Replay::new(&answers), &mut again, &Stop::default()).unwrap();
+        assert_eq!(again, heard);
+        assert_eq!((replayed.proof, replayed.refuted), (recorded.proof, recorded.refuted));
+        assert_eq!((replayed.schedule, replayed.outcomes), (recorded.schedule, recorded.outcomes));
+    }
+}
+
+/// Keeps all that it hears of.
+struct Keeping<'a, 'k>(&'a mut Keeper<'k>);
+
+impl Watcher for Keeping<'_, '_> {
+    fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
+        self.0.keep(attempt, progress.trials).unwrap();
+    }
+}
+
+/// Tunes with a cache, as the front ends do.
+fn kept(path: &std::path::Path, options: &Options) -> tilewright_tuner::tune::Tuned {
+    let (task, stop) = (task(), Stop::default());
+    let (program, machine) = (task.program().unwrap(), task.target().unwrap());
+    let mut keeper = Keeper::new(Cache::open(path), &program, &machine, options);
+    let mut measurer = Pretended::new(Duration::ZERO, &stop);
+    let tuned = tune(&task, options, &mut measurer, &mut Keeping(&mut keeper), &stop).unwrap();
+    keeper.keep_finalists(&tuned).unwrap();
+    tuned
+}
+
+#[test]
+fn no_time_of_a_refuted_schedule_stays_in_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    let (program, machine) = (task().program().unwrap(), task().target().unwrap());
+    let best = || {
+        let cache = Cache::open(&path).unwrap();
+        cache.best_schedule(&program, machine.target()).unwrap().best.unwrap()
+    };
+    // A run without proofs leaves the times of a schedule that the next run refutes.
+    let first = kept(&path, &options(Some(9), None));
+    assert!(!first.is_default && !best().is_default);
+    let next = kept(&path, &proving(9, Proving::Winners, refutes_all_but_default));
+    assert!(next.is_default && next.refuted.iter().any(|own| own.schedule == first.schedule));
+    assert!(best().is_default, "{}", best().schedule);
+    let cache = Cache::open(&path).unwrap();
+    let records = cache.records(&Filter { measured: Some(false), ..Filter::default() }).unwrap();
+    assert_eq!(records.len(), next.refuted.len());
+    assert!(records.iter().all(|record| record.outcome == Outcome::Refuted(COUNTEREXAMPLE.to_owned())));
+}
