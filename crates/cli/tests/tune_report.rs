@@ -28,7 +28,7 @@ fn the_summary_tells_peaks_and_where_the_time_went() {
     let spent = object["time_spent"].as_object().unwrap();
     let whole: f64 = spent.values().map(number).sum();
     assert!((whole - number(&object["seconds"])).abs() < 1e-6, "{object}");
-    for part in ["ranking", "proposing", "compiling", "measuring", "finals", "other"] {
+    for part in ["ranking", "proposing", "proving", "compiling", "measuring", "finals", "other"] {
         assert!(number(&spent[part]) >= 0.0, "{object}");
     }
     assert!(number(&spent["compiling"]) > 0.0 && number(&spent["measuring"]) > 0.0, "{object}");
