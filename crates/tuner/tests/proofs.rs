@@ -5,6 +5,8 @@
 mod support;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 use std::time::Duration;
 
 use support::pretended::{Heard, Pretended, options, task, tuned};
@@ -138,11 +140,40 @@ fn a_winner_of_which_nothing_can_be_proved_stays() {
     let outcome = tuned(&proving(5, Proving::Candidates, decides_nothing), &mut measurer).0.unwrap();
     assert_eq!(outcome.proof, Proof::Undecided("nobody knows".to_owned()));
     assert_eq!((outcome.outcomes["measured"], measurer.races), (5, 1));
-    // Whoever is in a hurry does not wait for a proof.
+}
+
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+fn takes_forever(_: &Program, _: &LoopNest) -> Verdict {
+    BEGUN.store(true, Ordering::Relaxed);
+    loop {
+        sleep(Duration::from_secs(1));
+    }
+}
+
+/// Whoever is in a hurry does not wait for a proof, and the time of a run has a say in it too.
+#[test]
+fn proofs_end_with_the_run() {
+    let stop = Stop::default();
+    let not_in_time = |proof| matches!(proof, Proof::Undecided(why) if why.contains("had to end"));
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    measurer.interrupted = Some((4, 2));
-    let hurried = tuned(&proving(50, Proving::Winners, refutes_all), &mut measurer).0.unwrap();
-    assert_eq!(hurried.proof, Proof::Undecided("the search was ended before the proof".to_owned()));
+    let time = Duration::from_secs(1);
+    let timed = Options { proving: Proving::Winners, prover: takes_forever, ..options(Some(3), Some(time)) };
+    let outcome = tuned(&timed, &mut measurer).0.unwrap();
+    assert!((4.0..20.0).contains(&outcome.spent.proving), "{:?}", outcome.spent);
+    assert!(not_in_time(outcome.proof));
+    BEGUN.store(false, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !BEGUN.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(10));
+            }
+            (0..2).for_each(|_| stop.ask());
+        });
+        let mut measurer = Pretended::new(Duration::ZERO, &stop);
+        let outcome = tuned(&proving(3, Proving::Winners, takes_forever), &mut measurer).0.unwrap();
+        assert!(not_in_time(outcome.proof));
+    });
 }
 
 #[test]

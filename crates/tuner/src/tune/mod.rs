@@ -12,6 +12,7 @@
 //! measurements give the same winner. What the clock decides is an answer of the measurer as well, so a recording also
 //! replays a run that was ended by time or by a signal.
 
+mod background;
 mod budget;
 mod candidates;
 mod finals;

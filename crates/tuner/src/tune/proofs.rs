@@ -5,10 +5,11 @@
 //! should have been refused. Such a candidate has failed, as [`Outcome::Refuted`], and never wins. One of which the prover
 //! can say nothing may win, for its results were right.
 //!
-//! Which schedules are proved is chosen by [`Proving`]. Proofs do not depend on the clock, so a replay gives the same
-//! verdicts as its recording.
+//! Which schedules are proved is chosen by [`Proving`]. A verdict does not depend on the clock; whether it came in time does, and
+//! is an answer of the measurer as everything that the clock decides, so a replay has the verdicts of its recording.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tilewright_ir::{LoopNest, Program};
@@ -16,6 +17,7 @@ use tilewright_polyhedral::Verdict;
 use tilewright_schedule::{apply, text};
 use tilewright_target::Target;
 
+use super::background::prove_until;
 use super::budget::decide;
 use super::finals::ONE_SHOT;
 use super::report::Kind;
@@ -24,6 +26,14 @@ use super::{Run, TuneError};
 use crate::outcome::{Outcome, Trial};
 use crate::parallel;
 use crate::worker::Lost;
+
+/// The winner's proof may take this part of the time of a run besides.
+const PROVING: f64 = 0.2;
+/// But this much in any case.
+const LEAST: Duration = Duration::from_secs(5);
+/// Why nothing is known then.
+const NOT_IN_TIME: &str =
+    "the proof was not done when the search had to end; `tilewright prove` takes its time";
 
 /// Which schedules are proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,10 +109,23 @@ impl<'p> Proofs<'p> {
     }
 
     fn verdict(&self, schedule: &str) -> Verdict {
-        match apply(self.program, &text::parse(schedule).schedule, self.target) {
+        match self.nest(schedule) {
             Ok(nest) => (self.prover)(self.program, &nest),
-            Err(refusal) => Verdict::Undecided(refusal.to_string()),
+            Err(why) => Verdict::Undecided(why),
         }
+    }
+
+    /// The loops of a schedule. All that are asked about were accepted before.
+    fn nest(&self, schedule: &str) -> Result<LoopNest, String> {
+        let schedule = text::parse(schedule).schedule;
+        apply(self.program, &schedule, self.target).map_err(|refusal| refusal.to_string())
+    }
+
+    /// Learns the verdicts on schedules until it is `over`.
+    fn prove_until(&mut self, schedules: &[String], over: &dyn Fn() -> bool) {
+        let open = schedules.iter().filter(|own| !self.known.contains_key(*own));
+        let nests = open.filter_map(|own| Some((own.clone(), self.nest(own).ok()?))).collect();
+        self.known.extend(prove_until(self.program, nests, self.prover, over));
     }
 }
 
@@ -140,21 +163,17 @@ impl Run<'_, '_> {
     }
 
     /// Proves a trial that is about to win, and others that the cache may hand out; the winner's proof, unless it is
-    /// refuted. A run that should end at once does without.
+    /// refuted. What is not proved when the run has to end is undecided.
     pub(super) fn prove_winner(&mut self, winner: usize, others: Vec<usize>) -> Result<Option<Proof>, Lost> {
         if self.proofs.proving == Proving::Never {
             return Ok(Some(Proof::None));
         }
-        if decide(self.measurer, self.stop.is_urgent())? {
-            return Ok(Some(Proof::Undecided("the search was ended before the proof".to_owned())));
-        }
         let all: Vec<usize> = std::iter::once(winner).chain(others).collect();
         let schedules: Vec<String> = all.iter().map(|at| self.trials[*at].schedule.clone()).collect();
-        let Run { proofs, spent, .. } = self;
-        let verdicts = timed(&mut spent.proving, || proofs.verdicts(&schedules));
+        self.prove_in_time(&schedules);
         let mut proof = None;
-        for (at, verdict) in all.into_iter().zip(verdicts) {
-            let own = match verdict {
+        for (at, schedule) in all.into_iter().zip(&schedules) {
+            let own = match self.verdict_in_time(schedule)? {
                 Verdict::Proved => Proof::Proved,
                 Verdict::Undecided(why) => Proof::Undecided(why),
                 Verdict::Refuted(reason) => {
@@ -165,6 +184,24 @@ impl Run<'_, '_> {
             proof = proof.or(Some(own).filter(|_| at == winner));
         }
         Ok(proof)
+    }
+
+    /// Has schedules proved until the run has to end.
+    fn prove_in_time(&mut self, schedules: &[String]) {
+        let (begun, stop) = (Instant::now(), self.stop);
+        let most = self.options.time.map(|time| time.mul_f64(PROVING).max(LEAST));
+        let over = || stop.is_urgent() || most.is_some_and(|most| begun.elapsed() > most);
+        let Run { proofs, spent, .. } = self;
+        timed(&mut spent.proving, || proofs.prove_until(schedules, &over));
+    }
+
+    /// The verdict on a schedule, if it was there in time. A replay has the verdicts that its recording had.
+    fn verdict_in_time(&mut self, schedule: &String) -> Result<Verdict, Lost> {
+        let in_time = self.proofs.known.contains_key(schedule);
+        if !decide(self.measurer, in_time)? {
+            return Ok(Verdict::Undecided(NOT_IN_TIME.to_owned()));
+        }
+        Ok(self.proofs.verdicts(std::slice::from_ref(schedule)).remove(0))
     }
 
     /// A trial that was measured has failed after all.
