@@ -62,7 +62,13 @@ fn a_page_is_well_formed_and_stands_alone() {
     // Every trial, the default schedule and perhaps the first choice of the model.
     let drawn = page.matches("class=\"trial\"").count() + page.matches("class=\"failed\"").count();
     assert!(drawn > object["trials"].as_u64().unwrap() as usize, "{drawn}");
-    for part in ["the default schedule, after ", "class=\"best\"", "seed</th><td>11<", "--report run.html"] {
+    for part in [
+        "the default schedule, after ",
+        "class=\"best\"",
+        "<p>Proof: ",
+        "seed</th><td>11<",
+        "--report run.html",
+    ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     for step in object["schedule"].as_str().unwrap().lines() {

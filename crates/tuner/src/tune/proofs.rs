@@ -73,6 +73,17 @@ pub enum Proof {
     None,
 }
 
+impl Proof {
+    /// A sentence for people; none where no proof was asked for.
+    pub fn describe(&self) -> Option<String> {
+        match self {
+            Proof::Proved => Some("the winner computes what the program says, for every input".to_owned()),
+            Proof::Undecided(why) => Some(format!("undecided: {why}")),
+            Proof::None => None,
+        }
+    }
+}
+
 /// A measured schedule that the prover has refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refuted {

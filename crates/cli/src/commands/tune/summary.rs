@@ -47,8 +47,8 @@ impl Summary<'_> {
                 false => format!("{}: {gain:.2} times as fast", self.speed(tuned.seconds)),
             },
         );
-        if let Some(proof) = self.proof() {
-            row("proof", proof);
+        if let Some(proof) = tuned.proof.describe() {
+            row("proof", printable(&proof));
         }
         for Refuted { reason, .. } in &tuned.refuted {
             row("refuted", format!("a faster schedule, please report it: {}", printable(reason)));
@@ -75,15 +75,6 @@ impl Summary<'_> {
         }
         row("cache", self.kept.unwrap_or("as it was: this is a replay").to_owned());
         out + "\n" + &tuned.schedule
-    }
-
-    /// What was proved of the winner; nothing if that was not asked for.
-    fn proof(&self) -> Option<String> {
-        match &self.tuned.proof {
-            Proof::Proved => Some("the winner computes what the program says, for every input".to_owned()),
-            Proof::Undecided(why) => Some(printable(&format!("undecided: {why}"))),
-            Proof::None => None,
-        }
     }
 
     fn speed(&self, time: f64) -> String {

@@ -106,6 +106,9 @@ impl Page<'_> {
             false => format!("{:.2} times as fast as the default schedule.", tuned.default / tuned.seconds),
         };
         let _ = writeln!(out, "</div>\n<p>{gain} {}</p>", escape(&self.limit()));
+        if let Some(proof) = tuned.proof.describe() {
+            let _ = writeln!(out, "<p>Proof: {}.</p>", escape(&proof));
+        }
         out
     }
 
