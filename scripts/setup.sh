@@ -60,11 +60,11 @@ rust() {
   isl
 }
 
-# The integer set library, and the numbers that Debian's is built with. A folder of one's own is named by TILEWRIGHT_ISL.
+# The integer set library, unless TILEWRIGHT_ISL names a folder that has one.
 isl() {
   [[ -z ${TILEWRIGHT_ISL:-} ]] || return 0
-  works cc -x c /dev/null -shared -lisl -lgmp -o /dev/null && return
-  install_packages "isl, the integer set library," libisl-dev libgmp-dev
+  works cc -x c /dev/null -shared -lisl -o /dev/null && return
+  install_packages "isl, the integer set library," libisl-dev
 }
 
 refuse_old_rust() {

@@ -104,7 +104,7 @@ fn squares() -> (Program, LoopNest) {
             Expr::binary(BinaryOp::Mul, load(DType::Float32, buffer, at), load(DType::Float32, buffer, at))
         };
         let value = Expr::binary(BinaryOp::Sub, square(0), square(1));
-        Store { target: access(2, at), value, reduce: None, later: false }
+        Store { target: access(2, at), value, reduce: None, later: false, claim: None }
     });
     verify_nest(&nest).unwrap();
     (program, nest)
