@@ -31,15 +31,22 @@ impl Direct {
     /// Looks at every buffer. One about which a question is given up is left out.
     pub fn find(nest: &Nest, claims: &[Option<Claimed>]) -> Direct {
         let mut stores: BTreeMap<TensorId, Vec<(usize, Map)>> = BTreeMap::new();
-        let mut inexact = Vec::new();
+        let (mut inexact, mut combined) = (Vec::new(), Vec::new());
         for (at, site) in nest.sites.iter().enumerate() {
             let (places, exact) = nest.places(site, &site.store.target);
             if !exact {
                 inexact.push(site.store.target.tensor);
             }
+            if site.combines {
+                combined.push(site.store.target.tensor);
+            }
             stores.entry(site.store.target.tensor).or_default().push((at, places));
         }
         let settled = |(buffer, own): (TensorId, Vec<(usize, Map)>)| {
+            // The total of threads is what the last of them leaves.
+            if combined.contains(&buffer) {
+                return None;
+            }
             if inexact.contains(&buffer) {
                 let starts = scatters::beginnings(nest, claims, buffer, &own).unwrap_or(None)?;
                 return Some((buffer, starts));

@@ -12,7 +12,10 @@
 //! 2. every result of a reduction is complete when it is read, with every instance reduced into it exactly once, from the
 //!    right beginning ([`reductions`]);
 //! 3. every element of a result is written last by the store that claims its last version;
-//! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it ([`races`]).
+//! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it ([`races`]);
+//! 5. every access is inside of its buffer ([`bounds`]);
+//! 6. on a GPU, barriers and waits order whatever threads have to do with each other ([`threads`]), and no thread reads
+//!    what is in the registers of another ([`registers`]).
 //!
 //! By induction over the order in which the nest runs, all values are then the program's, up to the rounding of reductions
 //! whose order the language leaves open. The idea is that of equivalence checking of affine programs, with the claims in the
@@ -20,15 +23,20 @@
 //!
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 
+pub mod bounds;
 pub mod claims;
+pub mod combine;
 pub mod continuity;
 pub mod direct;
+pub mod kernels;
 pub mod nest;
 pub mod order;
 pub mod races;
 pub mod reductions;
+pub mod registers;
 pub mod scatters;
 pub mod sources;
+pub mod threads;
 pub mod values;
 
 use tilewright_ir::{LoopNest, Program};
@@ -94,11 +102,15 @@ pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
 
 fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
-    let nest = Nest::new(context, nest)?;
+    let begun = combine::begun(nest);
+    let nest = Nest::new(context, &begun)?;
+    bounds::check(&nest)?;
     races::check(&nest)?;
+    threads::check(&nest)?;
     let claims = claims::claims(&model, &nest)?;
     let direct = Direct::find(&nest, &claims);
     let sources = Sources::find(context, &model, &nest, &claims, &direct)?;
+    registers::check(&nest, &sources, &direct)?;
     let runs = Runs::new(&nest, &claims);
     reductions::check(&model, &nest, &sources, &claims, (&runs, &direct))?;
     let proof = Proof { model: &model, nest: &nest, sources: &sources, claims: &claims, runs: &runs };

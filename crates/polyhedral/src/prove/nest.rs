@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tilewright_ir::nest::{Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
+use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, VarId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
@@ -17,6 +17,8 @@ pub struct Nest<'n> {
     pub context: Context,
     /// Every store, in the order of the text.
     pub sites: Vec<Site<'n>>,
+    /// Every point at which the threads of a block wait, in the order of the text.
+    pub syncs: Vec<SyncSite<'n>>,
     /// For each buffer, how many loops are around its room.
     rooms: HashMap<TensorId, usize>,
     /// Coordinates of a time.
@@ -35,8 +37,21 @@ pub struct Site<'n> {
     pub domain: Set,
     /// The loads in its value and subscripts, in order.
     pub loads: Vec<&'n Access>,
+    /// Whether the threads of its innermost loop are combined: each lane reduces its value into the total.
+    pub combines: bool,
     /// When it runs, from the outside in.
     pub time: Vec<Moment>,
+}
+
+/// A point at which the threads of a block wait.
+pub struct SyncSite<'n> {
+    /// What they wait for.
+    pub sync: Sync,
+    /// The loops around it, outermost first.
+    pub loops: Vec<&'n For>,
+    coordinates: Coordinates,
+    domain: Set,
+    time: Vec<Moment>,
 }
 
 /// A part of a time.
@@ -57,8 +72,10 @@ impl<'n> Nest<'n> {
             walk.stmts(stmts)?;
             walk.time.pop();
         }
-        let depth = walk.sites.iter().map(|site| site.time.len()).max().unwrap_or(1);
-        Ok(Nest { nest, context: context.clone(), sites: walk.sites, rooms: walk.rooms, depth })
+        let times = walk.sites.iter().map(|site| &site.time).chain(walk.syncs.iter().map(|sync| &sync.time));
+        let depth = times.map(Vec::len).max().unwrap_or(1);
+        let Walk { sites, syncs, rooms, .. } = walk;
+        Ok(Nest { nest, context: context.clone(), sites, syncs, rooms, depth })
     }
 
     /// From iterations of a store to the place of an element in memory: the loops around the buffer's room, then its
@@ -80,26 +97,39 @@ impl<'n> Nest<'n> {
 
     /// From iterations of a store to times, which compare in lexicographic order.
     pub fn times(&self, site: &Site) -> Map {
-        let all = site.coordinates.len();
+        self.times_in(&site.domain, site.coordinates.len(), &site.time)
+    }
+
+    /// From iterations of a point at which threads wait to times.
+    pub fn sync_times(&self, sync: &SyncSite) -> Map {
+        self.times_in(&sync.domain, sync.coordinates.len(), &sync.time)
+    }
+
+    fn times_in(&self, domain: &Set, all: usize, time: &[Moment]) -> Map {
         let number = |value: usize| Affine::constant(&self.context, all, value as i64);
-        let part = |at: usize| match site.time.get(at) {
+        let part = |at: usize| match time.get(at) {
             Some(Moment::Place(place)) => number(*place),
             Some(Moment::Loop(at)) => Affine::variable(&self.context, all, *at),
             None => number(0),
         };
         let parts: Vec<Affine> = (0..self.depth).map(part).collect();
-        Map::from_functions(&self.context, all, &parts).of(&site.domain)
+        Map::from_functions(&self.context, all, &parts).of(domain)
     }
 
     /// A store as text, with the values of its loops.
     pub fn describe(&self, site: &Site, values: &[i64]) -> String {
+        let name = &self.nest.buffer(site.store.target.tensor).name;
+        format!("the store to `{name}`{}", self.iteration(site, values))
+    }
+
+    /// The values of the loops around a store, as text that follows a noun.
+    pub fn iteration(&self, site: &Site, values: &[i64]) -> String {
         let loops = site.loops.iter().zip(values);
         let loops: Vec<String> =
             loops.map(|(own, value)| format!("{}={value}", self.nest.var_name(own.var))).collect();
-        let name = &self.nest.buffer(site.store.target.tensor).name;
         match loops.is_empty() {
-            true => format!("the store to `{name}`"),
-            false => format!("the store to `{name}` at ({})", loops.join(", ")),
+            true => String::new(),
+            false => format!(" at ({})", loops.join(", ")),
         }
     }
 }
@@ -119,6 +149,7 @@ struct Walk<'a, 'n> {
     conditions: Vec<(&'n If, bool)>,
     time: Vec<Moment>,
     sites: Vec<Site<'n>>,
+    syncs: Vec<SyncSite<'n>>,
     rooms: HashMap<TensorId, usize>,
 }
 
@@ -131,6 +162,7 @@ impl<'a, 'n> Walk<'a, 'n> {
             conditions: Vec::new(),
             time: Vec::new(),
             sites: Vec::new(),
+            syncs: Vec::new(),
             rooms: HashMap::new(),
         }
     }
@@ -147,9 +179,6 @@ impl<'a, 'n> Walk<'a, 'n> {
     fn stmt(&mut self, stmt: &'n Stmt) -> Step<()> {
         match stmt {
             Stmt::For(own) => {
-                if matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)) {
-                    return undecided("loops over blocks and threads of a GPU are not followed yet");
-                }
                 self.time.push(Moment::Loop(self.loops.len()));
                 self.loops.push(own);
                 self.stmts(&own.body)?;
@@ -172,14 +201,34 @@ impl<'a, 'n> Walk<'a, 'n> {
                 self.sites.push(site);
             }
             Stmt::Prefetch(_) => {}
-            Stmt::Sync(Sync::Barrier | Sync::Commit | Sync::Wait(_)) | Stmt::Combine(Combine { .. }) => {
-                return undecided("threads of a GPU are not followed yet");
+            Stmt::Sync(sync) => {
+                let (coordinates, domain) = self.iterations("whether threads wait for each other")?;
+                let (loops, time) = (self.loops.clone(), self.time.clone());
+                self.syncs.push(SyncSite { sync: *sync, loops, coordinates, domain, time });
+            }
+            Stmt::Combine(own) => {
+                let site = self.combination(own)?;
+                self.sites.push(site);
             }
         }
         Ok(())
     }
 
-    fn site(&self, store: &'n Store) -> Step<Site<'n>> {
+    /// Threads that are combined: each lane reduces its value into the total, which begins with what is there.
+    fn combination(&self, own: &'n Combine) -> Step<Site<'n>> {
+        let site = self.site(&own.store)?;
+        let name = &self.nest.buffer(own.store.target.tensor).name;
+        if own.store.reduce != Some(own.op) {
+            return undecided(format!("a total is reduced into `{name}` by another operator"));
+        }
+        if site.loads.iter().any(|access| access.tensor == own.store.target.tensor) {
+            return undecided(format!("threads are combined from elements of `{name}` to others"));
+        }
+        Ok(Site { combines: true, ..site })
+    }
+
+    /// The iterations of the loops around that come to a statement.
+    fn iterations(&self, what: &str) -> Step<(Coordinates, Set)> {
         let mut coordinates = Coordinates::new(self.context);
         let mut bounds = Vec::new();
         for own in &self.loops {
@@ -201,15 +250,19 @@ impl<'a, 'n> Walk<'a, 'n> {
             };
         }
         if !exact {
-            return undecided(format!(
-                "data decides whether `{}` is stored",
-                self.nest.buffer(store.target.tensor).name
-            ));
+            return undecided(format!("data decides {what}"));
         }
+        Ok((coordinates, domain))
+    }
+
+    fn site(&self, store: &'n Store) -> Step<Site<'n>> {
+        let name = &self.nest.buffer(store.target.tensor).name;
+        let (coordinates, domain) = self.iterations(&format!("whether `{name}` is stored"))?;
         let mut loads = Vec::new();
         loads_in(&store.value, &mut loads);
         store.target.indices.iter().for_each(|index| loads_in_index(index, &mut loads));
-        Ok(Site { store, loops: self.loops.clone(), coordinates, domain, loads, time: self.time.clone() })
+        let (loops, time) = (self.loops.clone(), self.time.clone());
+        Ok(Site { store, loops, coordinates, domain, loads, combines: false, time })
     }
 }
 

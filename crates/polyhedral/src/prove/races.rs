@@ -1,6 +1,7 @@
 //! No two iterations of a parallel or vector loop touch one element, unless both only read it.
 //!
-//! Iterations of a vector loop may be reduced into one element: the lanes are combined.
+//! Iterations of a vector loop may be reduced into one element: the lanes are combined. Blocks and threads of a GPU are
+//! looked at in [`super::threads`].
 
 use tilewright_ir::Access;
 use tilewright_ir::nest::LoopKind;
@@ -21,7 +22,7 @@ struct Touch<'a, 'n> {
 pub fn check(nest: &Nest) -> Step<()> {
     let mut touches: Vec<Touch> = Vec::new();
     for site in &nest.sites {
-        if site.loops.iter().all(|own| is_serial(own.kind)) {
+        if !site.loops.iter().any(|own| at_once(own.kind)) {
             continue;
         }
         touches.extend(site.loads.iter().map(|access| Touch { site, access, writes: false }));
@@ -37,14 +38,15 @@ pub fn check(nest: &Nest) -> Step<()> {
     Ok(())
 }
 
-fn is_serial(kind: LoopKind) -> bool {
-    matches!(kind, LoopKind::Serial | LoopKind::Unrolled)
+/// Blocks and threads of a GPU have barriers between them, and are another matter.
+fn at_once(kind: LoopKind) -> bool {
+    matches!(kind, LoopKind::Parallel | LoopKind::Vector)
 }
 
 fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
     let common = first.site.common_loops(second.site);
     let room = nest.loops_around_room(first.site, first.access.tensor);
-    let concerned = |at: &usize| !is_serial(first.site.loops[*at].kind);
+    let concerned = |at: &usize| at_once(first.site.loops[*at].kind);
     let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
     let [(places, exact), (others, also_exact)] =
         [first, second].map(|touch| nest.places(touch.site, touch.access));

@@ -76,6 +76,17 @@ impl Sources {
     }
 }
 
+/// The writes that a load may see: all writes to its element where that holds one thing only, else the last before it.
+pub fn writes_seen(nest: &Nest, direct: &Direct, (site, access): (usize, &Access)) -> Step<Source> {
+    let Some(stores) = direct.stores(access.tensor) else {
+        let mut found = last_writes(nest, &[(site, access)])?;
+        return found.pop().map_or_else(|| undecided("a load that was not looked at"), Ok);
+    };
+    let load = Load::new(nest, &nest.sites[site], access);
+    let same = |(writer, places): &(usize, Map)| (*writer, places.then(&load.places.reverse()));
+    Ok(Source { writers: stores.iter().map(same).collect(), direct: true, ..load.source })
+}
+
 /// The last write before each of these loads, given by store and element.
 pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> Step<Vec<Source>> {
     let mut search = Search::new(nest);

@@ -1,0 +1,67 @@
+//! Threads that are combined, as a reduction like any other.
+//!
+//! A [`Combine`] that reduces its total into what is there does what its lanes would do one after the other, each with its
+//! own value. One that replaces what is there is such a reduction behind a store of the neutral element:
+//!
+//! ```text
+//! thread.x lane in 32                             thread.x lane in 32
+//!   s[row] = sum of partial[row, lane]     →        if lane <= 0
+//!                                                     s[row] = 0.0
+//!                                                   s[row] += sum of partial[row, lane]
+//! ```
+//!
+//! So a proof sees only those of the first kind.
+
+use std::borrow::Cow;
+
+use tilewright_ir::nest::{Claim, ClaimRole, Combine, If, LoopNest, Stmt, Store};
+use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic};
+
+/// The nest, with a store of the neutral element before every combination that replaces what is there.
+pub fn begun(nest: &LoopNest) -> Cow<'_, LoopNest> {
+    if !nest.setup.iter().chain(&nest.body).any(Stmt::combines) {
+        return Cow::Borrowed(nest);
+    }
+    let mut nest = nest.clone();
+    for stmts in [&mut nest.setup, &mut nest.body] {
+        *stmts = begun_in(std::mem::take(stmts));
+    }
+    Cow::Owned(nest)
+}
+
+fn begun_in(stmts: Vec<Stmt>) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(stmts.len());
+    for mut stmt in stmts {
+        match &mut stmt {
+            Stmt::For(own) => own.body = begun_in(std::mem::take(&mut own.body)),
+            Stmt::If(own) => {
+                own.then = begun_in(std::mem::take(&mut own.then));
+                own.otherwise = begun_in(std::mem::take(&mut own.otherwise));
+            }
+            Stmt::Allocate(own) => own.body = begun_in(std::mem::take(&mut own.body)),
+            Stmt::Combine(own) if own.store.reduce.is_none() => {
+                out.push(beginning(own));
+                own.store.reduce = Some(own.op);
+            }
+            Stmt::Combine(_) | Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+        out.push(stmt);
+    }
+    out
+}
+
+/// The first lane stores the neutral element.
+fn beginning(own: &Combine) -> Stmt {
+    let dtype = own.store.value.dtype;
+    let claim = own.store.claim.as_deref().map(|claim| Box::new(of_all_lanes(claim, own.lane)));
+    let value = Expr::literal(dtype, arithmetic::neutral(own.op, dtype));
+    let store = Store { value, claim, ..own.store.clone() };
+    let first = IndexExpr::var(own.lane).scale(-1);
+    Stmt::If(If { conditions: vec![first], then: vec![Stmt::Store(store)], otherwise: Vec::new() })
+}
+
+fn of_all_lanes(claim: &Claim, lane: VarId) -> Claim {
+    let told = |value: &Option<IndexExpr>| value.clone().filter(|value| !value.mentions(lane));
+    let point = claim.point.iter().map(told).collect();
+    Claim { role: ClaimRole::Neutral, point, ..claim.clone() }
+}

@@ -1,0 +1,97 @@
+//! No thread reads what is in the registers of another.
+//!
+//! A register buffer with its room outside of thread loops is spread over the threads: an element is where the thread is
+//! that wrote it last. A total of combined threads is in the registers of all of them.
+
+use tilewright_ir::{Access, TensorId};
+use tilewright_ir::nest::{Axis, Scope};
+use tilewright_isl::{Affine, Map};
+
+use super::kernels::{different, kernel, storing_threads, threads};
+use super::nest::{Nest, Site};
+use super::direct::Direct;
+use super::sources::{Source, Sources, writes_seen};
+use super::{Step, refuted};
+
+/// Looks at the thread of every load from registers, and at the thread of the store that it sees.
+pub fn check(nest: &Nest, sources: &Sources, direct: &Direct) -> Step<()> {
+    let in_registers = |access: &Access| nest.nest.buffer(access.tensor).scope == Scope::Register;
+    for (at, site) in nest.sites.iter().enumerate() {
+        if kernel(site).is_none() {
+            continue;
+        }
+        for (access, source) in site.loads.iter().zip(&sources.loads[at]) {
+            let reader = threads(&nest.context, site, source.coordinates.len());
+            Read { nest, site, source, reader }.is_own(access.tensor)?;
+        }
+        // What is carried or updated was not looked for yet.
+        let carried = if sources.loads[at].is_empty() { site.loads.as_slice() } else { &[] };
+        for access in carried.iter().filter(|access| in_registers(access)) {
+            let source = &writes_seen(nest, direct, (at, access))?;
+            let reader = threads(&nest.context, site, source.coordinates.len());
+            Read { nest, site, source, reader }.is_own(access.tensor)?;
+        }
+        if site.store.reduce.is_some() && in_registers(&site.store.target) {
+            let source = &writes_seen(nest, direct, (at, &site.store.target))?;
+            let reader = storing_threads(&nest.context, site, source.coordinates.len());
+            Read { nest, site, source, reader }.is_own(site.store.target.tensor)?;
+        }
+    }
+    Ok(())
+}
+
+struct Read<'a, 'n> {
+    nest: &'a Nest<'n>,
+    site: &'a Site<'n>,
+    source: &'a Source,
+    /// The thread that reads.
+    reader: Vec<Affine>,
+}
+
+impl Read<'_, '_> {
+    fn is_own(&self, buffer: TensorId) -> Step<()> {
+        if self.nest.nest.buffer(buffer).scope != Scope::Register {
+            return Ok(());
+        }
+        for (writer, pairs) in &self.source.writers {
+            let store = &self.nest.sites[*writer];
+            let foreign = match store.combines {
+                false => self.of_others(store, pairs, &Axis::ALL),
+                true => self
+                    .of_others(store, pairs, &[Axis::Y, Axis::Z])
+                    .union(&self.beyond_the_lanes(store, pairs)),
+            };
+            let Some((one, other)) = foreign.sample()? else { continue };
+            let name = &self.nest.nest.buffer(buffer).name;
+            return refuted(format!(
+                "{} reads an element of `{name}` that is in a register of another thread, from {}",
+                self.nest.describe(self.site, &other),
+                self.nest.describe(store, &one)
+            ));
+        }
+        Ok(())
+    }
+
+    /// The pairs whose threads differ along some axis.
+    fn of_others(&self, store: &Site, pairs: &Map, axes: &[Axis]) -> Map {
+        let context = &self.nest.context;
+        let own = storing_threads(context, store, store.coordinates.len());
+        let along = |all: usize, threads: &[Affine]| {
+            let some: Vec<Affine> = axes.iter().map(|axis| threads[*axis as usize].clone()).collect();
+            Map::from_functions(context, all, &some)
+        };
+        let writers = along(store.coordinates.len(), &own);
+        let readers = along(self.source.coordinates.len(), &self.reader);
+        pairs.intersect(&writers.then(&different(context, axes.len())).then(&readers.reverse()))
+    }
+
+    /// The pairs whose reader comes after the last of the threads that are combined: the store seen is that one's.
+    fn beyond_the_lanes(&self, store: &Site, pairs: &Map) -> Map {
+        let context = &self.nest.context;
+        let lane = threads(context, store, store.coordinates.len())[Axis::X as usize].clone();
+        let lanes = Map::from_functions(context, store.coordinates.len(), &[lane]);
+        let reader = self.reader[Axis::X as usize].clone();
+        let readers = Map::from_functions(context, self.source.coordinates.len(), &[reader]);
+        pairs.intersect(&lanes.then(&Map::earlier(context, 1)).then(&readers.reverse()))
+    }
+}

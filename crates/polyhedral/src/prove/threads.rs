@@ -1,0 +1,265 @@
+//! Barriers and waits order whatever the threads of a GPU have to do with each other.
+//!
+//! Two accesses of one element in one kernel, of which one writes, are in order if
+//!
+//! - they are by one thread;
+//! - or by two threads of one block, and a barrier comes between them.
+//!
+//! A store that is done later happens at some time before a wait for its group: what follows by the same thread must be
+//! behind such a wait, and what follows by another behind a barrier that is behind such a wait. Nothing orders the blocks of
+//! a kernel.
+//!
+//! Shared memory is one room for a block, however often a loop inside the block allocates it: room that is given back and
+//! taken again is the same memory.
+
+use tilewright_ir::Access;
+use tilewright_ir::nest::{LoopKind, Scope, Sync};
+use tilewright_isl::{Affine, Map, Set};
+
+use super::kernels::{blocks, different, in_one_kernel, in_thread, kernel, storing_threads, threads};
+use super::nest::{Nest, Site, SyncSite};
+use super::{Step, refuted, undecided};
+
+/// Refutes nests whose threads meet without a barrier between them.
+pub fn check(nest: &Nest) -> Step<()> {
+    let touches: Vec<Touch> = nest.sites.iter().flat_map(|site| touches(nest, site)).collect();
+    if touches.is_empty() {
+        return Ok(());
+    }
+    let order = Order::new(nest)?;
+    for (at, first) in touches.iter().enumerate() {
+        for second in &touches[at..] {
+            if first.concerns(second) {
+                Pair { nest, order: &order, first, second }.check()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An access of an iteration of a store to memory that several threads reach.
+struct Touch<'a, 'n> {
+    site: &'a Site<'n>,
+    access: &'a Access,
+    writes: bool,
+    /// From iterations to the kernel, and the place of the element in memory.
+    places: Map,
+    /// Whether no subscript depends on data.
+    exact: bool,
+    blocks: Map,
+    threads: Map,
+    times: Map,
+}
+
+fn touches<'a, 'n>(nest: &Nest<'n>, site: &'a Site<'n>) -> Vec<Touch<'a, 'n>> {
+    let Some(kernel) = kernel(site) else { return Vec::new() };
+    let loads = site.loads.iter().map(|access| (*access, false));
+    let all = loads.chain([(&site.store.target, true)]);
+    let shared = all.filter(|(access, _)| nest.nest.buffer(access.tensor).scope != Scope::Register);
+    shared.map(|(access, writes)| touch(nest, site, kernel, (access, writes))).collect()
+}
+
+fn touch<'a, 'n>(
+    nest: &Nest<'n>,
+    site: &'a Site<'n>,
+    kernel: usize,
+    (access, writes): (&'a Access, bool),
+) -> Touch<'a, 'n> {
+    let (context, all) = (&nest.context, site.coordinates.len());
+    let function = |parts: &[Affine]| Map::from_functions(context, all, parts).of(&site.domain);
+    let buffer = nest.nest.buffer(access.tensor);
+    let (elements, exact) = site.coordinates.elements(&access.indices, &buffer.shape);
+    let block = blocks(context, site, all);
+    let around = match buffer.scope {
+        Scope::Shared => kernel,
+        _ => nest.loops_around_room(site, access.tensor).max(kernel),
+    };
+    let mut room: Vec<Affine> = (0..around).map(|at| Affine::variable(context, all, at)).collect();
+    if buffer.scope == Scope::Shared {
+        room.extend(block.iter().cloned());
+    }
+    let thread = if writes { storing_threads(context, site, all) } else { threads(context, site, all) };
+    Touch {
+        site,
+        access,
+        writes,
+        places: function(&room).beside(&elements),
+        exact,
+        blocks: function(&block),
+        threads: function(&thread),
+        times: nest.times(site),
+    }
+}
+
+impl Touch<'_, '_> {
+    /// Whether the order of the two counts, if they touch one element.
+    fn concerns(&self, other: &Touch) -> bool {
+        self.access.tensor == other.access.tensor
+            && (self.writes || other.writes)
+            && in_one_kernel(self.site, other.site)
+    }
+
+    /// Whether it happens at some time after its turn.
+    fn is_later(&self) -> bool {
+        self.site.store.later
+    }
+
+    fn describe(&self, nest: &Nest, values: &[i64]) -> String {
+        match self.writes {
+            true => nest.describe(self.site, values),
+            false => format!("a load by {}", nest.describe(self.site, values)),
+        }
+    }
+}
+
+/// Barriers and waits, by their times.
+struct Order<'a, 'n> {
+    nest: &'a Nest<'n>,
+    earlier: Map,
+    barriers: Vec<(&'a SyncSite<'n>, Map)>,
+    /// Each wait: its times, and for each of its iterations the time before which all that is done later was waited for.
+    waits: Vec<(&'a SyncSite<'n>, Map, Map)>,
+}
+
+impl<'a, 'n> Order<'a, 'n> {
+    fn new(nest: &'a Nest<'n>) -> Step<Order<'a, 'n>> {
+        let earlier = Map::earlier(&nest.context, nest.depth);
+        let timed = |test: fn(Sync) -> bool| {
+            let own = nest.syncs.iter().filter(move |own| test(own.sync));
+            own.map(|own| (own, nest.sync_times(own)))
+        };
+        let commits = timed(|sync| sync == Sync::Commit).map(|(_, times)| times.range());
+        let commits = commits.fold(Set::empty(&nest.context, nest.depth), |all, own| all.union(&own));
+        let before = earlier.reverse().onto(&commits);
+        let mut waits = Vec::new();
+        for (own, times) in timed(|sync| matches!(sync, Sync::Wait(_))) {
+            let Sync::Wait(but) = own.sync else { continue };
+            let mut last = times.clone();
+            for _ in 0..=but {
+                last = last.then(&before).latest().coalesce();
+            }
+            waits.push((own, times, last));
+        }
+        let barriers = timed(|sync| sync == Sync::Barrier).collect();
+        Ok(Order { nest, earlier, barriers, waits })
+    }
+
+    /// From what is done to what comes after it.
+    fn follows(&self, first: &Map, second: &Map) -> Map {
+        first.then(&self.earlier).then(&second.reverse())
+    }
+
+    /// From iterations of one access to those of a later one with a barrier between.
+    fn behind_barriers(&self, first: &Touch, second: &Touch) -> Map {
+        let barriers = self.barriers.iter().filter(|(own, _)| is_of_kernel(own, first.site));
+        self.any(
+            first,
+            second,
+            barriers.map(|(_, barrier)| {
+                let to = match first.is_later() {
+                    false => self.follows(&first.times, barrier),
+                    true => self.any_wait(first, barrier),
+                };
+                to.then(&self.follows(barrier, &second.times))
+            }),
+        )
+    }
+
+    /// From iterations of an access that is done later to what comes after a wait for it.
+    fn any_wait(&self, first: &Touch, times: &Map) -> Map {
+        let inputs = first.site.coordinates.len();
+        let outputs = times.dimensions().map_or(0, |(inputs, _)| inputs);
+        let waits = self.waits.iter().filter(|(own, ..)| is_of_kernel(own, first.site));
+        let none = Map::empty(&self.nest.context, inputs, outputs);
+        waits.fold(none, |all, (_, wait, until)| {
+            all.union(&self.follows(&first.times, until).then(&self.follows(wait, times)))
+        })
+    }
+
+    fn any(&self, first: &Touch, second: &Touch, maps: impl Iterator<Item = Map>) -> Map {
+        let [inputs, outputs] = [first, second].map(|touch| touch.site.coordinates.len());
+        maps.fold(Map::empty(&self.nest.context, inputs, outputs), |all, own| all.union(&own))
+    }
+}
+
+fn is_of_kernel(sync: &SyncSite, site: &Site) -> bool {
+    let kernel = kernel(site).map(|at| site.loops[at]);
+    kernel.is_some_and(|kernel| sync.loops.iter().any(|own| std::ptr::eq(*own, kernel)))
+}
+
+/// Two accesses of one buffer in one kernel.
+struct Pair<'a, 'n> {
+    nest: &'a Nest<'n>,
+    order: &'a Order<'a, 'n>,
+    first: &'a Touch<'a, 'n>,
+    second: &'a Touch<'a, 'n>,
+}
+
+impl Pair<'_, '_> {
+    fn check(&self) -> Step<()> {
+        let same = self.first.places.then(&self.second.places.reverse());
+        if same.is_empty()? {
+            return Ok(());
+        }
+        self.of_blocks(&same)?;
+        let same = same.intersect(&self.first.blocks.then(&self.second.blocks.reverse()));
+        let swapped = Pair { first: self.second, second: self.first, ..*self };
+        self.of_threads(&same)?;
+        match std::ptr::eq(self.first, self.second) {
+            true => Ok(()),
+            false => swapped.of_threads(&same.reverse()),
+        }
+    }
+
+    /// Nothing orders two blocks.
+    fn of_blocks(&self, same: &Map) -> Step<()> {
+        let has_blocks = |touch: &Touch| {
+            let mut loops = touch.site.loops.iter();
+            loops.any(|own| matches!(own.kind, LoopKind::Block(_)))
+        };
+        if !has_blocks(self.first) && !has_blocks(self.second) {
+            return Ok(());
+        }
+        let apart = different(&self.nest.context, 3);
+        let met = same.intersect(&self.first.blocks.then(&apart).then(&self.second.blocks.reverse()));
+        self.refute(&met, "two blocks of a kernel, which run in any order")
+    }
+
+    /// The second comes after the first, in one block.
+    fn of_threads(&self, same: &Map) -> Step<()> {
+        let (first, second) = (self.first, self.second);
+        if (in_thread(first.site) || in_thread(second.site)) && !self.is_of_one_thread(same)? {
+            let apart = different(&self.nest.context, 3);
+            let met = same.intersect(&first.threads.then(&apart).then(&second.threads.reverse()));
+            let met = met.intersect(&self.order.follows(&first.times, &second.times));
+            if !met.is_empty()? {
+                let met = met.subtract(&self.order.behind_barriers(first, second));
+                self.refute(&met, "two threads, with no barrier between that orders them")?;
+            }
+        }
+        if !first.is_later() {
+            return Ok(());
+        }
+        let met = same.intersect(&first.threads.then(&second.threads.reverse()));
+        let met = met.intersect(&self.order.follows(&first.times, &second.times));
+        let met = met.subtract(&self.order.any_wait(first, &second.times));
+        self.refute(&met, "a store that is done later and what follows, with no wait for it between")
+    }
+
+    fn is_of_one_thread(&self, same: &Map) -> Step<bool> {
+        Ok(same.is_subset(&self.first.threads.then(&self.second.threads.reverse()))?)
+    }
+
+    fn refute(&self, met: &Map, what: &str) -> Step<()> {
+        let Some((one, other)) = met.sample()? else { return Ok(()) };
+        let name = &self.nest.nest.buffer(self.first.access.tensor).name;
+        if !self.first.exact || !self.second.exact {
+            return undecided(format!("data decides whether threads meet in `{name}`"));
+        }
+        refuted(format!(
+            "{} and {} touch one element of `{name}`: {what}",
+            self.first.describe(self.nest, &one),
+            self.second.describe(self.nest, &other)
+        ))
+    }
+}
