@@ -3,11 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../tests/examples.rs"]
+mod examples;
 mod support;
 
-use support::program;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use examples::examples;
+use support::{at_sizes, program};
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::{apply, default_schedule};
+use tilewright_syntax::parse;
 use tilewright_target::Gpu;
 
 /// Proves the default schedules of a program.
@@ -17,9 +24,7 @@ fn proves_default(source: &str, sizes: &[(&str, i64)]) {
     for gpu in [Gpu::h200(), Gpu::opencl()] {
         let schedule = default_schedule(&program, &gpu);
         let nest = apply(&program, &schedule, &gpu).unwrap();
-        let start = std::time::Instant::now();
         let verdict = prove(&program, &nest);
-        eprintln!("{} {sizes:?} {:?}", program.name, start.elapsed());
         assert_eq!(verdict, Verdict::Proved, "{source}\n{schedule}\n{}", tilewright_ir::print::nest(&nest));
     }
 }
@@ -58,8 +63,37 @@ fn softmax_is_proved() {
 fn convolutions_are_proved() {
     let source = "def conv(float(N, C, H, W) x, float(F, C, KH, KW) w) -> (y) {
         y(n, f, i, j) +=! x(n, c, i + p, j + q) * w(f, c, p, q) }";
-    proves_default(
-        source,
-        &[("N", 2), ("C", 3), ("H", 9), ("W", 11), ("F", 4), ("KH", 3), ("KW", 3)],
-    );
+    proves_default(source, &[("N", 2), ("C", 3), ("H", 9), ("W", 11), ("F", 4), ("KH", 3), ("KW", 3)]);
+}
+
+/// What the prover says of the examples, and how long it takes.
+#[test]
+#[ignore = "takes minutes; for looking"]
+fn survey_of_the_examples() {
+    let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 4 + at as i64, &|at| [17, 18, 16, 4, 3, 2, 2][at % 7]];
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for path in examples() {
+        let source = std::fs::read_to_string(&path).unwrap();
+        for function in &parse(&source).ast.functions {
+            for choose in rounds {
+                let Some(program) = at_sizes(&source, &function.name.text, choose) else { continue };
+                if tilewright_interp::points(&program) > 200_000 {
+                    continue;
+                }
+                let gpu = Gpu::h200();
+                let nest = apply(&program, &default_schedule(&program, &gpu), &gpu).unwrap();
+                let start = Instant::now();
+                let verdict = prove(&program, &nest);
+                let took = start.elapsed();
+                println!("{took:?} {} {}: {verdict:?}", path.file_name().unwrap().display(), program.name);
+                let kind = match verdict {
+                    Verdict::Proved => "proved".to_string(),
+                    Verdict::Refuted(what) => format!("refuted: {what}"),
+                    Verdict::Undecided(why) => format!("undecided: {why}"),
+                };
+                *counts.entry(kind).or_default() += 1;
+            }
+        }
+    }
+    counts.iter().for_each(|(kind, count)| println!("{count:4} {kind}"));
 }

@@ -13,7 +13,7 @@
 //!    right beginning ([`reductions`]);
 //! 3. every element of a result is written last by the store that claims its last version;
 //! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it ([`races`]);
-//! 5. every access is inside of its buffer ([`bounds`]);
+//! 5. every access is inside of its buffer, and no load brings what was never written ([`bounds`]);
 //! 6. on a GPU, barriers and waits order whatever threads have to do with each other ([`threads`]), and no thread reads
 //!    what is in the registers of another ([`registers`]).
 //!
@@ -32,6 +32,7 @@ pub mod kernels;
 pub mod nest;
 pub mod order;
 pub mod races;
+pub mod reached;
 pub mod reductions;
 pub mod registers;
 pub mod scatters;
@@ -110,6 +111,7 @@ fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     let claims = claims::claims(&model, &nest)?;
     let direct = Direct::find(&nest, &claims);
     let sources = Sources::find(context, &model, &nest, &claims, &direct)?;
+    bounds::check_written(&nest, &sources)?;
     registers::check(&nest, &sources, &direct)?;
     let runs = Runs::new(&nest, &claims);
     reductions::check(&model, &nest, &sources, &claims, (&runs, &direct))?;

@@ -150,6 +150,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         let is_part = self.members(computation).iter().any(|own| self.is_part(own));
         if !is_part {
             self.is_complete(statement, &all)?;
+            self.nothing_is_empty(computation, &all)?;
         }
         known.insert(computation, all.clone());
         Ok(all)
@@ -235,6 +236,30 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                 self.name(statement)
             )),
         }
+    }
+
+    /// No run begins and goes on without any of the instances of its version.
+    fn nothing_is_empty(&self, computation: usize, contributions: &Map) -> Step<()> {
+        let reduced = contributions.domain();
+        for claimed in self.members(computation) {
+            let empty = claimed.runs.range().subtract(&reduced);
+            if empty.is_empty()? {
+                continue;
+            }
+            let instances = claimed.runs.onto(&empty).reverse().then(&claimed.instances);
+            let missing = match neutral_instances(claimed.statement) {
+                Some(neutral) => instances.range().subtract(&neutral),
+                None => instances.range(),
+            };
+            if let Some(instance) = missing.sample()? {
+                return refuted(format!(
+                    "the instance {} of {} is left out",
+                    text::instance(self.model, claimed.statement, &instance),
+                    self.name(claimed.statement)
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn name(&self, statement: &Instances) -> String {

@@ -350,9 +350,12 @@ impl Proof<'_, '_, '_> {
         if unwritten.set.is_empty()? {
             return Ok(());
         }
+        let is_supplied = |tensor| self.model.program.tensor(tensor).role.is_supplied();
         match version.writer {
-            Some(_) => self.inlined(&unwritten, program, nest, version),
-            None => self.supplied(&unwritten, (nest, other), version),
+            Some(_) if argument(self.nest.nest, other.tensor).is_some_and(is_supplied) => {
+                self.inlined(&unwritten, program, nest, version)
+            }
+            _ => self.supplied(&unwritten, (nest, other), version),
         }
     }
 
@@ -466,7 +469,10 @@ impl Proof<'_, '_, '_> {
     fn through_copies(&self, scene: &Scene, program: Side, (nest, other): (Side, &Access)) -> Step<()> {
         let source = self.source_of(nest, other)?;
         let picks = nest.frame.picks();
-        if source.coordinates.len() != picks.len() || source.unwritten.is_some() {
+        let unwritten =
+            source.unwritten.as_ref().map(|unwritten| scene.pick(&picks).onto(&unwritten.domain()));
+        if source.coordinates.len() != picks.len() || unwritten.is_some_and(|all| all.is_empty() != Ok(true))
+        {
             return self.differ(scene, program, nest);
         }
         for (writer, pairs) in &source.writers {

@@ -1,0 +1,75 @@
+//! The accesses of a store, each with the iterations that come to it.
+//!
+//! An access on one side of a choice by indices counts only where that side is chosen.
+
+use tilewright_ir::{Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr};
+use tilewright_isl::Set;
+
+use super::Step;
+use super::nest::Site;
+
+/// The iterations that evaluate an expression.
+pub struct Reached {
+    /// The iterations.
+    pub iterations: Set,
+    /// Whether all of them do, whatever the data.
+    pub certain: bool,
+}
+
+/// Calls `visit` on the element that is stored to and on every load, those in subscripts included.
+pub fn each_access(site: &Site, visit: &mut dyn FnMut(&Access, &Reached) -> Step<()>) -> Step<()> {
+    let whole = Reached { iterations: site.domain.clone(), certain: true };
+    let mut walk = Walk { site, visit };
+    walk.access(&site.store.target, &whole)?;
+    walk.expr(&site.store.value, &whole)
+}
+
+struct Walk<'a, 'n> {
+    site: &'a Site<'n>,
+    visit: &'a mut dyn FnMut(&Access, &Reached) -> Step<()>,
+}
+
+impl Walk<'_, '_> {
+    fn expr(&mut self, expr: &Expr, at: &Reached) -> Step<()> {
+        match &expr.kind {
+            ExprKind::Load(access) => self.access(access, at),
+            ExprKind::Index(index) => self.index(index, at),
+            ExprKind::Select(parts) => {
+                self.expr(&parts[0], at)?;
+                self.expr(&parts[1], &self.narrowed(at, &parts[0], true))?;
+                self.expr(&parts[2], &self.narrowed(at, &parts[0], false))
+            }
+            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), sides) => {
+                self.expr(&sides[0], at)?;
+                self.expr(&sides[1], &self.narrowed(at, &sides[0], *op == BinaryOp::And))
+            }
+            _ => expr.operands().iter().try_for_each(|operand| self.expr(operand, at)),
+        }
+    }
+
+    /// The iterations at which a condition holds, or does not.
+    fn narrowed(&self, at: &Reached, condition: &Expr, holds: bool) -> Reached {
+        match (self.site.coordinates.condition(condition), holds) {
+            (None, _) => Reached { iterations: at.iterations.clone(), certain: false },
+            (Some(set), true) => Reached { iterations: at.iterations.intersect(&set), ..*at },
+            (Some(set), false) => Reached { iterations: at.iterations.subtract(&set), ..*at },
+        }
+    }
+
+    fn index(&mut self, index: &IndexExpr, at: &Reached) -> Step<()> {
+        let mut factors = index.terms().iter().flat_map(|term| &term.factors);
+        factors.try_for_each(|factor| match factor {
+            Atom::Data(data) => self.expr(&data.value, at),
+            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+                self.index(&pair.0, at)?;
+                self.index(&pair.1, at)
+            }
+            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Ok(()),
+        })
+    }
+
+    fn access(&mut self, access: &Access, at: &Reached) -> Step<()> {
+        access.indices.iter().try_for_each(|index| self.index(index, at))?;
+        (self.visit)(access, at)
+    }
+}
