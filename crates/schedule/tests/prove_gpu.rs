@@ -44,6 +44,17 @@ fn default_products_are_proved() {
     }
 }
 
+/// The parts begin with 0, and their total goes on from the bias.
+#[test]
+fn parts_of_a_sum_that_goes_on_are_proved() {
+    let source = "def f(float(M, K) A, float(K, N) B, float(N) b) -> (C) { C(i, j) = b(j) where i in 0:M
+        C(i, j) += A(i, k) * B(k, j) }";
+    let sizes = [("M", 8), ("N", 16), ("K", 64)];
+    let steps = default_schedule(&program(source, &sizes), &Gpu::h200()).to_string();
+    assert!(steps.contains("rfactor"), "{steps}");
+    proves_default(source, &sizes);
+}
+
 #[test]
 fn transposes_are_proved() {
     proves_default("def f(float(M, N) x) -> (y) { y(j, i) = x(i, j) }", &[("M", 33), ("N", 65)]);

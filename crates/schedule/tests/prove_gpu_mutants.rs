@@ -9,8 +9,8 @@ mod support;
 
 use support::{inputs, program, schedule};
 use tilewright_interp::{Order, run, run_nest};
-use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Store, Sync};
-use tilewright_ir::{ExprKind, IndexExpr, LoopNest, Program, TensorId, print};
+use tilewright_ir::nest::{Axis, Combine, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, Program, ReduceOp, TensorId, print};
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::apply;
 use tilewright_target::Gpu;
@@ -120,7 +120,7 @@ fn changed(nest: &LoopNest, what: &str, change: &dyn Fn(&mut Stmt) -> bool) -> V
 
 /// A statement that does nothing.
 fn nothing() -> Stmt {
-    Stmt::If(tilewright_ir::nest::If { conditions: Vec::new(), then: Vec::new(), otherwise: Vec::new() })
+    Stmt::If(If { conditions: Vec::new(), then: Vec::new(), otherwise: Vec::new() })
 }
 
 fn without_sync(nest: &LoopNest, test: &dyn Fn(Sync) -> bool) -> Vec<(String, LoopNest)> {
@@ -182,8 +182,8 @@ fn without_conditions(nest: &LoopNest) -> Vec<(String, LoopNest)> {
 fn with_registers_of_others(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     let in_registers = |id: TensorId| nest.buffer(id).scope == Scope::Register;
     changed(nest, "a register of another thread", &|stmt| {
-        let (Stmt::Store(Store { value, .. })
-        | Stmt::Combine(tilewright_ir::nest::Combine { store: Store { value, .. }, .. })) = stmt
+        let (Stmt::Store(Store { value, .. }) | Stmt::Combine(Combine { store: Store { value, .. }, .. })) =
+            stmt
         else {
             return false;
         };
@@ -197,6 +197,31 @@ fn with_registers_of_others(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     })
 }
 
+/// Stores of twice the value.
+fn with_doubled_values(nest: &LoopNest) -> Vec<(String, LoopNest)> {
+    changed(nest, "twice the value", &|stmt| {
+        let (Stmt::Store(Store { value, .. }) | Stmt::Combine(Combine { store: Store { value, .. }, .. })) =
+            stmt
+        else {
+            return false;
+        };
+        let sides = Box::new([value.clone(), value.clone()]);
+        *value = Expr { dtype: value.dtype, kind: ExprKind::Binary(BinaryOp::Add, sides) };
+        true
+    })
+}
+
+/// Reductions by another operator, those of combined threads included.
+fn with_other_operators(nest: &LoopNest) -> Vec<(String, LoopNest)> {
+    changed(nest, "another operator", &|stmt| match stmt {
+        Stmt::Store(Store { reduce: Some(op), .. }) | Stmt::Combine(Combine { op, .. }) => {
+            *op = ReduceOp::Max;
+            true
+        }
+        _ => false,
+    })
+}
+
 /// Whether the interpreter finds something wrong.
 fn is_wrong(program: &Program, nest: &LoopNest) -> bool {
     let inputs = inputs(program, 5);
@@ -207,6 +232,16 @@ fn is_wrong(program: &Program, nest: &LoopNest) -> bool {
             Ok(found) => found != wanted,
         }
     })
+}
+
+/// Nothing that is wrong is proved.
+#[track_caller]
+fn proves_no_wrong_one((program, nest): &(Program, LoopNest)) {
+    for (what, mutant) in with_doubled_values(nest).into_iter().chain(with_other_operators(nest)) {
+        if is_wrong(program, &mutant) {
+            assert_ne!(prove(program, &mutant), Verdict::Proved, "{what}\n{}", print::nest(&mutant));
+        }
+    }
 }
 
 /// Whatever is wrong is refuted. Gives how many were.
@@ -236,12 +271,15 @@ fn refutes_all(own: &(Program, LoopNest)) {
     all.extend(without_conditions(nest));
     all.extend(with_registers_of_others(nest));
     refutes(own, all);
+    proves_no_wrong_one(own);
 }
 
 #[test]
 fn wrong_tiles_are_refuted() {
     refutes_all(&lowered(GEMM, SIZES, TILES));
-    refutes_all(&lowered(GEMM, &[("M", 7), ("N", 13), ("K", 5)], TILES));
+    let own = lowered(GEMM, &[("M", 3), ("N", 7), ("K", 3)], TILES);
+    refutes(&own, without_sync(&own.1, &|sync| sync == Sync::Barrier));
+    refutes(&own, without_conditions(&own.1));
 }
 
 #[test]
@@ -249,7 +287,8 @@ fn wrong_pipelines_are_refuted() {
     for stages in [2, 3] {
         let steps = format!("{TILES}\npipeline C.ko stages {stages}");
         let own = lowered(GEMM, &[("M", 4), ("N", 8), ("K", 10)], &steps);
-        refutes_all(&own);
+        refutes(&own, without_sync(&own.1, &|sync| sync == Sync::Barrier));
+        refutes(&own, with_less_room(&own.1));
         let waits = without_sync(&own.1, &|sync| matches!(sync, Sync::Wait(_)));
         assert_eq!(refutes(&own, waits), 1);
         let commits = without_sync(&own.1, &|sync| sync == Sync::Commit);

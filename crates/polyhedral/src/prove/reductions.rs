@@ -9,7 +9,7 @@
 //! - every instance of the result's version is reduced into it once, but for those whose value is the neutral element.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, Expr, ExprKind, Update, arithmetic};
@@ -32,6 +32,8 @@ pub struct Runs {
     members: BTreeMap<usize, Vec<Member>>,
     computations: Vec<Option<usize>>,
     unfinished: RefCell<BTreeMap<usize, Set>>,
+    /// Computations of parts, which another computation adds up.
+    parts: RefCell<BTreeSet<usize>>,
 }
 
 #[derive(Clone)]
@@ -52,7 +54,12 @@ impl Runs {
         }
         let computation = |claimed: &Option<Claimed>| claimed.as_ref().map(|own| own.claim.computation);
         let computations = claims.iter().map(computation).collect();
-        Runs { members, computations, unfinished: RefCell::default() }
+        Runs { members, computations, unfinished: RefCell::default(), parts: RefCell::default() }
+    }
+
+    /// Whether what a store makes is added up by another computation, and so no version of its element.
+    pub fn is_part(&self, site: usize) -> bool {
+        self.computations[site].is_some_and(|own| self.parts.borrow().contains(&own))
     }
 
     /// The iterations of a store after which another store of the same run comes.
@@ -148,7 +155,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         let all = all.coalesce();
         let statement = self.members(computation)[0].statement;
         let is_part = self.members(computation).iter().any(|own| self.is_part(own));
-        if !is_part {
+        if is_part {
+            self.runs.parts.borrow_mut().insert(computation);
+        } else {
             self.is_complete(statement, &all)?;
             self.nothing_is_empty(computation, &all)?;
         }
@@ -184,6 +193,12 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     /// From iterations of a store that adds up totals to the instances in what it loads.
     fn added_up(&self, claimed: &Claimed, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
         let site = &self.nest.sites[claimed.site];
+        let Update::Reduce { op, .. } = claimed.statement.statement.update else {
+            return undecided("a total of what is not reduced");
+        };
+        if site.store.reduce != Some(op) {
+            return refuted(format!("{} has another operator", self.nest.describe(site, &[])));
+        }
         let value = stripped(&site.store.value);
         let (ExprKind::Load(_), [source]) = (&value.kind, self.sources.loads[claimed.site].as_slice()) else {
             return undecided("a total is more than what was added up");
@@ -284,6 +299,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         for member in members {
             let Some(claimed) = &self.claims[member.site] else { continue };
             if let Some(element) = self.continued(claimed) {
+                self.is_just_carried(claimed)?;
                 accesses.read(0, &member.runs, &member.times.of(&claimed.domain));
                 continuing.push((claimed, element));
             }
@@ -308,6 +324,17 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         Ok(())
     }
 
+    /// Refuses what is carried together with something else.
+    fn is_just_carried(&self, claimed: &Claimed) -> Step<()> {
+        let site = &self.nest.sites[claimed.site];
+        let mere =
+            matches!(stripped(&site.store.value).kind, ExprKind::Load(_)) && site.store.reduce.is_none();
+        match claimed.claim.role == ClaimRole::Carry && !(mere && site.loads.len() == 1) {
+            true => undecided("what is carried is more than what was computed so far"),
+            false => Ok(()),
+        }
+    }
+
     /// The element that a store goes on from; none if it begins a run.
     fn continued(&self, claimed: &Claimed) -> Option<&Access> {
         continuity::continued(self.nest, claimed)
@@ -317,13 +344,16 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<()> {
         let site = &self.nest.sites[claimed.site];
         if claimed.claim.role == ClaimRole::Neutral {
-            let Update::Reduce { op, reset } = statement.statement.update else {
-                return refuted(format!("{} is for no reduction", self.nest.describe(site, &[])));
+            // Parts begin anew: their total goes on from what the element was.
+            let op = match statement.statement.update {
+                Update::Reduce { op, reset } if reset || self.runs.is_part(claimed.site) => op,
+                _ => {
+                    return refuted(format!(
+                        "{} forgets what the element was",
+                        self.nest.describe(site, &[])
+                    ));
+                }
             };
-            // A part begins anew; its total goes on from what the element was.
-            if !reset && !self.is_part(claimed) {
-                return refuted(format!("{} forgets what the element was", self.nest.describe(site, &[])));
-            }
             let dtype = site.store.value.dtype;
             if site.store.value != Expr::literal(dtype, arithmetic::neutral(op, dtype)) {
                 return refuted(format!("{} is no neutral element", self.nest.describe(site, &[])));
@@ -385,7 +415,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                     let mut right = Set::empty(&self.nest.context, site.coordinates.len());
                     for (store, pairs) in &source.writers {
                         let Some(other) = &self.claims[*store] else { continue };
-                        if other.claim.statement != writer {
+                        if other.claim.statement != writer || self.runs.is_part(*store) {
                             continue;
                         }
                         let early = match other.is_partial() {

@@ -3,13 +3,13 @@
 //! A register buffer with its room outside of thread loops is spread over the threads: an element is where the thread is
 //! that wrote it last. A total of combined threads is in the registers of all of them.
 
-use tilewright_ir::{Access, TensorId};
 use tilewright_ir::nest::{Axis, Scope};
+use tilewright_ir::{Access, TensorId};
 use tilewright_isl::{Affine, Map};
 
+use super::direct::Direct;
 use super::kernels::{different, kernel, storing_threads, threads};
 use super::nest::{Nest, Site};
-use super::direct::Direct;
 use super::sources::{Source, Sources, writes_seen};
 use super::{Step, refuted};
 

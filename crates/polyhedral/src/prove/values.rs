@@ -404,6 +404,9 @@ impl Proof<'_, '_, '_> {
         if let Some(found) = wrong.set.sample()? {
             return refuted(self.stale(&found, claimed, store, version));
         }
+        if self.runs.is_part(claimed.site) {
+            return undecided(format!("{} is a part of what is read", self.nest.describe(site, &[])));
+        }
         if direct || !claimed.is_partial() {
             return Ok(());
         }
