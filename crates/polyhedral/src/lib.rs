@@ -21,5 +21,5 @@ pub mod text;
 pub use coordinates::Coordinates;
 pub use dependence::{Dependence, Kind, dependences};
 pub use model::{Instances, Model, Touch};
-pub use prove::{Verdict, prove};
+pub use prove::{Verdict, prove, prove_within};
 pub use tilewright_isl as isl;

@@ -92,8 +92,13 @@ pub(crate) fn undecided<T>(why: impl Into<String>) -> Step<T> {
 
 /// Whether a loop nest computes what a program says.
 pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
+    prove_within(program, nest, MOST_OPERATIONS)
+}
+
+/// Whether a loop nest computes what a program says, undecided after so many operations of isl.
+pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verdict {
     let context = Context::new();
-    context.limit_operations(MOST_OPERATIONS);
+    context.limit_operations(operations);
     match attempt(&context, program, nest) {
         Ok(()) => Verdict::Proved,
         Err(Stop::Refuted(what)) => Verdict::Refuted(what),

@@ -48,15 +48,16 @@ fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
     let room = nest.loops_around_room(first.site, first.access.tensor);
     let concerned = |at: &usize| at_once(first.site.loops[*at].kind);
     let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
-    let [(places, exact), (others, also_exact)] =
+    let [(places, known), (others, other_known)] =
         [first, second].map(|touch| nest.places(touch.site, touch.access));
-    let exact = exact && also_exact;
+    let known = known && other_known;
     let mut same = places.then(&others.reverse());
     same = (0..outermost).fold(same, |same, at| same.where_equal(at, at));
     for at in outermost..common {
         if concerned(&at) && !combined(first, second, first.site.loops[at].kind) {
-            meets(nest, first, second, (&same.where_less(at, at), exact))?;
-            meets(nest, first, second, (&same.reverse().where_less(at, at).reverse(), exact))?;
+            let before = same.where_less(at, at);
+            let after = same.reverse().where_less(at, at).reverse();
+            meets(nest, (first, second), &before.union(&after), known)?;
         }
         same = same.where_equal(at, at);
     }
@@ -69,12 +70,12 @@ fn combined(first: Touch, second: Touch, kind: LoopKind) -> bool {
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
 }
 
-/// `exact`: whether the pairs touch one element for certain, and data has no say in it.
-fn meets(nest: &Nest, first: Touch, second: Touch, (pairs, exact): (&Map, bool)) -> Step<()> {
+/// `known`: no data choose the elements.
+fn meets(nest: &Nest, (first, second): (Touch, Touch), pairs: &Map, known: bool) -> Step<()> {
     let Some((one, other)) = pairs.sample()? else { return Ok(()) };
     let name = &nest.nest.buffer(first.access.tensor).name;
-    if !exact {
-        return undecided(format!("data decides whether iterations touch the same element of `{name}`"));
+    if !known {
+        return undecided(format!("data decides whether iterations meet in `{name}`"));
     }
     let what = if second.writes { "write" } else { "read" };
     refuted(format!(

@@ -9,11 +9,20 @@ use super::Step;
 use super::nest::Site;
 
 /// The iterations that evaluate an expression.
+#[derive(Clone)]
 pub struct Reached {
     /// The iterations.
     pub iterations: Set,
     /// Whether all of them do, whatever the data.
     pub certain: bool,
+}
+
+impl Reached {
+    /// The iterations that evaluate one of two expressions.
+    pub fn or(&self, other: &Reached) -> Reached {
+        let iterations = self.iterations.union(&other.iterations);
+        Reached { iterations, certain: self.certain && other.certain }
+    }
 }
 
 /// Calls `visit` on the element that is stored to and on every load, those in subscripts included.

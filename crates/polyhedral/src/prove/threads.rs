@@ -18,11 +18,15 @@ use tilewright_isl::{Affine, Map, Set};
 
 use super::kernels::{blocks, different, in_one_kernel, in_thread, kernel, storing_threads, threads};
 use super::nest::{Nest, Site, SyncSite};
+use super::reached::{Reached, each_access};
 use super::{Step, refuted, undecided};
 
 /// Refutes nests whose threads meet without a barrier between them.
 pub fn check(nest: &Nest) -> Step<()> {
-    let touches: Vec<Touch> = nest.sites.iter().flat_map(|site| touches(nest, site)).collect();
+    let mut touches: Vec<Touch> = Vec::new();
+    for site in &nest.sites {
+        touches.extend(self::touches(nest, site)?);
+    }
     if touches.is_empty() {
         return Ok(());
     }
@@ -44,31 +48,41 @@ struct Touch<'a, 'n> {
     writes: bool,
     /// From iterations to the kernel, and the place of the element in memory.
     places: Map,
-    /// Whether no subscript depends on data.
+    /// Whether neither the element nor whether it is touched depends on data.
     exact: bool,
     blocks: Map,
     threads: Map,
     times: Map,
 }
 
-fn touches<'a, 'n>(nest: &Nest<'n>, site: &'a Site<'n>) -> Vec<Touch<'a, 'n>> {
-    let Some(kernel) = kernel(site) else { return Vec::new() };
-    let loads = site.loads.iter().map(|access| (*access, false));
-    let all = loads.chain([(&site.store.target, true)]);
-    let shared = all.filter(|(access, _)| nest.nest.buffer(access.tensor).scope != Scope::Register);
-    shared.map(|(access, writes)| touch(nest, site, kernel, (access, writes))).collect()
+fn touches<'a, 'n>(nest: &Nest<'n>, site: &'a Site<'n>) -> Step<Vec<Touch<'a, 'n>>> {
+    let Some(kernel) = kernel(site) else { return Ok(Vec::new()) };
+    let mut loads: Vec<Option<Reached>> = site.loads.iter().map(|_| None).collect();
+    each_access(site, &mut |access, at| {
+        let load = site.loads.iter().position(|own| *own == access);
+        if let Some(load) = load.filter(|_| !std::ptr::eq(access, &site.store.target)) {
+            let known = loads[load].take();
+            loads[load] = Some(known.map_or_else(|| at.clone(), |known| known.or(at)));
+        }
+        Ok(())
+    })?;
+    let loads = site.loads.iter().zip(loads).filter_map(|(access, at)| Some((*access, false, at?)));
+    let whole = Reached { iterations: site.domain.clone(), certain: true };
+    let all = loads.chain([(&site.store.target, true, whole)]);
+    let in_memory = all.filter(|(access, ..)| nest.nest.buffer(access.tensor).scope != Scope::Register);
+    Ok(in_memory.map(|(access, writes, at)| touch(nest, site, kernel, (access, writes, &at))).collect())
 }
 
 fn touch<'a, 'n>(
     nest: &Nest<'n>,
     site: &'a Site<'n>,
     kernel: usize,
-    (access, writes): (&'a Access, bool),
+    (access, writes, at): (&'a Access, bool, &Reached),
 ) -> Touch<'a, 'n> {
     let (context, all) = (&nest.context, site.coordinates.len());
-    let function = |parts: &[Affine]| Map::from_functions(context, all, parts).of(&site.domain);
+    let function = |parts: &[Affine]| Map::from_functions(context, all, parts).of(&at.iterations);
     let buffer = nest.nest.buffer(access.tensor);
-    let (elements, exact) = site.coordinates.elements(&access.indices, &buffer.shape);
+    let (elements, known) = site.coordinates.elements(&access.indices, &buffer.shape);
     let block = blocks(context, site, all);
     let around = match buffer.scope {
         Scope::Shared => kernel,
@@ -84,7 +98,7 @@ fn touch<'a, 'n>(
         access,
         writes,
         places: function(&room).beside(&elements),
-        exact,
+        exact: known && at.certain,
         blocks: function(&block),
         threads: function(&thread),
         times: nest.times(site),
