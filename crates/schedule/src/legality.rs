@@ -10,13 +10,13 @@
 //! of instances. The dependences are those of [`tilewright_polyhedral`]; read next its `dependence.rs`.
 
 use tilewright_ir::nest::LoopKind;
-use tilewright_ir::{IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 use tilewright_polyhedral::coordinates::elements_of;
 use tilewright_polyhedral::dependence::between;
 use tilewright_polyhedral::isl::{Answer, Context, Map, Set};
 use tilewright_polyhedral::{Coordinates, Dependence, Kind, Model, text};
 
-use crate::draft::{Draft, Instance, Parent, StatementId};
+use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
 
 /// Operations of isl that one question may take: about a second.
 const MOST_OPERATIONS: u64 = 20_000_000;
@@ -26,6 +26,37 @@ impl Draft<'_> {
     pub fn reads_changing(&self, id: StatementId) -> bool {
         let changing = self.changing_tensors();
         !changing.is_empty() && self.statement(id).reads().iter().any(|read| changing.contains(&read.tensor))
+    }
+
+    /// Whether iterations of a loop may depend on each other, so that their order must be asked about: it is an ordered loop or
+    /// around one, or a statement inside reads what a later one of the program changes there. The iterations of a statement's
+    /// own loops depend on each other in no other way, up to the order of a reduction.
+    pub fn has_order(&self, var: VarId) -> bool {
+        let body = self.body_of(var);
+        let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
+        if is_ordered(&var) || self.loops_in(body).iter().any(is_ordered) {
+            return true;
+        }
+        let statements = self.statements_in(body);
+        !self.changing_tensors().is_empty() && statements.iter().any(|id| self.reads_early(*id, &statements))
+    }
+
+    /// Whether a statement reads a tensor that one of the others, which comes later in the program, writes; or, after something
+    /// was inlined into it, other elements of its own tensor than it writes.
+    fn reads_early(&self, id: StatementId, others: &[StatementId]) -> bool {
+        let statement = self.statement(id);
+        let Some(first) = statement.instances.iter().map(|instance| instance.statement).min() else {
+            return false;
+        };
+        let changed = |read: &Access| {
+            others.iter().any(|other| {
+                let writer = self.statement(*other);
+                let is_later = writer.instances.first().is_some_and(|own| own.statement > first);
+                let is_own = *other == id && read.indices == writer.target.indices;
+                writer.target.tensor == read.tensor && is_later && !is_own
+            })
+        };
+        statement.reads().iter().any(changed)
     }
 
     /// The first dependence of or on one of these statements that the draft does not keep, as a sentence.
@@ -84,6 +115,8 @@ struct Execution {
     path: Vec<VarId>,
     /// The statement of the program.
     statement: usize,
+    /// Whether it computes what was inlined into it.
+    is_inlined: bool,
     /// From iterations of the loops to instances.
     instances: Map,
 }
@@ -112,11 +145,12 @@ impl Question<'_> {
             let path = self.draft.path(id);
             let coordinates = coordinates(&self.context, &path);
             let iterations = self.draft.iterations(&coordinates);
-            let of = move |instance: &Instance| {
+            let of = move |(at, instance): (usize, &Instance)| {
                 let instances = self.instances(&coordinates, instance).of(&iterations);
-                Execution { id, path: path.clone(), statement: instance.statement, instances }
+                let (path, is_inlined) = (path.clone(), at > 0);
+                Execution { id, path, statement: instance.statement, is_inlined, instances }
             };
-            self.draft.statement(id).instances.iter().map(of).collect::<Vec<_>>()
+            self.draft.statement(id).instances.iter().enumerate().map(of).collect::<Vec<_>>()
         };
         statements.into_iter().flat_map(execution).collect()
     }
@@ -180,8 +214,13 @@ impl Question<'_> {
             }
             equal = equal.where_equal(at, at);
         }
-        let is_earlier = first.id != second.id
-            && self.draft.place_in_order(first.id) < self.draft.place_in_order(second.id);
+        let is_earlier = match first.id == second.id {
+            // A value is computed before it is stored, but for a reduction, which sets its element first.
+            true => {
+                first.is_inlined && !second.is_inlined && self.draft.statement(first.id).reduction().is_none()
+            }
+            false => self.draft.place_in_order(first.id) < self.draft.place_in_order(second.id),
+        };
         if is_earlier { found.union(&equal) } else { found }
     }
 

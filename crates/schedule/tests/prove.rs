@@ -1,5 +1,7 @@
 //! Default schedules and steps, proved: every nest computes what its program says, whatever the data.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use support::{cpu, program, schedule};
@@ -38,4 +40,155 @@ fn default_schedules_are_proved() {
         let program = program(GEMM, &sizes);
         proves(GEMM, &sizes, &default_schedule(&program, &cpu()).to_string());
     }
+}
+
+/// Nests that are broken on purpose.
+mod broken {
+    use std::collections::BTreeMap;
+
+    use tilewright_interp::{Order, run, run_nest};
+    use tilewright_ir::nest::{LoopKind, Stmt};
+    use tilewright_ir::{IndexExpr, LoopNest, Program};
+
+    use super::support::inputs;
+
+    /// Every list of statements of a nest, by its number.
+    fn visit(stmts: &mut Vec<Stmt>, change: &mut dyn FnMut(&mut Vec<Stmt>)) {
+        change(stmts);
+        for stmt in stmts {
+            match stmt {
+                Stmt::For(own) => visit(&mut own.body, change),
+                Stmt::Allocate(own) => visit(&mut own.body, change),
+                Stmt::If(own) => {
+                    visit(&mut own.then, change);
+                    visit(&mut own.otherwise, change);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Nests that differ from a nest in one place each.
+    pub fn mutants(nest: &LoopNest) -> Vec<(String, LoopNest)> {
+        let mut found = Vec::new();
+        for what in ["drop", "swap", "shorten", "shift load", "shift store", "parallel", "begin"] {
+            for at in 0.. {
+                let mut mutant = nest.clone();
+                let mut counter = 0;
+                let mut hit = false;
+                visit(&mut mutant.body, &mut |stmts| {
+                    for place in 0..stmts.len() {
+                        if counter == at && !hit {
+                            hit = mutate(what, stmts, place);
+                            counter += 1;
+                            return;
+                        }
+                        counter += 1;
+                    }
+                });
+                if counter <= at {
+                    break;
+                }
+                if hit {
+                    found.push((format!("{what} {at}"), mutant));
+                }
+            }
+        }
+        found
+    }
+
+    fn mutate(what: &str, stmts: &mut Vec<Stmt>, place: usize) -> bool {
+        let one = IndexExpr::constant(1);
+        let is_last = place + 1 == stmts.len();
+        match (what, &mut stmts[place]) {
+            ("drop", Stmt::Store(_)) => _ = stmts.remove(place),
+            ("swap", _) if !is_last => stmts.swap(place, place + 1),
+            ("shorten", Stmt::For(own)) if own.kind == LoopKind::Serial => own.extent = own.extent.sub(&one),
+            ("shift load", Stmt::Store(own)) => {
+                let mut first = true;
+                let before = own.value.clone();
+                own.value.map_indices(&mut |index| {
+                    let moved =
+                        if first { index.sub(&one).maximum(&IndexExpr::constant(0)) } else { index.clone() };
+                    first = false;
+                    moved
+                });
+                return own.value != before;
+            }
+            ("shift store", Stmt::Store(own)) if !own.target.indices.is_empty() => {
+                let index = &mut own.target.indices[0];
+                *index = index.sub(&one).maximum(&IndexExpr::constant(0));
+            }
+            ("parallel", Stmt::For(own)) if own.kind == LoopKind::Serial => own.kind = LoopKind::Parallel,
+            ("begin", Stmt::Store(own)) if own.reduce.is_some() => own.reduce = None,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether a nest computes something else than its program on some data, in some order of its parallel loops.
+    pub fn differs(program: &Program, nest: &LoopNest) -> bool {
+        let different = |seed: u64| {
+            let supplied = inputs(program, seed);
+            let wanted: BTreeMap<_, _> = run(program, supplied.clone()).unwrap();
+            [Order::Ascending, Order::Descending].into_iter().any(|order| {
+                !matches!(run_nest(nest, program, supplied.clone(), order), Ok(found) if found == wanted)
+            })
+        };
+        (1..5).any(different)
+    }
+}
+
+const MUTATED: &[(&str, &[(&str, i64)], &str)] = &[
+    (GEMM, &[("M", 5), ("N", 6), ("K", 7)], ""),
+    (
+        GEMM,
+        &[("M", 5), ("N", 9), ("K", 6)],
+        "split C.i -> io, ii:4\nsplit C.j -> jo, ji:8\nsplit C.k -> ko, ki:4\nreorder C.io, C.jo, C.ko, C.ki, C.ii, C.ji\npromote C at C.ko -> acc registers\nunroll C.ii\nvectorize C.ji\npromote B at C.ko -> Bp packed (d1/8, d0, d1%8)",
+    ),
+    (
+        "def f(float(N) x) -> (y) { t(i) = x(i) * 2\n u(i) = t(i) + t(min(i + 1, N - 1))\n y(i) = u(i) * u(N - 1 - i) }",
+        &[("N", 9)],
+        "",
+    ),
+    (
+        "def f(float(N) x) -> (y) { t(i) = x(i) * 2\n y(i) = t(i) + t(min(i + 1, N - 1)) + t(min(i + 2, N - 1)) }",
+        &[("N", 13)],
+        "split y.i -> o, v:4\ncompute_at t, y.o",
+    ),
+    (
+        "def f(float(N, M) I) -> (O) { O(0, m) = I(0, m)\n for n in 1:N { O(n, m) = O(n - 1, m) + I(n, m) } }",
+        &[("N", 4), ("M", 6)],
+        "",
+    ),
+    (
+        "def f(float(N, M) x) -> (s) { s(i) +=! x(i, k)\n s(i) = s(i) / 2 }",
+        &[("N", 3), ("M", 8)],
+        "split s.k -> ko, ki:4\nrfactor s.ki -> p",
+    ),
+];
+
+/// What is broken is found out: no nest that computes something else is proved.
+#[test]
+fn broken_nests_are_refuted() {
+    let (mut broken, mut refuted, mut left) = (0, 0, Vec::new());
+    for (source, sizes, steps) in MUTATED {
+        let program = program(source, sizes);
+        let nest = apply(&program, &schedule(steps), &cpu()).unwrap();
+        for (what, mutant) in broken::mutants(&nest) {
+            if !broken::differs(&program, &mutant) {
+                continue;
+            }
+            broken += 1;
+            match prove(&program, &mutant) {
+                Verdict::Refuted(_) => refuted += 1,
+                Verdict::Undecided(why) => left.push(format!("{what}: {why}\n{steps}")),
+                Verdict::Proved => {
+                    panic!("{what} is proved\n{source}\n{}", tilewright_ir::print::nest(&mutant))
+                }
+            }
+        }
+    }
+    println!("{broken} broken, {refuted} refuted, left open:\n{}", left.join("\n"));
+    assert!(broken >= 50, "{broken} are enough to tell");
 }

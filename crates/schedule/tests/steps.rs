@@ -747,6 +747,44 @@ fn what_an_ordered_loop_changes_is_not_read_later() {
     agrees(apart, &[("N", 7)], "compute_at p, y[2].i");
 }
 
+/// A statement that was moved or inlined into the loop of a later one reads what that loop changes: in order, this is the
+/// old value.
+#[test]
+fn loops_around_moved_statements_keep_what_these_read() {
+    let source = "def f(float(N) a) -> (w) {
+        w(i) = a(i)
+        t(i) = w(N - 1) where i in 0:N
+        w(i) = t(i) * 2
+    }";
+    let sizes = &[("N", 5)];
+    for moved in ["inline t", "compute_at t, w[2].i"] {
+        agrees(source, sizes, moved);
+        for kind in ["parallel w[2].i", "vectorize w[2].i"] {
+            let reason = refused(source, sizes, &format!("{moved}\n{kind}")).reason.to_string();
+            assert!(reason.contains("must change `w` after `t` at (i="), "{reason}");
+        }
+    }
+    let reversed = "inline t\nsplit w[2].i -> o, j:2\nreorder w[2].j, w[2].o";
+    assert!(refused(source, &[("N", 4)], reversed).reason.to_string().contains("must change `w` after"));
+    // A reduction sets its element before it computes anything.
+    let reduced = source.replace("w(i) = t(i) * 2", "w(i) +=! t(i) * a(k)");
+    assert!(refused(&reduced, sizes, "inline t").reason.to_string().contains("must change `w` after"));
+}
+
+#[test]
+fn results_of_ordered_loops_are_gathered_inside() {
+    let source = "def f(float(N) a) -> (x) { for t in 0:4 { x(i) = a(i) + t } }";
+    let sizes = &[("N", 6)];
+    agrees(source, sizes, "promote x at x.t -> r packed");
+    for steps in [
+        "split x.t -> o, j:2\npromote x at x.o -> r packed",
+        "promote x at x.t -> r packed\nsplit x.t -> o, j:2\nreorder x.j, x.o",
+    ] {
+        let reason = refused(source, sizes, steps).reason;
+        assert!(matches!(reason, Illegal::Promote { .. } | Illegal::CarriedDependence { .. }), "{reason}");
+    }
+}
+
 #[test]
 fn scatters_that_set_all_of_a_result_stay_outside() {
     let scatter = "def g(float(B,N) v, int32(N) at) -> (h, s) {

@@ -70,6 +70,7 @@ impl Emitter<'_> {
         let path = self.draft.path(id);
         self.check_shared(id, &accumulator)?;
         self.check_outlives(id, &accumulator)?;
+        self.check_turns(id, &accumulator)?;
         let at =
             path.iter().position(|own| *own == accumulator.at).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
@@ -115,6 +116,23 @@ impl Emitter<'_> {
             why: format!(
                 "it is made anew in every iteration of `{}`, which is inside",
                 self.draft.loop_text(room)
+            ),
+        })
+    }
+
+    /// Refuses a result that iterations of an ordered loop would share: each writes it anew.
+    fn check_turns(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
+        let path = self.draft.path(id);
+        let mut inside = path.iter().skip_while(|var| **var != accumulator.at).skip(1);
+        let Some(turn) = inside.find(|var| self.draft.loop_of(**var).role == LoopRole::Ordered) else {
+            return Ok(());
+        };
+        Err(Illegal::Promote {
+            tensor: self.draft.statement(id).name.tensor.clone(),
+            at: self.draft.loop_text(accumulator.at),
+            why: format!(
+                "the ordered loop `{}` is inside, and writes the result anew",
+                self.draft.loop_text(*turn)
             ),
         })
     }

@@ -51,21 +51,14 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     }
     draft.loops[var.index()].kind = kind;
     nests_legally(draft, var)?;
-    match asks(draft, var)
-        .then(|| draft.broken_dependence(&draft.statements_in(draft.body_of(var))))
-        .flatten()
-    {
+    let in_order = matches!(kind, LoopKind::Serial | LoopKind::Unrolled);
+    if in_order || !draft.has_order(var) {
+        return Ok(());
+    }
+    match draft.broken_dependence(&draft.statements_in(draft.body_of(var))) {
         Some(why) => Err(Illegal::CarriedDependence { name: target.to_string(), why }),
         None => Ok(()),
     }
-}
-
-/// Whether iterations of a loop that is not serial any more may depend on each other: it is an ordered loop, or around one.
-/// The iterations of a statement's own loop do not, in one iteration of the ordered loops around it.
-fn asks(draft: &Draft, var: VarId) -> bool {
-    let is_ordered = |var: &VarId| draft.loop_of(*var).role == LoopRole::Ordered;
-    let in_order = matches!(draft.loop_of(var).kind, LoopKind::Serial | LoopKind::Unrolled);
-    !in_order && (is_ordered(&var) || draft.loops_in(draft.body_of(var)).iter().any(is_ordered))
 }
 
 /// Refuses kinds of loops that do not go inside each other: threads start outside of vectors and of code that is

@@ -151,15 +151,13 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     }
 }
 
-/// Refuses an order in which instances that depend on each other change places. Those of one statement in one iteration of
-/// the ordered loops around it do not, so only ordered loops need to be looked at.
+/// Refuses an order in which instances that depend on each other change places.
 fn keeps_order(draft: &Draft, outermost: VarId) -> Legal<()> {
-    let body = draft.body_of(outermost);
-    let is_ordered = |var: &VarId| draft.loop_of(*var).role == LoopRole::Ordered;
-    let all = draft.loops_in(body);
-    let Some(ordered) = std::iter::once(outermost).chain(all).find(is_ordered) else { return Ok(()) };
-    match draft.broken_dependence(&draft.statements_in(body)) {
-        Some(why) => Err(Illegal::CarriedDependence { name: draft.loop_text(ordered), why }),
+    if !draft.has_order(outermost) {
+        return Ok(());
+    }
+    match draft.broken_dependence(&draft.statements_in(draft.body_of(outermost))) {
+        Some(why) => Err(Illegal::CarriedDependence { name: draft.loop_text(outermost), why }),
         None => Ok(()),
     }
 }
