@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use examples::examples;
-use support::{at_sizes, program};
+use support::{at_sizes, program, schedule};
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::parse;
@@ -29,6 +29,14 @@ fn proves_default(source: &str, sizes: &[(&str, i64)]) {
     }
 }
 
+#[track_caller]
+fn proves(source: &str, sizes: &[(&str, i64)], steps: &str) {
+    let program = program(source, sizes);
+    let nest = apply(&program, &schedule(steps), &Gpu::h200())
+        .unwrap_or_else(|refusal| panic!("{refusal}\n{steps}"));
+    assert_eq!(prove(&program, &nest), Verdict::Proved, "{}", tilewright_ir::print::nest(&nest));
+}
+
 const GEMM: &str = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 
 #[test]
@@ -39,7 +47,7 @@ fn pointwise_kernels_are_proved() {
 
 #[test]
 fn default_products_are_proved() {
-    for (m, n, k) in [(5, 6, 7), (64, 64, 64), (100, 130, 70)] {
+    for (m, n, k) in [(1, 1, 1), (5, 6, 7), (33, 17, 9), (64, 64, 64)] {
         proves_default(GEMM, &[("M", m), ("N", n), ("K", k)]);
     }
 }
@@ -75,6 +83,26 @@ fn convolutions_are_proved() {
     let source = "def conv(float(N, C, H, W) x, float(F, C, KH, KW) w) -> (y) {
         y(n, f, i, j) +=! x(n, c, i + p, j + q) * w(f, c, p, q) }";
     proves_default(source, &[("N", 2), ("C", 3), ("H", 9), ("W", 11), ("F", 4), ("KH", 3), ("KW", 3)]);
+}
+
+#[test]
+fn padded_convolutions_are_proved() {
+    let source = "def conv(float(C, H, W) x, float(F, C, 3, 3) w) -> (y) {
+        y(f, i, j) +=! (i + p >= 1 && i + p <= H && j + q >= 1 && j + q <= W
+            ? x(c, i + p - 1, j + q - 1) : 0) * w(f, c, p, q) where i in 0:H, j in 0:W }";
+    proves_default(source, &[("C", 2), ("H", 7), ("W", 5), ("F", 3)]);
+}
+
+#[test]
+fn chains_of_stencils_are_proved() {
+    let source = "def blur(float(H, W) x) -> (y) {
+        t(i, j) = x(i, j) + x(i, j + 1) + x(i, j + 2)
+        y(i, j) = t(i, j) + t(i + 1, j) + t(i + 2, j) }";
+    proves_default(source, &[("H", 19), ("W", 33)]);
+    let steps = "split y.i -> ib, ii:4\nsplit y.j -> jb, jj:8\nreorder y.ib, y.jb, y.ii, y.jj
+        bind y.ib -> block.y\nbind y.jb -> block.x\nbind y.ii -> thread.y\nbind y.jj -> thread.x
+        compute_at t, y.jb\nbind t.i -> thread.y\nbind t.j -> thread.x";
+    proves(source, &[("H", 11), ("W", 21)], steps);
 }
 
 /// What the prover says of the examples, and how long it takes.
