@@ -47,7 +47,7 @@ fn pointwise_kernels_are_proved() {
 
 #[test]
 fn default_products_are_proved() {
-    for (m, n, k) in [(1, 1, 1), (5, 6, 7), (33, 17, 9), (64, 64, 64)] {
+    for (m, n, k) in [(1, 1, 1), (5, 6, 7), (33, 17, 9)] {
         proves_default(GEMM, &[("M", m), ("N", n), ("K", k)]);
     }
 }
