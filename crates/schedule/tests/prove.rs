@@ -139,7 +139,10 @@ mod broken {
     }
 }
 
-const MUTATED: &[(&str, &[(&str, i64)], &str)] = &[
+/// A program, its sizes, and a schedule.
+type Case = (&'static str, &'static [(&'static str, i64)], &'static str);
+
+const MUTATED: &[Case] = &[
     (GEMM, &[("M", 5), ("N", 6), ("K", 7)], ""),
     (
         GEMM,

@@ -20,6 +20,14 @@ pub struct Direct {
     buffers: BTreeMap<TensorId, Vec<(usize, Map)>>,
 }
 
+/// What a load sees.
+pub struct Seen {
+    /// Stores, each with the iterations that write what instances of the load see.
+    pub writers: Vec<(usize, Map)>,
+    /// Instances whose element nothing writes, with its place.
+    pub unwritten: Option<Map>,
+}
+
 /// Who writes an element: a computation, or a copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
@@ -70,7 +78,7 @@ impl Direct {
         (site, buffer): (usize, TensorId),
         places: &Map,
         iterations: &Map,
-    ) -> Answer<Option<(Vec<(usize, Map)>, Option<Map>)>> {
+    ) -> Answer<Option<Seen>> {
         let Some(stores) = self.stores(buffer) else { return Ok(None) };
         let mut found = Vec::new();
         let mut rest = places.clone();
@@ -89,7 +97,7 @@ impl Direct {
             }
         }
         let unwritten = if rest.is_empty()? { None } else { Some(rest) };
-        Ok(Some((found, unwritten)))
+        Ok(Some(Seen { writers: found, unwritten }))
     }
 }
 

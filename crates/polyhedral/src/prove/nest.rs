@@ -187,9 +187,12 @@ impl<'a, 'n> Walk<'a, 'n> {
             }
             Stmt::If(own) => {
                 for (holds, side) in [(true, &own.then), (false, &own.otherwise)] {
+                    // No iteration takes both sides, so any order of the two will do.
+                    self.time.push(Moment::Place(usize::from(!holds)));
                     self.conditions.push((own, holds));
                     self.stmts(side)?;
                     self.conditions.pop();
+                    self.time.pop();
                 }
             }
             Stmt::Allocate(own) => {

@@ -7,7 +7,7 @@ use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 use tilewright_isl::{Accesses, Affine, Context, Map, Set};
 
 use super::claims::Claimed;
-use super::direct::Direct;
+use super::direct::{Direct, Seen};
 use super::nest::{Nest, Site, argument};
 use super::{Step, undecided};
 use crate::coordinates::{Coordinates, elements_of};
@@ -166,7 +166,7 @@ impl<'a, 'n> Search<'a, 'n> {
         let known =
             direct.sources((self.nest, claims), (at, access.tensor), &load.places, &load.iterations)?;
         Ok(match known {
-            Some((writers, unwritten)) => {
+            Some(Seen { writers, unwritten }) => {
                 Found::Directly(Source { writers, unwritten, direct: true, ..load.source })
             }
             None => Found::Searched(self.add(access.tensor, load)),
