@@ -129,7 +129,7 @@ impl Runs<'_, '_> {
     fn episodes(&self, own: &Event, inner: TensorId) -> Map {
         let site = &self.nest.sites[own.site];
         let (all, context) = (site.coordinates.len(), &self.nest.context);
-        let loops = self.nest.loops_around_room(site, inner).min(all);
+        let loops = self.nest.loops_around_room(inner).min(all);
         let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(context, all, at)).collect();
         own.runs.beside(&Map::from_functions(context, all, &room))
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
 use super::{Step, undecided};
@@ -83,15 +83,15 @@ impl<'n> Nest<'n> {
     pub fn places(&self, site: &Site, access: &Access) -> (Map, bool) {
         let buffer = self.nest.buffer(access.tensor);
         let (elements, exact) = site.coordinates.elements(&access.indices, &buffer.shape);
-        let loops = self.loops_around_room(site, access.tensor);
+        let loops = self.loops_around_room(access.tensor);
         let rooms: Vec<Affine> =
             (0..loops).map(|at| Affine::variable(&self.context, site.coordinates.len(), at)).collect();
         let rooms = Map::from_functions(&self.context, site.coordinates.len(), &rooms);
         (rooms.beside(&elements).of(&site.domain), exact)
     }
 
-    /// How many loops around a store are around the room of a buffer too.
-    pub fn loops_around_room(&self, _: &Site, buffer: TensorId) -> usize {
+    /// How many loops are around the room of a buffer, and so around every store to it.
+    pub fn loops_around_room(&self, buffer: TensorId) -> usize {
         self.rooms.get(&buffer).copied().unwrap_or(0)
     }
 
@@ -305,9 +305,4 @@ pub fn argument(nest: &LoopNest, buffer: TensorId) -> Option<TensorId> {
         Scope::Argument(tensor) => Some(tensor),
         _ => None,
     }
-}
-
-/// The variables of a site's loops.
-pub fn vars(site: &Site) -> Vec<VarId> {
-    site.loops.iter().map(|own| own.var).collect()
 }

@@ -45,7 +45,7 @@ fn at_once(kind: LoopKind) -> bool {
 
 fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
     let common = first.site.common_loops(second.site);
-    let room = nest.loops_around_room(first.site, first.access.tensor);
+    let room = nest.loops_around_room(first.access.tensor);
     let concerned = |at: &usize| at_once(first.site.loops[*at].kind);
     let Some(outermost) = (room..common).find(concerned) else { return Ok(()) };
     let [(places, known), (others, other_known)] =

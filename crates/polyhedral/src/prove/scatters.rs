@@ -33,7 +33,7 @@ pub fn beginnings(
         claimed.claim.computation == own[0].claim.computation
             && matches!(claimed.claim.role, ClaimRole::Value | ClaimRole::Neutral)
     };
-    let has_room = nest.loops_around_room(&nest.sites[own[0].site], buffer) > 0;
+    let has_room = nest.loops_around_room(buffer) > 0;
     if has_room || !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.updates() {
         return Ok(None);
     }

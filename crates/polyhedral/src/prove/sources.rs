@@ -128,7 +128,7 @@ impl Load {
                 *index = IndexExpr::var(var);
             }
         }
-        let loops = nest.loops_around_room(site, access.tensor);
+        let loops = nest.loops_around_room(access.tensor);
         let all = coordinates.len();
         let rooms: Vec<Affine> = (0..loops).map(|at| Affine::variable(&nest.context, all, at)).collect();
         let rooms = Map::from_functions(&nest.context, all, &rooms);

@@ -86,7 +86,7 @@ fn touch<'a, 'n>(
     let block = blocks(context, site, all);
     let around = match buffer.scope {
         Scope::Shared => kernel,
-        _ => nest.loops_around_room(site, access.tensor).max(kernel),
+        _ => nest.loops_around_room(access.tensor).max(kernel),
     };
     let mut room: Vec<Affine> = (0..around).map(|at| Affine::variable(context, all, at)).collect();
     if buffer.scope == Scope::Shared {
