@@ -22,12 +22,6 @@ use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
 const MOST_OPERATIONS: u64 = 20_000_000;
 
 impl Draft<'_> {
-    /// Whether the program changes one of the tensors that a statement reads after it has been read.
-    pub fn reads_changing(&self, id: StatementId) -> bool {
-        let changing = self.changing_tensors();
-        !changing.is_empty() && self.statement(id).reads().iter().any(|read| changing.contains(&read.tensor))
-    }
-
     /// Whether iterations of a loop may depend on each other, so that their order must be asked about: it is an ordered loop or
     /// around one, or a statement inside reads what a later one of the program changes there. The iterations of a statement's
     /// own loops depend on each other in no other way, up to the order of a reduction.
@@ -38,16 +32,14 @@ impl Draft<'_> {
             return true;
         }
         let statements = self.statements_in(body);
-        !self.changing_tensors().is_empty() && statements.iter().any(|id| self.reads_early(*id, &statements))
+        statements.iter().any(|id| self.reads_changing(*id) && self.reads_early(*id, &statements))
     }
 
     /// Whether a statement reads a tensor that one of the others, which comes later in the program, writes; or, after something
     /// was inlined into it, other elements of its own tensor than it writes.
     fn reads_early(&self, id: StatementId, others: &[StatementId]) -> bool {
         let statement = self.statement(id);
-        let Some(first) = statement.instances.iter().map(|instance| instance.statement).min() else {
-            return false;
-        };
+        let Some(first) = statement.first_instance() else { return false };
         let changed = |read: &Access| {
             others.iter().any(|other| {
                 let writer = self.statement(*other);

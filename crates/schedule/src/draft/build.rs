@@ -37,7 +37,7 @@ impl<'a> Draft<'a> {
             links: Links::default(),
             gone: Table::default(),
             tensors: Arc::new(named.collect()),
-            changing: Arc::new(super::instance::changing(program)),
+            last_writers: Arc::new(super::instance::last_writers(program)),
         };
         for (at, tensor) in program.tensors.iter().enumerate() {
             let id = TensorId(at as u32);

@@ -2,11 +2,9 @@
 //!
 //! An instance keeps its identity through every step: what a step does to subscripts, it does to the point of each instance.
 
-use std::collections::BTreeSet;
+use tilewright_ir::{Access, IndexExpr, Program, VarId};
 
-use tilewright_ir::{IndexExpr, Program, TensorId, VarId};
-
-use super::{rename, visit_index_reads, visit_reads};
+use super::{Draft, Statement, StatementId, rename};
 
 /// Instances of one statement of the program, in terms of the loops around a statement of the draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,44 +39,32 @@ impl Instance {
     }
 }
 
-/// The tensors that a program may change after it has read them: a later statement writes what an earlier one reads, or both
-/// are in one ordered loop. What is computed from other tensors only is the same wherever it is computed.
-pub(super) fn changing(program: &Program) -> BTreeSet<TensorId> {
-    let statements = program.statements();
-    let mut found = BTreeSet::new();
-    let mut read: BTreeSet<TensorId> = BTreeSet::new();
-    for (at, (statement, loops)) in statements.iter().enumerate() {
-        let reads = reads_of(statement);
-        if read.contains(&statement.target) || reads.contains(&statement.target) {
-            found.insert(statement.target);
-        }
-        read.extend(reads);
-        // In an ordered loop, later statements run before earlier ones of the next iteration.
-        if let Some(outermost) = loops.first() {
-            let together =
-                |(_, others): &&(&tilewright_ir::Statement, Vec<VarId>)| others.first() == Some(outermost);
-            let later = statements[at..].iter().filter(together);
-            read.extend(later.flat_map(|(other, _)| reads_of(other)));
-            if read.contains(&statement.target) {
-                found.insert(statement.target);
-            }
-        }
+/// For each tensor, the last statement that writes it, if any does.
+pub(super) fn last_writers(program: &Program) -> Vec<Option<usize>> {
+    let mut last = vec![None; program.tensors.len()];
+    for (at, (statement, _)) in program.statements().iter().enumerate() {
+        last[statement.target.index()] = Some(at);
     }
-    found
+    last
 }
 
-fn reads_of(statement: &tilewright_ir::Statement) -> BTreeSet<TensorId> {
-    let mut found = BTreeSet::new();
-    visit_reads(&statement.value, &mut |access| _ = found.insert(access.tensor));
-    for index in &statement.indices {
-        visit_index_reads(index, &mut |access| _ = found.insert(access.tensor));
+impl Draft<'_> {
+    /// Whether the program changes a tensor that a statement reads, or may do so, after the first of its instances. What is
+    /// computed from other tensors only is the same wherever it is computed. Statements that are moved are outside of
+    /// ordered loops, so whatever comes before them in the text runs before them.
+    pub fn reads_changing(&self, id: StatementId) -> bool {
+        let statement = self.statement(id);
+        let Some(first) = statement.first_instance() else { return false };
+        let is_changed = |read: &Access| {
+            self.last_writers.get(read.tensor.index()).copied().flatten().is_some_and(|last| last > first)
+        };
+        statement.reads().iter().any(is_changed)
     }
-    found
 }
 
-impl super::Draft<'_> {
-    /// The tensors that the program may change after it has read them.
-    pub fn changing_tensors(&self) -> &BTreeSet<TensorId> {
-        &self.changing
+impl Statement {
+    /// The first statement of the program of which it executes instances; none for a copy.
+    pub fn first_instance(&self) -> Option<usize> {
+        self.instances.iter().map(|instance| instance.statement).min()
     }
 }

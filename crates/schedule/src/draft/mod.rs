@@ -70,8 +70,8 @@ pub(crate) struct Draft<'a> {
     pub gone: Table<(String, String)>,
     /// The tensors of the program by name.
     tensors: Arc<HashMap<String, TensorId>>,
-    /// The tensors that the program may change after it has read them.
-    changing: Arc<BTreeSet<TensorId>>,
+    /// For each tensor of the program, the last statement that writes it.
+    last_writers: Arc<Vec<Option<usize>>>,
 }
 
 /// A buffer, and where its room is made.
