@@ -40,7 +40,7 @@ pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// The kernels of a nest in a device's language, after [`verify_nest`] has accepted it. `about` says what they are, for a comment on top: the program
+/// The kernels of a nest in a device's language, after [`verify_nest()`] has accepted it. `about` says what they are, for a comment on top: the program
 /// and its schedule.
 pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
     verify_nest(nest)?;
