@@ -81,7 +81,7 @@ pub struct Options {
     pub template: Option<String>,
     /// Which schedules are proved.
     pub proving: Proving,
-    /// By whom: [`prove`], unless a test wants to hear something else.
+    /// By whom: [`prove()`], unless a test wants to hear something else.
     pub prover: Prover,
 }
 

@@ -59,7 +59,7 @@ impl Proving {
     }
 }
 
-/// Says whether a loop nest computes what its program says: [`tilewright_polyhedral::prove`].
+/// Says whether a loop nest computes what its program says: [`tilewright_polyhedral::prove()`].
 pub type Prover = fn(&Program, &LoopNest) -> Verdict;
 
 /// What is known of the winner.
