@@ -1,6 +1,6 @@
 //! Every store that claims an instance computes its value.
 //!
-//! The program's expression and the nest's are walked side by side. A [`Scene`] is the set of all situations in which the two
+//! The program's expression and the nest's are walked side by side. A *scene* is the set of all situations in which the two
 //! are compared: vectors that hold the iteration of the store, the instance that it claims, and whatever the walk has come
 //! through since. Where a condition on indices decides between two expressions, the scene is split. Where both load, the
 //! program's read sees a version and the nest's load sees what a store has written; a copy is walked through to what it has
