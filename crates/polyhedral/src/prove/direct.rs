@@ -127,7 +127,7 @@ fn is_direct(claims: &[Option<Claimed>], stores: &[(usize, Map)]) -> Answer<bool
     for (site, places) in stores {
         let owner = match &claims[*site] {
             Some(claimed) => {
-                // What is stored in vain, for an instance that there is not, must disturb nobody.
+                // A store in vain, for an instance that does not exist, must not touch an element of a result.
                 let vain = places.range().subtract(&places.of(&claimed.domain).range());
                 if !vain.is_empty()? {
                     images.insert(Owner::Copy(*site), vain);

@@ -24,7 +24,7 @@ pub fn check(nest: &Nest, sources: &Sources, direct: &Direct) -> Step<()> {
             let reader = threads(&nest.context, site, source.coordinates.len());
             Read { nest, site, source, reader }.is_own(access.tensor)?;
         }
-        // What is carried or updated was not looked for yet.
+        // `Sources` leaves out the elements that a run carries or updates, so they are looked up here.
         let carried = if sources.loads[at].is_empty() { site.loads.as_slice() } else { &[] };
         for access in carried.iter().filter(|access| in_registers(access)) {
             let source = &writes_seen(nest, direct, (at, access))?;
