@@ -12,6 +12,7 @@
 pub mod affine;
 pub mod flow;
 pub mod map;
+mod rows;
 pub mod set;
 mod sys;
 
@@ -22,7 +23,7 @@ use thiserror::Error;
 pub use affine::Affine;
 pub use flow::{Accesses, Flow};
 pub use map::Map;
-pub use set::Set;
+pub use set::{Equation, Set};
 
 /// isl gave a question up: it takes more operations than the context allows, or numbers left their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -182,6 +183,18 @@ mod tests {
         assert_eq!(Set::universe(&context, 1).is_subset(&whole.sub(&i).zero()), Ok(true));
         let below = i.offset(1).zero().intersect(&i.floor_div(4).offset(1).zero());
         assert_eq!(below.sample(), Ok(Some(vec![-1])));
+    }
+
+    #[test]
+    fn equations_give_coordinates() {
+        // { [i, j, k] : k = 4 i + j + 3 and 0 <= j < 4 }
+        let context = Context::new();
+        let at = |at| Affine::variable(&context, 3, at);
+        let k = at(0).scale(4).add(&at(1)).offset(3);
+        let set = k.sub(&at(2)).zero().intersect(&at(1).nonnegative());
+        let expected = Equation { coordinate: 2, coefficients: vec![4, 1, 0], constant: 3 };
+        assert_eq!(set.equations(), Ok(vec![expected]));
+        assert_eq!(at(1).nonnegative().equations(), Ok(Vec::new()));
     }
 
     #[test]

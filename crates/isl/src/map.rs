@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_int, c_uint};
 
 use crate::affine::Affine;
+use crate::rows;
 use crate::set::{Set, space};
 use crate::{Answer, Context, GaveUp, answer, object, sys};
 
@@ -24,12 +25,14 @@ impl Map {
 
     /// Every vector, related to the vector of what functions make of it.
     pub fn from_functions(context: &Context, inputs: usize, functions: &[Affine]) -> Map {
-        let none = Set::universe(context, inputs);
-        let start = Map::between(&none, &Set::universe(context, 0));
-        functions.iter().fold(start, |map, function| {
-            let one = Map::from_raw(context, unsafe { sys::isl_map_from_pw_aff(function.taken()) });
-            map.beside(&one)
-        })
+        // Neighbours without pieces are one relation.
+        let parts = functions.chunk_by(|one, other| one.as_linear().is_some() && other.as_linear().is_some());
+        let maps = parts.map(|part| match part.iter().map(Affine::as_linear).collect::<Option<Vec<_>>>() {
+            Some(linear) => rows::map(context, inputs, &linear),
+            None => Map::from_raw(context, unsafe { sys::isl_map_from_pw_aff(part[0].pieces()) }),
+        });
+        let none = || rows::map(context, inputs, &[]);
+        maps.reduce(|all, own| all.beside(&own)).unwrap_or_else(none)
     }
 
     /// Every vector of one set, related to every vector of the other.
@@ -198,6 +201,6 @@ impl Map {
     }
 }
 
-fn map_space(context: &Context, inputs: usize, outputs: usize) -> *mut sys::Space {
+pub(crate) fn map_space(context: &Context, inputs: usize, outputs: usize) -> *mut sys::Space {
     unsafe { sys::isl_space_alloc(context.raw(), 0, inputs as c_uint, outputs as c_uint) }
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_uint};
 
+use crate::affine::Affine;
 use crate::map::Map;
+use crate::rows;
 use crate::{Answer, Context, GaveUp, answer, object, sys};
 
 object! {
@@ -19,6 +21,14 @@ impl Set {
     /// None of them.
     pub fn empty(context: &Context, dimensions: usize) -> Set {
         Set::from_raw(context, unsafe { sys::isl_set_empty(space(context, dimensions)) })
+    }
+
+    /// The vectors with so many coordinates at which all these functions are at least 0.
+    pub fn where_nonnegative(context: &Context, dimensions: usize, functions: &[Affine]) -> Set {
+        let linear: Vec<_> = functions.iter().filter_map(Affine::as_linear).collect();
+        let others = functions.iter().filter(|own| own.as_linear().is_none());
+        others
+            .fold(rows::set(context, dimensions, &[], &linear), |set, own| set.intersect(&own.nonnegative()))
     }
 
     /// What is in both.
@@ -107,6 +117,23 @@ impl Set {
         Ok(least.zip(greatest))
     }
 
+    /// Coordinates that are sums of others times numbers, in all vectors of the set. None of them is in the sum of another.
+    pub fn equations(&self) -> Answer<Vec<Equation>> {
+        let dimensions = self.dimensions()?;
+        let rows = rows::of_equations(self, dimensions)?;
+        let solved = rows.into_iter().filter_map(|row| {
+            let divided = &row[dimensions..row.len() - 1];
+            let coordinate = row[..dimensions].iter().rposition(|own| *own != 0)?;
+            // The row is 0: what is not this coordinate, with the other sign, is the coordinate.
+            let sign = -row[coordinate];
+            let is_solved = sign.abs() == 1 && divided.iter().all(|own| *own == 0);
+            let mut coefficients: Vec<i64> = row[..dimensions].iter().map(|own| own * sign).collect();
+            coefficients[coordinate] = 0;
+            is_solved.then(|| Equation { coordinate, coefficients, constant: row[row.len() - 1] * sign })
+        });
+        Ok(solved.collect())
+    }
+
     fn with(
         &self,
         other: &Set,
@@ -114,6 +141,17 @@ impl Set {
     ) -> Set {
         Set::from_raw(&self.context, unsafe { operation(self.taken(), other.taken()) })
     }
+}
+
+/// A coordinate, as the sum of others times numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equation {
+    /// The coordinate that is given.
+    pub coordinate: usize,
+    /// What each coordinate is multiplied with; 0 for the one that is given.
+    pub coefficients: Vec<i64>,
+    /// The number that is added.
+    pub constant: i64,
 }
 
 struct Point(*mut sys::Point);
@@ -132,7 +170,7 @@ impl Drop for Point {
 }
 
 /// The value, if it is an integer and not infinite; frees it.
-fn integer(value: *mut sys::Val) -> Answer<Option<i64>> {
+pub(crate) fn integer(value: *mut sys::Val) -> Answer<Option<i64>> {
     let is_integer = answer(unsafe { sys::isl_val_is_int(value) });
     let number = unsafe { sys::isl_val_get_num_si(value) };
     unsafe { sys::isl_val_free(value) };

@@ -6,11 +6,31 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 macro_rules! opaque {
     ($($name:ident),*) => { $(#[repr(C)] pub struct $name { _private: [u8; 0] })* };
 }
-opaque!(Ctx, Space, LocalSpace, Aff, PwAff, Val, Set, Map, UnionMap, UnionAccessInfo, UnionFlow, Point);
+opaque!(
+    Ctx,
+    Space,
+    LocalSpace,
+    Aff,
+    PwAff,
+    Val,
+    Set,
+    Map,
+    UnionMap,
+    UnionAccessInfo,
+    UnionFlow,
+    Point,
+    Mat,
+    BasicSet,
+    BasicMap
+);
 
 /// What `isl_union_map_foreach_map` calls: it takes the map over, and answers 0 to go on.
 pub type MapVisitor = unsafe extern "C" fn(map: *mut Map, user: *mut c_void) -> c_int;
 
+/// Columns of matrices of constraints.
+pub const DIM_CONSTANT: c_int = 0;
+pub const DIM_PARAMETER: c_int = 1;
+pub const DIM_DIV: c_int = 4;
 pub const DIM_IN: c_int = 2;
 pub const DIM_OUT: c_int = 3;
 /// Sets have one tuple, which counts as the output.
@@ -30,8 +50,8 @@ unsafe extern "C" {
     pub fn isl_space_alloc(ctx: *mut Ctx, params: c_uint, inputs: c_uint, outputs: c_uint) -> *mut Space;
     pub fn isl_local_space_from_space(space: *mut Space) -> *mut LocalSpace;
 
-    pub fn isl_aff_var_on_domain(space: *mut LocalSpace, kind: c_int, at: c_uint) -> *mut Aff;
     pub fn isl_aff_val_on_domain(space: *mut LocalSpace, value: *mut Val) -> *mut Aff;
+    pub fn isl_aff_set_coefficient_val(aff: *mut Aff, kind: c_int, at: c_int, value: *mut Val) -> *mut Aff;
     pub fn isl_pw_aff_from_aff(aff: *mut Aff) -> *mut PwAff;
     pub fn isl_pw_aff_copy(aff: *mut PwAff) -> *mut PwAff;
     pub fn isl_pw_aff_free(aff: *mut PwAff) -> *mut PwAff;
@@ -49,6 +69,47 @@ unsafe extern "C" {
     pub fn isl_pw_aff_nonneg_set(aff: *mut PwAff) -> *mut Set;
     pub fn isl_pw_aff_zero_set(aff: *mut PwAff) -> *mut Set;
     pub fn isl_map_from_pw_aff(aff: *mut PwAff) -> *mut Map;
+
+    pub fn isl_mat_alloc(ctx: *mut Ctx, rows: c_uint, columns: c_uint) -> *mut Mat;
+    pub fn isl_mat_free(mat: *mut Mat) -> *mut Mat;
+    /// These keep the matrix.
+    pub fn isl_mat_rows(mat: *mut Mat) -> c_int;
+    pub fn isl_mat_cols(mat: *mut Mat) -> c_int;
+    pub fn isl_mat_get_element_val(mat: *mut Mat, row: c_int, column: c_int) -> *mut Val;
+    pub fn isl_mat_set_element_si(mat: *mut Mat, row: c_int, column: c_int, value: c_int) -> *mut Mat;
+    pub fn isl_mat_set_element_val(mat: *mut Mat, row: c_int, column: c_int, value: *mut Val) -> *mut Mat;
+    /// The last arguments say in which order the columns come.
+    pub fn isl_basic_set_from_constraint_matrices(
+        space: *mut Space,
+        zero: *mut Mat,
+        nonnegative: *mut Mat,
+        c1: c_int,
+        c2: c_int,
+        c3: c_int,
+        c4: c_int,
+    ) -> *mut BasicSet;
+    pub fn isl_basic_map_from_constraint_matrices(
+        space: *mut Space,
+        zero: *mut Mat,
+        nonnegative: *mut Mat,
+        c1: c_int,
+        c2: c_int,
+        c3: c_int,
+        c4: c_int,
+        c5: c_int,
+    ) -> *mut BasicMap;
+    /// Keeps the set.
+    pub fn isl_basic_set_equalities_matrix(
+        set: *mut BasicSet,
+        c1: c_int,
+        c2: c_int,
+        c3: c_int,
+        c4: c_int,
+    ) -> *mut Mat;
+    pub fn isl_basic_set_free(set: *mut BasicSet) -> *mut BasicSet;
+    pub fn isl_set_affine_hull(set: *mut Set) -> *mut BasicSet;
+    pub fn isl_set_from_basic_set(set: *mut BasicSet) -> *mut Set;
+    pub fn isl_map_from_basic_map(map: *mut BasicMap) -> *mut Map;
 
     pub fn isl_val_int_from_si(ctx: *mut Ctx, value: c_long) -> *mut Val;
     pub fn isl_val_free(value: *mut Val) -> *mut Val;

@@ -105,29 +105,36 @@ impl Coordinates {
     /// From vectors to the elements that subscripts name, inside of an array of this shape. A subscript that has no value
     /// here may be any of its dimension; the second answer is whether there is none such.
     pub fn elements(&self, indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
-        let mut exact = true;
-        let mut map = Map::from_functions(&self.context, self.len(), &[]);
-        for (index, extent) in indices.iter().zip(shape) {
-            let one = match self.affine(index) {
-                Some(value) => Map::from_functions(&self.context, self.len(), &[value]),
+        self.elements_after(&[], indices, shape)
+    }
+
+    /// The same, with what other functions make of the vectors before it.
+    pub fn elements_after(&self, before: &[Affine], indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
+        let functions: Vec<Option<Affine>> = before
+            .iter()
+            .map(|own| Some(own.clone()))
+            .chain(indices.iter().map(|index| self.affine(index)))
+            .collect();
+        if let Some(known) = functions.iter().cloned().collect::<Option<Vec<Affine>>>() {
+            return (Map::from_functions(&self.context, self.len(), &known), true);
+        }
+        let start = Map::from_functions(&self.context, self.len(), before);
+        let map = functions[before.len()..].iter().zip(shape).fold(start, |map, (function, extent)| {
+            map.beside(&match function {
+                Some(value) => Map::from_functions(&self.context, self.len(), std::slice::from_ref(value)),
                 None => {
-                    exact = false;
                     Map::between(&Set::universe(&self.context, self.len()), &interval(&self.context, *extent))
                 }
-            };
-            map = map.beside(&one);
-        }
-        (map, exact)
+            })
+        });
+        (map, false)
     }
 
     /// The vectors at which all expressions are at least 0; the second answer is whether each has a value here. One that
     /// has none is taken to hold.
     pub fn all_nonnegative(&self, conditions: &[IndexExpr]) -> (Set, bool) {
-        let universe = (Set::universe(&self.context, self.len()), true);
-        conditions.iter().fold(universe, |(set, exact), condition| match self.affine(condition) {
-            Some(value) => (set.intersect(&value.nonnegative()), exact),
-            None => (set, false),
-        })
+        let values: Vec<Affine> = conditions.iter().filter_map(|condition| self.affine(condition)).collect();
+        (Set::where_nonnegative(&self.context, self.len(), &values), values.len() == conditions.len())
     }
 
     /// The vectors at which a condition holds; none where that depends on data, or where a side may leave its type.
@@ -225,12 +232,14 @@ impl Coordinates {
 
 /// `{ [x] : 0 <= x < extent }`.
 fn interval(context: &Context, extent: i64) -> Set {
-    let x = Affine::variable(context, 1, 0);
-    x.nonnegative().intersect(&x.scale(-1).offset(extent - 1).nonnegative())
+    elements_of(context, &[extent])
 }
 
 /// All elements of an array of this shape.
 pub fn elements_of(context: &Context, shape: &[i64]) -> Set {
-    let none = Set::universe(context, 0);
-    shape.iter().fold(none, |set, extent| set.product(&interval(context, *extent)))
+    let both_ends = shape.iter().enumerate().flat_map(|(at, extent)| {
+        let x = Affine::variable(context, shape.len(), at);
+        [x.scale(-1).offset(extent - 1), x]
+    });
+    Set::where_nonnegative(context, shape.len(), &both_ends.collect::<Vec<_>>())
 }

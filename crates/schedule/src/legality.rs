@@ -171,7 +171,9 @@ impl Question<'_> {
         }
         let there = first.instances.then(&dependence.pairs);
         let pairs = there.then(&second.instances.reverse());
-        let broken = pairs.subtract(&self.in_order(first, second));
+        // A reduction that begins anew changes its elements before all of its reduced loops.
+        let begins = dependence.kind != Kind::Flow && !dependence.relaxed && self.resets(second);
+        let broken = pairs.subtract(&self.in_order(first, second, begins));
         let Some((iteration, other)) = broken.sample()? else { return Ok(None) };
         let of = |execution: &Execution, iteration: Vec<i64>| -> Answer<Set> {
             Ok(self.point(&iteration).apply(&execution.instances))
@@ -194,13 +196,25 @@ impl Question<'_> {
         execution.path.iter().any(|var| !runs_in_order(self.draft.loop_of(*var).kind))
     }
 
-    /// Pairs of iterations of which the first is over before the second begins.
-    fn in_order(&self, first: &Execution, second: &Execution) -> Map {
-        let common = first.path.iter().zip(&second.path).take_while(|(own, other)| own == other).count();
+    /// Whether a statement sets its elements to the neutral element.
+    fn resets(&self, execution: &Execution) -> bool {
+        !execution.is_inlined
+            && self.draft.statement(execution.id).reduction().is_some_and(|(_, resets)| resets)
+    }
+
+    /// Pairs of iterations of which the first is over before the second begins. `begins`: before the loops that the second
+    /// reduces begin.
+    fn in_order(&self, first: &Execution, second: &Execution, begins: bool) -> Map {
+        let both = first.path.iter().zip(&second.path);
+        let common = both.take_while(|(own, other)| own == other).count();
+        let is_reduced = |var: &VarId| begins && self.draft.is_reduced_by(*var, second.id);
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
         for at in 0..common {
+            if is_reduced(&first.path[at]) {
+                return found;
+            }
             if runs_in_order(self.draft.loop_of(first.path[at]).kind) {
                 found = found.union(&equal.where_less(at, at));
             }

@@ -517,3 +517,14 @@ fn threads_past_the_end_do_not_read_the_padding_of_a_tile() {
     let steps = "split x.i -> ib, it:9\nbind x.ib -> block.x\nbind x.it -> thread.x\npromote x at x.ib -> tile registers\npromote b at x.ib -> bs shared pad 4";
     agrees(source, &[("B", 4)], steps);
 }
+
+#[test]
+fn blocks_have_elements_of_their_own() {
+    // Only one iteration of `b` has anything to do, and still all of them would write the same elements.
+    let source = "def f(float(N) a) -> (x, y) { y(0) = a(0)
+        for t in 1:N { x(i) = a(i)  y(t) = a(t) } }";
+    let steps =
+        "split y[2].t -> o, i:2\nfuse y[2].o, y[2].i -> t\nsplit y[2].t -> b, s:3\nbind y[2].b -> block.x";
+    let reason = refused(source, &[("N", 4)], steps).to_string();
+    assert!(reason.contains("all its iterations write the same elements of `x`"), "{reason}");
+}

@@ -887,3 +887,32 @@ fn iterations_that_add_nothing_are_passed_over() {
     agrees(&up(2), &[("N", 16), ("K", 4)], "reorder o.k, o.i");
     agrees(&up(2), &[("N", 16), ("K", 4)], "split o.i -> io, ii:4\nreorder o.io, o.k, o.ii\nvectorize o.ii");
 }
+
+#[test]
+fn a_reduction_that_begins_anew_changes_its_elements_before_its_loops() {
+    // What is read of `x` must be read before the scatter has set all of it to zero.
+    let source = "def f(int32(1) q) -> (y) { x(i) = 1 where i in 0:2
+        t(j) +=! x(0) where j in 0:1
+        x((q(0) + 1) % 2) +=! t(j)
+        y(i) = x(i) }";
+    agrees(source, &[], "");
+    let reason = refused(source, &[], "compute_at t, x[2].j").reason.to_string();
+    assert!(reason.contains("must change `x` after `t` at (j=0)"), "{reason}");
+    // The same of a reduction whose elements are known, where it has one iteration only.
+    let source =
+        "def f(float(N) a) -> (x) { x(i) = a(i)  t(k) = x(k) * 2  x(i) +=! t(k) where i in 0:N, k in 0:N }";
+    agrees(source, &[("N", 1)], "");
+    for steps in ["compute_at t, x[2].k", "inline t"] {
+        let reason = refused(source, &[("N", 1)], steps).reason.to_string();
+        assert!(reason.contains("must change `x` after `t` at"), "{steps}: {reason}");
+    }
+}
+
+#[test]
+fn registers_are_not_shared_by_threads() {
+    let source =
+        "def f(float(2, 2) a) -> (x) { x(i, j) = (j + 1 < 2 ? a(i, j + 1) : 0) where i in 0:2, j in 0:2 }";
+    let steps = "promote a at x.j -> p packed\npromote p at p.l0 -> r registers\nparallel p.l1";
+    let reason = refused(source, &[], steps).reason.to_string();
+    assert!(reason.contains("`r` is in registers"), "{reason}");
+}

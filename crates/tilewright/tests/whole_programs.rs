@@ -2,8 +2,9 @@
 //!
 //! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length: FUZZ_CASES, FUZZ_SECONDS,
 //! FUZZ_SEED and FUZZ_FIRST choose the cases, FUZZ_WORKERS the processes, FUZZ_DEVICE how many of a hundred programs also run
-//! on a device of OpenCL, FUZZ_COMPILED how many of a hundred schedules for a CPU are compiled (all), FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such
-//! as `Cpu Point`). Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
+//! on a device of OpenCL, or of CUDA where FUZZ_API=cuda, FUZZ_COMPILED how many of a hundred schedules for a CPU are
+//! compiled (all), FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such as
+//! `Cpu Point`). Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
 //! alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]

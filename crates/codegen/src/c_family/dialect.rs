@@ -86,8 +86,8 @@ pub(super) fn shared(api: GpuApi) -> &'static str {
 /// What promises that nothing else points there.
 pub(super) fn restrict(api: GpuApi) -> &'static str {
     match api {
-        GpuApi::Cuda => "__restrict__",
-        GpuApi::OpenCl => "restrict",
+        GpuApi::Cuda => " __restrict__",
+        GpuApi::OpenCl => " restrict",
     }
 }
 

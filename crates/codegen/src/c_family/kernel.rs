@@ -15,6 +15,7 @@ use super::dialect::{self, memory_type, value_type};
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
 use super::prelude;
+use super::promise::is_restrict;
 use super::range::Ranges;
 use super::stmt::{Emit, Emitter};
 use crate::{Check, CodegenError};
@@ -119,14 +120,16 @@ impl<'a> Unit<'a> {
         strides
     }
 
-    fn parameter(&self, argument: Argument) -> String {
+    /// `restrict`: whether nobody else changes what a pointer leads to.
+    fn parameter(&self, argument: Argument, restrict: bool) -> String {
         let api = self.api;
         match argument {
             Argument::Buffer(id) => {
                 let constant = if self.written.contains(&id) { "" } else { "const " };
                 let t = memory_type(api, self.nest.buffer(id).dtype);
-                let (space, restrict) = (dialect::global(api), dialect::restrict(api));
-                format!("{space}{constant}{t}* {restrict} {}", self.names.buffer(id))
+                let (space, restrict) =
+                    (dialect::global(api), if restrict { dialect::restrict(api) } else { "" });
+                format!("{space}{constant}{t}*{restrict} {}", self.names.buffer(id))
             }
             Argument::Scalar(id) => {
                 let t = memory_type(api, self.nest.scalars[id.index()].dtype);
@@ -192,7 +195,9 @@ impl Program<'_> {
         self.functions.extend(functions);
         self.count += 1;
         let kernel = format!("{}_{}", identifier(&unit.nest.name), self.count);
-        let parameters: Vec<String> = arguments.iter().map(|argument| unit.parameter(*argument)).collect();
+        let restrict = is_restrict(stmt, &|id| unit.is_parameter(id));
+        let parameters: Vec<String> =
+            arguments.iter().map(|argument| unit.parameter(*argument, restrict)).collect();
         let head = dialect::kernel_head(unit.api, shape.block);
         self.kernels.push_str(&format!("\n{head} {kernel}({}) {{\n", parameters.join(", ")));
         if shared_bytes > 0 {

@@ -16,6 +16,7 @@
 //! | `range` | what is known of the values of index expressions |
 //! | `c_expr` | expressions of C as text, with parentheses where they are needed |
 //! | `dialect` | what CUDA and OpenCL call things |
+//! | `promise` | whether pointers may be `restrict` |
 //! | `prelude` | the few functions that the language's own do not do as Tilewright defines them |
 //! | `names` | identifiers |
 
@@ -29,6 +30,7 @@ mod kernel;
 mod lanes;
 mod names;
 mod prelude;
+mod promise;
 mod range;
 mod serpentine;
 mod stmt;

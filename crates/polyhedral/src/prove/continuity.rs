@@ -6,16 +6,21 @@
 //!   only the beginning must come first.
 //! - *Gathered*: an episode of the run begins in a buffer of its own, is reduced there, and is carried to the outer element at
 //!   the end; later episodes begin with what the outer element holds. The buffer's room is made anew for every episode, so
-//!   episodes are one after the other.
+//!   episodes are one after the other. There may be several such buffers, with rooms apart: one for each side of a condition.
+//!
+//! Many questions are answered by the text: where two stores of one run have the loops around both in common, the one that
+//! is written first runs first.
+
+use std::collections::BTreeSet;
 
 use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, ExprKind, TensorId};
+use tilewright_ir::{Access, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Affine, Answer, Map, Set};
 
 use super::claims::Claimed;
 use super::direct::Direct;
 use super::nest::Nest;
-use super::order::before;
+use super::order::{InText, before, in_text};
 
 /// The element that a store goes on from; none if it begins a run.
 pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
@@ -33,18 +38,21 @@ pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
 /// Whether one of the patterns shows that every store of each run goes on from the store before it. A no proves nothing.
 pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed]) -> Answer<bool> {
     let buffer = |claimed: &Claimed| nest.sites[claimed.site].store.target.tensor;
-    let mut buffers: Vec<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
-    buffers.sort();
-    buffers.dedup();
+    let buffers: BTreeSet<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
     if buffers.iter().any(|buffer| direct.stores(*buffer).is_none()) {
         return Ok(false);
     }
     let runs = Runs { nest, members: members.iter().map(|own| Event::new(nest, own)).collect() };
-    match buffers.as_slice() {
-        [_] => runs.are_in_place(),
-        [one, other] => Ok(runs.are_gathered(*one, *other)? || runs.are_gathered(*other, *one)?),
-        _ => Ok(false),
+    if buffers.len() == 1 {
+        return runs.are_in_place();
     }
+    for outer in &buffers {
+        let inner: Vec<TensorId> = buffers.iter().copied().filter(|own| own != outer).collect();
+        if runs.are_gathered(&inner, *outer)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A store of a run.
@@ -52,8 +60,8 @@ struct Event<'a> {
     site: usize,
     buffer: TensorId,
     role: ClaimRole,
-    /// Iterations that count.
-    domain: &'a Set,
+    /// What tells runs apart.
+    run: &'a [IndexExpr],
     runs: &'a Map,
     /// The place that it writes.
     places: Map,
@@ -70,12 +78,27 @@ impl<'a> Event<'a> {
             site: claimed.site,
             buffer: site.store.target.tensor,
             role: claimed.claim.role,
-            domain: &claimed.domain,
+            run: &claimed.claim.run,
             runs: &claimed.runs,
             places: places(&site.store.target),
             continued,
         }
     }
+
+    /// Whether the store carries what is in a buffer.
+    fn carries_from(&self, buffer: TensorId) -> bool {
+        self.role == ClaimRole::Carry && self.continued.as_ref().is_some_and(|(own, _)| *own == buffer)
+    }
+}
+
+/// Stores belong together if their keys are the same: their run, and the turn of some loops around.
+struct Keys {
+    /// For each member, from its iterations to its key.
+    maps: Vec<Map>,
+    /// The keys that each has.
+    ranges: Vec<Set>,
+    /// How many loops, from the outside, are in the key.
+    loops: usize,
 }
 
 struct Runs<'a, 'n> {
@@ -85,81 +108,123 @@ struct Runs<'a, 'n> {
 
 impl Runs<'_, '_> {
     fn are_in_place(&self) -> Answer<bool> {
-        let keys: Vec<&Map> = self.members.iter().map(|own| own.runs).collect();
-        let (starts, others) = self.split(|own| own.continued.is_none());
-        Ok(self.have_one_place(&(0..self.members.len()).collect::<Vec<_>>(), &keys)?
-            && self.each_follows(&others, &starts, &keys)?)
+        let keys = self.keys(0);
+        let all: Vec<usize> = (0..self.members.len()).collect();
+        let (starts, others) = split(&all, |at| self.members[at].continued.is_none());
+        Ok(self.have_one_place(&all, &keys)? && self.each_follows(&others, &starts, &keys)?)
     }
 
-    /// `inner`: the buffer of an episode; `outer`: where it is carried.
-    fn are_gathered(&self, inner: TensorId, outer: TensorId) -> Answer<bool> {
-        let (inside, out) = self.split(|own| own.buffer == inner);
-        let carries = |own: &usize, from: TensorId| {
-            let own = &self.members[*own];
-            own.role == ClaimRole::Carry && own.continued.as_ref().is_some_and(|(buffer, _)| *buffer == from)
-        };
-        let begins = |at: &usize| self.members[*at].continued.is_none() || carries(at, outer);
-        let (starts, others): (Vec<usize>, Vec<usize>) = inside.iter().partition(|at| begins(at));
-        let keys: Vec<Map> = self.members.iter().map(|own| self.episodes(own, inner)).collect();
-        let keys: Vec<&Map> = keys.iter().collect();
-        let runs: Vec<&Map> = self.members.iter().map(|own| own.runs).collect();
-        let again: Vec<usize> = starts.iter().copied().filter(|at| carries(at, outer)).collect();
-        let first: Vec<usize> = starts.iter().copied().filter(|at| !carries(at, outer)).collect();
+    /// `inner`: the buffers of episodes; `outer`: where these are carried.
+    fn are_gathered(&self, inner: &[TensorId], outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
-        Ok(out.iter().all(|at| carries(at, inner))
-            && self.have_one_place(&inside, &keys)?
-            && self.have_one_place(&out, &runs)?
-            && self.go_on_from_these(&out, &inside, &keys)?
+        let (out, inside) = split(&all, |at| self.members[at].buffer == outer);
+        let carries = |at: usize| inner.iter().any(|own| self.members[at].carries_from(*own));
+        let mut apart =
+            inner.iter().enumerate().flat_map(|(at, one)| inner[..at].iter().map(move |two| (one, two)));
+        if !out.iter().all(|at| carries(*at))
+            || apart.any(|(one, two)| self.nest.have_nested_rooms(*one, *two))
+        {
+            return Ok(false);
+        }
+        let runs = self.keys(0);
+        let (again, others) = split(&inside, |at| self.members[at].carries_from(outer));
+        let (first, _) = split(&others, |at| self.members[at].continued.is_none());
+        for buffer in inner {
+            if !self.are_episodes(*buffer, outer)? {
+                return Ok(false);
+            }
+        }
+        Ok(self.have_one_place(&out, &runs)?
             && self.go_on_from_these(&again, &out, &runs)?
+            && self.each_follows(&again, &out, &runs)?
+            && self.none_follows(&first, &all, &runs)?)
+    }
+
+    /// Each episode in a buffer has one beginning, goes on from it in one place, and is carried out once at its end.
+    fn are_episodes(&self, inner: TensorId, outer: TensorId) -> Answer<bool> {
+        let all: Vec<usize> = (0..self.members.len()).collect();
+        let keys = self.keys(self.nest.loops_around_room(inner));
+        let (inside, _) = split(&all, |at| self.members[at].buffer == inner);
+        let (out, _) = split(&all, |at| self.members[at].carries_from(inner));
+        let begins = |at: usize| self.members[at].continued.is_none() || self.members[at].carries_from(outer);
+        let (starts, others) = split(&inside, begins);
+        Ok(self.have_one_place(&inside, &keys)?
+            && self.go_on_from_these(&out, &inside, &keys)?
             && self.are_unique(&starts, &keys)?
             && self.are_unique(&out, &keys)?
             && self.each_follows(&others, &starts, &keys)?
             && self.each_follows(&out, &starts, &keys)?
             && self.none_follows(&inside, &out, &keys)?
-            && self.each_has(&inside, &out, &keys)?
-            && self.each_follows(&again, &out, &runs)?
-            && self.none_follows(&first, &all, &runs)?)
+            && self.each_has(&inside, &out, &keys)?)
     }
 
-    fn split(&self, test: impl Fn(&Event) -> bool) -> (Vec<usize>, Vec<usize>) {
-        (0..self.members.len()).partition(|at| test(&self.members[*at]))
+    /// Runs, and the turn of so many loops from the outside.
+    fn keys(&self, loops: usize) -> Keys {
+        let context = &self.nest.context;
+        let key = |own: &Event| {
+            let all = self.nest.sites[own.site].coordinates.len();
+            let turn: Vec<Affine> =
+                (0..loops.min(all)).map(|at| Affine::variable(context, all, at)).collect();
+            match turn.is_empty() {
+                true => own.runs.clone(),
+                false => own.runs.beside(&Map::from_functions(context, all, &turn)),
+            }
+        };
+        let maps: Vec<Map> = self.members.iter().map(key).collect();
+        Keys { ranges: maps.iter().map(Map::range).collect(), maps, loops }
     }
 
-    /// From iterations to runs and episodes: the loops around the room of a buffer.
-    fn episodes(&self, own: &Event, inner: TensorId) -> Map {
-        let site = &self.nest.sites[own.site];
-        let (all, context) = (site.coordinates.len(), &self.nest.context);
-        let loops = self.nest.loops_around_room(inner).min(all);
-        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(context, all, at)).collect();
-        own.runs.beside(&Map::from_functions(context, all, &room))
+    /// The order of two members with the same key, as far as the text says it.
+    fn in_text(&self, own: usize, other: usize, keys: &Keys) -> InText {
+        let [one, two] = [own, other].map(|at| &self.members[at]);
+        let mut both = one.run.iter().zip(two.run);
+        if both
+            .any(|(one, two)| one.as_constant().zip(two.as_constant()).is_some_and(|(one, two)| one != two))
+        {
+            return InText::Never;
+        }
+        let [first, second] = [one, two].map(|own| &self.nest.sites[own.site]);
+        in_text(first, second, |at| {
+            let value = IndexExpr::var(first.loops[at].var);
+            at < keys.loops || one.run.iter().zip(two.run).any(|both| both == (&value, &value))
+        })
     }
 
-    /// Pairs of iterations of two members with the same key.
-    fn same(&self, own: usize, other: usize, keys: &[&Map]) -> Map {
-        keys[own].then(&keys[other].reverse())
-    }
-
-    fn earlier(&self, own: usize, other: usize) -> Map {
-        let site = |at: usize| &self.nest.sites[self.members[at].site];
-        before(self.nest, site(other), site(own)).reverse()
+    /// Pairs of iterations of two members with the same key, of which the second runs first.
+    fn earlier(&self, own: usize, other: usize, keys: &Keys) -> Map {
+        let [first, second] = [own, other].map(|at| &self.nest.sites[self.members[at].site]);
+        let same = keys.maps[own].then(&keys.maps[other].reverse());
+        same.intersect(&before(self.nest, second, first).reverse())
     }
 
     /// All stores with one key are to one place.
-    fn have_one_place(&self, members: &[usize], keys: &[&Map]) -> Answer<bool> {
-        let places = members.iter().map(|at| keys[*at].reverse().then(&self.members[*at].places));
-        match places.reduce(|all, own| all.union(&own)) {
-            Some(places) => places.is_single_valued(),
-            None => Ok(true),
+    fn have_one_place(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
+        let places: Vec<Map> =
+            members.iter().map(|at| keys.maps[*at].reverse().then(&self.members[*at].places)).collect();
+        for (at, own) in places.iter().enumerate() {
+            if !own.is_single_valued()? {
+                return Ok(false);
+            }
+            for (other, others) in places[..at].iter().enumerate() {
+                if self.in_text(members[at], members[other], keys) == InText::Never {
+                    continue;
+                }
+                if !own.union(others).is_single_valued()? {
+                    return Ok(false);
+                }
+            }
         }
+        Ok(true)
     }
 
     /// What some members go on from is a place that others, with the same key, write.
-    fn go_on_from_these(&self, members: &[usize], others: &[usize], keys: &[&Map]) -> Answer<bool> {
-        let places = others.iter().map(|at| keys[*at].reverse().then(&self.members[*at].places));
-        let Some(places) = places.reduce(|all, own| all.union(&own)) else { return Ok(members.is_empty()) };
+    fn go_on_from_these(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for at in members {
             let Some((_, continued)) = &self.members[*at].continued else { return Ok(false) };
-            if !self.is_mere_load(*at) || !continued.is_subset(&keys[*at].then(&places))? {
+            let others = others.iter().filter(|other| self.in_text(*at, **other, keys) != InText::Never);
+            let places = others.map(|at| keys.maps[*at].reverse().then(&self.members[*at].places));
+            let Some(places) = places.reduce(|all, own| all.union(&own)) else { return Ok(false) };
+            if !self.is_mere_load(*at) || !continued.is_subset(&keys.maps[*at].then(&places))? {
                 return Ok(false);
             }
         }
@@ -177,13 +242,15 @@ impl Runs<'_, '_> {
     }
 
     /// Each key has one such store at most.
-    fn are_unique(&self, members: &[usize], keys: &[&Map]) -> Answer<bool> {
+    fn are_unique(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
         for (place, at) in members.iter().enumerate() {
-            if !keys[*at].is_injective()? {
+            if !keys.maps[*at].is_injective()? {
                 return Ok(false);
             }
             for other in &members[..place] {
-                if !keys[*at].range().intersect(&keys[*other].range()).is_empty()? {
+                if self.in_text(*at, *other, keys) != InText::Never
+                    && !keys.ranges[*at].intersect(&keys.ranges[*other]).is_empty()?
+                {
                     return Ok(false);
                 }
             }
@@ -192,23 +259,30 @@ impl Runs<'_, '_> {
     }
 
     /// Each of some stores comes after one of others with the same key.
-    fn each_follows(&self, members: &[usize], others: &[usize], keys: &[&Map]) -> Answer<bool> {
-        self.each(members, others, &|own, other| {
-            self.same(own, other, keys).intersect(&self.earlier(own, other))
-        })
+    fn each_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
+        for own in members {
+            let (sure, open) = split(others, |other| self.in_text(*own, other, keys) == InText::After);
+            let rest =
+                sure.iter().fold(keys.ranges[*own].clone(), |rest, at| rest.subtract(&keys.ranges[*at]));
+            if rest.is_empty()? {
+                continue;
+            }
+            let rest = keys.maps[*own].onto(&rest).domain();
+            let (open, _) = split(&open, |other| self.in_text(*own, other, keys) == InText::Open);
+            let rest =
+                open.iter().fold(rest, |rest, at| rest.subtract(&self.earlier(*own, *at, keys).domain()));
+            if !rest.is_empty()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Each of some stores has one of others with the same key.
-    fn each_has(&self, members: &[usize], others: &[usize], keys: &[&Map]) -> Answer<bool> {
-        self.each(members, others, &|own, other| self.same(own, other, keys))
-    }
-
-    fn each(&self, members: &[usize], others: &[usize], pairs: &dyn Fn(usize, usize) -> Map) -> Answer<bool> {
+    fn each_has(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
-            let mut rest = self.members[*own].domain.clone();
-            for other in others {
-                rest = rest.subtract(&pairs(*own, *other).domain());
-            }
+            let others = others.iter().filter(|other| self.in_text(*own, **other, keys) != InText::Never);
+            let rest = others.fold(keys.ranges[*own].clone(), |rest, at| rest.subtract(&keys.ranges[*at]));
             if !rest.is_empty()? {
                 return Ok(false);
             }
@@ -217,15 +291,24 @@ impl Runs<'_, '_> {
     }
 
     /// None of some stores comes after one of others with the same key.
-    fn none_follows(&self, members: &[usize], others: &[usize], keys: &[&Map]) -> Answer<bool> {
+    fn none_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
             for other in others {
-                let pairs = self.same(*own, *other, keys).intersect(&self.earlier(*own, *other));
-                if !pairs.is_empty()? {
+                let is_none = match self.in_text(*own, *other, keys) {
+                    InText::Before | InText::Never => true,
+                    InText::After => keys.ranges[*own].intersect(&keys.ranges[*other]).is_empty()?,
+                    InText::Open => self.earlier(*own, *other, keys).is_empty()?,
+                };
+                if !is_none {
                     return Ok(false);
                 }
             }
         }
         Ok(true)
     }
+}
+
+/// Those of some members that pass a test, and the others.
+fn split(members: &[usize], test: impl Fn(usize) -> bool) -> (Vec<usize>, Vec<usize>) {
+    members.iter().partition(|at| test(**at))
 }

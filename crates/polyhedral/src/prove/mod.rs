@@ -36,7 +36,9 @@ pub mod reached;
 pub mod reductions;
 pub mod registers;
 pub mod scatters;
+pub mod scene;
 pub mod sources;
+pub mod subscripts;
 pub mod threads;
 pub mod values;
 

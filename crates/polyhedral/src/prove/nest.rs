@@ -1,5 +1,6 @@
 //! The stores of a loop nest as sets of iterations, with their times and the elements that they touch.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
@@ -19,8 +20,7 @@ pub struct Nest<'n> {
     pub sites: Vec<Site<'n>>,
     /// Every point at which the threads of a block wait, in the order of the text.
     pub syncs: Vec<SyncSite<'n>>,
-    /// For each buffer, how many loops are around its room.
-    rooms: HashMap<TensorId, usize>,
+    rooms: HashMap<TensorId, Room>,
     /// Coordinates of a time.
     pub depth: usize,
 }
@@ -41,6 +41,10 @@ pub struct Site<'n> {
     pub combines: bool,
     /// When it runs, from the outside in.
     pub time: Vec<Moment>,
+    /// The places of its loads and of its target, once somebody has asked for them.
+    places: Vec<OnceCell<(Map, bool)>>,
+    /// The times of its iterations, likewise.
+    times: OnceCell<Map>,
 }
 
 /// A point at which the threads of a block wait.
@@ -54,11 +58,21 @@ pub struct SyncSite<'n> {
     time: Vec<Moment>,
 }
 
+/// Where a buffer has its room.
+struct Room {
+    /// How many loops are around it.
+    loops: usize,
+    /// The time at which it is made.
+    time: Vec<Moment>,
+}
+
 /// A part of a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Where a statement is among its neighbours.
     Place(usize),
+    /// Which side of a condition is taken.
+    Side(bool),
     /// The iteration of a loop, by the loop's coordinate.
     Loop(usize),
 }
@@ -81,23 +95,45 @@ impl<'n> Nest<'n> {
     /// From iterations of a store to the place of an element in memory: the loops around the buffer's room, then its
     /// subscripts. Subscripts that depend on data have any value; the second answer is whether there is none such.
     pub fn places(&self, site: &Site, access: &Access) -> (Map, bool) {
-        let buffer = self.nest.buffer(access.tensor);
-        let (elements, exact) = site.coordinates.elements(&access.indices, &buffer.shape);
-        let loops = self.loops_around_room(access.tensor);
-        let rooms: Vec<Affine> =
-            (0..loops).map(|at| Affine::variable(&self.context, site.coordinates.len(), at)).collect();
-        let rooms = Map::from_functions(&self.context, site.coordinates.len(), &rooms);
-        (rooms.beside(&elements).of(&site.domain), exact)
+        let known = match site.loads.iter().position(|own| std::ptr::eq(*own, access)) {
+            Some(load) => &site.places[load],
+            None if std::ptr::eq(access, &site.store.target) => &site.places[site.loads.len()],
+            None => return self.places_of(site, access),
+        };
+        known.get_or_init(|| self.places_of(site, access)).clone()
+    }
+
+    fn places_of(&self, site: &Site, access: &Access) -> (Map, bool) {
+        let (all, loops) = (site.coordinates.len(), self.loops_around_room(access.tensor));
+        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect();
+        let shape = &self.nest.buffer(access.tensor).shape;
+        let (places, exact) = site.coordinates.elements_after(&room, &access.indices, shape);
+        (places.of(&site.domain), exact)
+    }
+
+    /// From iterations of a store to the room of a buffer: the turn of the loops around it.
+    pub fn room(&self, site: &Site, buffer: TensorId) -> Map {
+        let (all, loops) = (site.coordinates.len(), self.loops_around_room(buffer));
+        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect();
+        Map::from_functions(&self.context, all, &room).of(&site.domain)
     }
 
     /// How many loops are around the room of a buffer, and so around every store to it.
     pub fn loops_around_room(&self, buffer: TensorId) -> usize {
-        self.rooms.get(&buffer).copied().unwrap_or(0)
+        self.rooms.get(&buffer).map_or(0, |room| room.loops)
+    }
+
+    /// Whether one of two buffers has its room inside of the other's.
+    pub fn have_nested_rooms(&self, one: TensorId, other: TensorId) -> bool {
+        let [one, other] =
+            [one, other].map(|buffer| self.rooms.get(&buffer).map_or(&[][..], |room| &room.time));
+        one.starts_with(other) || other.starts_with(one)
     }
 
     /// From iterations of a store to times, which compare in lexicographic order.
     pub fn times(&self, site: &Site) -> Map {
-        self.times_in(&site.domain, site.coordinates.len(), &site.time)
+        let times = || self.times_in(&site.domain, site.coordinates.len(), &site.time);
+        site.times.get_or_init(times).clone()
     }
 
     /// From iterations of a point at which threads wait to times.
@@ -109,6 +145,8 @@ impl<'n> Nest<'n> {
         let number = |value: usize| Affine::constant(&self.context, all, value as i64);
         let part = |at: usize| match time.get(at) {
             Some(Moment::Place(place)) => number(*place),
+            // No iteration takes both sides, so any order of the two will do.
+            Some(Moment::Side(holds)) => number(usize::from(!holds)),
             Some(Moment::Loop(at)) => Affine::variable(&self.context, all, *at),
             None => number(0),
         };
@@ -150,7 +188,7 @@ struct Walk<'a, 'n> {
     time: Vec<Moment>,
     sites: Vec<Site<'n>>,
     syncs: Vec<SyncSite<'n>>,
-    rooms: HashMap<TensorId, usize>,
+    rooms: HashMap<TensorId, Room>,
 }
 
 impl<'a, 'n> Walk<'a, 'n> {
@@ -187,8 +225,7 @@ impl<'a, 'n> Walk<'a, 'n> {
             }
             Stmt::If(own) => {
                 for (holds, side) in [(true, &own.then), (false, &own.otherwise)] {
-                    // No iteration takes both sides, so any order of the two will do.
-                    self.time.push(Moment::Place(usize::from(!holds)));
+                    self.time.push(Moment::Side(holds));
                     self.conditions.push((own, holds));
                     self.stmts(side)?;
                     self.conditions.pop();
@@ -196,7 +233,8 @@ impl<'a, 'n> Walk<'a, 'n> {
                 }
             }
             Stmt::Allocate(own) => {
-                self.rooms.insert(own.buffer, self.loops.len());
+                let room = Room { loops: self.loops.len(), time: self.time.clone() };
+                self.rooms.insert(own.buffer, room);
                 self.stmts(&own.body)?;
             }
             Stmt::Store(store) => {
@@ -265,7 +303,9 @@ impl<'a, 'n> Walk<'a, 'n> {
         loads_in(&store.value, &mut loads);
         store.target.indices.iter().for_each(|index| loads_in_index(index, &mut loads));
         let (loops, time) = (self.loops.clone(), self.time.clone());
-        Ok(Site { store, loops, coordinates, domain, loads, combines: false, time })
+        let places = vec![OnceCell::new(); loads.len() + 1];
+        let times = OnceCell::new();
+        Ok(Site { store, loops, coordinates, domain, loads, combines: false, time, places, times })
     }
 }
 

@@ -19,10 +19,40 @@ pub fn before(nest: &Nest, first: &Site, second: &Site) -> Map {
                 found = found.union(&equal.where_less(*at, *other));
                 equal = equal.where_equal(*at, *other);
             }
+            (Moment::Side(own), Moment::Side(other)) if own == other => {}
+            // Iterations with the same loops take the same side.
+            (Moment::Side(_), Moment::Side(_)) => return found,
             _ => unreachable!("what comes after the same place is the same"),
         }
     }
     found
+}
+
+/// What the text alone says of the order of two stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InText {
+    /// The first runs before the second.
+    Before,
+    /// It runs after it.
+    After,
+    /// There are no two such iterations: they would take both sides of a condition.
+    Never,
+    /// The loops decide.
+    Open,
+}
+
+/// The order of iterations of two stores for which the loops that `is_same` accepts, by their number, have the same values.
+pub fn in_text(first: &Site, second: &Site, is_same: impl Fn(usize) -> bool) -> InText {
+    for moments in first.time.iter().zip(&second.time) {
+        match moments {
+            (Moment::Place(own), Moment::Place(other)) if own < other => return InText::Before,
+            (Moment::Place(own), Moment::Place(other)) if own > other => return InText::After,
+            (Moment::Side(own), Moment::Side(other)) if own != other => return InText::Never,
+            (Moment::Loop(at), _) if !is_same(*at) => return InText::Open,
+            _ => {}
+        }
+    }
+    InText::Open
 }
 
 /// Pairs of iterations of which the first does not run before the second.

@@ -19,6 +19,7 @@ use super::claims::Claimed;
 use super::continuity;
 use super::direct::Direct;
 use super::nest::Nest;
+use super::order::before;
 use super::scatters::{is_scatter, turns};
 use super::sources::{Source, Sources, last_writes};
 use super::{Step, refuted, undecided};
@@ -27,8 +28,9 @@ use crate::model::{Instances, Model};
 use crate::text;
 
 /// The runs of all computations.
-pub struct Runs {
-    /// For each store, those of its computation, with their runs and times.
+pub struct Runs<'a, 'n> {
+    nest: &'a Nest<'n>,
+    /// For each computation, its stores with their runs.
     members: BTreeMap<usize, Vec<Member>>,
     computations: Vec<Option<usize>>,
     unfinished: RefCell<BTreeMap<usize, Set>>,
@@ -40,21 +42,19 @@ pub struct Runs {
 struct Member {
     site: usize,
     runs: Map,
-    times: Map,
 }
 
-impl Runs {
+impl<'a, 'n> Runs<'a, 'n> {
     /// Notes down which stores make which results.
-    pub fn new(nest: &Nest, claims: &[Option<Claimed>]) -> Runs {
+    pub fn new(nest: &'a Nest<'n>, claims: &[Option<Claimed>]) -> Runs<'a, 'n> {
         let mut members: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
         for claimed in claims.iter().flatten() {
-            let times = nest.times(&nest.sites[claimed.site]);
-            let member = Member { site: claimed.site, runs: claimed.runs.clone(), times };
+            let member = Member { site: claimed.site, runs: claimed.runs.clone() };
             members.entry(claimed.claim.computation).or_default().push(member);
         }
         let computation = |claimed: &Option<Claimed>| claimed.as_ref().map(|own| own.claim.computation);
         let computations = claims.iter().map(computation).collect();
-        Runs { members, computations, unfinished: RefCell::default(), parts: RefCell::default() }
+        Runs { nest, members, computations, unfinished: RefCell::default(), parts: RefCell::default() }
     }
 
     /// Whether what a store makes is added up by another computation, and so no version of its element.
@@ -71,12 +71,10 @@ impl Runs {
         let Some(own) = all.iter().find(|member| member.site == site) else {
             unreachable!("only stores with claims are asked for")
         };
-        let (dimensions, depth) = own.times.dimensions()?;
-        let context = own.times.context();
-        let earlier = Map::earlier(context, depth);
-        let mut found = Set::empty(context, dimensions);
+        let here = &self.nest.sites[site];
+        let mut found = Set::empty(&self.nest.context, here.coordinates.len());
         for other in all {
-            let later = own.times.then(&earlier).then(&other.times.reverse());
+            let later = before(self.nest, here, &self.nest.sites[other.site]);
             let same = own.runs.then(&other.runs.reverse());
             found = found.union(&later.intersect(&same).domain());
         }
@@ -92,7 +90,7 @@ pub fn check(
     nest: &Nest,
     sources: &Sources,
     claims: &[Option<Claimed>],
-    (runs, direct): (&Runs, &Direct),
+    (runs, direct): (&Runs<'_, '_>, &Direct),
 ) -> Step<()> {
     let check = Check { model, nest, sources, claims, runs };
     let mut contributions = BTreeMap::new();
@@ -117,7 +115,7 @@ struct Check<'a, 'p, 'n> {
     nest: &'a Nest<'n>,
     sources: &'a Sources,
     claims: &'a [Option<Claimed<'a, 'p>>],
-    runs: &'a Runs,
+    runs: &'a Runs<'a, 'n>,
 }
 
 impl<'a, 'p> Check<'a, 'p, '_> {
@@ -151,9 +149,13 @@ impl<'a, 'p> Check<'a, 'p, '_> {
             }
             all = Some(all.map_or_else(|| own.clone(), |all| all.union(&own)));
         }
-        let Some(all) = all else { return undecided("a result is carried and never computed") };
-        let all = all.coalesce();
-        let statement = self.members(computation)[0].statement;
+        let first = self.members(computation)[0];
+        let statement = first.statement;
+        let none = || {
+            let runs = first.claim.run.len();
+            Map::empty(&self.nest.context, runs, statement.coordinates.len())
+        };
+        let all = all.unwrap_or_else(none).coalesce();
         let is_part = self.members(computation).iter().any(|own| self.is_part(own));
         if is_part {
             self.runs.parts.borrow_mut().insert(computation);
@@ -293,13 +295,14 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     fn is_continued(&self, computation: usize) -> Step<()> {
         let members = &self.runs.members[&computation];
         let mut accesses = Accesses::new(&self.nest.context);
-        members.iter().for_each(|member| _ = accesses.write(0, &member.runs, &member.times));
+        let times = |member: &Member| self.nest.times(&self.nest.sites[member.site]);
+        members.iter().for_each(|member| _ = accesses.write(0, &member.runs, &times(member)));
         let mut continuing = Vec::new();
         for member in members {
             let Some(claimed) = &self.claims[member.site] else { continue };
             if let Some(element) = self.continued(claimed) {
                 self.is_just_carried(claimed)?;
-                accesses.read(0, &member.runs, &member.times.of(&claimed.domain));
+                accesses.read(0, &member.runs, &times(member).of(&claimed.domain));
                 continuing.push((claimed, element));
             }
         }

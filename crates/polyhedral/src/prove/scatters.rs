@@ -33,8 +33,7 @@ pub fn beginnings(
         claimed.claim.computation == own[0].claim.computation
             && matches!(claimed.claim.role, ClaimRole::Value | ClaimRole::Neutral)
     };
-    let has_room = nest.loops_around_room(buffer) > 0;
-    if has_room || !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.updates() {
+    if !own.iter().all(alike) || !is_scatter(own[0].statement) || own[0].statement.updates() {
         return Ok(None);
     }
     let (starts, values): (Vec<&Claimed>, Vec<&Claimed>) =
@@ -43,9 +42,15 @@ pub fn beginnings(
         |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
     let set = starts.iter().filter_map(|own| Some(own.runs.reverse().then(places(own)?)));
     let Some(set) = set.reduce(|all, own| all.union(&own)) else { return Ok(None) };
+    // One run only has ever to do with a place.
+    if !set.reverse().is_single_valued()? {
+        return Ok(None);
+    }
     let whole = elements_of(&nest.context, &nest.nest.buffer(buffer).shape);
     for value in &values {
-        if !Map::between(&value.runs.range(), &whole).is_subset(&set)? {
+        let room = value.runs.reverse().then(&nest.room(&nest.sites[value.site], buffer));
+        let wanted = room.beside(&Map::between(&value.runs.range(), &whole));
+        if !wanted.is_subset(&set)? {
             return Ok(None);
         }
         for start in &starts {

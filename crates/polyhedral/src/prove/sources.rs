@@ -92,7 +92,8 @@ pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> Step<Vec<Source>>
     let mut search = Search::new(nest);
     for (site, access) in loads {
         let load = Load::new(nest, &nest.sites[*site], access);
-        search.add(access.tensor, load);
+        let times = load.times(nest, &nest.sites[*site]);
+        search.add(access.tensor, load, &times);
     }
     let found = search.run()?;
     Ok(found.into_iter().flatten().collect())
@@ -111,7 +112,6 @@ struct Load {
     places: Map,
     /// The iterations of the store that they belong to.
     iterations: Map,
-    times: Map,
 }
 
 impl Load {
@@ -130,15 +130,18 @@ impl Load {
         }
         let loops = nest.loops_around_room(access.tensor);
         let all = coordinates.len();
-        let rooms: Vec<Affine> = (0..loops).map(|at| Affine::variable(&nest.context, all, at)).collect();
-        let rooms = Map::from_functions(&nest.context, all, &rooms);
-        let places = rooms.beside(&coordinates.elements(&indices, shape).0).of(&domain);
+        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&nest.context, all, at)).collect();
+        let places = coordinates.elements_after(&room, &indices, shape).0.of(&domain);
         let free = all - site.coordinates.len();
         let iterations = domain.identity().without_results(site.coordinates.len(), free);
-        let times = iterations.then(&nest.times(site));
         let source =
             Source { coordinates, domain, indices, writers: Vec::new(), unwritten: None, direct: false };
-        Load { source, places, iterations, times }
+        Load { source, places, iterations }
+    }
+
+    /// When they happen.
+    fn times(&self, nest: &Nest, site: &Site) -> Map {
+        self.iterations.then(&nest.times(site))
     }
 }
 
@@ -169,14 +172,17 @@ impl<'a, 'n> Search<'a, 'n> {
             Some(Seen { writers, unwritten }) => {
                 Found::Directly(Source { writers, unwritten, direct: true, ..load.source })
             }
-            None => Found::Searched(self.add(access.tensor, load)),
+            None => {
+                let times = load.times(self.nest, site);
+                Found::Searched(self.add(access.tensor, load, &times))
+            }
         })
     }
 
     /// Adds a load to the search, and gives its number.
-    fn add(&mut self, buffer: TensorId, load: Load) -> usize {
+    fn add(&mut self, buffer: TensorId, load: Load, times: &Map) -> usize {
         self.buffers.insert(buffer);
-        self.accesses.read(buffer.index(), &load.places, &load.times);
+        self.accesses.read(buffer.index(), &load.places, times);
         self.found.push(load.source);
         self.found.len() - 1
     }
@@ -213,7 +219,7 @@ impl<'a, 'n> Search<'a, 'n> {
             std::iter::once(end).chain(std::iter::repeat_n(zero, self.nest.depth - 1)).collect();
         let times = Map::from_functions(context, shape.len(), &times).of(&source.domain);
         let iterations = places.clone();
-        Ok(Found::Searched(self.add(buffer, Load { source, places, iterations, times })))
+        Ok(Found::Searched(self.add(buffer, Load { source, places, iterations }, &times)))
     }
 
     fn run(mut self) -> Step<Vec<Option<Source>>> {

@@ -6,25 +6,20 @@
 //! program's read sees a version and the nest's load sees what a store has written; a copy is walked through to what it has
 //! copied, and a tensor that was inlined to what the program computes for it.
 
-use std::sync::Arc;
-
 use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, Atom, Data, Expr, ExprKind, IndexExpr, Update, VarId};
-use tilewright_isl::{Affine, Map, Set};
+use tilewright_ir::{Access, Expr, ExprKind, TensorId, Update};
+use tilewright_isl::Affine;
 
 use super::claims::Claimed;
 use super::nest::{Nest, argument};
 use super::reductions::Runs;
 use super::scatters::is_scatter;
+use super::scene::{Frame, Scene};
 use super::sources::{Source, Sources};
 use super::{Step, refuted, undecided};
-use crate::coordinates::Coordinates;
 use crate::dependence::{Flow, Reader, version_of};
 use crate::model::{Instances, Model};
 use crate::text;
-
-/// Copies that a value may go through, and tensors that may be inlined into each other.
-const MOST_STEPS: usize = 64;
 
 /// Checks the value of every store, and what every result holds in the end.
 pub fn check(proof: &Proof) -> Step<()> {
@@ -56,84 +51,25 @@ pub struct Proof<'a, 'p, 'n> {
     /// What stores claim.
     pub claims: &'a [Option<Claimed<'a, 'p>>],
     /// Results that are made in several stores.
-    pub runs: &'a Runs,
-}
-
-/// All situations in which two expressions are compared.
-#[derive(Clone)]
-struct Scene {
-    set: Set,
-    dimensions: usize,
-    /// Copies and inlined tensors that the walk has come through.
-    steps: usize,
-}
-
-impl Scene {
-    fn of(set: &Set, dimensions: usize) -> Scene {
-        Scene { set: set.clone(), dimensions, steps: 0 }
-    }
-
-    fn within(&self, set: &Set) -> Scene {
-        Scene { set: self.set.intersect(set), ..self.clone() }
-    }
-
-    fn without(&self, set: &Set) -> Scene {
-        Scene { set: self.set.subtract(set), ..self.clone() }
-    }
-
-    /// The situations, with so many numbers of any value at the end.
-    fn with_numbers(&self, count: usize) -> Scene {
-        let set = self.set.widened(self.dimensions, count);
-        Scene { set, dimensions: self.dimensions + count, steps: self.steps }
-    }
-
-    /// From situations to some of their coordinates.
-    fn pick(&self, picks: &[usize]) -> Map {
-        let context = self.set.context();
-        let functions: Vec<Affine> =
-            picks.iter().map(|at| Affine::variable(context, self.dimensions, *at)).collect();
-        Map::from_functions(context, self.dimensions, &functions).of(&self.set)
-    }
-
-    /// The situations, each with what a relation makes of some of its coordinates at the end.
-    fn extend(&self, picks: &[usize], relation: &Map) -> Scene {
-        let added = relation.dimensions().map_or(0, |(_, results)| results);
-        let set = self.pick(picks).then(relation).pairs().coalesce();
-        Scene { set, dimensions: self.dimensions + added, steps: self.steps }
-    }
-}
-
-/// Where in the vectors of a scene the coordinates of an instance or of an iteration are.
-#[derive(Clone)]
-struct Frame {
-    offset: usize,
-    coordinates: Coordinates,
-}
-
-impl Frame {
-    fn picks(&self) -> Vec<usize> {
-        (self.offset..self.offset + self.coordinates.len()).collect()
-    }
-
-    fn in_scene(&self, scene: &Scene) -> Coordinates {
-        self.coordinates.placed(self.offset, scene.dimensions)
-    }
+    pub runs: &'a Runs<'a, 'n>,
 }
 
 /// One side of a comparison: an expression of a statement of the program, or of a store of the nest.
 #[derive(Clone, Copy)]
-struct Side<'e> {
+pub struct Side<'e> {
     /// The statement or the store.
-    of: usize,
-    frame: &'e Frame,
-    expr: &'e Expr,
+    pub of: usize,
+    /// Where its coordinates are.
+    pub frame: &'e Frame,
+    /// The expression.
+    pub expr: &'e Expr,
 }
 
 /// The version of an element, whose name begins at `offset` in the vectors of a scene.
 struct Version {
     writer: Option<usize>,
     offset: usize,
-    tensor: tilewright_ir::TensorId,
+    tensor: TensorId,
 }
 
 impl Proof<'_, '_, '_> {
@@ -172,7 +108,7 @@ impl Proof<'_, '_, '_> {
     }
 
     /// Refutes that the two expressions have the same value in all situations of a scene, or shows it.
-    fn equal(&self, scene: &Scene, program: Side, nest: Side) -> Step<()> {
+    pub fn equal(&self, scene: &Scene, program: Side, nest: Side) -> Step<()> {
         if scene.set.is_empty()? {
             return Ok(());
         }
@@ -239,55 +175,6 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    /// Whether two subscripts have the same value in all situations. Data in them is compared as any other value.
-    fn same_index(
-        &self,
-        scene: &Scene,
-        (program, own): (Side, &IndexExpr),
-        (nest, other): (Side, &IndexExpr),
-    ) -> Step<bool> {
-        let (left, right) = (program.frame.in_scene(scene), nest.frame.in_scene(scene));
-        if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
-            return Ok(scene.set.is_subset(&left.sub(&right).zero())?);
-        }
-        self.same_with_data(scene, (program, own), (nest, other))
-    }
-
-    /// The same where data is in the subscripts: each datum of the nest is found among the program's, and then both are
-    /// compared with a number of their own in the place of each datum.
-    fn same_with_data(
-        &self,
-        scene: &Scene,
-        (program, own): (Side, &IndexExpr),
-        (nest, other): (Side, &IndexExpr),
-    ) -> Step<bool> {
-        let (data, others) = (data_in(own), data_in(other));
-        let mut named: Vec<(Atom, VarId)> = Vec::new();
-        for datum in &others {
-            let value = Side { expr: &datum.value, ..nest };
-            let same =
-                |own: &&Arc<Data>| self.equal(scene, Side { expr: &own.value, ..program }, value).is_ok();
-            let Some(at) = data.iter().position(|own| same(&own)) else {
-                return undecided("data in a subscript is not what the program has there");
-            };
-            named.push((Atom::Data(datum.clone()), number_of(at)));
-        }
-        let own_names: Vec<(Atom, VarId)> =
-            data.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), number_of(at))).collect();
-        let wide = scene.with_numbers(data.len());
-        let place = |frame: &Frame| {
-            let mut coordinates = frame.in_scene(&wide);
-            (0..data.len()).for_each(|at| coordinates.name(scene.dimensions + at, number_of(at)));
-            coordinates
-        };
-        let left = place(program.frame).affine(&renamed(own, &own_names));
-        let right = place(nest.frame).affine(&renamed(other, &named));
-        match (left, right) {
-            (Some(left), Some(right)) => Ok(wide.set.is_subset(&left.sub(&right).zero())?),
-            _ => undecided("a subscript multiplies what it computes with"),
-        }
-    }
-
     /// The program reads an element.
     fn load(&self, scene: &Scene, (program, access): (Side, &Access), nest: Side) -> Step<()> {
         let own = &self.model.statements[program.of];
@@ -342,6 +229,10 @@ impl Proof<'_, '_, '_> {
                 Some(claimed) if version.writer == Some(claimed.claim.statement) => {
                     self.brings(&written, claimed, (store.offset, source.direct), version)?;
                 }
+                Some(claimed) if self.is_another_value(claimed, version) => {
+                    let found = written.set.sample()?.unwrap_or_default();
+                    return refuted(self.stale(&found, claimed, store.offset, version));
+                }
                 Some(_) => self.inlined(&written, program, nest, version)?,
             }
         }
@@ -357,6 +248,21 @@ impl Proof<'_, '_, '_> {
             }
             _ => self.supplied(&unwritten, (nest, other), version),
         }
+    }
+
+    /// Whether a store of another statement than the version's cannot have left the version's value: one of them is a
+    /// reduction or an operation on data, and the other is something else, with no choice in it.
+    fn is_another_value(&self, claimed: &Claimed, version: &Version) -> bool {
+        let Some(writer) = version.writer else { return false };
+        let [own, other] = [&self.model.statements[writer], claimed.statement];
+        let [value, stored] = [own, other].map(|statement| &statement.statement.value);
+        let is_supplied = |tensor| !self.model.statements.iter().any(|own| own.statement.target == tensor);
+        let is_given = match &stored.kind {
+            ExprKind::Load(access) => is_supplied(access.tensor),
+            _ => computes(stored),
+        };
+        let are_alike = own.is_reduction() == other.is_reduction() && operator(value) == operator(stored);
+        (own.is_reduction() || computes(value)) && is_given && !are_alike
     }
 
     /// The situations with the instance of a load, and where its coordinates are: the iteration, then subscripts that data
@@ -574,44 +480,21 @@ impl Proof<'_, '_, '_> {
     }
 }
 
-impl Scene {
-    fn deeper(mut self) -> Step<Scene> {
-        self.steps += 1;
-        match self.steps <= MOST_STEPS {
-            true => Ok(self),
-            false => undecided("a value goes through too many copies"),
-        }
+/// What an expression does with its operands.
+fn operator(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Unary(op, _) => Some(format!("{op:?}")),
+        ExprKind::Binary(op, _) => Some(format!("{op:?}")),
+        ExprKind::Call(function, _) => Some(format!("{function:?}")),
+        _ => None,
     }
 }
 
-/// The data in a subscript, without the data inside of it.
-fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
-    let mut found: Vec<Arc<Data>> = Vec::new();
-    for factor in index.terms().iter().flat_map(|term| &term.factors) {
-        let own = match factor {
-            Atom::Data(data) => vec![data.clone()],
-            Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
-                [&pair.0, &pair.1].into_iter().flat_map(data_in).collect()
-            }
-            Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => Vec::new(),
-        };
-        for datum in own {
-            if !found.contains(&datum) {
-                found.push(datum);
-            }
-        }
-    }
-    found
-}
-
-/// The variable that stands for a datum.
-fn number_of(datum: usize) -> VarId {
-    VarId(u32::MAX / 2 + datum as u32)
-}
-
-/// A subscript with variables in the place of data.
-fn renamed(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
-    index.substitute(&mut |atom| {
-        names.iter().find(|(datum, _)| datum == atom).map(|(_, var)| IndexExpr::var(*var))
-    })
+/// Whether an expression is an operation on data: there are data for which the value is none of the operands.
+fn computes(expr: &Expr) -> bool {
+    let may_change_nothing = |operand: &Expr| match &operand.kind {
+        ExprKind::Literal(number) => [0.0, 1.0].contains(&number.as_f64()) || !number.as_f64().is_finite(),
+        _ => false,
+    };
+    operator(expr).is_some() && !expr.operands().iter().any(may_change_nothing)
 }

@@ -1,8 +1,8 @@
 //! Finding statements, loops and tensors by the names that a schedule uses, and their places in the tree.
 
-use tilewright_ir::{Access, TensorId, VarId};
+use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 
-use super::{Draft, Legal, Node, Parent, StatementId};
+use super::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
 use crate::step::{LoopName, StatementName};
 
@@ -56,6 +56,13 @@ impl Draft<'_> {
     /// The loops that run the iterations of this statement itself.
     pub fn own_loops(&self, statement: StatementId) -> Vec<VarId> {
         self.path(statement).into_iter().filter(|var| self.loop_of(*var).owner == Some(statement)).collect()
+    }
+
+    /// Whether a statement reduces the iterations of a loop: into one element, or into elements that data chooses.
+    pub fn is_reduced_by(&self, var: VarId, statement: StatementId) -> bool {
+        let own = self.loop_of(var);
+        let scatters = || self.statement(statement).target.indices.iter().any(IndexExpr::has_data);
+        own.owner == Some(statement) && (own.role == LoopRole::Reduction || scatters())
     }
 
     /// The tensor or buffer of this name.

@@ -169,12 +169,26 @@ impl Emitter<'_> {
         let scope = if in_registers { Scope::Register } else { Scope::Scratch };
         let buffer = Buffer { name, dtype, shape: dimensions.iter().map(extent).collect(), scope };
         if in_registers {
+            self.check_threads(&buffer, &loops)?;
             self.check_registers(&buffer, &dimensions)?;
         }
         let buffer = self.add_buffer(buffer);
         let indices = dimensions.iter().map(|var| IndexExpr::var(*var)).collect();
         self.redirected.push((id, access(buffer, indices)));
         Ok(Room { statement: id, buffer, loops, reduced_outside })
+    }
+
+    /// Refuses registers that the threads of a loop would share, also where that loop has one iteration at most.
+    fn check_threads(&self, buffer: &Buffer, loops: &[VarId]) -> Legal<()> {
+        let starts =
+            |var: &&VarId| matches!(self.draft.loop_of(**var).kind, LoopKind::Parallel | LoopKind::Block(_));
+        match loops.iter().find(starts) {
+            Some(var) => {
+                let loop_name = self.draft.loop_text(*var);
+                Err(Illegal::RegisterIndex { name: buffer.name.clone(), loop_name })
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_registers(&self, buffer: &Buffer, dimensions: &[VarId]) -> Legal<()> {

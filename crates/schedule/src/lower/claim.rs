@@ -3,22 +3,18 @@
 //! All stores of one result bear the same run: the loops around the statement that do not reduce. A result that is computed
 //! several times, as the border of overlapping tiles is, has several.
 
-use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::{Claim, ClaimRole};
+use tilewright_ir::{IndexExpr, VarId};
 
 use super::emit::{Emitter, Renaming};
-use crate::draft::{LoopRole, StatementId};
+use crate::draft::StatementId;
 
 impl Emitter<'_> {
     /// What a store of a statement has to do with the program; nothing if it is a copy.
     pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
         let statement = self.draft.statement(id);
         let instance = statement.instances.first()?;
-        let scatters = statement.target.indices.iter().any(IndexExpr::has_data);
-        let reduces = |own: &tilewright_ir::VarId| {
-            let var = self.draft.loop_of(*own);
-            var.owner == Some(id) && (scatters || var.role == LoopRole::Reduction)
-        };
+        let reduces = |own: &VarId| self.draft.is_reduced_by(*own, id);
         let path = self.draft.path(id);
         let run = path.iter().filter(|var| !reduces(var)).map(|var| IndexExpr::var(*var)).collect();
         let role = match role {

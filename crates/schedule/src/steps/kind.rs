@@ -6,7 +6,7 @@ use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
 use tilewright_target::Target;
 
-use crate::draft::{Draft, Legal, LoopRole};
+use crate::draft::{Draft, Legal, LoopRole, StatementId};
 use crate::illegal::Illegal;
 use crate::step::{LoopName, Unit};
 
@@ -55,10 +55,26 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     if in_order || !draft.has_order(var) {
         return Ok(());
     }
-    match draft.broken_dependence(&draft.statements_in(draft.body_of(var))) {
+    let inside = draft.statements_in(draft.body_of(var));
+    let why = draft.broken_dependence(&inside).or_else(|| written_alike(draft, var, kind, &inside));
+    match why {
         Some(why) => Err(Illegal::CarriedDependence { name: target.to_string(), why }),
         None => Ok(()),
     }
+}
+
+/// Threads have elements of their own: what is said where all iterations of a loop write the same ones. All but one of them
+/// may have nothing to do, so that no dependence is in the way.
+fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementId]) -> Option<String> {
+    let one = draft.loop_of(var).extent.as_constant().is_some_and(|extent| extent <= 1);
+    if one || kind == LoopKind::Vector {
+        return None;
+    }
+    let alike = inside.iter().map(|id| draft.statement(*id)).find(|own| {
+        let names_it = own.target.indices.iter().any(|index| index.mentions(var));
+        !names_it && draft.buffers[own.target.tensor.index()].room.is_none()
+    })?;
+    Some(format!("all its iterations write the same elements of `{}`", alike.name))
 }
 
 /// Refuses kinds of loops that do not go inside each other: threads start outside of vectors and of code that is

@@ -1,6 +1,7 @@
 //! One program under one schedule, and whether every way to run it gives what the interpreter of the program gives.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt::{self, Display, Formatter};
 use std::sync::LazyLock;
 
@@ -28,7 +29,7 @@ pub enum Place {
     Loops,
     /// The loops alone, with every thread of the GPU followed.
     Gpu,
-    /// A device of OpenCL, such as PoCL.
+    /// A device of OpenCL, such as PoCL, or of CUDA.
     Device,
 }
 
@@ -156,8 +157,15 @@ pub fn gpu() -> Gpu {
     Gpu { processors: 4, warp: 4, ..Gpu::h200() }
 }
 
-/// The first device of OpenCL, if there is one.
-pub static DEVICE: LazyLock<Option<Device>> = LazyLock::new(|| Device::open(GpuApi::OpenCl, 0).ok());
+/// The first device of OpenCL, or of CUDA if `FUZZ_API` says so; none if there is none.
+pub static DEVICE: LazyLock<Option<Device>> = LazyLock::new(|| {
+    let api = match env::var("FUZZ_API").as_deref() {
+        Ok("cuda") => GpuApi::Cuda,
+        Ok("opencl") | Err(_) => GpuApi::OpenCl,
+        Ok(other) => panic!("FUZZ_API is cuda or opencl, not {other}"),
+    };
+    Device::open(api, 0).ok()
+});
 
 static CPU: LazyLock<Cpu> = LazyLock::new(cpu);
 static GPU: LazyLock<Gpu> = LazyLock::new(gpu);

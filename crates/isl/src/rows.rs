@@ -1,0 +1,114 @@
+//! Sets and relations from linear functions, as rows of matrices.
+
+use std::ffi::{c_int, c_uint};
+
+use crate::affine::Linear;
+use crate::map::{Map, map_space};
+use crate::set::{Set, integer, space};
+use crate::{Answer, Context, GaveUp, sys};
+
+/// The vectors at which some functions are 0 and others are at least 0.
+pub(crate) fn set(context: &Context, dimensions: usize, zero: &[&Linear], nonnegative: &[&Linear]) -> Set {
+    let [zero, nonnegative] = [zero, nonnegative].map(|functions| {
+        let matrix = Matrix::new(context, functions.len(), dimensions + 1);
+        functions.iter().enumerate().fold(matrix, |matrix, (row, own)| {
+            matrix.with(row, 0, &own.coefficients).with(row, dimensions, &[own.constant])
+        })
+    });
+    Set::from_raw(context, unsafe {
+        sys::isl_set_from_basic_set(sys::isl_basic_set_from_constraint_matrices(
+            space(context, dimensions),
+            zero.raw,
+            nonnegative.raw,
+            sys::DIM_SET,
+            sys::DIM_DIV,
+            sys::DIM_CONSTANT,
+            sys::DIM_PARAMETER,
+        ))
+    })
+}
+
+/// Every vector, related to the vector of what functions make of it.
+pub(crate) fn map(context: &Context, inputs: usize, functions: &[&Linear]) -> Map {
+    let outputs = functions.len();
+    let matrix = Matrix::new(context, outputs, inputs + outputs + 1);
+    let zero = functions.iter().enumerate().fold(matrix, |matrix, (row, own)| {
+        let constant = [own.constant];
+        matrix.with(row, 0, &own.coefficients).with(row, inputs + row, &[-1]).with(
+            row,
+            inputs + outputs,
+            &constant,
+        )
+    });
+    let nonnegative = Matrix::new(context, 0, inputs + outputs + 1);
+    Map::from_raw(context, unsafe {
+        sys::isl_map_from_basic_map(sys::isl_basic_map_from_constraint_matrices(
+            map_space(context, inputs, outputs),
+            zero.raw,
+            nonnegative.raw,
+            sys::DIM_IN,
+            sys::DIM_OUT,
+            sys::DIM_DIV,
+            sys::DIM_CONSTANT,
+            sys::DIM_PARAMETER,
+        ))
+    })
+}
+
+/// The equations that hold in a set, each as a row that is 0: coordinates, what is divided, and a number. isl has solved each
+/// for its last coordinate.
+pub(crate) fn of_equations(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>> {
+    let hull = unsafe { sys::isl_set_affine_hull(set.taken()) };
+    if hull.is_null() {
+        return Err(GaveUp);
+    }
+    let raw = unsafe {
+        let kinds = [sys::DIM_SET, sys::DIM_DIV, sys::DIM_CONSTANT, sys::DIM_PARAMETER];
+        let raw = sys::isl_basic_set_equalities_matrix(hull, kinds[0], kinds[1], kinds[2], kinds[3]);
+        sys::isl_basic_set_free(hull);
+        raw
+    };
+    let size = |count: c_int| usize::try_from(count).map_err(|_| GaveUp);
+    let read = || {
+        let (rows, columns) = unsafe { (size(sys::isl_mat_rows(raw))?, size(sys::isl_mat_cols(raw))?) };
+        debug_assert!(columns > dimensions);
+        let element = |row: usize, column: usize| {
+            let value = unsafe { sys::isl_mat_get_element_val(raw, row as c_int, column as c_int) };
+            integer(value)?.ok_or(GaveUp)
+        };
+        let row = |row: usize| (0..columns).map(|column| element(row, column)).collect();
+        (0..rows).map(row).collect()
+    };
+    let found = read();
+    unsafe { sys::isl_mat_free(raw) };
+    found
+}
+
+/// A matrix of isl's, which is taken over by whoever uses it.
+struct Matrix<'c> {
+    context: &'c Context,
+    raw: *mut sys::Mat,
+}
+
+impl<'c> Matrix<'c> {
+    fn new(context: &'c Context, rows: usize, columns: usize) -> Matrix<'c> {
+        let raw = unsafe { sys::isl_mat_alloc(context.raw(), rows as c_uint, columns as c_uint) };
+        // isl leaves new numbers as they are in memory.
+        let numbers = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+        numbers.fold(Matrix { context, raw }, |matrix, (row, column)| matrix.with(row, column, &[0]))
+    }
+
+    /// With these numbers in a row, from a column on.
+    fn with(self, row: usize, column: usize, numbers: &[i64]) -> Matrix<'c> {
+        let raw = numbers.iter().enumerate().fold(self.raw, |raw, (at, number)| {
+            let (row, column) = (row as c_int, (column + at) as c_int);
+            match c_int::try_from(*number) {
+                Ok(number) => unsafe { sys::isl_mat_set_element_si(raw, row, column, number) },
+                Err(_) => unsafe {
+                    sys::isl_mat_set_element_val(raw, row, column, self.context.value(*number))
+                },
+            }
+        });
+        Matrix { raw, ..self }
+    }
+}

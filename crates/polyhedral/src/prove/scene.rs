@@ -1,0 +1,99 @@
+//! Scenes: the situations in which an expression of the program is compared with one of the nest.
+//!
+//! A situation is a vector that holds the iteration of a store, the instance that it claims, and whatever the comparison has
+//! come through since.
+
+use tilewright_ir::VarId;
+use tilewright_isl::{Affine, Map, Set};
+
+use super::{Step, undecided};
+use crate::coordinates::Coordinates;
+
+/// Copies that a value may go through, and tensors that may be inlined into each other.
+const MOST_STEPS: usize = 64;
+
+/// All situations in which two expressions are compared.
+#[derive(Clone)]
+pub struct Scene {
+    /// The situations.
+    pub set: Set,
+    /// How many coordinates each has.
+    pub dimensions: usize,
+    /// Copies and inlined tensors that the walk has come through.
+    steps: usize,
+}
+
+impl Scene {
+    /// These situations, each with so many coordinates.
+    pub fn of(set: &Set, dimensions: usize) -> Scene {
+        Scene { set: set.clone(), dimensions, steps: 0 }
+    }
+
+    /// The situations that are in a set.
+    pub fn within(&self, set: &Set) -> Scene {
+        Scene { set: self.set.intersect(set), ..self.clone() }
+    }
+
+    /// Those that are not.
+    pub fn without(&self, set: &Set) -> Scene {
+        Scene { set: self.set.subtract(set), ..self.clone() }
+    }
+
+    /// The situations, with so many numbers of any value at the end.
+    pub fn with_numbers(&self, count: usize) -> Scene {
+        let set = self.set.widened(self.dimensions, count);
+        Scene { set, dimensions: self.dimensions + count, steps: self.steps }
+    }
+
+    /// The coordinates with a variable for each.
+    pub fn named(&self, name: impl Fn(usize) -> VarId) -> Coordinates {
+        let mut coordinates = Coordinates::new(self.set.context());
+        (0..self.dimensions).for_each(|at| coordinates.add(name(at), None));
+        coordinates
+    }
+
+    /// From situations to some of their coordinates.
+    pub fn pick(&self, picks: &[usize]) -> Map {
+        let context = self.set.context();
+        let functions: Vec<Affine> =
+            picks.iter().map(|at| Affine::variable(context, self.dimensions, *at)).collect();
+        Map::from_functions(context, self.dimensions, &functions).of(&self.set)
+    }
+
+    /// The situations, each with what a relation makes of some of its coordinates at the end.
+    pub fn extend(&self, picks: &[usize], relation: &Map) -> Scene {
+        let added = relation.dimensions().map_or(0, |(_, results)| results);
+        let set = self.pick(picks).then(relation).pairs().coalesce();
+        Scene { set, dimensions: self.dimensions + added, steps: self.steps }
+    }
+
+    /// The situations behind one more copy or inlined tensor.
+    pub fn deeper(mut self) -> Step<Scene> {
+        self.steps += 1;
+        match self.steps <= MOST_STEPS {
+            true => Ok(self),
+            false => undecided("a value goes through too many copies"),
+        }
+    }
+}
+
+/// Where in the vectors of a scene the coordinates of an instance or of an iteration are.
+#[derive(Clone)]
+pub struct Frame {
+    /// Where they begin.
+    pub offset: usize,
+    /// What they are.
+    pub coordinates: Coordinates,
+}
+
+impl Frame {
+    /// Their places.
+    pub fn picks(&self) -> Vec<usize> {
+        (self.offset..self.offset + self.coordinates.len()).collect()
+    }
+
+    /// The coordinates as those of the scene's vectors.
+    pub fn in_scene(&self, scene: &Scene) -> Coordinates {
+        self.coordinates.placed(self.offset, scene.dimensions)
+    }
+}
