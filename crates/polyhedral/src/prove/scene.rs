@@ -3,7 +3,9 @@
 //! A situation is a vector that holds the iteration of a store, the instance that it claims, and whatever the comparison has
 //! come through since.
 
-use tilewright_ir::VarId;
+use std::rc::Rc;
+
+use tilewright_ir::{IndexExpr, VarId};
 use tilewright_isl::{Affine, Map, Set};
 
 use super::{Step, undecided};
@@ -21,12 +23,27 @@ pub struct Scene {
     pub dimensions: usize,
     /// Copies and inlined tensors that the walk has come through.
     steps: usize,
+    /// Coordinates that are subscripts of the program's which data decides.
+    bound: Rc<Vec<Bound>>,
+}
+
+/// A coordinate that is a subscript of an instance of the program.
+#[derive(Clone)]
+pub struct Bound {
+    /// The coordinate.
+    pub coordinate: usize,
+    /// The statement.
+    pub of: usize,
+    /// Where the instance is.
+    pub frame: Frame,
+    /// The subscript.
+    pub index: IndexExpr,
 }
 
 impl Scene {
     /// These situations, each with so many coordinates.
     pub fn of(set: &Set, dimensions: usize) -> Scene {
-        Scene { set: set.clone(), dimensions, steps: 0 }
+        Scene { set: set.clone(), dimensions, steps: 0, bound: Rc::default() }
     }
 
     /// The situations that are in a set.
@@ -42,7 +59,7 @@ impl Scene {
     /// The situations, with so many numbers of any value at the end.
     pub fn with_numbers(&self, count: usize) -> Scene {
         let set = self.set.widened(self.dimensions, count);
-        Scene { set, dimensions: self.dimensions + count, steps: self.steps }
+        Scene { set, dimensions: self.dimensions + count, ..self.clone() }
     }
 
     /// The coordinates with a variable for each.
@@ -64,7 +81,20 @@ impl Scene {
     pub fn extend(&self, picks: &[usize], relation: &Map) -> Scene {
         let added = relation.dimensions().map_or(0, |(_, results)| results);
         let set = self.pick(picks).then(relation).pairs().coalesce();
-        Scene { set, dimensions: self.dimensions + added, steps: self.steps }
+        Scene { set, dimensions: self.dimensions + added, ..self.clone() }
+    }
+
+    /// The situations, in which coordinates are known to be subscripts.
+    pub fn binding(mut self, bound: Vec<Bound>) -> Scene {
+        if !bound.is_empty() {
+            self.bound = Rc::new(self.bound.iter().cloned().chain(bound).collect());
+        }
+        self
+    }
+
+    /// The subscript that a coordinate is, if it is known to be one.
+    pub fn bound(&self, coordinate: usize) -> Option<&Bound> {
+        self.bound.iter().find(|own| own.coordinate == coordinate)
     }
 
     /// The situations behind one more copy or inlined tensor.

@@ -1,8 +1,8 @@
 //! Whether two subscripts have the same value in all situations of a scene.
 //!
-//! Data in them is compared as any other value ([`super::values`]), and a number stands for each datum that is the same on
-//! both sides. isl compares what is affine then. Products of coordinates are beyond isl: they are compared as polynomials, after
-//! the equations between coordinates that hold in the scene have been put into both.
+//! Both are written over the coordinates of the scene, with what its equations say of them put in. Data is compared as any
+//! other value ([`super::values`]), and a number stands for each datum that is the same on both sides. isl compares what is
+//! affine then; products are beyond isl, and are compared as polynomials.
 
 use std::sync::Arc;
 
@@ -19,6 +19,25 @@ const FIRST_COORDINATE: u32 = u32::MAX / 2;
 /// Stands for the first datum.
 const FIRST_DATUM: u32 = u32::MAX / 4 * 3;
 
+/// Stands for the first datum of the nest, until it is known which of the program's it is.
+const FIRST_OTHER: u32 = u32::MAX / 8 * 7;
+
+/// Subscripts that may be put into each other.
+const MOST_BOUND: usize = 16;
+
+/// A datum that a number stands for.
+struct Datum {
+    of: usize,
+    frame: Frame,
+    data: Arc<Data>,
+}
+
+impl Datum {
+    fn side(&self) -> Side<'_> {
+        Side { of: self.of, frame: &self.frame, expr: &self.data.value }
+    }
+}
+
 impl Proof<'_, '_, '_> {
     /// Whether two subscripts have the same value in all situations.
     pub fn same_index(
@@ -31,24 +50,24 @@ impl Proof<'_, '_, '_> {
         if let (Some(left), Some(right)) = (left.affine(own), right.affine(other)) {
             return Ok(scene.set.is_subset(&left.sub(&right).zero())?);
         }
-        let (data, others) = (data_in(own), data_in(other));
-        let mut named: Vec<(Atom, VarId)> = Vec::new();
-        for datum in &others {
-            let at = self.same_datum(scene, (program, &data), Side { expr: &datum.value, ..nest })?;
-            named.push((Atom::Data(datum.clone()), number_of(at)));
+        let mut opening = Opening { scene, equations: scene.set.equations()?, data: Vec::new() };
+        let left = opening.open((program.of, program.frame), own, 0);
+        let others = data_in(other);
+        let numbered: Vec<(Atom, VarId)> =
+            others.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), other_number(at))).collect();
+        let mut right = opening.in_scene(&renamed(other, &numbered), nest.frame, 0);
+        for (at, datum) in others.iter().enumerate() {
+            let same = self.same_datum(scene, &opening.data, Side { expr: &datum.value, ..nest })?;
+            right = renamed(&right, &[(Atom::Var(other_number(at)), number_of(same))]);
         }
-        let own_names: Vec<(Atom, VarId)> =
-            data.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), number_of(at))).collect();
-        let left = in_coordinates(&renamed(own, &own_names), program.frame);
-        let right = in_coordinates(&renamed(other, &named), nest.frame);
-        are_equal(scene, data.len(), &left, &right)
+        are_equal(scene, opening.data.len(), &left, &right)
     }
 
     /// The one of the program's data that a datum of the nest is.
-    fn same_datum(&self, scene: &Scene, (program, data): (Side, &[Arc<Data>]), datum: Side) -> Step<usize> {
+    fn same_datum(&self, scene: &Scene, data: &[Datum], datum: Side) -> Step<usize> {
         let mut reason = None;
         for (at, own) in data.iter().enumerate() {
-            match self.equal(scene, Side { expr: &own.value, ..program }, datum) {
+            match self.equal(scene, own.side(), datum) {
                 Ok(()) => return Ok(at),
                 Err(stop) => reason = Some(stop),
             }
@@ -57,6 +76,36 @@ impl Proof<'_, '_, '_> {
             Some(stop) if data.len() == 1 => Err(stop),
             _ => undecided("data in a subscript is not what the program has there"),
         }
+    }
+}
+
+/// Subscripts on their way to expressions over the coordinates of a scene, with a number for each datum of the program.
+struct Opening<'a> {
+    scene: &'a Scene,
+    equations: Vec<Equation>,
+    data: Vec<Datum>,
+}
+
+impl Opening<'_> {
+    /// A subscript of the program.
+    fn open(&mut self, (of, frame): (usize, &Frame), index: &IndexExpr, depth: usize) -> IndexExpr {
+        let mut names = Vec::new();
+        for data in data_in(index) {
+            names.push((Atom::Data(data.clone()), number_of(self.data.len())));
+            self.data.push(Datum { of, frame: frame.clone(), data });
+        }
+        self.in_scene(&renamed(index, &names), frame, depth)
+    }
+
+    /// A subscript without data.
+    fn in_scene(&mut self, index: &IndexExpr, frame: &Frame, depth: usize) -> IndexExpr {
+        let index =
+            self.equations.iter().fold(in_coordinates(index, frame), |index, own| put_in(&index, own));
+        index.substitute(&mut |atom| {
+            let Atom::Var(VarId(var)) = atom else { return None };
+            let bound = self.scene.bound((*var as usize).checked_sub(FIRST_COORDINATE as usize)?)?.clone();
+            (depth < MOST_BOUND).then(|| self.open((bound.of, &bound.frame), &bound.index, depth + 1))
+        })
     }
 }
 
@@ -70,14 +119,12 @@ fn are_equal(scene: &Scene, numbers: usize, left: &IndexExpr, right: &IndexExpr)
         None => coordinate(at),
         Some(datum) => number_of(datum),
     });
-    if let (Some(left), Some(right)) = (coordinates.affine(left), coordinates.affine(right)) {
-        return Ok(wide.set.is_subset(&left.sub(&right).zero())?);
-    }
-    let equations = scene.set.equations()?;
-    let difference = equations.iter().fold(left.sub(right), |difference, own| put_in(&difference, own));
-    match difference.as_constant() {
-        Some(difference) => Ok(difference == 0),
-        None => undecided("a subscript multiplies what it computes with"),
+    match (coordinates.affine(left), coordinates.affine(right)) {
+        (Some(left), Some(right)) => Ok(wide.set.is_subset(&left.sub(&right).zero())?),
+        _ => match left.sub(right).as_constant() {
+            Some(difference) => Ok(difference == 0),
+            None => undecided("a subscript multiplies what it computes with"),
+        },
     }
 }
 
@@ -124,6 +171,11 @@ fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
         }
     }
     found
+}
+
+/// The variable that stands for a datum of the nest.
+fn other_number(datum: usize) -> VarId {
+    VarId(FIRST_OTHER + datum as u32)
 }
 
 /// The variable that stands for a datum.

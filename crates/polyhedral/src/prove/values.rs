@@ -14,7 +14,7 @@ use super::claims::Claimed;
 use super::nest::{Nest, argument};
 use super::reductions::Runs;
 use super::scatters::is_scatter;
-use super::scene::{Frame, Scene};
+use super::scene::{Bound, Frame, Scene};
 use super::sources::{Source, Sources};
 use super::{Step, refuted, undecided};
 use crate::dependence::{Flow, Reader, version_of};
@@ -193,6 +193,7 @@ impl Proof<'_, '_, '_> {
                 continue;
             }
             let version = Version { writer: flow.writer, offset: scene.dimensions, tensor: access.tensor };
+            let own = own.binding(self.chosen_by_data((program, access), &version));
             match &nest.expr.kind {
                 ExprKind::Load(other) => self.loads(&own, (program, access), (nest, other), &version)?,
                 _ => self.inlined(&own, program, nest, &version)?,
@@ -202,6 +203,20 @@ impl Proof<'_, '_, '_> {
             true => Ok(()),
             false => undecided("a read of the program sees no version that is known"),
         }
+    }
+
+    /// The coordinates of a version that are subscripts which data decides.
+    fn chosen_by_data(&self, (program, access): (Side, &Access), version: &Version) -> Vec<Bound> {
+        let first = version.offset + self.version_length(version) - access.indices.len();
+        let chosen = access.indices.iter().enumerate();
+        let chosen = chosen.filter(|(_, index)| program.frame.coordinates.affine(index).is_none());
+        let bound = chosen.map(|(at, index)| Bound {
+            coordinate: first + at,
+            of: program.of,
+            frame: program.frame.clone(),
+            index: index.clone(),
+        });
+        bound.collect()
     }
 
     /// Both read an element: the program's version is what the nest's load brings.
