@@ -9,11 +9,11 @@
 //! In: a draft, and the statements that a step has moved. Out: the first dependence that does not hold any more, with a pair
 //! of instances. The dependences are those of [`tilewright_polyhedral`]; read next its `dependence.rs`.
 
-use tilewright_ir::nest::LoopKind;
+use tilewright_ir::nest::{Axis, LoopKind};
 use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 use tilewright_polyhedral::coordinates::elements_of;
 use tilewright_polyhedral::dependence::between;
-use tilewright_polyhedral::isl::{Answer, Context, Map, Set};
+use tilewright_polyhedral::isl::{Affine, Answer, Context, Map, Set};
 use tilewright_polyhedral::{Coordinates, Dependence, Kind, Model, text};
 
 use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
@@ -33,6 +33,18 @@ impl Draft<'_> {
         }
         let statements = self.statements_in(body);
         statements.iter().any(|id| self.reads_changing(*id) && self.reads_early(*id, &statements))
+    }
+
+    /// Whether a loop over threads is inside of another one, with an ordered loop between them or further out: no barrier can
+    /// be between the iterations of that one.
+    pub fn is_thread_of_a_thread(&self, var: VarId) -> bool {
+        let kind = |var: &VarId| self.loop_of(*var);
+        let is_thread = |var: &VarId| matches!(kind(var).kind, LoopKind::Thread(_));
+        let is_ordered = |var: &VarId| kind(var).role == LoopRole::Ordered;
+        let around = self.loops_around(var);
+        let inside = self.loops_in(self.body_of(var));
+        let threads_around = is_thread(&var) && around.iter().any(is_thread) && around.iter().any(is_ordered);
+        threads_around || is_thread(&var) && inside.iter().any(is_thread) && inside.iter().any(is_ordered)
     }
 
     /// Whether a statement reads a tensor that one of the others, which comes later in the program, writes; or, after something
@@ -186,7 +198,7 @@ impl Question<'_> {
     fn point(&self, values: &[i64]) -> Set {
         let universe = Set::universe(&self.context, values.len());
         values.iter().enumerate().fold(universe, |set, (at, value)| {
-            let coordinate = tilewright_polyhedral::isl::Affine::variable(&self.context, values.len(), at);
+            let coordinate = Affine::variable(&self.context, values.len(), at);
             set.intersect(&coordinate.offset(-value).zero())
         })
     }
@@ -211,13 +223,22 @@ impl Question<'_> {
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
+        // No barrier is inside of a loop over threads: what comes there orders the iterations of one thread only.
+        let mut in_thread = false;
         for at in 0..common {
             if is_reduced(&first.path[at]) {
                 return found;
             }
-            if runs_in_order(self.draft.loop_of(first.path[at]).kind) {
-                found = found.union(&equal.where_less(at, at));
+            let kind = self.draft.loop_of(first.path[at]).kind;
+            if runs_in_order(kind) {
+                let earlier = equal.where_less(at, at);
+                found = found.union(&if in_thread {
+                    self.of_one_thread(earlier, (first, second), at)
+                } else {
+                    earlier
+                });
             }
+            in_thread |= matches!(kind, LoopKind::Thread(_));
             equal = equal.where_equal(at, at);
         }
         let is_earlier = match first.id == second.id {
@@ -228,6 +249,24 @@ impl Question<'_> {
             false => self.draft.place_in_order(first.id) < self.draft.place_in_order(second.id),
         };
         if is_earlier { found.union(&equal) } else { found }
+    }
+
+    /// Those pairs of iterations whose loops over threads inside of a loop have the same values. What has no such loop along
+    /// an axis is done by the first thread.
+    fn of_one_thread(&self, pairs: Map, (first, second): (&Execution, &Execution), at: usize) -> Map {
+        let along = |execution: &Execution, axis: Axis| {
+            let mut inside = execution.path.iter().enumerate().skip(at);
+            inside.find(|(_, var)| self.draft.loop_of(**var).kind == LoopKind::Thread(axis)).map(|(at, _)| at)
+        };
+        let first_thread = |execution: &Execution, at: usize| {
+            Affine::variable(&self.context, execution.path.len(), at).zero()
+        };
+        Axis::ALL.into_iter().fold(pairs, |pairs, axis| match (along(first, axis), along(second, axis)) {
+            (Some(own), Some(other)) => pairs.where_equal(own, other),
+            (Some(own), None) => pairs.of(&first_thread(first, own)),
+            (None, Some(other)) => pairs.onto(&first_thread(second, other)),
+            (None, None) => pairs,
+        })
     }
 
     fn sentence(&self, dependence: &Dependence, (first, second): (Vec<i64>, Vec<i64>)) -> String {

@@ -528,3 +528,19 @@ fn blocks_have_elements_of_their_own() {
     let reason = refused(source, &[("N", 4)], steps).to_string();
     assert!(reason.contains("all its iterations write the same elements of `x`"), "{reason}");
 }
+
+#[test]
+fn ordered_loops_inside_of_a_thread_order_no_other_threads() {
+    let source = "def f(float(M, N) b) -> (x) { x(0, i, j) = b(i, j)
+        for t in 1:3 { x(t, i, j) = x(t - 1, i, 0) + b(i, j) } }";
+    let sizes = &[("M", 2), ("N", 2)];
+    let outer = "bind x[2].i -> thread.y\nreorder x[2].i, x[2].t, x[2].j";
+    for steps in [format!("{outer}\nbind x[2].j -> thread.z"), format!("bind x[2].j -> thread.z\n{outer}")] {
+        let reason = refused(source, sizes, &steps).to_string();
+        assert!(reason.contains("must read `x` after `x[2]` at (t="), "{reason}");
+    }
+    // Each thread reads what it has written.
+    let own = source.replace("x(t - 1, i, 0)", "x(t - 1, i, j)");
+    agrees(&own, sizes, &format!("{outer}\nbind x[2].j -> thread.z"));
+    agrees(source, sizes, "bind x[2].i -> thread.y\nbind x[2].j -> thread.z");
+}

@@ -11,6 +11,7 @@
 //! | `stmt` | loops, choices, stores |
 //! | `lanes` | vector loops: several elements in one access |
 //! | `combine` | threads that are combined |
+//! | `waits` | barriers out of conditions, for OpenCL |
 //! | `expr` | values |
 //! | `index` | subscripts, extents and conditions |
 //! | `range` | what is known of the values of index expressions |
@@ -34,17 +35,24 @@ mod promise;
 mod range;
 mod serpentine;
 mod stmt;
+mod waits;
 
 use tilewright_ir::{LoopNest, verify_nest};
-use tilewright_target::Gpu;
+use tilewright_target::{Gpu, GpuApi};
 
 pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// The kernels of a nest in a device's language, after [`verify_nest()`] has accepted it. `about` says what they are, for a comment on top: the program
-/// and its schedule.
+/// The kernels of a nest in a device's language, after [`verify_nest()`] has accepted it. `about` says what they are, for a
+/// comment on top: the program and its schedule.
 pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
     verify_nest(nest)?;
-    kernel::Unit::new(nest, gpu).write(about)
+    match gpu.api {
+        GpuApi::Cuda => kernel::Unit::new(nest, gpu).write(about),
+        GpuApi::OpenCl => {
+            let [setup, body] = [&nest.setup, &nest.body].map(|stmts| waits::out_of_conditions(stmts));
+            kernel::Unit::new(&LoopNest { setup, body, ..nest.clone() }, gpu).write(about)
+        }
+    }
 }
