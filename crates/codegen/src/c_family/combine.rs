@@ -11,7 +11,7 @@
 
 use tilewright_ir::arithmetic::neutral;
 use tilewright_ir::nest::{Axis, Combining, Scope};
-use tilewright_ir::{BinaryOp, DType, Expr, ReduceOp};
+use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, ReduceOp};
 use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
@@ -65,13 +65,14 @@ impl Way {
 }
 
 impl Emitter<'_> {
-    /// Loops over threads with what combines them at their end.
-    pub(super) fn combine(&mut self, combining: &Combining<'_>) -> Emit<()> {
+    /// Loops over threads with what combines them at their end, where a condition around them holds, which all threads of the
+    /// block decide alike. All of them go through the code nevertheless.
+    pub(super) fn combine(&mut self, combining: &Combining<'_>, around: &[IndexExpr]) -> Emit<()> {
         self.open("");
         for own in &combining.loops {
             self.thread_variable(own);
         }
-        let done = self.combined(combining);
+        let done = self.combined(combining, around);
         for own in &combining.loops {
             self.ranges.leave(own.var);
         }
@@ -79,11 +80,12 @@ impl Emitter<'_> {
         done
     }
 
-    fn combined(&mut self, combining: &Combining<'_>) -> Emit<()> {
+    fn combined(&mut self, combining: &Combining<'_>, around: &[IndexExpr]) -> Emit<()> {
         let own = combining.combine;
         let dtype = own.store.value.dtype;
         let t = value_type(self.unit.api, dtype);
-        let parts = self.takes_part(combining)?;
+        let around = self.conditions(around)?;
+        let parts: Vec<CExpr> = around.iter().cloned().chain(self.takes_part(combining)?).collect();
         let value = self.own_value(&own.store.value, own.op, !parts.is_empty())?;
         if !parts.is_empty() {
             self.line(&format!("const bool tw_inside = {};", CExpr::all(&parts).whole()));
@@ -91,13 +93,16 @@ impl Emitter<'_> {
         let total = self.total(own.op, value, dtype);
         self.line(&format!("const {t} tw_total = {};", total.whole()));
         let in_registers = self.unit.nest.buffer(own.store.target.tensor).scope == Scope::Register;
-        if in_registers {
+        if in_registers && around.is_empty() {
             return self.put(&own.store, Stored::Value(CExpr::atom("tw_total")));
         }
         let lane = CExpr::atom(self.unit.names.var(own.lane));
         let is_first = CExpr::binary(BinaryOp::Equal, &lane, &CExpr::atom("0"));
         let inside = (!parts.is_empty()).then(|| CExpr::atom("tw_inside"));
-        let writes = CExpr::all(&inside.into_iter().chain([is_first]).collect::<Vec<_>>());
+        let writes = match in_registers {
+            true => CExpr::all(&around),
+            false => CExpr::all(&inside.into_iter().chain([is_first]).collect::<Vec<_>>()),
+        };
         self.open(&format!("if ({}) ", writes.whole()));
         self.put(&own.store, Stored::Value(CExpr::atom("tw_total")))?;
         self.close();

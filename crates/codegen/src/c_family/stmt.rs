@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{Allocate, Axis, Buffer, For, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, ReduceOp, ScalarId, TensorId};
+use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
 use super::dialect::{self, memory_type, value_type};
@@ -13,6 +14,7 @@ use super::kernel::Unit;
 use super::lanes::Lanes;
 use super::prelude;
 use super::range::Ranges;
+use super::waits;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
@@ -99,7 +101,10 @@ impl<'a> Emitter<'a> {
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Emit<()> {
         stmts.iter().try_for_each(|stmt| match stmt {
             Stmt::For(inner) => self.for_loop(inner),
-            Stmt::If(choice) => self.choice(choice, &mut |this, stmts| this.stmts(stmts)),
+            Stmt::If(choice) => match waits::combining(choice).filter(|_| self.unit.api == GpuApi::OpenCl) {
+                Some(combining) => self.combine(&combining, &choice.conditions),
+                None => self.choice(choice, &mut |this, stmts| this.stmts(stmts)),
+            },
             Stmt::Allocate(room) => self.allocate(room),
             Stmt::Store(store) => self.in_thread(|this| this.store(store)),
             // A GPU has other threads to run while one waits.
@@ -120,7 +125,7 @@ impl<'a> Emitter<'a> {
 
     fn for_loop(&mut self, inner: &For) -> Emit<()> {
         if let Some(combining) = inner.combining() {
-            return self.combine(&combining);
+            return self.combine(&combining, &[]);
         }
         self.ranges.enter(inner.var, &inner.extent);
         let done = match inner.kind {
