@@ -65,6 +65,15 @@ impl Context {
         }
     }
 
+    /// Whether the last operation failed by a mistake of isl's own, of which it was told as an error. It is forgotten then.
+    fn forgive(&self) -> bool {
+        let is_own = unsafe { sys::isl_ctx_last_error(self.raw()) } == sys::ERROR_INTERNAL;
+        if is_own {
+            unsafe { sys::isl_ctx_reset_error(self.raw()) };
+        }
+        is_own
+    }
+
     fn raw(&self) -> *mut sys::Ctx {
         self.0.0
     }

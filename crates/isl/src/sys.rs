@@ -38,6 +38,9 @@ pub const DIM_SET: c_int = DIM_OUT;
 
 pub const ON_ERROR_CONTINUE: c_int = 1;
 
+/// Something is wrong inside of isl.
+pub const ERROR_INTERNAL: c_int = 4;
+
 unsafe extern "C" {
     pub fn isl_ctx_alloc() -> *mut Ctx;
     pub fn isl_ctx_free(ctx: *mut Ctx);
@@ -45,6 +48,7 @@ unsafe extern "C" {
     pub fn isl_ctx_set_max_operations(ctx: *mut Ctx, most: c_ulong);
     pub fn isl_ctx_reset_operations(ctx: *mut Ctx);
     pub fn isl_ctx_reset_error(ctx: *mut Ctx);
+    pub fn isl_ctx_last_error(ctx: *mut Ctx) -> c_int;
 
     pub fn isl_space_set_alloc(ctx: *mut Ctx, params: c_uint, dims: c_uint) -> *mut Space;
     pub fn isl_space_alloc(ctx: *mut Ctx, params: c_uint, inputs: c_uint, outputs: c_uint) -> *mut Space;

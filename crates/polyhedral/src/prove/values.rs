@@ -16,7 +16,7 @@ use super::reductions::Runs;
 use super::scatters::is_scatter;
 use super::scene::{Bound, Frame, Scene};
 use super::sources::{Source, Sources};
-use super::{Step, refuted, undecided};
+use super::{Step, Stop, refuted, undecided};
 use crate::dependence::{Flow, Reader, version_of};
 use crate::model::{Instances, Model};
 use crate::text;
@@ -228,7 +228,15 @@ impl Proof<'_, '_, '_> {
         version: &Version,
     ) -> Step<()> {
         let source = self.source_of(nest, other)?;
-        let (scene, frame) = self.at_load(scene, (program, access), (nest, other), (source, version))?;
+        let there = self.at_load(scene, (program, access), (nest, other), (source, version));
+        let (scene, frame) = match there {
+            Ok(found) => found,
+            // The element that data chooses may be what the program reads through a tensor that was inlined.
+            Err(Stop::Undecided(_)) if self.is_computed_on_the_spot(version) => {
+                return self.inlined(scene, program, nest, version);
+            }
+            Err(stop) => return Err(stop),
+        };
         for (writer, pairs) in &source.writers {
             let written = scene.extend(&frame, &pairs.reverse());
             if written.set.is_empty()? {
@@ -372,6 +380,11 @@ impl Proof<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a version may have been inlined.
+    fn is_computed_on_the_spot(&self, version: &Version) -> bool {
+        version.writer.is_some_and(|writer| !self.model.statements[writer].is_reduction())
     }
 
     /// What the program reads was computed on the spot.
