@@ -45,11 +45,13 @@ pub fn storing_threads(context: &Context, site: &Site, all: usize) -> Vec<Affine
     threads
 }
 
+/// The number that loops of a kind count together, the innermost as the last digit.
 fn coordinate(context: &Context, site: &Site, all: usize, test: impl Fn(&For) -> bool) -> Affine {
-    match site.loops.iter().position(|own| test(own)) {
-        Some(at) => Affine::variable(context, all, at),
-        None => Affine::constant(context, all, 0),
-    }
+    let loops = site.loops.iter().enumerate().filter(|(_, own)| test(own));
+    loops.fold(Affine::constant(context, all, 0), |number, (at, own)| {
+        let count = own.extent.as_constant().unwrap_or(1);
+        number.scale(count).add(&Affine::variable(context, all, at))
+    })
 }
 
 /// Pairs of vectors with so many coordinates that differ.

@@ -27,6 +27,7 @@ pub mod bounds;
 pub mod claims;
 pub mod combine;
 pub mod continuity;
+pub mod digits;
 pub mod direct;
 pub mod kernels;
 pub mod nest;
@@ -110,8 +111,8 @@ pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verd
 
 fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
-    let begun = combine::begun(nest);
-    let nest = Nest::new(context, &begun)?;
+    let prepared = digits::apart(context, combine::begun(nest));
+    let nest = Nest::new(context, &prepared)?;
     bounds::check(&nest)?;
     races::check(&nest)?;
     threads::check(&nest)?;

@@ -1,0 +1,236 @@
+//! Loops whose variable is taken apart by quotients and remainders, as several loops.
+//!
+//! A GPU has one index of a block for many loops of the program, and takes it apart again:
+//!
+//! ```text
+//! block.x b in 40                        block.x b₁ in 8
+//!   O[b/5, b % 5] = …             →        block.x b₀ in 5
+//!                                            O[b₁, b₀] = …
+//! ```
+//!
+//! Both are the same iterations in the same order. Without quotients isl's questions are easy, and with them they are not.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_ir::nest::{For, If, LoopNest, LoopVar, Stmt, Store};
+use tilewright_ir::{Atom, IndexExpr, VarId};
+use tilewright_isl::Context;
+
+use crate::coordinates::Coordinates;
+
+/// The nest, with a loop for each digit of the variables that it takes apart.
+pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest> {
+    let mut survey = Survey::default();
+    nest.setup.iter().chain(&nest.body).for_each(|stmt| survey.stmt(stmt));
+    let lanes = std::mem::take(&mut survey.lanes);
+    survey.places.retain(|var, _| !lanes.contains(var));
+    if survey.places.is_empty() {
+        return nest;
+    }
+    let mut nest = nest.into_owned();
+    let mut rewrite = Rewrite {
+        places: survey.places,
+        values: BTreeMap::new(),
+        ranges: Coordinates::new(context),
+        vars: std::mem::take(&mut nest.vars),
+    };
+    nest.setup = rewrite.stmts(nest.setup);
+    nest.body = rewrite.stmts(nest.body);
+    nest.vars = rewrite.vars;
+    Cow::Owned(nest)
+}
+
+/// What the variables of loops are divided by.
+#[derive(Default)]
+struct Survey {
+    places: BTreeMap<VarId, BTreeSet<i64>>,
+    /// Variables of threads that are combined, which stay as they are.
+    lanes: BTreeSet<VarId>,
+}
+
+impl Survey {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(own) => {
+                self.index(&own.extent);
+                own.body.iter().for_each(|stmt| self.stmt(stmt));
+            }
+            Stmt::If(own) => {
+                own.conditions.iter().for_each(|condition| self.index(condition));
+                own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
+            }
+            Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
+            Stmt::Store(own) => self.store(own),
+            Stmt::Combine(own) => {
+                self.lanes.insert(own.lane);
+                self.store(&own.store);
+            }
+            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+        }
+    }
+
+    fn store(&mut self, store: &Store) {
+        store.target.indices.iter().for_each(|index| self.index(index));
+        // Nothing is changed: a copy is cheaper to walk through than a second walk is to write.
+        store.value.clone().map_indices(&mut |index| {
+            self.index(index);
+            index.clone()
+        });
+        let claim = store.claim.iter();
+        claim
+            .flat_map(|claim| claim.point.iter().flatten().chain(&claim.run))
+            .for_each(|own| self.index(own));
+    }
+
+    fn index(&mut self, index: &IndexExpr) {
+        index.visit(&mut |atom| {
+            if let Atom::FloorDiv(pair) | Atom::Mod(pair) = atom
+                && let Some((var, place)) = digit(&pair.0)
+                && let Some(by) = pair.1.as_constant().filter(|by| *by > 1)
+                && let Some(place) = place.checked_mul(by)
+            {
+                self.places.entry(var).or_default().insert(place);
+            }
+        });
+    }
+}
+
+/// The variable that an expression is the upper or lower digits of, and the value of its last digit.
+fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
+    let ([term], 0) = (index.terms(), index.constant_part()) else { return None };
+    match (term.factors.as_slice(), term.coefficient) {
+        ([Atom::Var(var)], 1) => Some((*var, 1)),
+        ([Atom::FloorDiv(pair)], 1) => {
+            let (var, place) = digit(&pair.0)?;
+            Some((var, place.checked_mul(pair.1.as_constant().filter(|by| *by > 0)?)?))
+        }
+        ([Atom::Mod(pair)], 1) => digit(&pair.0),
+        _ => None,
+    }
+}
+
+struct Rewrite {
+    places: BTreeMap<VarId, BTreeSet<i64>>,
+    /// Variables that are gone, by their digits.
+    values: BTreeMap<VarId, IndexExpr>,
+    ranges: Coordinates,
+    vars: Vec<LoopVar>,
+}
+
+impl Rewrite {
+    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        stmts.into_iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn stmt(&mut self, stmt: Stmt) -> Stmt {
+        match stmt {
+            Stmt::For(own) => self.for_loop(own),
+            Stmt::If(own) => Stmt::If(If {
+                conditions: own.conditions.iter().map(|condition| self.index(condition)).collect(),
+                then: self.stmts(own.then),
+                otherwise: self.stmts(own.otherwise),
+            }),
+            Stmt::Allocate(mut own) => {
+                own.body = self.stmts(own.body);
+                Stmt::Allocate(own)
+            }
+            Stmt::Store(own) => Stmt::Store(self.store(own)),
+            Stmt::Combine(mut own) => {
+                own.store = self.store(own.store);
+                Stmt::Combine(own)
+            }
+            Stmt::Prefetch(_) | Stmt::Sync(_) => stmt,
+        }
+    }
+
+    fn for_loop(&mut self, mut own: For) -> Stmt {
+        own.extent = self.index(&own.extent);
+        let digits = own.extent.as_constant().map(|extent| self.digits(own.var, extent)).unwrap_or_default();
+        if digits.len() < 2 {
+            let most = self.ranges.range(&own.extent).and_then(|(_, most)| i64::try_from(most).ok());
+            self.ranges.add(own.var, most.map(|most| (0, most - 1)));
+            own.body = self.stmts(own.body);
+            return Stmt::For(own);
+        }
+        let sum = digits.iter().fold(IndexExpr::constant(0), |sum, (var, place, _)| {
+            sum.add(&IndexExpr::var(*var).scale(*place))
+        });
+        digits.iter().for_each(|(var, _, count)| self.ranges.add(*var, Some((0, count - 1))));
+        let is_whole = own.extent.as_constant() == Some(digits[0].1 * digits[0].2);
+        let last = own.extent.sub(&sum).offset(-1);
+        self.values.insert(own.var, sum);
+        let mut body = self.stmts(std::mem::take(&mut own.body));
+        if !is_whole {
+            body = vec![Stmt::If(If { conditions: vec![last], then: body, otherwise: Vec::new() })];
+        }
+        let loops = digits.iter().rev().fold(body, |body, (var, _, count)| {
+            vec![Stmt::For(For { var: *var, extent: IndexExpr::constant(*count), body, ..own.clone() })]
+        });
+        loops.into_iter().next().expect("there are two digits or more")
+    }
+
+    /// New variables for the digits of one, first the largest: each with its place value, and how many values it has.
+    fn digits(&mut self, var: VarId, extent: i64) -> Vec<(VarId, i64, i64)> {
+        let mut places = vec![1];
+        for place in self.places.get(&var).into_iter().flatten() {
+            let before = places[places.len() - 1];
+            if place % before == 0 && *place > before && *place < extent {
+                places.push(*place);
+            }
+        }
+        let counts = places.iter().enumerate().map(|(at, place)| match places.get(at + 1) {
+            Some(next) => next / place,
+            None => (extent + place - 1) / place,
+        });
+        let counts: Vec<i64> = counts.collect();
+        let name = self.vars[var.index()].name.clone();
+        let digits = places.into_iter().zip(counts).map(|(place, count)| {
+            self.vars.push(LoopVar { name: format!("{name}/{place}") });
+            (VarId(self.vars.len() as u32 - 1), place, count)
+        });
+        let mut digits: Vec<(VarId, i64, i64)> = digits.collect();
+        digits.reverse();
+        digits
+    }
+
+    fn store(&self, mut store: Store) -> Store {
+        store.target.indices.iter_mut().for_each(|index| *index = self.index(index));
+        store.value.map_indices(&mut |index| self.index(index));
+        if let Some(claim) = &mut store.claim {
+            let values = claim.point.iter_mut().flatten().chain(&mut claim.run);
+            values.for_each(|value| *value = self.index(value));
+        }
+        store
+    }
+
+    /// The same value, by digits.
+    fn index(&self, index: &IndexExpr) -> IndexExpr {
+        index.substitute(&mut |atom| match atom {
+            Atom::Var(var) => self.values.get(var).cloned(),
+            Atom::FloorDiv(pair) => self.divided(pair).map(|(quotient, _)| quotient),
+            Atom::Mod(pair) => self.divided(pair).map(|(_, remainder)| remainder),
+            _ => None,
+        })
+    }
+
+    /// Quotient and remainder, where the digits say what they are: some terms are multiples of the divisor, and all others
+    /// together are less than it.
+    fn divided(&self, pair: &(IndexExpr, IndexExpr)) -> Option<(IndexExpr, IndexExpr)> {
+        let by = pair.1.as_constant().filter(|by| *by > 0)?;
+        let value = self.index(&pair.0);
+        let (whole, rest): (Vec<_>, Vec<_>) =
+            value.terms().iter().partition(|term| term.coefficient % by == 0);
+        let sum = |terms: &[&tilewright_ir::Term], divided: i64| {
+            terms.iter().fold(IndexExpr::constant(0), |sum, term| {
+                let one = tilewright_ir::Term { coefficient: term.coefficient / divided, ..(*term).clone() };
+                sum.add(&IndexExpr::from(&one))
+            })
+        };
+        let constant = value.constant_part();
+        let remainder = sum(&rest, 1).offset(constant.rem_euclid(by));
+        let (least, most) = self.ranges.range(&remainder)?;
+        let quotient = sum(&whole, by).offset(constant.div_euclid(by));
+        (least >= 0 && most < by as i128).then_some((quotient, remainder))
+    }
+}
