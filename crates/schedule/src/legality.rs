@@ -10,7 +10,7 @@
 //! of instances. The dependences are those of [`tilewright_polyhedral`]; read next its `dependence.rs`.
 
 use tilewright_ir::nest::{Axis, LoopKind};
-use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
+use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 use tilewright_polyhedral::coordinates::elements_of;
 use tilewright_polyhedral::dependence::between;
 use tilewright_polyhedral::isl::{Affine, Answer, Context, Map, Set};
@@ -79,6 +79,9 @@ impl Draft<'_> {
 
     /// Whether a subscript takes all values from 0 up to an extent while a statement runs.
     pub fn takes_all_values(&self, id: StatementId, index: &IndexExpr, extent: i64) -> bool {
+        if self.counts_up_to(index, extent) {
+            return true;
+        }
         let context = Context::new();
         context.limit_operations(MOST_OPERATIONS);
         let coordinates = coordinates(&context, &self.path(id));
@@ -86,6 +89,22 @@ impl Draft<'_> {
         let values =
             Map::from_functions(&context, coordinates.len(), &[value]).of(&self.iterations(&coordinates));
         elements_of(&context, &[extent]).is_subset(&values.range()).unwrap_or(false)
+    }
+
+    /// Whether a subscript is loops' variables as the digits of a number, and so takes each value once: what most are.
+    fn counts_up_to(&self, index: &IndexExpr, extent: i64) -> bool {
+        let digits = index.terms().iter().map(|term| match term.factors.as_slice() {
+            [Atom::Var(var)] => Some((term.coefficient, *var)),
+            _ => None,
+        });
+        let Some(mut digits) = digits.collect::<Option<Vec<_>>>() else { return false };
+        digits.sort_unstable();
+        let count = digits.into_iter().try_fold(1, |place: i64, (coefficient, var)| {
+            let own = self.loop_of(var);
+            let is_next = coefficient == place && own.guards.is_empty();
+            own.extent.as_constant().filter(|_| is_next).and_then(|extent| place.checked_mul(extent))
+        });
+        index.constant_part() == 0 && count == Some(extent)
     }
 
     /// The iterations of loops that run; at least these, where that depends on data.

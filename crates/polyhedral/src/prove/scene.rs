@@ -92,6 +92,11 @@ impl Scene {
         self
     }
 
+    /// All coordinates that are known to be subscripts.
+    pub fn all_bound(&self) -> &[Bound] {
+        &self.bound
+    }
+
     /// The subscript that a coordinate is, if it is known to be one.
     pub fn bound(&self, coordinate: usize) -> Option<&Bound> {
         self.bound.iter().find(|own| own.coordinate == coordinate)

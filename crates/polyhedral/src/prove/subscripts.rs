@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::{Atom, Data, IndexExpr, VarId};
+use tilewright_ir::{Atom, Data, IndexExpr, Term, VarId};
 use tilewright_isl::Equation;
 
-use super::scene::{Frame, Scene};
+use super::scene::{Bound, Frame, Scene};
 use super::values::{Proof, Side};
 use super::{Step, undecided};
 
@@ -57,10 +57,26 @@ impl Proof<'_, '_, '_> {
             others.iter().enumerate().map(|(at, own)| (Atom::Data(own.clone()), other_number(at))).collect();
         let mut right = opening.in_scene(&renamed(other, &numbered), nest.frame, 0);
         for (at, datum) in others.iter().enumerate() {
-            let same = self.same_datum(scene, &opening.data, Side { expr: &datum.value, ..nest })?;
-            right = renamed(&right, &[(Atom::Var(other_number(at)), number_of(same))]);
+            let datum = Side { expr: &datum.value, ..nest };
+            let same = match self.same_datum(scene, &opening.data, datum) {
+                Ok(at) => number_of(at),
+                Err(stop) => coordinate(self.coordinate_of(scene, datum).ok_or(stop)?),
+            };
+            right = renamed(&right, &[(Atom::Var(other_number(at)), same)]);
         }
+        let right = opening.equations.iter().fold(right, |right, own| put_in(&right, own));
         are_equal(scene, opening.data.len(), &left, &right)
+    }
+
+    /// The coordinate that a datum of the nest is, where the scene says of one that it is just this datum.
+    fn coordinate_of(&self, scene: &Scene, datum: Side) -> Option<usize> {
+        let is_it = |bound: &&Bound| {
+            as_datum(&bound.index).is_some_and(|data| {
+                let own = Side { of: bound.of, frame: &bound.frame, expr: &data.value };
+                self.equal(scene, own, datum).is_ok()
+            })
+        };
+        scene.all_bound().iter().find(is_it).map(|bound| bound.coordinate)
     }
 
     /// The one of the program's data that a datum of the nest is.
@@ -151,6 +167,17 @@ fn in_coordinates(expr: &IndexExpr, frame: &Frame) -> IndexExpr {
 
 fn coordinate(at: usize) -> VarId {
     VarId(FIRST_COORDINATE + at as u32)
+}
+
+/// The datum that a subscript is, and nothing else.
+fn as_datum(index: &IndexExpr) -> Option<&Arc<Data>> {
+    match (index.terms(), index.constant_part()) {
+        ([Term { factors, coefficient: 1 }], 0) => match factors.as_slice() {
+            [Atom::Data(data)] => Some(data),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The data in a subscript, without the data inside of it.

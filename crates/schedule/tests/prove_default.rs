@@ -1,0 +1,121 @@
+//! Default schedules of all examples and of whole image pipelines, proved, at small and at odd sizes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../../../tests/examples.rs"]
+mod examples;
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use examples::examples;
+use support::cpu;
+use tilewright_ir::Program;
+use tilewright_polyhedral::{Verdict, prove};
+use tilewright_schedule::{apply, default_schedule};
+use tilewright_syntax::{Bindings, check, parse};
+use tilewright_target::{Gpu, Target};
+
+fn pipelines() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pipelines");
+    let mut found: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    assert!(found.len() >= 15, "{found:?}");
+    found
+}
+
+/// The programs of a file, with a size for each symbol.
+fn programs(path: &Path, size: &dyn Fn(&str) -> i64) -> Vec<(String, Program)> {
+    let parsed = parse(&std::fs::read_to_string(path).unwrap());
+    let names = parsed.ast.functions.iter().map(|function| function.name.text.clone());
+    let sized = |name: String| {
+        let open = check(&parsed.ast, &name, &Bindings::default()).program?;
+        let mut bindings = Bindings::default();
+        open.symbols.iter().for_each(|symbol| bindings.set(&symbol.name, size(&symbol.name)));
+        let program = check(&parsed.ast, &name, &bindings).program.filter(Program::is_concrete)?;
+        Some((format!("{} of {}", name, path.file_name().unwrap().to_string_lossy()), program))
+    };
+    names.filter_map(sized).collect()
+}
+
+/// Proves the default schedules of programs, and says which are not.
+fn are_proved(programs: Vec<(String, Program)>, target: Target<'_>) {
+    let mut open = Vec::new();
+    for (name, program) in &programs {
+        let nest = apply(program, &default_schedule(program, target), target).unwrap();
+        let start = Instant::now();
+        let verdict = prove(program, &nest);
+        println!("{:8.1} ms {name}", start.elapsed().as_secs_f64() * 1e3);
+        if verdict != Verdict::Proved {
+            open.push(format!("{name}: {verdict:?}"));
+        }
+    }
+    assert!(open.is_empty(), "{}", open.join("\n"));
+}
+
+/// Sizes that leave remainders everywhere. camera_pipe needs a frame around its image.
+fn odd(path: &Path) -> impl Fn(&str) -> i64 {
+    let large = path.ends_with("camera_pipe.tw");
+    move |name| match name {
+        "H" => {
+            if large {
+                70
+            } else {
+                21
+            }
+        }
+        "W" => {
+            if large {
+                94
+            } else {
+                27
+            }
+        }
+        _ => {
+            if large {
+                64
+            } else {
+                5
+            }
+        }
+    }
+}
+
+#[test]
+fn pipelines_are_proved() {
+    let all = pipelines().into_iter().flat_map(|path| programs(&path, &odd(&path))).collect();
+    are_proved(all, Target::Cpu(&cpu()));
+}
+
+#[test]
+fn examples_are_proved_at_small_sizes() {
+    let all = examples().into_iter().flat_map(|path| programs(&path, &|_| 8)).collect();
+    are_proved(all, Target::Cpu(&cpu()));
+}
+
+#[test]
+fn examples_are_proved_at_odd_sizes() {
+    let odd = |name: &str| [13, 7, 5, 11, 3][name.bytes().map(usize::from).sum::<usize>() % 5];
+    let all = examples().into_iter().flat_map(|path| programs(&path, &odd)).collect();
+    are_proved(all, Target::Cpu(&cpu()));
+}
+
+/// Kernels take longer: the rest of them is proved by `survey` below.
+#[test]
+fn kernels_of_pipelines_are_proved() {
+    let quick = ["harris.tw", "hist.tw", "iir_blur.tw", "unsharp.tw", "depthwise_separable_conv.tw"];
+    let some = pipelines().into_iter().filter(|path| quick.iter().any(|name| path.ends_with(name)));
+    let all = some.flat_map(|path| programs(&path, &odd(&path))).collect();
+    are_proved(all, Target::Gpu(&Gpu::h200()));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn survey() {
+    let all = pipelines().into_iter().flat_map(|path| programs(&path, &odd(&path))).collect();
+    are_proved(all, Target::Gpu(&Gpu::h200()));
+    let all = examples().into_iter().flat_map(|path| programs(&path, &|_| 24)).collect();
+    are_proved(all, Target::Gpu(&Gpu::h200()));
+}
