@@ -42,6 +42,21 @@ fn default_schedules_are_proved() {
     }
 }
 
+#[test]
+fn copies_of_what_data_chooses_are_proved() {
+    let source = "def f(float(E, D) t, int32(B, L) q) -> (y) { y(b, d) +=! t(q(b, l), d) }";
+    let sizes = &[("E", 9), ("D", 5), ("B", 6), ("L", 4)];
+    for order in ["(d0, d1)", "(d1, d0)"] {
+        proves(source, sizes, &format!("promote t at root -> p packed {order}"));
+    }
+}
+
+#[test]
+fn squares_of_indices_are_proved() {
+    let source = "def f(float(N) x) -> (y) { y(i) = x(i) * (i * i) }";
+    proves(source, &[("N", 13)], "split y.i -> o, v:4\nvectorize y.v");
+}
+
 /// Nests that are broken on purpose.
 mod broken {
     use std::collections::BTreeMap;

@@ -36,7 +36,9 @@ pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
 }
 
 /// Whether one of the patterns shows that every store of each run goes on from the store before it. A no proves nothing.
-pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed]) -> Answer<bool> {
+/// `begin_once`: no run has two beginnings. Gathered ones may have one in vain, where the outer element is set before the
+/// first episode and nobody reads it.
+pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed], begin_once: bool) -> Answer<bool> {
     let buffer = |claimed: &Claimed| nest.sites[claimed.site].store.target.tensor;
     let buffers: BTreeSet<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
     if buffers.iter().any(|buffer| direct.stores(*buffer).is_none()) {
@@ -44,7 +46,7 @@ pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed]) -> Answer<bool>
     }
     let runs = Runs { nest, members: members.iter().map(|own| Event::new(nest, own)).collect() };
     if buffers.len() == 1 {
-        return runs.are_in_place();
+        return Ok(begin_once && runs.are_in_place()?);
     }
     for outer in &buffers {
         let inner: Vec<TensorId> = buffers.iter().copied().filter(|own| own != outer).collect();
@@ -118,6 +120,7 @@ impl Runs<'_, '_> {
     fn are_gathered(&self, inner: &[TensorId], outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (out, inside) = split(&all, |at| self.members[at].buffer == outer);
+        let (vain, out) = split(&out, |at| self.members[at].continued.is_none());
         let carries = |at: usize| inner.iter().any(|own| self.members[at].carries_from(*own));
         let mut apart =
             inner.iter().enumerate().flat_map(|(at, one)| inner[..at].iter().map(move |two| (one, two)));
@@ -134,10 +137,11 @@ impl Runs<'_, '_> {
                 return Ok(false);
             }
         }
-        Ok(self.have_one_place(&out, &runs)?
+        Ok((vain.is_empty() || again.is_empty() && self.none_follows(&vain, &out, &runs)?)
+            && self.have_one_place(&out, &runs)?
             && self.go_on_from_these(&again, &out, &runs)?
             && self.each_follows(&again, &out, &runs)?
-            && self.none_follows(&first, &all, &runs)?)
+            && self.none_follows(&first, &[inside.as_slice(), &out].concat(), &runs)?)
     }
 
     /// Each episode in a buffer has one beginning, goes on from it in one place, and is carried out once at its end.

@@ -150,6 +150,8 @@ impl Rewrite {
         if digits.len() < 2 {
             let most = self.ranges.range(&own.extent).and_then(|(_, most)| i64::try_from(most).ok());
             self.ranges.add(own.var, most.map(|most| (0, most - 1)));
+            // The sides of a choice may have loops of one variable.
+            self.values.remove(&own.var);
             own.body = self.stmts(own.body);
             return Stmt::For(own);
         }

@@ -101,8 +101,11 @@ pub fn check(
         let own = check.members(*computation);
         let Some(first) = own.first() else { continue };
         if !is_scatter(first.statement) && own.iter().any(|claimed| claimed.is_partial()) {
-            check.begins_once(&own, first.statement)?;
-            if !continuity::holds(nest, direct, &own)? {
+            let again = check.begins_again(&own, first.statement)?;
+            if !continuity::holds(nest, direct, &own, again.is_none())? {
+                if let Some(store) = again {
+                    return undecided(format!("{store} may begin a result again"));
+                }
                 check.is_continued(*computation)?;
             }
         }
@@ -282,13 +285,16 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         format!("`{}`", self.model.program.tensor(statement.statement.target).name)
     }
 
-    /// No run has two beginnings, and each is what the statement begins with.
-    fn begins_once(&self, members: &[&Claimed], statement: &Instances) -> Step<()> {
-        let mut begun = None;
+    /// Each beginning of a run is what the statement begins with. A store that begins a run which another one, or itself, may
+    /// have begun already is named.
+    fn begins_again(&self, members: &[&Claimed], statement: &Instances) -> Step<Option<String>> {
+        let (mut begun, mut again) = (None, None);
         for claimed in members.iter().filter(|claimed| self.continued(claimed).is_none()) {
-            self.begins(claimed, statement, &mut begun)?;
+            if !self.begins(claimed, statement, &mut begun)? {
+                again = Some(self.nest.describe(&self.nest.sites[claimed.site], &[]));
+            }
         }
-        Ok(())
+        Ok(again)
     }
 
     /// Every store of a run goes on from the store before it: memory brings what the last store of the run has left.
@@ -342,8 +348,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         continuity::continued(self.nest, claimed)
     }
 
-    /// A store that begins a run: the neutral element, or the only value.
-    fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<()> {
+    /// A store that begins a run: the neutral element, or the only value. The answer is whether it is the only such store of its
+    /// runs.
+    fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<bool> {
         let site = &self.nest.sites[claimed.site];
         if claimed.claim.role == ClaimRole::Neutral {
             // Parts begin anew: their total goes on from what the element was.
@@ -368,11 +375,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
             Some(begun) => !begun.intersect(&runs).is_empty()?,
             None => false,
         };
-        if again || !claimed.runs.is_injective()? {
-            return undecided(format!("{} may begin a result again", self.nest.describe(site, &[])));
-        }
+        let once = !again && claimed.runs.is_injective()?;
         *begun = Some(begun.take().map_or_else(|| runs.clone(), |begun| begun.union(&runs)));
-        Ok(())
+        Ok(once)
     }
 
     /// Iterations whose memory does not bring what the run has left: right only where the run begins, and the element is what

@@ -40,6 +40,13 @@ pub struct Bound {
     pub index: IndexExpr,
 }
 
+impl Bound {
+    /// Whether both are one subscript of one instance.
+    fn is_same(&self, other: &Bound) -> bool {
+        self.of == other.of && self.frame.offset == other.frame.offset && self.index == other.index
+    }
+}
+
 impl Scene {
     /// These situations, each with so many coordinates.
     pub fn of(set: &Set, dimensions: usize) -> Scene {
@@ -84,8 +91,16 @@ impl Scene {
         Scene { set, dimensions: self.dimensions + added, ..self.clone() }
     }
 
-    /// The situations, in which coordinates are known to be subscripts.
+    /// The situations, in which coordinates are known to be subscripts. Two that are the same subscript are the same.
     pub fn binding(mut self, bound: Vec<Bound>) -> Scene {
+        for own in &bound {
+            if let Some(other) = self.bound.iter().find(|other| other.is_same(own)) {
+                let context = self.set.context();
+                let [one, other] =
+                    [own, other].map(|own| Affine::variable(context, self.dimensions, own.coordinate));
+                self.set = self.set.intersect(&one.sub(&other).zero());
+            }
+        }
         if !bound.is_empty() {
             self.bound = Rc::new(self.bound.iter().cloned().chain(bound).collect());
         }

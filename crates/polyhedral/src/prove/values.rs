@@ -7,7 +7,7 @@
 //! copied, and a tensor that was inlined to what the program computes for it.
 
 use tilewright_ir::nest::ClaimRole;
-use tilewright_ir::{Access, Expr, ExprKind, TensorId, Update};
+use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, Update};
 use tilewright_isl::Affine;
 
 use super::claims::Claimed;
@@ -194,6 +194,9 @@ impl Proof<'_, '_, '_> {
             }
             let version = Version { writer: flow.writer, offset: scene.dimensions, tensor: access.tensor };
             let own = own.binding(self.chosen_by_data((program, access), &version));
+            if own.set.is_empty()? {
+                continue;
+            }
             match &nest.expr.kind {
                 ExprKind::Load(other) => self.loads(&own, (program, access), (nest, other), &version)?,
                 _ => self.inlined(&own, program, nest, &version)?,
@@ -301,17 +304,14 @@ impl Proof<'_, '_, '_> {
         if source.coordinates.len() == picks.len() {
             return Ok((scene.clone(), picks));
         }
-        if other.indices.len() != access.indices.len() {
-            return undecided("data chooses elements of a buffer that is arranged in another way");
-        }
-        let loops = version.writer.map_or(0, |writer| self.model.statements[writer].loops.len());
-        for (at, index) in other.indices.iter().enumerate() {
-            if nest.frame.coordinates.affine(index).is_none() {
-                if !self.same_index(scene, (program, &access.indices[at]), (nest, index))? {
-                    return undecided("data chooses another element than in the program");
-                }
-                picks.push(version.offset + loops + at);
-            }
+        let first = version.offset + self.version_length(version) - access.indices.len();
+        for index in other.indices.iter().filter(|index| nest.frame.coordinates.affine(index).is_none()) {
+            let same = |own: &IndexExpr| self.same_index(scene, (program, own), (nest, index));
+            // A copy may have its dimensions in another order.
+            let Some(at) = access.indices.iter().position(|own| same(own) == Ok(true)) else {
+                return undecided("data chooses another element than in the program");
+            };
+            picks.push(first + at);
         }
         Ok((scene.clone(), picks))
     }
