@@ -297,7 +297,14 @@ impl<'a> Check<'a> {
             let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1)
                 || lane == Some(around.var)
                 || self.path.leaves_one(depth);
-            let mentions = target.indices.iter().any(|index| index.mentions(around.var));
+            // By itself, or by a loop inside that runs as often as it says.
+            let names = |var: VarId| target.indices.iter().any(|index| index.mentions(var));
+            let mentions = names(around.var)
+                || self
+                    .path
+                    .loops()
+                    .skip(depth + 1)
+                    .any(|own| own.extent.mentions(around.var) && names(own.var));
             let together =
                 matches!(around.kind, LoopKind::Parallel | LoopKind::Block(_) | LoopKind::Thread(_));
             hold(!together || private || alone || mentions, || {

@@ -261,6 +261,8 @@ fn threads_write_different_elements() {
     accepted(&threads(8, vec![set(A, v(I))]));
     accepted(&threads(8, vec![set(A, data(v(I)))]));
     accepted(&threads(1, vec![set(A, c(0))]));
+    // How often a loop runs may tell them apart too.
+    accepted(&threads(8, vec![each(Serial, J, v(I), vec![set(A, v(J))])]));
     let wanted = "every iteration of parallel loop i writes the same element of A, in A[0] = 1.0";
     refused(&threads(8, vec![set(A, c(0))]), wanted);
     // Where a condition leaves one of them, no other writes it; where it leaves two, one does.
