@@ -55,11 +55,23 @@ fn asked(own: &If, holds: bool, side: Vec<Stmt>) -> Vec<Stmt> {
             Stmt::Allocate(inner) => {
                 out.push(Stmt::Allocate(Allocate { body: asked(own, holds, inner.body.clone()), ..inner }));
             }
+            Stmt::If(inner) => out.extend(both(chosen(own, holds, inner.then.clone()), inner, (own, holds))),
             other => out.push(other),
         }
     }
     out.extend(chosen(own, holds, part));
     out
+}
+
+/// A choice inside of a side of another: one choice where conditions can say so.
+fn both(outer: Option<Stmt>, inner: If, (own, holds): (&If, bool)) -> Option<Stmt> {
+    match outer {
+        Some(Stmt::If(mut outer)) if outer.otherwise.is_empty() && inner.otherwise.is_empty() => {
+            outer.conditions.extend(inner.conditions);
+            Some(Stmt::If(outer))
+        }
+        _ => chosen(own, holds, vec![Stmt::If(inner)]),
+    }
 }
 
 fn chosen(own: &If, holds: bool, part: Vec<Stmt>) -> Option<Stmt> {
@@ -93,4 +105,84 @@ fn waits(stmts: &[Stmt]) -> bool {
         Stmt::Allocate(own) => waits(&own.body),
         Stmt::Store(_) | Stmt::Prefetch(_) => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::nest::Axis;
+    use tilewright_ir::nest::{Combine, LoopKind, Store, Sync};
+    use tilewright_ir::{Access, DType, Expr, Number, Origin, ReduceOp, TensorId, VarId};
+
+    use super::*;
+
+    fn store(place: i64) -> Store {
+        let indices = vec![IndexExpr::constant(place)];
+        let target = Access { tensor: TensorId(0), indices, origin: Origin::default() };
+        let value = Expr::literal(DType::Int32, Number::Int(1));
+        Store { target, value, reduce: None, later: false, claim: None }
+    }
+
+    fn total() -> Stmt {
+        let lane = VarId(9);
+        let combine = Stmt::Combine(Combine { lane, op: ReduceOp::Add, store: store(0) });
+        let kind = LoopKind::Thread(Axis::X);
+        Stmt::For(For { var: lane, extent: IndexExpr::constant(4), kind, body: vec![combine] })
+    }
+
+    fn when(condition: u32, then: Vec<Stmt>, otherwise: Vec<Stmt>) -> Stmt {
+        Stmt::If(If { conditions: vec![IndexExpr::var(VarId(condition))], then, otherwise })
+    }
+
+    /// What runs for each combination of conditions, in order: stores by their place, and totals as -1.
+    fn trace(stmts: &[Stmt], holds: &dyn Fn(u32) -> bool, found: &mut Vec<i64>) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::If(own) => {
+                    let all = own.conditions.iter().all(|condition| {
+                        let value = |atom: &tilewright_ir::Atom| match atom {
+                            tilewright_ir::Atom::Var(var) => Some(if holds(var.0) { 0 } else { -1 }),
+                            _ => None,
+                        };
+                        condition.eval(&mut { value }).is_some_and(|value| value >= 0)
+                    });
+                    trace(if all { &own.then } else { &own.otherwise }, holds, found);
+                }
+                Stmt::For(own) if own.combining().is_some() => found.push(-1),
+                Stmt::For(own) => trace(&own.body, holds, found),
+                Stmt::Store(own) => found.extend(own.target.indices[0].as_constant()),
+                _ => {}
+            }
+        }
+    }
+
+    fn has_conditional_barrier(stmts: &[Stmt], inside: bool) -> bool {
+        stmts.iter().any(|stmt| match stmt {
+            Stmt::Sync(_) => inside,
+            Stmt::If(own) => {
+                [&own.then, &own.otherwise].iter().any(|side| has_conditional_barrier(side, true))
+            }
+            Stmt::For(own) => has_conditional_barrier(&own.body, inside),
+            _ => false,
+        })
+    }
+
+    #[test]
+    fn the_same_runs_with_no_barrier_inside_of_a_condition() {
+        let barrier = || Stmt::Sync(Sync::Barrier);
+        let set = |place| Stmt::Store(store(place));
+        let inner = |first| when(1, vec![set(first), barrier(), total()], vec![set(first + 1), total()]);
+        let stmts = vec![
+            when(0, vec![set(1), barrier(), set(2), inner(3)], vec![inner(5), barrier(), set(7)]),
+            when(2, vec![when(3, vec![total()], vec![])], vec![when(3, vec![total(), set(8)], vec![])]),
+        ];
+        let changed = out_of_conditions(&stmts);
+        assert!(has_conditional_barrier(&stmts, false) && !has_conditional_barrier(&changed, false));
+        for combination in 0..16 {
+            let holds = |condition: u32| combination >> condition & 1 == 1;
+            let [mut before, mut after] = [Vec::new(), Vec::new()];
+            trace(&stmts, &holds, &mut before);
+            trace(&changed, &holds, &mut after);
+            assert_eq!(before, after, "{combination}");
+        }
+    }
 }
