@@ -1,7 +1,7 @@
 //! Functions of integer vectors: affine ones with quotients and remainders, by pieces.
 //!
 //! Most functions are sums of coordinates times numbers. These are kept as their coefficients, and isl sees them as rows of
-//! a matrix ([`mod@crate::rows`]): building a set or a relation from them takes one call.
+//! a matrix (`rows.rs`): building a set or a relation from them takes one call.
 
 use std::ffi::c_uint;
 
