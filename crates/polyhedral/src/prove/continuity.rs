@@ -62,7 +62,7 @@ struct Event<'a> {
     site: usize,
     buffer: TensorId,
     role: ClaimRole,
-    /// What tells runs apart.
+    /// The values that tell runs apart.
     run: &'a [IndexExpr],
     runs: &'a Map,
     /// The place that it writes.
@@ -221,7 +221,7 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// What some members go on from is a place that others, with the same key, write.
+    /// Some members go on from a place that others, with the same key, write.
     fn go_on_from_these(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for at in members {
             let Some((_, continued)) = &self.members[*at].continued else { return Ok(false) };

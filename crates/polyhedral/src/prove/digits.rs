@@ -41,7 +41,7 @@ pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest
     Cow::Owned(nest)
 }
 
-/// What the variables of loops are divided by.
+/// The divisors of each loop variable.
 #[derive(Default)]
 struct Survey {
     places: BTreeMap<VarId, BTreeSet<i64>>,

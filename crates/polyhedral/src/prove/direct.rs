@@ -20,7 +20,7 @@ pub struct Direct {
     buffers: BTreeMap<TensorId, Vec<(usize, Map)>>,
 }
 
-/// What a load sees.
+/// The stores that a load sees.
 pub struct Seen {
     /// Stores, each with the iterations that write what instances of the load see.
     pub writers: Vec<(usize, Map)>,

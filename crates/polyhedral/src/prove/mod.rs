@@ -56,7 +56,7 @@ use values::Proof;
 /// Operations of isl that one proof may take: some seconds.
 const MOST_OPERATIONS: u64 = 40_000_000;
 
-/// What a proof came to.
+/// The result of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The nest computes what the program says.

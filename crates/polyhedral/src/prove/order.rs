@@ -28,7 +28,7 @@ pub fn before(nest: &Nest, first: &Site, second: &Site) -> Map {
     found
 }
 
-/// What the text alone says of the order of two stores.
+/// The order of two stores, as far as the text alone decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InText {
     /// The first runs before the second.

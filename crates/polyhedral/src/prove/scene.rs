@@ -132,7 +132,7 @@ impl Scene {
 pub struct Frame {
     /// Where they begin.
     pub offset: usize,
-    /// What they are.
+    /// Their variables.
     pub coordinates: Coordinates,
 }
 

@@ -40,7 +40,7 @@ pub fn check(proof: &Proof) -> Step<()> {
     })
 }
 
-/// What a proof is about, and what was found out so far.
+/// The program and the nest that are compared, with everything found out so far.
 pub struct Proof<'a, 'p, 'n> {
     /// The program's instances.
     pub model: &'a Model<'p>,
@@ -48,7 +48,7 @@ pub struct Proof<'a, 'p, 'n> {
     pub nest: &'a Nest<'n>,
     /// Who has written what is read.
     pub sources: &'a Sources,
-    /// What stores claim.
+    /// The claim of each store.
     pub claims: &'a [Option<Claimed<'a, 'p>>],
     /// Results that are made in several stores.
     pub runs: &'a Runs<'a, 'n>,
@@ -96,7 +96,7 @@ impl Proof<'_, '_, '_> {
         self.equal(&scene, program, nest)
     }
 
-    /// What data chooses for a store is the element that it chooses for the program.
+    /// Data chooses the same element for a store as it does in the program.
     fn same_target(&self, scene: &Scene, program: Side, nest: Side, statement: &Instances) -> Step<()> {
         let (own, other) = (&statement.statement.indices, &self.nest.sites[nest.of].store.target.indices);
         for (index, stored) in own.iter().zip(other) {
@@ -387,7 +387,7 @@ impl Proof<'_, '_, '_> {
         version.writer.is_some_and(|writer| !self.model.statements[writer].is_reduction())
     }
 
-    /// What the program reads was computed on the spot.
+    /// The program reads a tensor that the nest computes on the spot.
     fn inlined(&self, scene: &Scene, program: Side, nest: Side, version: &Version) -> Step<()> {
         let Some(writer) = version.writer else { return self.differ(scene, program, nest) };
         let statement = &self.model.statements[writer];
@@ -424,7 +424,7 @@ impl Proof<'_, '_, '_> {
         Ok(())
     }
 
-    /// What a result holds in the end.
+    /// Checks the last version of every element of a result.
     fn result(&self, scene: &Scene, element: &Frame, version: &Version, source: &Source) -> Step<()> {
         let name = &self.model.program.tensor(version.tensor).name;
         for (writer, pairs) in &source.writers {
@@ -464,7 +464,7 @@ impl Proof<'_, '_, '_> {
         Frame { offset, coordinates: self.nest.sites[site].coordinates.clone() }
     }
 
-    /// What a copy stores, as somebody sees it who loads it.
+    /// The value that a copy stores, in the type in which it is loaded.
     fn copied(&self, site: usize, loaded: &Expr) -> Step<&Expr> {
         let store = self.nest.sites[site].store;
         if store.reduce.is_some() {
@@ -508,7 +508,7 @@ impl Proof<'_, '_, '_> {
     }
 }
 
-/// What an expression does with its operands.
+/// The operator of an expression, as text.
 fn operator(expr: &Expr) -> Option<String> {
     match &expr.kind {
         ExprKind::Unary(op, _) => Some(format!("{op:?}")),
