@@ -153,7 +153,7 @@ impl Set {
 pub struct Equation {
     /// The coordinate that is given.
     pub coordinate: usize,
-    /// What each coordinate is multiplied with; 0 for the one that is given.
+    /// The factor of each coordinate; 0 for the one that is given.
     pub coefficients: Vec<i64>,
     /// The number that is added.
     pub constant: i64,

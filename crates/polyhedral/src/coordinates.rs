@@ -36,11 +36,6 @@ impl Coordinates {
         self.ranges.push(range);
     }
 
-    /// Gives a coordinate that belonged to no variable one.
-    pub fn name(&mut self, at: usize, var: VarId) {
-        self.vars[at] = var;
-    }
-
     /// The variables, in the order of their coordinates.
     pub fn vars(&self) -> &[VarId] {
         &self.vars

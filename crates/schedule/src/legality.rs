@@ -38,13 +38,11 @@ impl Draft<'_> {
     /// Whether a loop over threads is inside of another one, with an ordered loop between them or further out: no barrier can
     /// be between the iterations of that one.
     pub fn is_thread_of_a_thread(&self, var: VarId) -> bool {
-        let kind = |var: &VarId| self.loop_of(*var);
-        let is_thread = |var: &VarId| matches!(kind(var).kind, LoopKind::Thread(_));
-        let is_ordered = |var: &VarId| kind(var).role == LoopRole::Ordered;
-        let around = self.loops_around(var);
-        let inside = self.loops_in(self.body_of(var));
-        let threads_around = is_thread(&var) && around.iter().any(is_thread) && around.iter().any(is_ordered);
-        threads_around || is_thread(&var) && inside.iter().any(is_thread) && inside.iter().any(is_ordered)
+        let is_thread = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
+        let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
+        let [around, inside] = [self.loops_around(var), self.loops_in(self.body_of(var))];
+        let has_both = |loops: &[VarId]| loops.iter().any(is_thread) && loops.iter().any(is_ordered);
+        is_thread(&var) && (has_both(&around) || has_both(&inside))
     }
 
     /// Whether a statement reads a tensor that one of the others, which comes later in the program, writes; or, after something

@@ -186,7 +186,7 @@ const MUTATED: &[Case] = &[
     ),
 ];
 
-/// What is broken is found out: no nest that computes something else is proved.
+/// Every nest that computes something else is refuted.
 #[test]
 fn broken_nests_are_refuted() {
     let (mut broken, mut refuted, mut left) = (0, 0, Vec::new());

@@ -890,7 +890,7 @@ fn iterations_that_add_nothing_are_passed_over() {
 
 #[test]
 fn a_reduction_that_begins_anew_changes_its_elements_before_its_loops() {
-    // What is read of `x` must be read before the scatter has set all of it to zero.
+    // The scatter sets all of `x` to zero, so `t` must read it before.
     let source = "def f(int32(1) q) -> (y) { x(i) = 1 where i in 0:2
         t(j) +=! x(0) where j in 0:1
         x((q(0) + 1) % 2) +=! t(j)

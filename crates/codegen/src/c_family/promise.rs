@@ -26,7 +26,7 @@ pub(super) fn is_restrict(kernel: &Stmt, reaches: &dyn Fn(TensorId) -> bool) -> 
 struct Survey {
     written: BTreeSet<TensorId>,
     read: BTreeSet<TensorId>,
-    /// Those that values are reduced into.
+    /// The buffers that values are reduced into.
     updated: BTreeSet<TensorId>,
     /// Whether threads wait for each other.
     waits: bool,
@@ -83,5 +83,48 @@ impl Survey {
                 self.expr(&data.value);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::nest::{Axis, For, LoopKind, Sync};
+    use tilewright_ir::{DType, Number, Origin, ReduceOp, VarId};
+
+    use super::*;
+
+    fn element(buffer: u32) -> Access {
+        Access { tensor: TensorId(buffer), indices: vec![IndexExpr::constant(0)], origin: Origin::default() }
+    }
+
+    fn store(to: u32, from: u32, reduce: Option<ReduceOp>) -> Stmt {
+        let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(element(from)) };
+        Stmt::Store(Store { target: element(to), value, reduce, later: false, claim: None })
+    }
+
+    fn promises(body: Vec<Stmt>) -> bool {
+        let kind = LoopKind::Block(Axis::X);
+        let kernel = For { var: VarId(0), extent: IndexExpr::constant(2), kind, body };
+        // Buffer 9 is in registers.
+        is_restrict(&Stmt::For(kernel), &|id| id != TensorId(9))
+    }
+
+    #[test]
+    fn a_kernel_that_reads_what_it_writes_promises_nothing() {
+        let barrier = || Stmt::Sync(Sync::Barrier);
+        assert!(promises(vec![store(1, 0, None), barrier(), store(2, 0, None)]));
+        assert!(!promises(vec![store(1, 0, None), barrier(), store(2, 1, None)]));
+        assert!(!promises(vec![store(1, 0, None), store(2, 1, None)]));
+        assert!(promises(vec![store(9, 0, None), barrier(), store(2, 9, None)]));
+        // Only a barrier brings what another thread has reduced.
+        assert!(promises(vec![store(1, 0, Some(ReduceOp::Add))]));
+        assert!(!promises(vec![store(1, 0, Some(ReduceOp::Add)), barrier()]));
+        // Data that chooses an element is read too.
+        let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(element(1)) };
+        let data = std::sync::Arc::new(tilewright_ir::Data { value, declared: None });
+        let chosen = Access { indices: vec![IndexExpr::atom(Atom::Data(data))], ..element(2) };
+        let one = Expr::literal(DType::Int32, Number::Int(1));
+        let scatter = Store { target: chosen, value: one, reduce: None, later: false, claim: None };
+        assert!(!promises(vec![store(1, 0, None), Stmt::Store(scatter)]));
     }
 }

@@ -133,7 +133,7 @@ mod tests {
         Stmt::If(If { conditions: vec![IndexExpr::var(VarId(condition))], then, otherwise })
     }
 
-    /// What runs for each combination of conditions, in order: stores by their place, and totals as -1.
+    /// The stores that run where these conditions hold, in order, by their places; a total is -1.
     fn trace(stmts: &[Stmt], holds: &dyn Fn(u32) -> bool, found: &mut Vec<i64>) {
         for stmt in stmts {
             match stmt {

@@ -105,7 +105,7 @@ impl<'n> Nest<'n> {
 
     fn places_of(&self, site: &Site, access: &Access) -> (Map, bool) {
         let (all, loops) = (site.coordinates.len(), self.loops_around_room(access.tensor));
-        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect();
+        let room = self.turn(all, loops);
         let shape = &self.nest.buffer(access.tensor).shape;
         let (places, exact) = site.coordinates.elements_after(&room, &access.indices, shape);
         (places.of(&site.domain), exact)
@@ -114,8 +114,12 @@ impl<'n> Nest<'n> {
     /// From iterations of a store to the room of a buffer: the turn of the loops around it.
     pub fn room(&self, site: &Site, buffer: TensorId) -> Map {
         let (all, loops) = (site.coordinates.len(), self.loops_around_room(buffer));
-        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect();
-        Map::from_functions(&self.context, all, &room).of(&site.domain)
+        Map::from_functions(&self.context, all, &self.turn(all, loops)).of(&site.domain)
+    }
+
+    /// The first `loops` coordinates of vectors with `all`: the turn of the outermost loops.
+    pub fn turn(&self, all: usize, loops: usize) -> Vec<Affine> {
+        (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect()
     }
 
     /// How many loops are around the room of a buffer, and so around every store to it.

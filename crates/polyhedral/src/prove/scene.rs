@@ -58,7 +58,7 @@ impl Scene {
         Scene { set: self.set.intersect(set), ..self.clone() }
     }
 
-    /// Those that are not.
+    /// The situations that are not in a set.
     pub fn without(&self, set: &Set) -> Scene {
         Scene { set: self.set.subtract(set), ..self.clone() }
     }

@@ -130,8 +130,7 @@ impl Load {
         }
         let loops = nest.loops_around_room(access.tensor);
         let all = coordinates.len();
-        let room: Vec<Affine> = (0..loops).map(|at| Affine::variable(&nest.context, all, at)).collect();
-        let places = coordinates.elements_after(&room, &indices, shape).0.of(&domain);
+        let places = coordinates.elements_after(&nest.turn(all, loops), &indices, shape).0.of(&domain);
         let free = all - site.coordinates.len();
         let iterations = domain.identity().without_results(site.coordinates.len(), free);
         let source =

@@ -88,7 +88,7 @@ fn touch<'a, 'n>(
         Scope::Shared => kernel,
         _ => nest.loops_around_room(access.tensor).max(kernel),
     };
-    let mut room: Vec<Affine> = (0..around).map(|at| Affine::variable(context, all, at)).collect();
+    let mut room = nest.turn(all, around);
     if buffer.scope == Scope::Shared {
         room.extend(block.iter().cloned());
     }

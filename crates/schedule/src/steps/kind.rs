@@ -63,8 +63,8 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     }
 }
 
-/// Threads have elements of their own: what is said where all iterations of a loop write the same ones. All but one of them
-/// may have nothing to do, so that no dependence is in the way.
+/// A reason to refuse a loop all of whose iterations write the same elements. Dependences do not show it where all iterations
+/// but one have nothing to do; but code generation wants elements of its own for each thread.
 fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementId]) -> Option<String> {
     let one = draft.loop_of(var).extent.as_constant().is_some_and(|extent| extent <= 1);
     if one || kind == LoopKind::Vector {
