@@ -39,7 +39,7 @@ demo: build ## Set up, build, and show what Tilewright does
 
 wheel: setup-wheel ## Build the Python package, as target/wheels/tilewright-*.whl: it needs nothing else installed
 	rm -rf $(WHEELS)
-	PATH="$(CURDIR)/.venv/bin:$$PATH" TILEWRIGHT_ISL="$(CURDIR)/target/isl" maturin build --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
+	PATH="$(CURDIR)/.venv/bin:$$PATH" maturin build --release --manifest-path crates/python/Cargo.toml --out $(WHEELS)
 	@ls -l $(WHEELS)
 
 test: lint test-rust test-python test-package ## Set up, and run every check and test

@@ -3,11 +3,11 @@
 #
 #   scripts/setup.sh [rust] [lint] [python] [package] [wheel] [opencl] [nvrtc] [fuzz]
 #
-# rust: a Rust toolchain, a C and C++ compiler, LLVM and isl. lint: rustfmt and clippy. python: .venv with the packages of the
-# Python tests. package: .venv-package with what the tests of the Python package need, PyTorch and JAX among it. wheel: LLVM's
-# static libraries, an isl without GMP, and maturin, which builds the package. opencl: PoCL, on which kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which
-# kernels are compiled without a GPU. fuzz: only checks, for a nightly toolchain is a thing to ask for. Without arguments: all
-# but wheel and fuzz.
+# rust: a Rust toolchain, a C and C++ compiler, LLVM, and isl, which is compiled into target/isl. lint: rustfmt and clippy.
+# python: .venv with the packages of the Python tests. package: .venv-package with what the tests of the Python package need,
+# PyTorch and JAX among it. wheel: LLVM's static libraries, and maturin, which builds the package. opencl: PoCL, on which
+# kernels for GPUs run without a GPU. nvrtc: NVIDIA's compiler, into .venv, by which kernels are compiled without a GPU. fuzz:
+# only checks, for a nightly toolchain is a thing to ask for. Without arguments: all but wheel and fuzz.
 # Prints what it installs, and nothing where nothing is missing. What it cannot mend it says in one sentence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -60,11 +60,11 @@ rust() {
   isl
 }
 
-# The integer set library, unless TILEWRIGHT_ISL names a folder that has one.
+# The integer set library. A TILEWRIGHT_ISL that is set names another, or is empty for the system's.
 isl() {
-  [[ -z ${TILEWRIGHT_ISL:-} ]] || return 0
-  works cc -x c /dev/null -shared -lisl -o /dev/null && return
-  install_packages "isl, the integer set library," libisl-dev
+  [[ -z ${TILEWRIGHT_ISL+set} ]] || return 0
+  [[ -e target/isl/libisl.a ]] || say "building isl, the integer set library: half a minute"
+  scripts/build_isl.sh target/isl || fail "isl could not be built; the message is above."
 }
 
 refuse_old_rust() {
@@ -167,10 +167,6 @@ wheel() {
   [[ -e $prefix/lib/libPolly.a || -n ${LLVM_SYS_221_PREFIX:-} ]] || install_packages "LLVM's static library Polly" libpolly-22-dev
   works cc -x c /dev/null -shared -lzstd -lz -lffi -o /dev/null ||
     install_packages "what LLVM's static libraries need" libzstd-dev zlib1g-dev libffi-dev
-  if ! have autoreconf || ! have libtoolize || ! have make; then
-    install_packages "what builds isl" autoconf automake libtool make
-  fi
-  scripts/build_isl.sh target/isl
   python
   packages .venv "$WHEEL_REQUIREMENTS"
 }

@@ -1,23 +1,35 @@
 //! The last write before each read.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, c_int, c_void};
 
 use crate::map::Map;
+use crate::set::Set;
 use crate::{Answer, Context, GaveUp, sys};
 
 /// Accesses of arrays, each with the time at which its instances happen.
 ///
-/// An access relates instances to elements: the coordinates of an array begin with whatever tells arrays of one number of
-/// dimensions apart. Times are compared in lexicographic order, and all have the same number of coordinates.
+/// An access relates instances to elements. Times are compared in lexicographic order, and all have the same number of
+/// coordinates.
 pub struct Accesses {
     context: Context,
-    reads: UnionMap,
-    writes: UnionMap,
-    times: UnionMap,
-    counts: [usize; 2],
+    reads: Vec<Access>,
+    writes: Vec<Access>,
+}
+
+/// Instances that read or write elements of an array at certain times.
+struct Access {
+    array: usize,
+    elements: Map,
+    times: Map,
+    /// All elements that are touched.
+    touched: Set,
+    /// The coordinates of the times that are plainly numbers.
+    known: Vec<Option<i64>>,
 }
 
 /// What was found: which instances of a write give which instances of a read their value.
+#[derive(Default)]
 pub struct Flow {
     /// The read and the write, by their numbers, and instances of the write with those of the read that see them.
     pub sources: Vec<(usize, usize, Map)>,
@@ -25,51 +37,161 @@ pub struct Flow {
     pub without_source: Vec<(usize, Map)>,
 }
 
+impl Access {
+    fn new(array: usize, elements: &Map, times: &Map) -> Access {
+        let dimensions = times.dimensions().map_or(0, |(_, results)| results);
+        let known = (0..dimensions).map(|at| times.plain_number(at)).collect();
+        Access { array, elements: elements.clone(), times: times.clone(), touched: elements.range(), known }
+    }
+
+    /// Whether every instance happens before every instance of the other, as far as plain numbers say it.
+    fn is_plainly_before(&self, other: &Access) -> bool {
+        let mut both = self.known.iter().zip(&other.known);
+        let differ = both.find(|(own, other)| own.is_none() || own != other);
+        matches!(differ, Some((Some(own), Some(other))) if own < other)
+    }
+
+    fn overlaps(&self, other: &Access) -> Answer<bool> {
+        Ok(self.array == other.array && !self.touched.intersect(&other.touched).is_empty()?)
+    }
+}
+
 impl Accesses {
     /// None yet.
     pub fn new(context: &Context) -> Accesses {
-        let none = || UnionMap::empty(context);
-        Accesses { context: context.clone(), reads: none(), writes: none(), times: none(), counts: [0, 0] }
+        Accesses { context: context.clone(), reads: Vec::new(), writes: Vec::new() }
     }
 
     /// Adds a read of an array, and gives its number.
     pub fn read(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
-        let number = self.counts[0];
-        self.counts[0] += 1;
-        self.reads.add(elements.named(&format!("r{number}"), &format!("a{array}")));
-        self.times.add(times.named(&format!("r{number}"), "t"));
-        number
+        self.reads.push(Access::new(array, elements, times));
+        self.reads.len() - 1
     }
 
     /// Adds a write of an array, and gives its number.
     pub fn write(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
-        let number = self.counts[1];
-        self.counts[1] += 1;
-        self.writes.add(elements.named(&format!("w{number}"), &format!("a{array}")));
-        self.times.add(times.named(&format!("w{number}"), "t"));
-        number
+        self.writes.push(Access::new(array, elements, times));
+        self.writes.len() - 1
     }
 
     /// The last write before each read.
+    ///
+    /// A read that sees elements which are written once, before it, needs no search. The others are searched in groups that
+    /// have no element in common: the time of isl's search grows faster than the number of accesses.
     pub fn flow(&self) -> Answer<Flow> {
+        let mut found = Flow::default();
+        let mut once = HashMap::new();
+        let mut groups: Vec<Group> = Vec::new();
+        for (number, read) in self.reads.iter().enumerate() {
+            let mut writes = BTreeSet::new();
+            for (at, write) in self.writes.iter().enumerate() {
+                if write.overlaps(read)? {
+                    writes.insert(at);
+                }
+            }
+            if self.is_written_once(&writes, read, &mut once)? {
+                self.sees_all(number, &writes, &mut found)?;
+            } else {
+                let (joined, apart) = groups.into_iter().partition(|own| !own.writes.is_disjoint(&writes));
+                let own = Group { reads: vec![number], writes };
+                groups = apart;
+                groups.push(Vec::into_iter(joined).fold(own, Group::with));
+            }
+        }
+        groups.iter().try_for_each(|group| self.search(group, &mut found))?;
+        Ok(found)
+    }
+
+    /// Whether each element that some writes touch is written once, before a read. `once` keeps answers about writes and about
+    /// pairs of them.
+    fn is_written_once(
+        &self,
+        writes: &BTreeSet<usize>,
+        read: &Access,
+        once: &mut HashMap<(usize, usize), bool>,
+    ) -> Answer<bool> {
+        if !writes.iter().all(|at| self.writes[*at].is_plainly_before(read)) {
+            return Ok(false);
+        }
+        for at in writes {
+            for other in writes.range(..=at) {
+                let is_once = match once.get(&(*at, *other)) {
+                    Some(known) => *known,
+                    None if at == other => self.writes[*at].elements.is_injective()?,
+                    None => !self.writes[*at].overlaps(&self.writes[*other])?,
+                };
+                once.insert((*at, *other), is_once);
+                if !is_once {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A read sees whatever has been written to its elements.
+    fn sees_all(&self, number: usize, writes: &BTreeSet<usize>, found: &mut Flow) -> Answer<()> {
+        let read = &self.reads[number];
+        let mut rest = read.touched.clone();
+        for at in writes {
+            let write = &self.writes[*at];
+            found.sources.push((number, *at, write.elements.then(&read.elements.reverse())));
+            rest = rest.subtract(&write.touched);
+        }
+        if !rest.is_empty()? {
+            found.without_source.push((number, read.elements.onto(&rest)));
+        }
+        Ok(())
+    }
+
+    fn search(&self, group: &Group, found: &mut Flow) -> Answer<()> {
+        let reads = group.reads.iter().map(|at| ("r", *at, &self.reads[*at]));
+        let writes = group.writes.iter().map(|at| ("w", *at, &self.writes[*at]));
+        let all: Vec<(&str, usize, &Access)> = reads.chain(writes).collect();
+        // A coordinate that is the same number in all times decides nothing.
+        let first = &all[0].2.known;
+        let differ =
+            |at: usize| first[at].is_none() || all.iter().any(|(_, _, own)| own.known[at] != first[at]);
+        let kept: Vec<usize> = (0..first.len()).filter(|at| differ(*at)).collect();
+        let [mut reads, mut writes, mut times] = std::array::from_fn(|_| UnionMap::empty(&self.context));
+        for (kind, at, own) in all {
+            let name = format!("{kind}{at}");
+            let accesses = if kind == "r" { &mut reads } else { &mut writes };
+            accesses.add(own.elements.named(&name, "a"));
+            times.add(own.times.with_results(&kept).named(&name, "t"));
+        }
         let flow = unsafe {
-            let info = sys::isl_union_access_info_from_sink(self.reads.taken());
-            let info = sys::isl_union_access_info_set_must_source(info, self.writes.taken());
-            let info = sys::isl_union_access_info_set_schedule_map(info, self.times.taken());
+            let info = sys::isl_union_access_info_from_sink(reads.taken());
+            let info = sys::isl_union_access_info_set_must_source(info, writes.taken());
+            let info = sys::isl_union_access_info_set_schedule_map(info, times.taken());
             sys::isl_union_access_info_compute_flow(info)
         };
         if flow.is_null() {
             return Err(GaveUp);
         }
-        let context = &self.context;
         let [sources, without] =
             [sys::isl_union_flow_get_must_dependence, sys::isl_union_flow_get_must_no_source]
                 .map(|get| UnionMap { raw: unsafe { get(flow) } });
         unsafe { sys::isl_union_flow_free(flow) };
-        let sources =
-            sources.maps(context)?.into_iter().map(|(from, to, map)| (number(&to), number(&from), map));
-        let without = without.maps(context)?.into_iter().map(|(from, _, map)| (number(&from), map));
-        Ok(Flow { sources: sources.collect(), without_source: without.collect() })
+        let sources = sources.maps(&self.context)?.into_iter();
+        found.sources.extend(sources.map(|(from, to, map)| (number(&to), number(&from), map)));
+        let without = without.maps(&self.context)?.into_iter();
+        found.without_source.extend(without.map(|(from, _, map)| (number(&from), map)));
+        Ok(())
+    }
+}
+
+/// Reads that are searched together, and the writes that they may see.
+struct Group {
+    reads: Vec<usize>,
+    writes: BTreeSet<usize>,
+}
+
+impl Group {
+    fn with(mut self, other: Group) -> Group {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+        self
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_int, c_uint};
 
 use crate::affine::Affine;
 use crate::rows;
-use crate::set::{Set, space};
+use crate::set::{Set, integer, space};
 use crate::{Answer, Context, GaveUp, answer, object, sys};
 
 object! {
@@ -145,6 +145,25 @@ impl Map {
         let raw =
             unsafe { sys::isl_map_project_out(self.taken(), sys::DIM_OUT, first as c_uint, count as c_uint) };
         Map::from_raw(&self.context, raw)
+    }
+
+    /// The pairs with one more coordinate of the second at `at`, of any value.
+    pub fn with_free_result(&self, at: usize) -> Map {
+        let raw = unsafe { sys::isl_map_insert_dims(self.taken(), sys::DIM_OUT, at as c_uint, 1) };
+        Map::from_raw(&self.context, raw)
+    }
+
+    /// The pairs with only some coordinates of the second, which are in ascending order.
+    pub(crate) fn with_results(&self, kept: &[usize]) -> Map {
+        let all = self.dimensions().map_or(0, |(_, results)| results);
+        let dropped = (0..all).rev().filter(|at| !kept.contains(at));
+        dropped.fold(self.clone(), |map, at| map.without_results(at, 1))
+    }
+
+    /// The number that a coordinate of the second is in all pairs, if that is plain to see.
+    pub(crate) fn plain_number(&self, at: usize) -> Option<i64> {
+        let value = unsafe { sys::isl_map_plain_get_val_if_fixed(self.raw, sys::DIM_OUT, at as c_uint) };
+        integer(value).ok().flatten()
     }
 
     /// Whether there are no pairs.

@@ -166,6 +166,7 @@ unsafe extern "C" {
     pub fn isl_map_coalesce(map: *mut Map) -> *mut Map;
     pub fn isl_map_lexmax(map: *mut Map) -> *mut Map;
     pub fn isl_map_flat_range_product(left: *mut Map, right: *mut Map) -> *mut Map;
+    pub fn isl_map_insert_dims(map: *mut Map, kind: c_int, at: c_uint, count: c_uint) -> *mut Map;
     pub fn isl_map_project_out(map: *mut Map, kind: c_int, first: c_uint, count: c_uint) -> *mut Map;
     pub fn isl_map_set_tuple_name(map: *mut Map, kind: c_int, name: *const c_char) -> *mut Map;
     pub fn isl_map_equate(map: *mut Map, left: c_int, at: c_int, right: c_int, other: c_int) -> *mut Map;
@@ -193,6 +194,7 @@ unsafe extern "C" {
     /// Keeps the map.
     pub fn isl_union_map_foreach_map(map: *mut UnionMap, visit: MapVisitor, user: *mut c_void) -> c_int;
     /// Keeps the map, whose name it is.
+    pub fn isl_map_plain_get_val_if_fixed(map: *mut Map, kind: c_int, at: c_uint) -> *mut Val;
     pub fn isl_map_get_tuple_name(map: *mut Map, kind: c_int) -> *const c_char;
     pub fn isl_map_reset_tuple_id(map: *mut Map, kind: c_int) -> *mut Map;
 

@@ -1,7 +1,8 @@
 //! Claims of stores, as relations.
 
+use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::{Claim, ClaimRole};
-use tilewright_isl::{Map, Set};
+use tilewright_isl::{Affine, Map, Set};
 
 use super::nest::{Nest, Site};
 use super::scatters::{is_scatter, turns};
@@ -52,26 +53,14 @@ fn claimed<'a, 'p>(
     let Some(statement) = model.statements.get(claim.statement) else {
         return undecided("a store claims a statement that the program does not have");
     };
-    let all = site.coordinates.len();
-    let start = || Map::from_functions(&nest.context, all, &[]);
-    let mut instances = start();
-    for value in &claim.point {
-        instances = instances.beside(&match value {
-            None => Map::universe(&nest.context, all, 1),
-            Some(value) => match site.coordinates.affine(value) {
-                Some(value) => Map::from_functions(&nest.context, all, &[value]),
-                None => return undecided("a store claims instances that depend on data"),
-            },
-        });
-    }
+    let Some(instances) = related(site, &claim.point) else {
+        return undecided("a store claims instances that depend on data");
+    };
     let instances = instances.of(&site.domain).onto(&statement.domain);
-    let mut runs = start();
-    for value in &claim.run {
-        let Some(value) = site.coordinates.affine(value) else {
-            return undecided("what tells computations of one element apart depends on data");
-        };
-        runs = runs.beside(&Map::from_functions(&nest.context, all, &[value]));
-    }
+    let run: Vec<Option<IndexExpr>> = claim.run.iter().cloned().map(Some).collect();
+    let Some(runs) = related(site, &run) else {
+        return undecided("what tells computations of one element apart depends on data");
+    };
     let domain = instances.domain();
     let versions = match is_scatter(statement) {
         // Of a whole tensor, whose elements are where they are in the program.
@@ -85,4 +74,13 @@ fn claimed<'a, 'p>(
     let versions = versions.coalesce();
     let runs = runs.of(&domain);
     Ok(Claimed { site: at, claim, statement, instances, versions, runs, domain })
+}
+
+/// From iterations of a store to values of expressions, with any number where there is none. None where data decides.
+fn related(site: &Site, values: &[Option<IndexExpr>]) -> Option<Map> {
+    let (context, all) = (site.coordinates.context(), site.coordinates.len());
+    let known: Vec<Affine> =
+        values.iter().flatten().map(|value| site.coordinates.affine(value)).collect::<Option<_>>()?;
+    let free = values.iter().enumerate().filter(|(_, value)| value.is_none()).map(|(at, _)| at);
+    Some(free.fold(Map::from_functions(context, all, &known), |map, at| map.with_free_result(at)))
 }

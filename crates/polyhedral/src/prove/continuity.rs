@@ -11,7 +11,9 @@
 //! Many questions are answered by the text: where two stores of one run have the loops around both in common, the one that
 //! is written first runs first.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, ExprKind, IndexExpr, TensorId};
@@ -44,7 +46,8 @@ pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed], begin_once: boo
     if buffers.iter().any(|buffer| direct.stores(*buffer).is_none()) {
         return Ok(false);
     }
-    let runs = Runs { nest, members: members.iter().map(|own| Event::new(nest, own)).collect() };
+    let members = members.iter().map(|own| Event::new(nest, own)).collect();
+    let runs = Runs { nest, members, keys: RefCell::default() };
     if buffers.len() == 1 {
         return Ok(begin_once && runs.are_in_place()?);
     }
@@ -106,6 +109,8 @@ struct Keys {
 struct Runs<'a, 'n> {
     nest: &'a Nest<'n>,
     members: Vec<Event<'a>>,
+    /// Keys by the number of their loops, once somebody has asked for them: many buffers have their room at one depth.
+    keys: RefCell<BTreeMap<usize, Rc<Keys>>>,
 }
 
 impl Runs<'_, '_> {
@@ -163,7 +168,11 @@ impl Runs<'_, '_> {
     }
 
     /// Runs, and the turn of so many loops from the outside.
-    fn keys(&self, loops: usize) -> Keys {
+    fn keys(&self, loops: usize) -> Rc<Keys> {
+        self.keys.borrow_mut().entry(loops).or_insert_with(|| Rc::new(self.new_keys(loops))).clone()
+    }
+
+    fn new_keys(&self, loops: usize) -> Keys {
         let context = &self.nest.context;
         let key = |own: &Event| {
             let all = self.nest.sites[own.site].coordinates.len();

@@ -9,6 +9,9 @@
 //! ```
 //!
 //! Both are the same iterations in the same order. Without quotients isl's questions are easy, and with them they are not.
+//!
+//! A variable that tells runs apart does so by its digits as well, provided that all stores of a computation have the same
+//! ones.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +33,10 @@ pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest
     }
     let mut nest = nest.into_owned();
     let mut rewrite = Rewrite {
+        by_digits: survey.runs_by_digits(),
         places: survey.places,
         values: BTreeMap::new(),
+        digits: BTreeMap::new(),
         ranges: Coordinates::new(context),
         vars: std::mem::take(&mut nest.vars),
     };
@@ -47,6 +52,10 @@ struct Survey {
     places: BTreeMap<VarId, BTreeSet<i64>>,
     /// Variables of threads that are combined, which stay as they are.
     lanes: BTreeSet<VarId>,
+    /// How often the loops of each variable run.
+    extents: BTreeMap<VarId, BTreeSet<Option<i64>>>,
+    /// What tells the runs of each computation apart: the values of all its stores, place by place.
+    runs: BTreeMap<(usize, usize), BTreeSet<Option<VarId>>>,
 }
 
 impl Survey {
@@ -54,6 +63,7 @@ impl Survey {
         match stmt {
             Stmt::For(own) => {
                 self.index(&own.extent);
+                self.extents.entry(own.var).or_default().insert(own.extent.as_constant());
                 own.body.iter().for_each(|stmt| self.stmt(stmt));
             }
             Stmt::If(own) => {
@@ -81,6 +91,25 @@ impl Survey {
         claim
             .flat_map(|claim| claim.point.iter().flatten().chain(&claim.run))
             .for_each(|own| self.index(own));
+        if let Some(claim) = &store.claim {
+            for (at, value) in claim.run.iter().enumerate() {
+                self.runs.entry((claim.computation, at)).or_default().insert(value.as_var());
+            }
+        }
+    }
+
+    /// The places in runs of computations at which all stores have a variable with the same digits.
+    fn runs_by_digits(&self) -> BTreeSet<(usize, usize)> {
+        let digits = |var: &Option<VarId>| {
+            let extents = &self.extents[&(*var)?];
+            let extent = extents.iter().next().copied().flatten().filter(|_| extents.len() == 1)?;
+            Some(places_and_counts(self.places.get(&(*var)?), extent))
+        };
+        let are_same = |vars: &&BTreeSet<Option<VarId>>| {
+            let all: BTreeSet<_> = vars.iter().map(digits).collect();
+            all.len() == 1 && !all.contains(&None)
+        };
+        self.runs.iter().filter(|(_, vars)| are_same(vars)).map(|(at, _)| *at).collect()
     }
 
     fn index(&mut self, index: &IndexExpr) {
@@ -94,6 +123,22 @@ impl Survey {
             }
         });
     }
+}
+
+/// The place values of the digits of a variable, and how many values each has, the last digit first.
+fn places_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec<(i64, i64)> {
+    let mut places = vec![1];
+    for place in divisors.into_iter().flatten() {
+        let before = places[places.len() - 1];
+        if place % before == 0 && *place > before && *place < extent {
+            places.push(*place);
+        }
+    }
+    let count = |at: usize, place: i64| match places.get(at + 1) {
+        Some(next) => next / place,
+        None => (extent + place - 1) / place,
+    };
+    places.iter().enumerate().map(|(at, place)| (*place, count(at, *place))).collect()
 }
 
 /// The variable that an expression is the upper or lower digits of, and the value of its last digit.
@@ -112,8 +157,12 @@ fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
 
 struct Rewrite {
     places: BTreeMap<VarId, BTreeSet<i64>>,
+    /// The places in runs of computations that are told by digits.
+    by_digits: BTreeSet<(usize, usize)>,
     /// Variables that are gone, by their digits.
     values: BTreeMap<VarId, IndexExpr>,
+    /// These digits, first the largest.
+    digits: BTreeMap<VarId, Vec<VarId>>,
     ranges: Coordinates,
     vars: Vec<LoopVar>,
 }
@@ -152,6 +201,7 @@ impl Rewrite {
             self.ranges.add(own.var, most.map(|most| (0, most - 1)));
             // The sides of a choice may have loops of one variable.
             self.values.remove(&own.var);
+            self.digits.remove(&own.var);
             own.body = self.stmts(own.body);
             return Stmt::For(own);
         }
@@ -162,6 +212,7 @@ impl Rewrite {
         let is_whole = own.extent.as_constant() == Some(digits[0].1 * digits[0].2);
         let last = own.extent.sub(&sum).offset(-1);
         self.values.insert(own.var, sum);
+        self.digits.insert(own.var, digits.iter().map(|(var, _, _)| *var).collect());
         let mut body = self.stmts(std::mem::take(&mut own.body));
         if !is_whole {
             body = vec![Stmt::If(If { conditions: vec![last], then: body, otherwise: Vec::new() })];
@@ -174,20 +225,9 @@ impl Rewrite {
 
     /// New variables for the digits of one, first the largest: each with its place value, and how many values it has.
     fn digits(&mut self, var: VarId, extent: i64) -> Vec<(VarId, i64, i64)> {
-        let mut places = vec![1];
-        for place in self.places.get(&var).into_iter().flatten() {
-            let before = places[places.len() - 1];
-            if place % before == 0 && *place > before && *place < extent {
-                places.push(*place);
-            }
-        }
-        let counts = places.iter().enumerate().map(|(at, place)| match places.get(at + 1) {
-            Some(next) => next / place,
-            None => (extent + place - 1) / place,
-        });
-        let counts: Vec<i64> = counts.collect();
+        let digits = places_and_counts(self.places.get(&var), extent);
         let name = self.vars[var.index()].name.clone();
-        let digits = places.into_iter().zip(counts).map(|(place, count)| {
+        let digits = digits.into_iter().map(|(place, count)| {
             self.vars.push(LoopVar { name: format!("{name}/{place}") });
             (VarId(self.vars.len() as u32 - 1), place, count)
         });
@@ -200,10 +240,22 @@ impl Rewrite {
         store.target.indices.iter_mut().for_each(|index| *index = self.index(index));
         store.value.map_indices(&mut |index| self.index(index));
         if let Some(claim) = &mut store.claim {
-            let values = claim.point.iter_mut().flatten().chain(&mut claim.run);
-            values.for_each(|value| *value = self.index(value));
+            claim.point.iter_mut().flatten().for_each(|value| *value = self.index(value));
+            claim.run = self.run(claim.computation, &claim.run);
         }
         store
+    }
+
+    fn run(&self, computation: usize, run: &[IndexExpr]) -> Vec<IndexExpr> {
+        let mut values = Vec::new();
+        for (at, value) in run.iter().enumerate() {
+            let digits = value.as_var().and_then(|var| self.digits.get(&var));
+            match digits.filter(|_| self.by_digits.contains(&(computation, at))) {
+                Some(digits) => values.extend(digits.iter().map(|digit| IndexExpr::var(*digit))),
+                None => values.push(self.index(value)),
+            }
+        }
+        values
     }
 
     /// The same value, by digits.

@@ -11,13 +11,20 @@ use tilewright_isl::{Answer, Map, Set};
 
 use super::claims::Claimed;
 use super::nest::Nest;
-use super::order::not_before;
+use super::order::{InText, in_text, not_before};
 use super::scatters;
 
 /// The buffers of a nest that hold one thing in every element.
 pub struct Direct {
-    /// For each of them, its stores with the places that they write.
-    buffers: BTreeMap<TensorId, Vec<(usize, Map)>>,
+    buffers: BTreeMap<TensorId, Buffer>,
+}
+
+/// A buffer that holds one thing in every element.
+pub struct Buffer {
+    /// Its stores, with the places that they write.
+    pub stores: Vec<(usize, Map)>,
+    /// All places that they write.
+    pub written: Set,
 }
 
 /// The stores that a load sees.
@@ -57,16 +64,21 @@ impl Direct {
             }
             if inexact.contains(&buffer) {
                 let starts = scatters::beginnings(nest, claims, buffer, &own).unwrap_or(None)?;
-                return Some((buffer, starts));
+                return Some((buffer, Buffer::new(nest, buffer, starts)));
             }
-            is_direct(claims, &own).unwrap_or(false).then_some((buffer, own))
+            is_direct(claims, &own).unwrap_or(false).then(|| (buffer, Buffer::new(nest, buffer, own)))
         };
         Direct { buffers: stores.into_iter().filter_map(settled).collect() }
     }
 
+    /// A buffer, if each of its elements holds one thing.
+    pub fn buffer(&self, buffer: TensorId) -> Option<&Buffer> {
+        self.buffers.get(&buffer)
+    }
+
     /// The stores to a buffer, if each of its elements holds one thing.
     pub fn stores(&self, buffer: TensorId) -> Option<&[(usize, Map)]> {
-        self.buffers.get(&buffer).map(Vec::as_slice)
+        self.buffer(buffer).map(|own| own.stores.as_slice())
     }
 
     /// For a load of a buffer: the stores that write what its instances see, and the instances whose element nothing writes.
@@ -79,25 +91,45 @@ impl Direct {
         places: &Map,
         iterations: &Map,
     ) -> Answer<Option<Seen>> {
-        let Some(stores) = self.stores(buffer) else { return Ok(None) };
+        let Some(Buffer { stores, written: all }) = self.buffer(buffer) else { return Ok(None) };
         let mut found = Vec::new();
-        let mut rest = places.clone();
         for (writer, written) in stores {
+            let [first, second] = [*writer, site].map(|at| &nest.sites[at]);
+            // Who touches one element of a buffer is in the same turn of the loops around the buffer's room.
+            let order = in_text(first, second, |at| at < nest.loops_around_room(buffer));
+            if order == InText::Never {
+                continue;
+            }
             let same = written.then(&places.reverse());
-            let late = not_before(nest, &nest.sites[*writer], &nest.sites[site]).then(&iterations.reverse());
-            if !same.intersect(&late).is_empty()? {
+            let is_late = match order {
+                InText::Before => false,
+                _ => {
+                    let late = not_before(nest, first, second).then(&iterations.reverse());
+                    !same.intersect(&late).is_empty()?
+                }
+            };
+            if is_late {
                 return Ok(None);
             }
             if !same.is_empty()? {
                 if !is_complete((nest, claims), (site, iterations), (*writer, &same))? {
                     return Ok(None);
                 }
-                rest = rest.subtract(&places.onto(&written.range()));
                 found.push((*writer, same));
             }
         }
-        let unwritten = if rest.is_empty()? { None } else { Some(rest) };
+        let rest = places.range().subtract(all);
+        let unwritten = if rest.is_empty()? { None } else { Some(places.onto(&rest)) };
         Ok(Some(Seen { writers: found, unwritten }))
+    }
+}
+
+impl Buffer {
+    fn new(nest: &Nest, buffer: TensorId, stores: Vec<(usize, Map)>) -> Buffer {
+        let dimensions = nest.loops_around_room(buffer) + nest.nest.buffer(buffer).shape.len();
+        let nothing = Set::empty(&nest.context, dimensions);
+        let written = stores.iter().fold(nothing, |all, (_, places)| all.union(&places.range())).coalesce();
+        Buffer { stores, written }
     }
 }
 

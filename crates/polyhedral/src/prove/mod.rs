@@ -26,9 +26,11 @@
 pub mod bounds;
 pub mod claims;
 pub mod combine;
+pub mod contents;
 pub mod continuity;
 pub mod digits;
 pub mod direct;
+pub mod flat;
 pub mod kernels;
 pub mod nest;
 pub mod order;
@@ -43,10 +45,13 @@ pub mod subscripts;
 pub mod threads;
 pub mod values;
 
+use std::borrow::Cow;
+
 use tilewright_ir::{LoopNest, Program};
 use tilewright_isl::{Context, GaveUp};
 
 use crate::model::Model;
+use contents::Contents;
 use direct::Direct;
 use nest::Nest;
 use reductions::Runs;
@@ -111,11 +116,14 @@ pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verd
 
 fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     let Some(model) = Model::new(context, program) else { return undecided("a size is not a number") };
-    let prepared = digits::apart(context, combine::begun(nest));
-    let nest = Nest::new(context, &prepared)?;
-    bounds::check(&nest)?;
-    races::check(&nest)?;
-    threads::check(&nest)?;
+    let begun = combine::begun(nest);
+    let flat = flat::merged(&begun).map(|flat| digits::apart(context, Cow::Owned(flat)));
+    let prepared = digits::apart(context, begun);
+    let spread = Nest::new(context, &prepared)?;
+    bounds::check(&spread)?;
+    races::check(&spread)?;
+    threads::check(&spread)?;
+    let nest = flat.as_ref().map_or(Ok(spread), |flat| Nest::new(context, flat))?;
     let claims = claims::claims(&model, &nest)?;
     let direct = Direct::find(&nest, &claims);
     let sources = Sources::find(context, &model, &nest, &claims, &direct)?;
@@ -123,6 +131,14 @@ fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     registers::check(&nest, &sources, &direct)?;
     let runs = Runs::new(&nest, &claims);
     reductions::check(&model, &nest, &sources, &claims, (&runs, &direct))?;
-    let proof = Proof { model: &model, nest: &nest, sources: &sources, claims: &claims, runs: &runs };
+    let contents = Contents::new((&model, &nest), (&sources, &direct), &claims, &runs);
+    let proof = Proof {
+        model: &model,
+        nest: &nest,
+        sources: &sources,
+        claims: &claims,
+        runs: &runs,
+        contents: &contents,
+    };
     values::check(&proof)
 }

@@ -117,6 +117,11 @@ impl Scene {
         self.bound.iter().find(|own| own.coordinate == coordinate)
     }
 
+    /// Whether the walk has come through no copy and no inlined tensor.
+    pub fn is_direct(&self) -> bool {
+        self.steps == 0
+    }
+
     /// The situations behind one more copy or inlined tensor.
     pub fn deeper(mut self) -> Step<Scene> {
         self.steps += 1;

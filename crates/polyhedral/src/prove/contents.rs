@@ -1,0 +1,221 @@
+//! What the elements of a buffer hold, for buffers of which every element holds one thing.
+//!
+//! Most loads are of such a buffer, and most stores load elements as the program names them. A store's load is right if its
+//! place holds the version that the program's read sees: a question about two relations from iterations to versions. Where it
+//! is answered with yes, the walk in [`super::values`] need not follow the load through memory. A no proves nothing.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tilewright_ir::{Access, Atom, ExprKind, IndexExpr, TensorId};
+use tilewright_isl::{Answer, Map, Set};
+
+use super::claims::Claimed;
+use super::direct::{Buffer, Direct};
+use super::nest::{Nest, Site, argument};
+use super::reductions::Runs;
+use super::scene::Scene;
+use super::sources::Sources;
+use crate::dependence::{Flow, Reader};
+use crate::model::Model;
+
+/// The contents of buffers, found when somebody asks for them.
+pub struct Contents<'a, 'p, 'n> {
+    model: &'a Model<'p>,
+    nest: &'a Nest<'n>,
+    sources: &'a Sources,
+    claims: &'a [Option<Claimed<'a, 'p>>],
+    runs: &'a Runs<'a, 'n>,
+    direct: &'a Direct,
+    known: RefCell<BTreeMap<TensorId, Option<Rc<Content>>>>,
+    /// For each statement, the answer of [`Contents::sees_versions`] for each of its reads.
+    total: Vec<Vec<OnceCell<bool>>>,
+}
+
+/// The versions that a buffer holds, all of one tensor and made by one statement.
+struct Content {
+    /// The statement; none for what the caller supplies.
+    writer: Option<usize>,
+    tensor: TensorId,
+    /// From places to versions, where it holds any. There is one version at most in a place.
+    versions: Map,
+    /// Whether every place that is written holds the element which the program names like that.
+    is_in_place: bool,
+}
+
+impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
+    /// Nothing is known yet.
+    pub fn new(
+        (model, nest): (&'a Model<'p>, &'a Nest<'n>),
+        (sources, direct): (&'a Sources, &'a Direct),
+        claims: &'a [Option<Claimed<'a, 'p>>],
+        runs: &'a Runs<'a, 'n>,
+    ) -> Contents<'a, 'p, 'n> {
+        let total = model.statements.iter().map(|own| vec![OnceCell::new(); own.reads.len()]).collect();
+        Contents { model, nest, sources, claims, runs, direct, known: RefCell::default(), total }
+    }
+
+    /// Whether in all iterations of a store a load brings what the program reads at the instance that the store claims.
+    /// `scene`: the situations that count, which begin with the iteration and the instance.
+    pub fn are_read(&self, scene: &Scene, claimed: &Claimed, read: &Access, load: &Access) -> Answer<bool> {
+        let reads = &self.model.statements[claimed.claim.statement].reads;
+        let is_it = |own: &crate::model::Touch| own.tensor == read.tensor && own.indices == read.indices;
+        let Some(number) = reads.iter().position(is_it).filter(|number| reads[*number].exact) else {
+            return Ok(false);
+        };
+        let Some(content) = self.content(load.tensor)? else { return Ok(false) };
+        if content.tensor != read.tensor || !self.is_written_before(claimed.site, load) {
+            return Ok(false);
+        }
+        let reader = Reader::Read(claimed.claim.statement, number);
+        let flows: Vec<&Flow> = self.sources.program.iter().filter(|flow| flow.reader == reader).collect();
+        if flows.iter().any(|flow| flow.writer != content.writer)
+            || !self.sees_versions(scene, (claimed, number), &flows)?
+        {
+            return Ok(false);
+        }
+        if content.is_in_place && self.has_same_subscripts(claimed, read, load) {
+            return Ok(true);
+        }
+        let brought = self.nest.places(&self.nest.sites[claimed.site], load).0.then(&content.versions);
+        for flow in flows {
+            if !claimed.instances.then(&flow.versions).is_subset(&brought)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all that a load sees has been written before it, and is complete, or was supplied.
+    fn is_written_before(&self, site: usize, load: &Access) -> bool {
+        let at = self.nest.sites[site].loads.iter().position(|own| *own == load);
+        let Some(source) = at.and_then(|at| self.sources.loads[site].get(at)) else { return false };
+        let is_supplied = self.direct.stores(load.tensor).is_none();
+        source.coordinates.len() == self.nest.sites[site].coordinates.len()
+            && (is_supplied || source.direct && source.unwritten.is_none())
+    }
+
+    /// Whether a read of the program sees a version that is known, in every instance or at least in those of a scene.
+    fn sees_versions(
+        &self,
+        scene: &Scene,
+        (claimed, read): (&Claimed, usize),
+        flows: &[&Flow],
+    ) -> Answer<bool> {
+        let known = &self.total[claimed.claim.statement][read];
+        let without_version =
+            |from: Set| flows.iter().fold(from, |rest, flow| rest.subtract(&flow.versions.domain()));
+        let is_total = match known.get() {
+            Some(known) => *known,
+            None => without_version(claimed.statement.domain.clone()).is_empty()?,
+        };
+        known.get_or_init(|| is_total);
+        let first = self.nest.sites[claimed.site].coordinates.len();
+        let instance: Vec<usize> = (first..first + claimed.statement.coordinates.len()).collect();
+        Ok(is_total || without_version(scene.pick(&instance).range()).is_empty()?)
+    }
+
+    /// Whether the subscripts of a read, at the instance that a store claims, are those of a load, as they are written.
+    fn has_same_subscripts(&self, claimed: &Claimed, read: &Access, load: &Access) -> bool {
+        let vars = claimed.statement.coordinates.vars();
+        let value = |atom: &Atom| match atom {
+            Atom::Var(var) => claimed.claim.point[vars.iter().rposition(|own| own == var)?].as_ref().cloned(),
+            _ => None,
+        };
+        let is_known = |index: &IndexExpr| {
+            let mut own = index.vars().into_iter();
+            own.all(|var| value(&Atom::Var(var)).is_some())
+        };
+        let same = |(own, other): (&IndexExpr, &IndexExpr)| {
+            is_known(own) && own.substitute(&mut |atom| value(atom)) == *other
+        };
+        read.indices.len() == load.indices.len() && read.indices.iter().zip(&load.indices).all(same)
+    }
+
+    fn content(&self, buffer: TensorId) -> Answer<Option<Rc<Content>>> {
+        if let Some(known) = self.known.borrow().get(&buffer) {
+            return Ok(known.clone());
+        }
+        let found = self.find(buffer)?.map(Rc::new);
+        self.known.borrow_mut().insert(buffer, found.clone());
+        Ok(found)
+    }
+
+    fn find(&self, buffer: TensorId) -> Answer<Option<Content>> {
+        let context = &self.nest.context;
+        let Some(Buffer { stores, written }) = self.direct.buffer(buffer) else {
+            let is_changed = self.nest.sites.iter().any(|site| site.store.target.tensor == buffer);
+            let supplied = argument(self.nest.nest, buffer)
+                .filter(|tensor| !is_changed && self.model.program.tensor(*tensor).role.is_supplied());
+            return Ok(supplied.map(|tensor| Content {
+                writer: None,
+                tensor,
+                versions: self.model.elements(context, tensor).identity(),
+                is_in_place: true,
+            }));
+        };
+        let mut all: Option<Content> = None;
+        for (site, places) in stores {
+            let Some(own) = self.stored(*site, places)? else { return Ok(None) };
+            all = match all {
+                None => Some(own),
+                Some(all) if (all.writer, all.tensor) == (own.writer, own.tensor) => {
+                    Some(Content { versions: all.versions.union(&own.versions), ..all })
+                }
+                Some(_) => return Ok(None),
+            };
+        }
+        let Some(mut all) = all else { return Ok(None) };
+        if !all.versions.is_single_valued()? {
+            return Ok(None);
+        }
+        let (place, version) = all.versions.dimensions()?;
+        all.is_in_place = place == version
+            && all.versions.is_subset(&written.identity())?
+            && written.is_subset(&all.versions.domain())?;
+        Ok(Some(all))
+    }
+
+    /// What a store leaves in the places that it writes.
+    fn stored(&self, site: usize, places: &Map) -> Answer<Option<Content>> {
+        if let Some(claimed) = &self.claims[site] {
+            let is_whole = claimed.domain.is_equal(&places.domain())? && !self.runs.is_part(site);
+            let (writer, tensor) = (Some(claimed.claim.statement), claimed.statement.statement.target);
+            let versions = places.reverse().then(&claimed.versions);
+            return Ok(is_whole.then_some(Content { writer, tensor, versions, is_in_place: false }));
+        }
+        let own = &self.nest.sites[site];
+        let Some((access, domain)) = copied(own) else { return Ok(None) };
+        let is_copy = own.store.reduce.is_none()
+            && own.store.value.dtype == self.nest.nest.buffer(own.store.target.tensor).dtype
+            && access.tensor != own.store.target.tensor;
+        if !is_copy || !self.is_written_before(site, access) {
+            return Ok(None);
+        }
+        let Some(copied) = self.content(access.tensor)? else { return Ok(None) };
+        let read = self.nest.places(own, access).0.of(&domain);
+        let versions = places.reverse().then(&read).then(&copied.versions);
+        Ok(Some(Content { versions, writer: copied.writer, tensor: copied.tensor, is_in_place: false }))
+    }
+}
+
+/// What a store copies, and the iterations in which it does: a condition on indices may choose something else.
+fn copied<'n>(site: &Site<'n>) -> Option<(&'n Access, Set)> {
+    match &site.store.value.kind {
+        ExprKind::Load(access) => Some((access, site.domain.clone())),
+        ExprKind::Select(parts) => {
+            let holds = site.coordinates.condition(&parts[0])?;
+            match (&parts[1].kind, &parts[2].kind) {
+                (ExprKind::Load(access), ExprKind::Literal(_)) => {
+                    Some((access, site.domain.intersect(&holds)))
+                }
+                (ExprKind::Literal(_), ExprKind::Load(access)) => {
+                    Some((access, site.domain.subtract(&holds)))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
