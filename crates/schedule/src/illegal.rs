@@ -1,5 +1,7 @@
 //! Why a step cannot be done: an expected answer, cheap to make and to count.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// A schedule that was refused: which step, and why.
@@ -167,7 +169,7 @@ pub enum Illegal {
         /// A statement of the kernel.
         statement: String,
         /// Of what.
-        what: &'static str,
+        what: GpuResource,
         /// How many it takes.
         needed: i64,
         /// How many there are.
@@ -285,5 +287,26 @@ fn list(names: &[String]) -> String {
         [one] => format!("is {one}"),
         _ if names.len() > MOST => format!("are {} and {} more", quoted.join(", "), names.len() - MOST),
         [most @ .., last] => format!("are {} and {last}", most.join(", ")),
+    }
+}
+
+/// What a kernel may have only so much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GpuResource {
+    /// Threads of a block.
+    BlockThreads,
+    /// Bytes of memory that the threads of a block share.
+    SharedBytes,
+    /// Bytes of memory that are a thread's own.
+    ThreadBytes,
+}
+
+impl fmt::Display for GpuResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GpuResource::BlockThreads => "threads of a block",
+            GpuResource::SharedBytes => "bytes of shared memory",
+            GpuResource::ThreadBytes => "bytes of memory for each thread",
+        })
     }
 }

@@ -12,7 +12,7 @@ use support::{agrees_on_gpu as agrees, at_sizes, cpu, expect_agreement, program,
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Stmt, Sync};
 use tilewright_ir::print;
-use tilewright_schedule::{Illegal, StatementName, apply, complete, default_schedule};
+use tilewright_schedule::{GpuResource, Illegal, StatementName, apply, complete, default_schedule};
 use tilewright_syntax::parse;
 use tilewright_target::{Gpu, Target};
 
@@ -357,7 +357,10 @@ fn limits_of_the_gpu_are_told() {
     assert!(matches!(reason, Illegal::TooLong { .. }), "{reason}");
     let shared = "bind C.i -> block.x\npromote B at C.i -> Bs shared";
     let reason = refused(GEMM, large, shared);
-    assert!(matches!(reason, Illegal::GpuLimit { what: "bytes of shared memory", .. }), "{reason}");
+    assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::SharedBytes, .. }), "{reason}");
+    // Loops without blocks and threads are a kernel of one thread, and what is shared there is its own.
+    let reason = refused(GEMM, large, "promote B at C.i -> Bs shared");
+    assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::ThreadBytes, .. }), "{reason}");
 }
 
 #[test]

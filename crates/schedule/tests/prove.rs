@@ -86,7 +86,8 @@ mod broken {
     /// Nests that differ from a nest in one place each.
     pub fn mutants(nest: &LoopNest) -> Vec<(String, LoopNest)> {
         let mut found = Vec::new();
-        for what in ["drop", "swap", "shorten", "shift load", "shift store", "parallel", "begin"] {
+        for what in ["drop", "swap", "shorten", "lengthen", "shift load", "shift store", "parallel", "begin"]
+        {
             for at in 0.. {
                 let mut mutant = nest.clone();
                 let mut counter = 0;
@@ -117,6 +118,7 @@ mod broken {
         let is_last = place + 1 == stmts.len();
         match (what, &mut stmts[place]) {
             ("drop", Stmt::Store(_)) => _ = stmts.remove(place),
+            ("lengthen", Stmt::For(own)) if own.kind == LoopKind::Serial => own.extent = own.extent.add(&one),
             ("swap", _) if !is_last => stmts.swap(place, place + 1),
             ("shorten", Stmt::For(own)) if own.kind == LoopKind::Serial => own.extent = own.extent.sub(&one),
             ("shift load", Stmt::Store(own)) => {
@@ -209,4 +211,22 @@ fn broken_nests_are_refuted() {
     }
     assert!(broken >= 50, "{broken} are enough to tell");
     assert!(left.is_empty(), "{refuted} of {broken} are refuted; left open:\n{}", left.join("\n"));
+}
+
+/// Which element a scatter changes is not known, so not all can be refuted; none is proved.
+#[test]
+fn broken_scatters_are_not_proved() {
+    let source =
+        "def f(uint8(N, M) x) -> (h) { h(x(i, k) % 4) +=! k < 4 ? 2 : 3 where i in 0:N, k in 0:5, j in 0:M }";
+    let program = program(source, &[("N", 6), ("M", 5)]);
+    let nest = apply(&program, &schedule(""), &cpu()).unwrap();
+    let broken = broken::mutants(&nest).into_iter().filter(|(_, mutant)| broken::differs(&program, mutant));
+    for (what, mutant) in broken {
+        let verdict = prove(&program, &mutant);
+        let is_right = match what.starts_with("lengthen") {
+            true => matches!(verdict, Verdict::Refuted(_)),
+            false => verdict != Verdict::Proved,
+        };
+        assert!(is_right, "{what}: {verdict:?}\n{}", tilewright_ir::print::nest(&mutant));
+    }
 }

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use examples::examples;
-use support::cpu;
+use support::{cpu, programs};
 use tilewright_ir::Program;
 use tilewright_polyhedral::{Verdict, prove};
 use tilewright_schedule::{apply, default_schedule};
-use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Gpu, Target};
 
 fn pipelines() -> Vec<PathBuf> {
@@ -24,20 +23,6 @@ fn pipelines() -> Vec<PathBuf> {
     found.sort();
     assert!(found.len() >= 15, "{found:?}");
     found
-}
-
-/// The programs of a file, with a size for each symbol.
-fn programs(path: &Path, size: &dyn Fn(&str) -> i64) -> Vec<(String, Program)> {
-    let parsed = parse(&std::fs::read_to_string(path).unwrap());
-    let names = parsed.ast.functions.iter().map(|function| function.name.text.clone());
-    let sized = |name: String| {
-        let open = check(&parsed.ast, &name, &Bindings::default()).program?;
-        let mut bindings = Bindings::default();
-        open.symbols.iter().for_each(|symbol| bindings.set(&symbol.name, size(&symbol.name)));
-        let program = check(&parsed.ast, &name, &bindings).program.filter(Program::is_concrete)?;
-        Some((format!("{} of {}", name, path.file_name().unwrap().to_string_lossy()), program))
-    };
-    names.filter_map(sized).collect()
 }
 
 /// Proves the default schedules of programs, and says which are not.

@@ -916,3 +916,15 @@ fn registers_are_not_shared_by_threads() {
     let reason = refused(source, &[], steps).reason.to_string();
     assert!(reason.contains("`r` is in registers"), "{reason}");
 }
+
+/// What a clamp cuts off is part of a region only where the subscript grows with it, which a remainder does not.
+#[test]
+fn regions_keep_clamps_inside_of_remainders() {
+    let source = "def f(float(2, M) a) -> (y) {
+        x(i, j) = a(i, j) + i
+        y(i) = x((i + 1) % 2, 0) + x((clamp(i, 0, M - 1) + 1) % 2, 0) where i in 0:2
+      }";
+    agrees(source, &[("M", 1)], "promote x at y.i -> part packed (d0, d1)");
+    let negative = "def f(float(N) a) -> (y) { y(i) = a((N - 1 - min(i, 2))/2) + a((N - 1 - i)/2) }";
+    agrees(negative, &[("N", 9)], "promote a at y.i -> part packed (d0)");
+}

@@ -57,7 +57,11 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
         ),
         "tw_min" => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
         "tw_max" => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
-        // The absolute value, which wraps for the least number.
+        // The absolute value, which wraps for the least number. Narrow ones are computed in 32 bits: NVIDIA's compiler takes
+        // what its instruction for 16 bits makes of the least number for a positive one.
+        "tw_abs" if dtype.bits() < 32 => {
+            format!("{head} {t} {own}({t} x) {{ int wide = x; return ({t})(wide < 0 ? -wide : wide); }}\n")
+        }
         "tw_abs" => format!(
             "{head} {t} {own}({t} x) {{ return x < 0 ? ({t})(0 - ({wrap})x) : x; }}\n",
             wrap = super::dialect::wrapping_type(api, dtype)

@@ -139,6 +139,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
                 ClaimRole::Total => (claimed.runs.clone(), self.added_up(claimed, known)?),
                 ClaimRole::Neutral | ClaimRole::Carry => continue,
             };
+            self.is_nothing_else(claimed)?;
             let once = runs.beside(&instances);
             if !once.is_injective()? {
                 return self.twice(claimed, &once);
@@ -168,6 +169,21 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         }
         known.insert(computation, all.clone());
         Ok(all)
+    }
+
+    /// Whatever is reduced into an element that data chooses is an instance of the program: it may be any element.
+    fn is_nothing_else(&self, claimed: &Claimed) -> Step<()> {
+        if !is_scatter(claimed.statement) {
+            return Ok(());
+        }
+        let site = &self.nest.sites[claimed.site];
+        match site.domain.subtract(&claimed.domain).sample()? {
+            None => Ok(()),
+            Some(found) => refuted(format!(
+                "{} reduces what is no instance of the program",
+                self.nest.describe(site, &found)
+            )),
+        }
     }
 
     /// Whether another computation of the same statement adds this one up.

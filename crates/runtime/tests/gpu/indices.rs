@@ -28,6 +28,18 @@ const PARENTHESES: Case = Case {
     steps: "",
 };
 
+/// The least number of each type, which is its own absolute value.
+const LEAST: Case = Case {
+    source: "def f(int8(N) a, int16(N) b, int(N) c, int64(N) d) -> (w, x, y, z) {
+        w(i) = abs(i < N ? int8(-128) + min(a(i), 0) % 1 : a(i)) % 3
+        x(i) = abs(i < N ? int16(-32768) + min(b(i), 0) % 1 : b(i)) % 3
+        y(i) = abs(int32(-2147483648) + c(i) % 1) % 3
+        z(i) = abs(int64(-9223372036854775807 - 1) + d(i) % 1) % 3
+      }",
+    sizes: &[("N", 40)],
+    steps: "",
+};
+
 /// Products beyond 32 bits, and what narrower types make of them.
 const CONVERTED: Case = Case {
     source: "def f(int64(N) A, uint64(N) U, float(N) F) -> (a, b, c, d, e, g) {
@@ -131,7 +143,7 @@ fn extremes(case: &Case, gpu: &Gpu) -> Inputs {
 #[test]
 fn indices_are_values_like_others() {
     on_every_device(|device| {
-        for case in [&PARENTHESES, &CONVERTED, &ORDERED, &ELIMINATION, &NAMES] {
+        for case in [&PARENTHESES, &LEAST, &CONVERTED, &ORDERED, &ELIMINATION, &NAMES] {
             agrees(device, case);
         }
     });
@@ -149,7 +161,7 @@ fn data_beyond_32_bits_chooses_elements() {
 
 #[test]
 fn all_of_it_compiles_as_cuda() {
-    for case in [&PARENTHESES, &CONVERTED, &ORDERED, &ELIMINATION, &NAMES, &GATHERED, &SCATTERED] {
+    for case in [&PARENTHESES, &LEAST, &CONVERTED, &ORDERED, &ELIMINATION, &NAMES, &GATHERED, &SCATTERED] {
         compiles_as_cuda(case);
     }
 }

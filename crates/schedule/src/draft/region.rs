@@ -150,8 +150,7 @@ enum End {
 /// An end without the border that a subscript was clamped to, which can only make the interval larger. Without it the
 /// distance between the two ends is most often a number, and what is outside of the tensor is cut off again.
 fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
-    let only_larger = bound.terms().iter().all(|term| term.coefficient > 0 && term.factors.len() == 1);
-    if !only_larger {
+    if !grows_with_clamps(bound) {
         return bound.clone();
     }
     outer.simplify(&bound.substitute(&mut |atom| match (atom, end) {
@@ -160,4 +159,17 @@ fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
         }
         _ => None,
     }))
+}
+
+/// Whether an expression never becomes smaller where a `min` or `max` in it becomes larger.
+fn grows_with_clamps(expr: &IndexExpr) -> bool {
+    expr.terms().iter().all(|term| match term.factors.as_slice() {
+        [Atom::Min(pair) | Atom::Max(pair)] => {
+            term.coefficient > 0 && grows_with_clamps(&pair.0) && grows_with_clamps(&pair.1)
+        }
+        [Atom::FloorDiv(pair)] if term.coefficient > 0 && pair.1.as_constant().is_some_and(|by| by > 0) => {
+            grows_with_clamps(&pair.0)
+        }
+        _ => !IndexExpr::from(term).any(&mut |atom| matches!(atom, Atom::Min(_) | Atom::Max(_))),
+    })
 }

@@ -12,7 +12,7 @@ use tilewright_target::Gpu;
 
 use super::private::is_private;
 use crate::draft::{Draft, Legal};
-use crate::illegal::Illegal;
+use crate::illegal::{GpuResource, Illegal};
 
 /// Makes scratch memory of blocks shared, unless it is the threads' own. What a step stages, it asked for there.
 pub(super) fn share(nest: &mut LoopNest, draft: &Draft) {
@@ -129,10 +129,15 @@ fn is_over_blocks(own: &For) -> bool {
     matches!(own.kind, LoopKind::Block(_))
 }
 
+/// Bytes that a thread may have for itself beside its registers. Devices allow more, and set it apart for as many threads as
+/// they can run at a time.
+const THREAD_BYTES: usize = 64 << 10;
+
 /// Looks for the kernels inside: the outermost loops over blocks or threads.
 fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
     let mut inside: Box<dyn Iterator<Item = &Stmt>> = match stmt {
-        Stmt::For(own) if matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_)) => {
+        // Loops without any over blocks or threads are a kernel of one thread.
+        Stmt::For(own) if own.is_spread() || !any_loop(&own.body, &For::is_spread) => {
             return Shape::of(stmt, nest).check(nest, gpu, stmt);
         }
         Stmt::For(own) => Box::new(own.body.iter()),
@@ -150,6 +155,10 @@ struct Shape {
     shared_bytes: i64,
     /// Of each thread, while threads are combined.
     combined_bytes: i64,
+    /// Of each thread, in buffers of its own.
+    own_bytes: i64,
+    /// Of all threads, in buffers that are spread over them.
+    spread_bytes: i64,
 }
 
 impl Shape {
@@ -160,8 +169,17 @@ impl Shape {
             Stmt::Allocate(own) => {
                 let inner = Shape::all(&own.body, nest);
                 let buffer = nest.buffer(own.buffer);
-                let bytes = if buffer.scope == Scope::Shared { buffer.bytes() } else { 0 };
-                Shape { shared_bytes: inner.shared_bytes + bytes, ..inner }
+                let has_threads = any_loop(&own.body, &|own| own.thread_axis().is_some());
+                match buffer.scope {
+                    Scope::Shared => Shape { shared_bytes: inner.shared_bytes + buffer.bytes(), ..inner },
+                    Scope::Register if has_threads => {
+                        Shape { spread_bytes: inner.spread_bytes + buffer.bytes(), ..inner }
+                    }
+                    Scope::Register | Scope::Scratch => {
+                        Shape { own_bytes: inner.own_bytes + buffer.bytes(), ..inner }
+                    }
+                    Scope::Argument(_) | Scope::Constant => inner,
+                }
             }
             Stmt::Combine(own) => {
                 Shape { combined_bytes: own.store.value.dtype.bytes() as i64, ..Shape::default() }
@@ -181,6 +199,8 @@ impl Shape {
     fn all(stmts: &[Stmt], nest: &LoopNest) -> Shape {
         stmts.iter().map(|stmt| Shape::of(stmt, nest)).fold(Shape::default(), |one, other| Shape {
             shared_bytes: one.shared_bytes + other.shared_bytes,
+            own_bytes: one.own_bytes + other.own_bytes,
+            spread_bytes: one.spread_bytes + other.spread_bytes,
             ..one.either(other)
         })
     }
@@ -192,14 +212,17 @@ impl Shape {
             threads,
             shared_bytes: self.shared_bytes.max(other.shared_bytes),
             combined_bytes: self.combined_bytes.max(other.combined_bytes),
+            own_bytes: self.own_bytes.max(other.own_bytes),
+            spread_bytes: self.spread_bytes.max(other.spread_bytes),
         }
     }
 
     fn check(self, nest: &LoopNest, gpu: &Gpu, stmt: &Stmt) -> Legal<()> {
         let threads: i64 = self.threads.iter().map(|extent| (*extent).max(1)).product();
         let limits = [
-            ("threads of a block", threads, gpu.block_threads),
-            ("bytes of shared memory", self.shared_bytes + threads * self.combined_bytes, gpu.block_shared),
+            (GpuResource::BlockThreads, threads, gpu.block_threads),
+            (GpuResource::SharedBytes, self.shared_bytes + threads * self.combined_bytes, gpu.block_shared),
+            (GpuResource::ThreadBytes, self.own_bytes + self.spread_bytes / threads, THREAD_BYTES),
         ];
         for (what, needed, available) in limits {
             let available = i64::try_from(available).unwrap_or(i64::MAX);

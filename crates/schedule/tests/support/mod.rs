@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use tilewright_interp::{Inputs, Order, run, run_nest};
 use tilewright_ir::{DType, LoopNest, Number, Program, Tensor, TensorId, print, verify_nest};
@@ -22,6 +23,20 @@ pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     let bindings: Bindings = sizes.iter().copied().collect();
     let checked = check(&parsed.ast, &parsed.ast.functions.last().unwrap().name.text, &bindings);
     checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
+}
+
+/// The programs of a file, with a size for each symbol.
+pub fn programs(path: &Path, size: &dyn Fn(&str) -> i64) -> Vec<(String, Program)> {
+    let parsed = parse(&std::fs::read_to_string(path).unwrap());
+    let names = parsed.ast.functions.iter().map(|function| function.name.text.clone());
+    let sized = |name: String| {
+        let open = check(&parsed.ast, &name, &Bindings::default()).program?;
+        let mut bindings = Bindings::default();
+        open.symbols.iter().for_each(|symbol| bindings.set(&symbol.name, size(&symbol.name)));
+        let program = check(&parsed.ast, &name, &bindings).program.filter(Program::is_concrete)?;
+        Some((format!("{} of {}", name, path.file_name().unwrap().to_string_lossy()), program))
+    };
+    names.filter_map(sized).collect()
 }
 
 /// The last function of a source, with no size known.

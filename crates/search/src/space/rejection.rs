@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tilewright_schedule::Illegal;
+use tilewright_schedule::{GpuResource, Illegal};
 
 /// Why a point was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,8 +58,13 @@ impl From<&Illegal> for Rejection {
     fn from(reason: &Illegal) -> Rejection {
         Rejection::Illegal(match reason {
             Illegal::RegisterTile { .. } | Illegal::ThreadRegisters { .. } => return Rejection::Registers,
-            Illegal::GpuLimit { what: "bytes of shared memory", .. } => return Rejection::SharedMemory,
-            Illegal::GpuLimit { .. } => return Rejection::BlockThreads,
+            Illegal::GpuLimit { what, .. } => {
+                return match what {
+                    GpuResource::BlockThreads => Rejection::BlockThreads,
+                    GpuResource::SharedBytes => Rejection::SharedMemory,
+                    GpuResource::ThreadBytes => Rejection::Registers,
+                };
+            }
             Illegal::TooMuchCode { .. } | Illegal::TooLong { .. } => return Rejection::CodeSize,
             Illegal::CarriedDependence { .. } => "dependence",
             Illegal::RegisterIndex { .. } => "register index",

@@ -43,7 +43,7 @@ impl OpenClModule {
 }
 
 /// The newest language that the device has; division and square roots that are rounded correctly, as on CPUs, where it
-/// can do that; and whether it has an instruction for fused multiply-adds.
+/// can do that; whether it has an instruction for fused multiply-adds; and no optimisation where that breaks kernels.
 fn options(device: &Device) -> String {
     let mut options = format!("-cl-std={}", standard(device));
     let single = device.single_fp_config().unwrap_or(0);
@@ -53,7 +53,19 @@ fn options(device: &Device) -> String {
     if single & CL_FP_FMA != 0 {
         options.push_str(" -DTW_HAS_FMA");
     }
+    if has_broken_optimiser(device) {
+        options.push_str(" -cl-opt-disable");
+    }
     options
+}
+
+/// Whether a device is PoCL up to version 3. Its optimiser crashes on about one random kernel in two thousand, or makes it
+/// compute something else; all are right without it.
+fn has_broken_optimiser(device: &Device) -> bool {
+    let is_pocl = device.version().is_ok_and(|version| version.contains("PoCL"));
+    let driver = device.driver_version().unwrap_or_default();
+    let major = driver.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    is_pocl && major.is_some_and(|major| major <= 3)
 }
 
 /// A device of OpenCL 3.0 has the language of that version, but may tell only of an older one.
