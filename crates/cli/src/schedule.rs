@@ -144,6 +144,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
         | Illegal::TooLong { name, .. }
         | Illegal::RegisterTile { name, .. }
         | Illegal::ThreadRegisters { name, .. }
+        | Illegal::RegisterData { name }
         | Illegal::Combine { name, .. }
         | Illegal::Rfactor { name, .. } => vec![name],
         Illegal::NotNested { inner, .. } | Illegal::DependentExtent { inner, .. } => vec![inner],

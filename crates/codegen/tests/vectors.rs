@@ -11,12 +11,23 @@ use tilewright_target::Vectors;
 
 /// out(i) = in(index(i)) with a vector loop of `lanes` around.
 fn picked(vectors: Vectors, lanes: i64, size: i64, index: &dyn Fn(IndexExpr) -> IndexExpr) -> Vec<f32> {
+    picked_in(LoopKind::Serial, vectors, lanes, size, index)
+}
+
+/// The same, in three turns of a loop of some kind.
+fn picked_in(
+    kind: LoopKind,
+    vectors: Vectors,
+    lanes: i64,
+    size: i64,
+    index: &dyn Fn(IndexExpr) -> IndexExpr,
+) -> Vec<f32> {
     let mut b = Builder::new();
     let (input, out) = (b.argument(DType::Float32, &[size]), b.argument(DType::Float32, &[lanes * 3]));
     let (outer, lane) = (b.var("outer"), b.var("lane"));
     let at = v(outer).scale(lanes).add(&v(lane));
     let body = set(out, std::slice::from_ref(&at), b.load(input, &[index(at.clone())]));
-    let body = each(outer, 3, LoopKind::Serial, vec![each(lane, lanes, LoopKind::Vector, vec![body])]);
+    let body = each(outer, 3, kind, vec![each(lane, lanes, LoopKind::Vector, vec![body])]);
     let kernel = b.compile(vectors, vec![body]);
     let mut input: Vec<f32> = (0..size).map(|at| at as f32).collect();
     let mut out = vec![-1.0f32; 3 * lanes as usize];
@@ -37,6 +48,16 @@ fn loads_at_any_stride() {
             let found = picked(vectors, lanes, 3 * lanes, &|at| c(last).sub(&at));
             assert_eq!(found, (0..3 * lanes).map(|at| (last - at) as f32).collect::<Vec<_>>());
         }
+    }
+}
+
+/// Where the turn is known, the subscript is the same in all lanes, though it mentions them.
+#[test]
+fn loads_at_one_element_for_all_lanes() {
+    for vectors in runnable() {
+        let index = |at: IndexExpr| at.modulo(&c(4)).floor_div(&c(2));
+        let found = picked_in(LoopKind::Unrolled, vectors, 2, 6, &index);
+        assert_eq!(found, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0], "{vectors:?}");
     }
 }
 

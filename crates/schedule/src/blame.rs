@@ -48,7 +48,9 @@ fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &
 /// Whether a reason is the other at a later time: the numbers, and the loops that are left to be unrolled, may differ.
 fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
     let registers = |reason: &Illegal| match reason {
-        Illegal::RegisterTile { name, .. } | Illegal::RegisterIndex { name, .. } => Some(name.clone()),
+        Illegal::RegisterTile { name, .. }
+        | Illegal::RegisterIndex { name, .. }
+        | Illegal::RegisterData { name } => Some(name.clone()),
         _ => None,
     };
     match (registers(reason), registers(later)) {

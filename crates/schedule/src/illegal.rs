@@ -188,6 +188,12 @@ pub enum Illegal {
         /// The loop.
         loop_name: String,
     },
+    /// Data cannot choose a register.
+    #[error("`{name}` is in registers, and data chooses among its elements: registers cannot be indexed")]
+    RegisterData {
+        /// The buffer.
+        name: String,
+    },
     /// Every lane of a vector would need a buffer of its own.
     #[error(
         "`{loop_name}` is vectorised, and `{name}` would be made inside it: make it outside, or vectorise a loop further in"

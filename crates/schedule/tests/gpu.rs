@@ -364,6 +364,17 @@ fn limits_of_the_gpu_are_told() {
 }
 
 #[test]
+fn data_chooses_no_register() {
+    let source = "def f(int(N) x, int(2) q) -> (y) { y(i) = q(x(i) % 2) }";
+    let reason = refused(source, &[("N", 8)], "bind y.i -> thread.x\npromote q at y.i -> own registers");
+    assert!(matches!(reason, Illegal::RegisterData { .. }), "{reason}");
+    assert_eq!(
+        reason.to_string(),
+        "`own` is in registers, and data chooses among its elements: registers cannot be indexed"
+    );
+}
+
+#[test]
 fn what_is_not_there_is_refused() {
     let on_cpu =
         |steps: &str| apply(&program(GEMM, SIZES), &schedule(steps), &cpu()).unwrap_err().reason.to_string();

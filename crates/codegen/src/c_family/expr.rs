@@ -156,7 +156,7 @@ impl Emitter<'_> {
 
     /// Notes that the minimum or maximum of integers is used, if that is what the operation is.
     pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
-        if let Some(base) = integer_extreme(op, dtype) {
+        if let Some(base) = integer_extreme(self.unit.api, op, dtype) {
             self.needs(base, dtype);
         }
     }
@@ -219,10 +219,12 @@ impl Emitter<'_> {
 }
 
 /// The function for the minimum or maximum of integers or truth values.
-fn integer_extreme(op: BinaryOp, dtype: DType) -> Option<&'static str> {
-    match op {
-        BinaryOp::Min if !dtype.is_float() => Some("tw_min"),
-        BinaryOp::Max if !dtype.is_float() => Some("tw_max"),
+fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<&'static str> {
+    match (op, api, dtype) {
+        (BinaryOp::Min, GpuApi::Cuda, DType::Int32) => Some("tw_data_min"),
+        (BinaryOp::Max, GpuApi::Cuda, DType::Int32) => Some("tw_data_max"),
+        (BinaryOp::Min, ..) if !dtype.is_float() => Some("tw_min"),
+        (BinaryOp::Max, ..) if !dtype.is_float() => Some("tw_max"),
         _ => None,
     }
 }
@@ -230,7 +232,7 @@ fn integer_extreme(op: BinaryOp, dtype: DType) -> Option<&'static str> {
 /// Minima, maxima, sums, differences, products, and quotients of floats.
 pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
-    match (op, integer_extreme(op, dtype)) {
+    match (op, integer_extreme(api, op, dtype)) {
         (_, Some(base)) => CExpr::call(&prelude::name(base, dtype), &both),
         (BinaryOp::Min | BinaryOp::Max, None) => {
             let single = api == GpuApi::Cuda && dtype != DType::Float64;

@@ -155,16 +155,21 @@ impl<'ctx> Emitter<'ctx, '_> {
             None if differing.is_empty() => Ok(Address::Element(start)),
             Some(LanePart::Step(step)) if differing.is_empty() => Ok(Address::Strided(start, step)),
             part => {
-                let mut offsets = self.lane_offsets(part)?;
-                for offset in differing {
-                    offsets = Some(match offsets {
-                        Some(sum) => self.add_offsets(sum, offset),
-                        None => offset,
-                    });
+                let (mut start, mut offsets) = (start, None);
+                for offset in self.lane_offsets(part)?.into_iter().chain(differing) {
+                    match (lanes_of(offset), offsets) {
+                        // A part that mentions the lane may be the same in all of them.
+                        (None, _) => start = self.ops.element_ptr(element, start, offset.into_int_value()),
+                        (Some(_), None) => offsets = Some(offset),
+                        (Some(_), Some(sum)) => offsets = Some(self.add_offsets(sum, offset)),
+                    }
                 }
-                let offsets = offsets.expect("some part of the address differs between lanes");
-                let offsets = offsets.into_vector_value();
-                Ok(Address::Scattered(self.ops.element_ptrs(element, start, offsets)))
+                Ok(match offsets {
+                    Some(offsets) => {
+                        Address::Scattered(self.ops.element_ptrs(element, start, offsets.into_vector_value()))
+                    }
+                    None => Address::Element(start),
+                })
             }
         }
     }

@@ -4,7 +4,7 @@
 //! chooses one of its elements is written out: numbers, and loops that are unrolled or vectors.
 
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
-use tilewright_ir::{Access, LoopNest, TensorId, VarId};
+use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
 use crate::draft::{Draft, Legal, visit_reads};
@@ -85,6 +85,9 @@ impl Check<'_> {
     fn access(&self, access: &Access, around: &[&For]) -> Legal<()> {
         if !self.is_staged(access.tensor) {
             return Ok(());
+        }
+        if access.indices.iter().any(IndexExpr::has_data) {
+            return Err(Illegal::RegisterData { name: self.nest.buffer(access.tensor).name.clone() });
         }
         let vars = access.indices.iter().flat_map(|index| index.vars());
         let is_known = |var: &VarId| {

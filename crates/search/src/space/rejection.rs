@@ -67,7 +67,7 @@ impl From<&Illegal> for Rejection {
             }
             Illegal::TooMuchCode { .. } | Illegal::TooLong { .. } => return Rejection::CodeSize,
             Illegal::CarriedDependence { .. } => "dependence",
-            Illegal::RegisterIndex { .. } => "register index",
+            Illegal::RegisterIndex { .. } | Illegal::RegisterData { .. } => "register index",
             Illegal::ComputeAt { .. } | Illegal::Inline { .. } => "placement",
             Illegal::Promote { .. } => "promotion",
             Illegal::DependentExtent { .. } => "dependent extent",
