@@ -3,21 +3,21 @@
 //! Threads go through elements in turns, whose number has nothing to do with the shape of what they go through:
 //!
 //! ```text
-//! thread.x i in 256                            for t in 768
+//! thread.x i in 256                            parallel t in 768
 //!   for turn in 3                                if t <= 575
 //!     if 256*turn + i <= 575              →        s[t/9, t/3 % 3, t % 3] = …
 //!       s[(256*turn + i)/9, …] = …
 //! ```
 //!
-//! The two are the same but for the order in which different threads run, which is free where threads do not race. As one
-//! loop, the index can be taken apart by its digits ([`super::digits`]).
+//! On the right any thread may run any iteration, and in any order: whatever is shown of that holds on the left. As one loop,
+//! the index can be taken apart by its digits ([`super::digits`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{Allocate, Combine, For, If, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
-/// The nest with flat loops; none where there is nothing to change. Right only if threads and blocks do not race.
+/// The nest with flat loops; none where there is nothing to change.
 pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
     let mut nest = nest.clone();
     let mut claims = BTreeMap::new();
@@ -103,7 +103,7 @@ impl Merge<'_> {
             .stmts(&inner.body)
             .or_else(|| index(inner.var, outer.var, outermost).stmts(&inner.body))?;
         self.nest.vars.push(LoopVar { name });
-        Some(For { var: flat, extent: IndexExpr::constant(extent), kind: LoopKind::Serial, body })
+        Some(For { var: flat, extent: IndexExpr::constant(extent), kind: LoopKind::Parallel, body })
     }
 
     /// The computations all of whose stores are in some statements.

@@ -7,6 +7,7 @@ use tilewright_ir::nest::{Combine, For, If, LoopNest, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
+use super::order::When;
 use super::{Step, undecided};
 use crate::coordinates::Coordinates;
 
@@ -176,7 +177,19 @@ impl<'n> Nest<'n> {
     }
 }
 
+impl SyncSite<'_> {
+    /// When threads wait there.
+    pub fn when(&self) -> When<'_> {
+        When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
+    }
+}
+
 impl Site<'_> {
+    /// When its iterations run.
+    pub fn when(&self) -> When<'_> {
+        When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
+    }
+
     /// Whether the same loops are around both stores, up to this depth.
     pub fn common_loops(&self, other: &Site) -> usize {
         let both = self.loops.iter().zip(&other.loops);

@@ -1,15 +1,35 @@
 //! The order in which iterations of stores run.
 
-use tilewright_isl::Map;
+use tilewright_isl::{Map, Set};
 
 use super::nest::{Moment, Nest, Site};
 
+/// Iterations of something, and when they run.
+#[derive(Clone, Copy)]
+pub struct When<'a> {
+    /// Those that run.
+    pub domain: &'a Set,
+    /// When, from the outside in.
+    pub time: &'a [Moment],
+    /// How many coordinates each has.
+    pub coordinates: usize,
+}
+
 /// Pairs of iterations of which the first runs before the second, if each runs at all.
 pub fn before(nest: &Nest, first: &Site, second: &Site) -> Map {
-    let sizes = (first.coordinates.len(), second.coordinates.len());
+    before_if_run(nest, first.when(), second.when())
+}
+
+/// Pairs of iterations that run, the first before the second.
+pub fn running_before(nest: &Nest, first: When, second: When) -> Map {
+    before_if_run(nest, first, second).of(first.domain).onto(second.domain)
+}
+
+fn before_if_run(nest: &Nest, first: When, second: When) -> Map {
+    let sizes = (first.coordinates, second.coordinates);
     let mut equal = Map::universe(&nest.context, sizes.0, sizes.1);
     let mut found = Map::empty(&nest.context, sizes.0, sizes.1);
-    for moments in first.time.iter().zip(&second.time) {
+    for moments in first.time.iter().zip(second.time) {
         match moments {
             (Moment::Place(own), Moment::Place(other)) if own == other => {}
             (Moment::Place(own), Moment::Place(other)) => {

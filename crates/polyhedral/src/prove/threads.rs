@@ -9,6 +9,9 @@
 //! behind such a wait, and what follows by another behind a barrier that is behind such a wait. Nothing orders the blocks of
 //! a kernel.
 //!
+//! The iterations of a parallel loop may be by any thread ([`super::flat`]). That they have nothing to do with each other is
+//! shown by [`super::races`], so what is left is their order with everything else.
+//!
 //! Shared memory is one room for a block, however often a loop inside the block allocates it: room that is given back and
 //! taken again is the same memory.
 
@@ -18,6 +21,7 @@ use tilewright_isl::{Affine, Map, Set};
 
 use super::kernels::{blocks, different, in_one_kernel, in_thread, kernel, storing_threads, threads};
 use super::nest::{Nest, Site, SyncSite};
+use super::order::running_before;
 use super::reached::{Reached, each_access};
 use super::{Step, refuted, undecided};
 
@@ -169,12 +173,12 @@ impl<'a, 'n> Order<'a, 'n> {
         self.any(
             first,
             second,
-            barriers.map(|(_, barrier)| {
+            barriers.map(|(own, barrier)| {
                 let to = match first.is_later() {
-                    false => self.follows(&first.times, barrier),
+                    false => running_before(self.nest, first.site.when(), own.when()),
                     true => self.any_wait(first, barrier),
                 };
-                to.then(&self.follows(barrier, &second.times))
+                to.then(&running_before(self.nest, own.when(), second.site.when()))
             }),
         )
     }
@@ -194,6 +198,11 @@ impl<'a, 'n> Order<'a, 'n> {
         let [inputs, outputs] = [first, second].map(|touch| touch.site.coordinates.len());
         maps.fold(Map::empty(&self.nest.context, inputs, outputs), |all, own| all.union(&own))
     }
+}
+
+/// The outermost parallel loop around a store, by its place.
+fn parallel_loop(site: &Site) -> Option<usize> {
+    site.loops.iter().position(|own| own.kind == LoopKind::Parallel)
 }
 
 fn is_of_kernel(sync: &SyncSite, site: &Site) -> bool {
@@ -242,10 +251,16 @@ impl Pair<'_, '_> {
     /// The second comes after the first, in one block.
     fn of_threads(&self, same: &Map) -> Step<()> {
         let (first, second) = (self.first, self.second);
-        if (in_thread(first.site) || in_thread(second.site)) && !self.is_of_one_thread(same)? {
-            let apart = different(&self.nest.context, 3);
-            let met = same.intersect(&first.threads.then(&apart).then(&second.threads.reverse()));
-            let met = met.intersect(&self.order.follows(&first.times, &second.times));
+        let is_threaded = in_thread(first.site) || in_thread(second.site);
+        if self.is_by_any_thread() || is_threaded && !self.is_of_one_thread(same)? {
+            let met = match self.is_by_any_thread() {
+                true => same.subtract(&self.in_one_turn()),
+                false => {
+                    let apart = different(&self.nest.context, 3);
+                    same.intersect(&first.threads.then(&apart).then(&second.threads.reverse()))
+                }
+            };
+            let met = met.intersect(&running_before(self.nest, first.site.when(), second.site.when()));
             if !met.is_empty()? {
                 let met = met.subtract(&self.order.behind_barriers(first, second));
                 self.refute(&met, "two threads, with no barrier between that orders them")?;
@@ -254,10 +269,32 @@ impl Pair<'_, '_> {
         if !first.is_later() {
             return Ok(());
         }
-        let met = same.intersect(&first.threads.then(&second.threads.reverse()));
-        let met = met.intersect(&self.order.follows(&first.times, &second.times));
+        let met = match self.is_by_any_thread() {
+            true => same.clone(),
+            false => same.intersect(&first.threads.then(&second.threads.reverse())),
+        };
+        let met = met.intersect(&running_before(self.nest, first.site.when(), second.site.when()));
         let met = met.subtract(&self.order.any_wait(first, &second.times));
         self.refute(&met, "a store that is done later and what follows, with no wait for it between")
+    }
+
+    /// Whether it is open which thread runs one of the two.
+    fn is_by_any_thread(&self) -> bool {
+        parallel_loop(self.first.site).or(parallel_loop(self.second.site)).is_some()
+    }
+
+    /// Iterations of both in one run of a parallel loop.
+    fn in_one_turn(&self) -> Map {
+        let [first, second] = [self.first, self.second].map(|touch| touch.site);
+        let sizes = (first.coordinates.len(), second.coordinates.len());
+        let common = parallel_loop(first).filter(|at| *at < first.common_loops(second));
+        match common {
+            None => Map::empty(&self.nest.context, sizes.0, sizes.1),
+            Some(at) => {
+                let all = Map::universe(&self.nest.context, sizes.0, sizes.1);
+                (0..at).fold(all, |pairs, at| pairs.where_equal(at, at))
+            }
+        }
     }
 
     fn is_of_one_thread(&self, same: &Map) -> Step<bool> {
