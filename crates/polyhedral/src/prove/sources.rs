@@ -149,13 +149,16 @@ struct Search<'a, 'n> {
     accesses: Accesses,
     /// The buffers that are searched.
     buffers: BTreeSet<TensorId>,
+    /// The buffers that are written anywhere.
+    written: BTreeSet<TensorId>,
     found: Vec<Source>,
 }
 
 impl<'a, 'n> Search<'a, 'n> {
     fn new(nest: &'a Nest<'n>) -> Search<'a, 'n> {
         let (accesses, buffers) = (Accesses::new(&nest.context), BTreeSet::new());
-        Search { nest, accesses, buffers, found: Vec::new() }
+        let written = nest.sites.iter().map(|site| site.store.target.tensor).collect();
+        Search { nest, accesses, buffers, written, found: Vec::new() }
     }
 
     fn load(
@@ -165,6 +168,9 @@ impl<'a, 'n> Search<'a, 'n> {
         access: &Access,
     ) -> Step<Found> {
         let load = Load::new(self.nest, site, access);
+        if !self.written.contains(&access.tensor) {
+            return Ok(Found::Directly(Source { unwritten: Some(load.places), direct: true, ..load.source }));
+        }
         let known =
             direct.sources((self.nest, claims), (at, access.tensor), &load.places, &load.iterations)?;
         Ok(match known {
