@@ -9,7 +9,7 @@ use support::{agrees_on_gpu as agrees, expect_agreement, program, refused_on_gpu
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{LoopNest, print, verify_nest};
-use tilewright_schedule::{Illegal, apply, default_schedule};
+use tilewright_schedule::{GpuResource, Illegal, apply, default_schedule};
 use tilewright_target::Gpu;
 
 const ROWS: &str = "def rows(float(N, K) A) -> (C) { C(i) +=! A(i, k) }";
@@ -233,7 +233,7 @@ fn combining_takes_shared_memory() {
     // The copy of `x`, and a value of each thread.
     assert_eq!(refused_with(16 << 10), None);
     let reason = refused_with((16 << 10) - 1).unwrap();
-    assert!(matches!(reason, Illegal::GpuLimit { what: "bytes of shared memory", .. }), "{reason}");
+    assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::SharedBytes, .. }), "{reason}");
 }
 
 /// The default schedule, whose loops compute what the program does.
