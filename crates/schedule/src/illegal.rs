@@ -296,7 +296,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// What a kernel may have only so much of.
+/// A resource of a GPU that a kernel may take only so much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GpuResource {
     /// Threads of a block.

@@ -917,7 +917,7 @@ fn registers_are_not_shared_by_threads() {
     assert!(reason.contains("`r` is in registers"), "{reason}");
 }
 
-/// What a clamp cuts off is part of a region only where the subscript grows with it, which a remainder does not.
+/// A region may drop a clamp only where the subscript grows with the clamp, which a remainder does not.
 #[test]
 fn regions_keep_clamps_inside_of_remainders() {
     let source = "def f(float(2, M) a) -> (y) {

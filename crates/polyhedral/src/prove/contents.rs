@@ -1,4 +1,4 @@
-//! What the elements of a buffer hold, for buffers of which every element holds one thing.
+//! The contents of buffers: which version of which tensor is at each place, for buffers of which every element holds one thing.
 //!
 //! Most loads are of such a buffer, and most stores load elements as the program names them. A store's load is right if its
 //! place holds the version that the program's read sees: a question about two relations from iterations to versions. Where it
@@ -177,7 +177,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Ok(Some(all))
     }
 
-    /// What a store leaves in the places that it writes.
+    /// The content that a store leaves in the places that it writes.
     fn stored(&self, site: usize, places: &Map) -> Answer<Option<Content>> {
         if let Some(claimed) = &self.claims[site] {
             let is_whole = claimed.domain.is_equal(&places.domain())? && !self.runs.is_part(site);

@@ -54,7 +54,7 @@ struct Survey {
     lanes: BTreeSet<VarId>,
     /// How often the loops of each variable run.
     extents: BTreeMap<VarId, BTreeSet<Option<i64>>>,
-    /// What tells the runs of each computation apart: the values of all its stores, place by place.
+    /// The variables that tell the runs of each computation apart, for each place of the run: those of all its stores.
     runs: BTreeMap<(usize, usize), BTreeSet<Option<VarId>>>,
 }
 

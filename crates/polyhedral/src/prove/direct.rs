@@ -95,7 +95,7 @@ impl Direct {
         let mut found = Vec::new();
         for (writer, written) in stores {
             let [first, second] = [*writer, site].map(|at| &nest.sites[at]);
-            // Who touches one element of a buffer is in the same turn of the loops around the buffer's room.
+            // Two accesses of one element are in the same turn of the loops around the buffer's room.
             let order = in_text(first, second, |at| at < nest.loops_around_room(buffer));
             if order == InText::Never {
                 continue;

@@ -7,9 +7,9 @@ use super::nest::{Moment, Nest, Site};
 /// Iterations of something, and when they run.
 #[derive(Clone, Copy)]
 pub struct When<'a> {
-    /// Those that run.
+    /// The iterations that run.
     pub domain: &'a Set,
-    /// When, from the outside in.
+    /// The time of an iteration, from the outside in.
     pub time: &'a [Moment],
     /// How many coordinates each has.
     pub coordinates: usize,

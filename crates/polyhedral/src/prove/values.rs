@@ -53,7 +53,7 @@ pub struct Proof<'a, 'p, 'n> {
     pub claims: &'a [Option<Claimed<'a, 'p>>],
     /// Results that are made in several stores.
     pub runs: &'a Runs<'a, 'n>,
-    /// What buffers hold.
+    /// The contents of buffers.
     pub contents: &'a Contents<'a, 'p, 'n>,
 }
 
