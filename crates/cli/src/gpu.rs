@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tilewright_cache::Skipped;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::Inputs;
 use tilewright_ir::{Number, Program, Tensor};
@@ -9,7 +10,6 @@ use tilewright_runtime::Timing;
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuError, GpuExecutable, Sampling};
 use tilewright_runtime::signature::Parameter;
 use tilewright_target::GpuApi;
-use tilewright_tuner::cache::Skipped;
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tilewright_cache::Skipped;
 use tilewright_codegen::CodegenError;
 use tilewright_interp::Inputs;
 use tilewright_ir::tensor::TensorError;
@@ -12,7 +13,6 @@ use tilewright_runtime::{
 };
 use tilewright_syntax::{Code, Diagnostic};
 use tilewright_target::Cpu;
-use tilewright_tuner::cache::Skipped;
 
 use crate::args::CompileArgs;
 use crate::args::cache::CacheFile;

@@ -1,8 +1,8 @@
 //! What tuning has found for a program, as `run`, `bench` and `cache explain` look it up.
 
+use tilewright_cache::{BestKnown, Cache, CacheError, Choice, Skipped};
 use tilewright_ir::Program;
 use tilewright_target::Target;
-use tilewright_tuner::cache::{BestKnown, Cache, CacheError, Choice, Skipped};
 
 use crate::args::cache::CacheFile;
 use crate::commands::cache::failure as cache_failure;

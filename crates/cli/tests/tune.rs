@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Folder, PRODUCT};
+use tilewright_cache::outcome::Outcome;
 use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::{Measurer, Supervised};
-use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::Stop;
 use tilewright_tuner::worker::{Launch, Lost};

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::{Folder, PRODUCT};
+use tilewright_cache::outcome::Trial;
 use tilewright_runtime::gpu::DeviceInfo;
 use tilewright_target::{Gpu, GpuApi};
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::{Measurer, Supervised};
-use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::worker::{Launch, Lost};
 

@@ -7,13 +7,13 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
+use tilewright_cache::{BestKnown, Cache, CacheError};
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::{assembly, llvm_ir};
 use tilewright_ir::{LoopNest, Number, Program, VarId, print as text};
 use tilewright_runtime::{Signature, View, ViewMut};
 use tilewright_schedule::{Schedule, apply, blame, default_schedule};
 use tilewright_target::{GpuApi, Machine};
-use tilewright_tuner::cache::{BestKnown, Cache, CacheError};
 
 use crate::arguments::{Parameter, Value, Values};
 use crate::code::Code;

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tilewright_cache::{Cache, CacheError};
 use tilewright_runtime::gpu::{Device, DeviceInfo, devices};
 use tilewright_target::{Cpu, GpuApi, Machine};
-use tilewright_tuner::cache::{Cache, CacheError};
 use tilewright_tuner::task;
 
 use crate::error::{self, DeviceError};

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use tilewright_cache::Cache;
 use tilewright_interp::Inputs;
 use tilewright_runtime::Buffer;
 use tilewright_schedule::text::parse as parse_schedule;
 use tilewright_search::strategy::usual;
-use tilewright_tuner::cache::{Cache, Keeper};
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::given::Given;
+use tilewright_tuner::keeper::Keeper;
 use tilewright_tuner::note::Note;
 use tilewright_tuner::task::Task;
 use tilewright_tuner::tune::{

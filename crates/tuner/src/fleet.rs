@@ -10,10 +10,10 @@ use std::thread::{self, ScopedJoinHandle};
 use crate::bench::Plan;
 use crate::measure::{Measurer, Supervised};
 use crate::note::Note;
-use crate::outcome::Trial;
 use crate::task::Task;
 use crate::tune::Stop;
 use crate::worker::{Launch, Lost};
+use tilewright_cache::outcome::Trial;
 
 /// Measurers that are at work at the same time.
 pub struct Fleet<M> {

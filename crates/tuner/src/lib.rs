@@ -11,23 +11,21 @@
 //! | [`worker`] | that process, and the handle on it |
 //! | `rig` | a program with its data and what it should compute, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
-//! | [`outcome`] | what became of a candidate |
 //! | [`note`] | what the user should know of how results were compared |
 //! | `turns` | times of kernels that took turns |
 //! | [`peak`] | what the machine can do at most |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
 //! | [`compare`] | strategies side by side, with the same measurements |
-//! | [`cache`] | every candidate that was tried, so that no program is tuned twice and no measurement is lost |
+//! | [`keeper`] | what a search takes from the cache, and leaves there |
 
 pub mod bench;
-pub mod cache;
 pub mod compare;
 pub mod fleet;
 pub mod given;
+pub mod keeper;
 pub mod lessons;
 pub mod measure;
 pub mod note;
-pub mod outcome;
 mod parallel;
 pub mod peak;
 pub mod recording;

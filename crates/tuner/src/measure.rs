@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::bench::Plan;
 use crate::note::Note;
-use crate::outcome::{Outcome, Trial};
 use crate::task::Task;
 use crate::tune::Stop;
 use crate::worker::{Launch, Lost, Worker};
+use tilewright_cache::outcome::{Outcome, Trial};
 
 /// Tries candidates and compares times.
 pub trait Measurer {

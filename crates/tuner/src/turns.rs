@@ -1,6 +1,6 @@
 //! Times of kernels that took turns, by what a round took on the whole: in a slow moment of the machine everybody is slow.
 
-use crate::outcome::{median, undisturbed};
+use tilewright_cache::outcome::{median, undisturbed};
 
 /// A kernel's time relative to the others', and how far to trust it: the error of a median of n samples is about their
 /// distance from it, divided by the root of n.

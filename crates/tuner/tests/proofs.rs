@@ -10,10 +10,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use support::pretended::{Heard, Pretended, options, task, tuned};
+use tilewright_cache::outcome::Outcome;
+use tilewright_cache::{Cache, Filter};
 use tilewright_ir::{LoopNest, Program, print};
 use tilewright_schedule::{apply, default_schedule, text};
-use tilewright_tuner::cache::{Cache, Filter, Keeper};
-use tilewright_tuner::outcome::Outcome;
+use tilewright_tuner::keeper::Keeper;
 use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::tune::{
     Attempt, Kind, Options, Progress, Proof, Proving, Refuted, Stop, TuneError, Verdict, Watcher, tune,

@@ -8,9 +8,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use support::pretended::{Heard, Pretended, options, seconds, task, tuned};
+use tilewright_cache::outcome::Trial;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
-use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::tune::{Kind, Options, Stop, TuneError, tune};
 use tilewright_tuner::worker::Lost;

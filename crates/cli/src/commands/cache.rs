@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tilewright_ir::Program;
-use tilewright_syntax::check;
-use tilewright_target::Machine;
-use tilewright_tuner::cache::{
+use tilewright_cache::{
     Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
     TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
 };
+use tilewright_ir::Program;
+use tilewright_syntax::check;
+use tilewright_target::Machine;
 
 use crate::args::cache::{
     CacheCommand, CacheFile, ClearArgs, ExportArgs, ImportArgs, ListArgs, LookupArgs, MergeArgs,

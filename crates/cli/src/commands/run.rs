@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use tilewright_cache::Skipped;
 use tilewright_ir::{DType, Number, Tensor};
 use tilewright_target::GpuApi;
-use tilewright_tuner::cache::Skipped;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;

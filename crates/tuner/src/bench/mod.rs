@@ -18,8 +18,8 @@ use tilewright_interp::Expected;
 use tilewright_interp::compare::Limits;
 use tilewright_runtime::{Buffer, RunError};
 
-use crate::outcome::{Outcome, Trial, undisturbed};
 use conditioning::Nudge;
+use tilewright_cache::outcome::{Outcome, Trial, undisturbed};
 
 /// Samples of one candidate take no longer, apart from a few calls.
 const LONG: f64 = 0.1;

@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
     use crate::bench::Plan;
-    use crate::outcome::Trial;
+    use tilewright_cache::outcome::Trial;
 
     /// A machine on which one schedule is lucky in the first race.
     struct Lucky {

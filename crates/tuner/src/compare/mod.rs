@@ -37,11 +37,11 @@ pub use summary::{Overall, Reached, Summary, overall, summaries};
 pub use tape::{Entry, Tape, TapeError};
 
 use crate::lessons::Lessons;
-use crate::outcome::Outcome;
 use crate::task::TaskError;
 use crate::tune::{Candidates, Habits, Stop};
 use crate::worker::Lost;
 use settle::Finalists;
+use tilewright_cache::outcome::Outcome;
 
 /// What others learn from one program, at most: more teach little, and take long to learn from.
 const MOST_LESSONS: usize = 1000;

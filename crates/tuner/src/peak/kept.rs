@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tilewright_target::{Cpu, host_model};
 
 use super::{PeakError, Peaks};
-use crate::cache::Cache;
+use tilewright_cache::Cache;
 
 /// A file of peaks, if there is a place for it.
 pub struct Kept {

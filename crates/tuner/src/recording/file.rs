@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Answer, Recording, Setting};
-use crate::outcome::are_times;
+use tilewright_cache::outcome::are_times;
 
 /// What the first line says.
 const FORMAT: &str = "tilewright recording";

@@ -18,10 +18,10 @@ pub use file::RecordingError;
 pub use recorder::Recorder;
 pub use replay::Replay;
 
-use crate::outcome::Trial;
 use crate::peak::Peaks;
 use crate::task::{Place, Task};
 use crate::tune::{Proving, STARTS};
+use tilewright_cache::outcome::Trial;
 
 /// A run: what was asked for, and every answer of the measurer.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
-use crate::outcome::Trial;
 use crate::worker::Lost;
+use tilewright_cache::outcome::Trial;
 
 /// Writes down every answer, with the time since the run has started.
 pub struct Recorder<M> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Answer;
 use crate::bench::Plan;
 use crate::measure::Measurer;
-use crate::outcome::Trial;
 use crate::worker::Lost;
+use tilewright_cache::outcome::Trial;
 
 /// Gives the answers in their order. A run that asks for something else than the recorded one did is refused: it is
 /// another search. Its clock stands at the last answer that was given.

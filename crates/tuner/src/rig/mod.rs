@@ -26,8 +26,8 @@ use tilewright_target::Target;
 use crate::bench::{Bench, Plan, Runner, Wanted, conditioning};
 use crate::given;
 use crate::note::Note;
-use crate::outcome::Outcome;
 use crate::task::{Task, TaskError};
+use tilewright_cache::outcome::Outcome;
 
 /// The interpreter gets at most this many points: about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;

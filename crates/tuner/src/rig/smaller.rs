@@ -11,8 +11,8 @@ use super::{ENOUGH_TO_COMPARE, MOST_INTERPRETED, ONCE, Rig, RigError, Site, suit
 use crate::bench::{Runner, Wanted};
 use crate::given;
 use crate::note::Note;
-use crate::outcome::Outcome;
 use crate::task::Task;
+use tilewright_cache::outcome::Outcome;
 
 /// What comparing the default schedule at smaller sizes has told.
 #[derive(Default)]

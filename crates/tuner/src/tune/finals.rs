@@ -4,9 +4,9 @@ use super::proofs::Proof;
 use super::report::Tuned;
 use super::spent::timed;
 use super::{FINALISTS, Run, TuneError};
-use crate::outcome::median;
 use crate::turns::{self, Relative};
 use crate::worker::Lost;
+use tilewright_cache::outcome::median;
 
 /// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
 pub(super) const ONE_SHOT: usize = 1;

@@ -41,7 +41,6 @@ pub use tilewright_polyhedral::{Verdict, prove};
 use crate::bench::Plan;
 use crate::lessons::Lessons;
 use crate::measure::Measurer;
-use crate::outcome::{Outcome, Trial};
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use budget::Pace;
@@ -52,6 +51,7 @@ pub(crate) use habits::THOROUGHLY;
 use proofs::Proofs;
 pub(crate) use reference::Reference;
 use spent::timed;
+use tilewright_cache::outcome::{Outcome, Trial};
 
 /// Candidates that are measured at the end, in turn.
 const FINALISTS: usize = 8;

@@ -23,9 +23,9 @@ use super::finals::ONE_SHOT;
 use super::report::Kind;
 use super::spent::timed;
 use super::{Run, TuneError};
-use crate::outcome::{Outcome, Trial};
 use crate::parallel;
 use crate::worker::Lost;
+use tilewright_cache::outcome::{Outcome, Trial};
 
 /// The winner's proof may take this part of the time of a run besides.
 const PROVING: f64 = 0.2;

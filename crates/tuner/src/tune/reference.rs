@@ -7,8 +7,8 @@
 use super::Habits;
 use crate::bench::Rival;
 use crate::measure::Measurer;
-use crate::outcome::undisturbed;
 use crate::worker::Lost;
+use tilewright_cache::outcome::undisturbed;
 
 /// Samples of both then.
 const SAMPLES: usize = 15;

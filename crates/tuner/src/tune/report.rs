@@ -9,7 +9,7 @@ use super::finals::Raced;
 use super::proofs::{Proof, Refuted};
 use super::spent::TimeSpent;
 use super::{Run, Tried};
-use crate::outcome::{Outcome, Trial};
+use tilewright_cache::outcome::{Outcome, Trial};
 
 /// Why a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

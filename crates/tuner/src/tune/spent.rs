@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::Run;
 use crate::bench::Plan;
-use crate::outcome::Trial;
 use crate::worker::Lost;
+use tilewright_cache::outcome::Trial;
 
 /// Seconds by what they were spent on. They add up to the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -86,7 +86,7 @@ impl Run<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Effort;
+    use tilewright_cache::outcome::Effort;
 
     fn trial(compiling: f64, measuring: f64) -> (usize, Trial) {
         (0, Trial { effort: Effort { compiling, measuring }, ..Trial::measured(vec![1e-3]) })

@@ -15,9 +15,9 @@ use super::last_words::LastWords;
 use super::protocol::{Reply, Request};
 use crate::bench::Plan;
 use crate::note::Note;
-use crate::outcome::{Outcome, Trial, are_times};
 use crate::task::{Place, Task};
 use crate::tune::Stop;
+use tilewright_cache::outcome::{Outcome, Trial, are_times};
 
 /// Getting ready takes what interpreting and compiling take; nobody waits longer.
 const OPENING: Duration = Duration::from_secs(300);

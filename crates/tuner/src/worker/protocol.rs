@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::Plan;
 use crate::note::Note;
-use crate::outcome::Trial;
 use crate::task::Task;
+use tilewright_cache::outcome::Trial;
 
 /// What the tuner asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,12 +11,12 @@ use tilewright_schedule::text::parse;
 use super::protocol::Reply;
 use crate::bench::{Bench, Opponent, Plan, Rounds, Runner};
 use crate::note::Note;
-use crate::outcome::{Effort, Outcome, Trial};
 use crate::parallel;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::gpu::{GpuBuilder, GpuSite};
 use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site, Unbuilt};
 use crate::task::{Place, Task, host};
+use tilewright_cache::outcome::{Effort, Outcome, Trial};
 
 /// Tells the tuner something.
 pub(super) type Say<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;

@@ -3,10 +3,10 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use tilewright_cache::outcome::Trial;
 use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
-use tilewright_tuner::outcome::Trial;
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{
     Attempt, Kind, Options, Progress, Proving, Stop, TuneError, Tuned, Watcher, prove, tune,

@@ -176,7 +176,7 @@ fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(Strin
         row("seeds", contest.seeds.len().to_string()),
         row("points to start from", contest.starts.to_string()),
         row("searches at the same time", contest.abreast.to_string()),
-        row("version", tilewright_tuner::cache::TOOL_VERSION.to_owned()),
+        row("version", tilewright_cache::TOOL_VERSION.to_owned()),
     ];
     if args.replay.is_some() {
         about.push(row("measurements", "replayed from a recording".to_owned()));

@@ -1,6 +1,6 @@
 //! Every trial of a run, for its report.
 
-use tilewright_tuner::outcome::Trial;
+use tilewright_cache::outcome::Trial;
 use tilewright_tuner::tune::Progress;
 
 /// A candidate that was tried.

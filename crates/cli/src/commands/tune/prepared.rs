@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use tilewright_cache::TOOL_VERSION;
 use tilewright_ir::Program;
 use tilewright_search::strategy::Experience;
 use tilewright_target::{Cpu, Machine};
-use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::given;
 use tilewright_tuner::peak::{Kept, Peaks};
 use tilewright_tuner::recording::{Recording, Setting};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tilewright_tuner::outcome::Trial;
+use tilewright_cache::outcome::Trial;
 use tilewright_tuner::tune::{Options, Progress};
 
 use crate::args::TuneArgs;

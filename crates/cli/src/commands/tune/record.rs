@@ -1,8 +1,9 @@
 //! What a run takes from the cache, and leaves there.
 
+use tilewright_cache::{Cache, CacheError};
 use tilewright_ir::Program;
 use tilewright_target::Machine;
-use tilewright_tuner::cache::{Cache, CacheError, Keeper};
+use tilewright_tuner::keeper::Keeper;
 use tilewright_tuner::tune::{Attempt, Options, Tuned};
 
 use crate::args::TuneArgs;

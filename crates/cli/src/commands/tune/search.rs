@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use tilewright_cache::outcome::Outcome;
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::measure::Measurer;
-use tilewright_tuner::outcome::Outcome;
 use tilewright_tuner::recording::{Answer, Recorder, Recording, Replay, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Options, Stop, TuneError, Tuned, Watcher, tune};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tilewright_tuner::outcome::Outcome;
+use tilewright_cache::outcome::Outcome;
 use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::{Proof, Refuted, Tuned};
 

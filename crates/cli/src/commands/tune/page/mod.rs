@@ -10,12 +10,12 @@ mod curve;
 
 use std::fmt::Write;
 
+use tilewright_cache::TOOL_VERSION;
 use tilewright_ir::Program;
 use tilewright_ir::print::nest as nest_text;
 use tilewright_schedule::apply;
 use tilewright_schedule::text::parse;
 use tilewright_target::{Machine, host_model};
-use tilewright_tuner::cache::TOOL_VERSION;
 use tilewright_tuner::recording::Setting;
 use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;

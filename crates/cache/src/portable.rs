@@ -9,12 +9,12 @@ use std::path::Path;
 
 use prost::Message;
 
-use super::error::CacheError;
-use super::key::{ProgramKey, TargetFingerprint};
-use super::record::TuningRecord;
-use super::rows::{self, Filter};
-use super::{Cache, TOOL_VERSION};
+use crate::error::CacheError;
+use crate::key::{ProgramKey, TargetFingerprint};
 use crate::outcome::Outcome;
+use crate::record::TuningRecord;
+use crate::rows::{self, Filter};
+use crate::{Cache, TOOL_VERSION};
 
 /// What the header of every export says.
 const FORMAT: &str = "tilewright tuning records";

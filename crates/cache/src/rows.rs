@@ -6,11 +6,11 @@ use std::path::Path;
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::error::CacheError;
-use super::file;
-use super::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
-use super::record::TuningRecord;
+use crate::error::CacheError;
+use crate::file;
+use crate::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
 use crate::outcome::Outcome;
+use crate::record::TuningRecord;
 
 /// Which records are meant: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

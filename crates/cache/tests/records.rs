@@ -5,11 +5,11 @@
 mod support;
 
 use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, product, product_record, program, record, target};
-use tilewright_schedule::apply;
-use tilewright_tuner::cache::{
+use tilewright_cache::{
     Cache, CacheError, Canonical, Difference, Explanation, Filter, Outcome, TOOL_VERSION, TargetFingerprint,
     TuningRecord,
 };
+use tilewright_schedule::apply;
 
 fn failed(mut record: TuningRecord, outcome: Outcome) -> TuningRecord {
     record.outcome = outcome;
@@ -217,7 +217,7 @@ fn experience_is_of_one_machine_and_this_version() {
         assert!(cache.insert(record).unwrap());
     }
     let found = cache.experience(&own.program.target, 100).unwrap();
-    let trials: Vec<_> = found.into_iter().flat_map(|own| own.trials).collect();
+    let trials: Vec<_> = found.into_iter().flatten().collect();
     // Programs come in the order of their sizes as text.
     assert_eq!(trials, [(vec![4.0, 0.5], None), (vec![1.0, 0.5], own.median())]);
     assert_eq!(cache.experience(&own.program.target, 1).unwrap().len(), 1);

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::outcome::Outcome;
 
-use super::key::{ProgramKey, sizes_text};
+use crate::key::{ProgramKey, sizes_text};
 
 /// The longest canonical program, in bytes.
 const LONGEST_PROGRAM: usize = 4 << 20;
@@ -51,7 +51,7 @@ pub struct TuningRecord {
 
 impl Outcome {
     /// With no more detail than is kept.
-    pub(super) fn cut(&self) -> Outcome {
+    pub(crate) fn cut(&self) -> Outcome {
         const MARK: &str = " …";
         let detail = self.detail();
         if detail.len() <= LONGEST_TEXT {
@@ -63,7 +63,7 @@ impl Outcome {
     }
 
     /// The outcome of a word and a detail.
-    pub(super) fn parse(name: &str, detail: String) -> Option<Outcome> {
+    pub(crate) fn parse(name: &str, detail: String) -> Option<Outcome> {
         match name {
             "measured" if detail.is_empty() => Some(Outcome::Measured),
             "illegal" => Some(Outcome::Illegal(detail)),

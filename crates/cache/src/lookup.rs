@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
-use tilewright_search::strategy::Experience;
-
-use super::error::CacheError;
-use super::file::added_columns;
-use super::key::{ProgramKey, TargetFingerprint, parse_sizes};
-use super::record::TuningRecord;
-use super::rows::{self, Filter, JOINED, features_from};
-use super::{Cache, TOOL_VERSION};
+use crate::error::CacheError;
+use crate::file::added_columns;
+use crate::key::{ProgramKey, TargetFingerprint, parse_sizes};
+use crate::record::TuningRecord;
+use crate::rows::{self, Filter, JOINED, features_from};
+use crate::{Cache, TOOL_VERSION};
 
 /// What is known of one program at some sizes, on a machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +110,9 @@ pub enum Difference {
     NothingMeasured,
 }
 
+/// The features of a trial's loop nest, and the median of its samples in seconds, if it was measured.
+pub type FeaturedTrial = (Vec<f32>, Option<f64>);
+
 /// How many near ones are worth showing.
 const MOST_NEAR: usize = 5;
 
@@ -187,7 +188,11 @@ impl Cache {
 
     /// What models can learn from all that was tried on a machine, program by program; the last `most` trials. Those of another
     /// version do not count: its numbers may mean something else.
-    pub fn experience(&self, target: &TargetFingerprint, most: usize) -> Result<Vec<Experience>, CacheError> {
+    pub fn experience(
+        &self,
+        target: &TargetFingerprint,
+        most: usize,
+    ) -> Result<Vec<Vec<FeaturedTrial>>, CacheError> {
         let sql = |error| self.sql(error);
         let [_, features] = added_columns(&self.connection).map_err(sql)?;
         let (conditions, values) = Filter { target: Some(target.clone()), ..Filter::default() }.conditions();
@@ -197,14 +202,14 @@ impl Cache {
         );
         let mut query = self.connection.prepare(&query).map_err(sql)?;
         let mut rows = query.query(rusqlite::params_from_iter(values)).map_err(sql)?;
-        let mut groups: BTreeMap<(i64, String, i64), Experience> = BTreeMap::new();
+        let mut groups: BTreeMap<(i64, String, i64), Vec<FeaturedTrial>> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(sql)? {
             let key = (row.get(0).map_err(sql)?, row.get(1).map_err(sql)?, row.get(2).map_err(sql)?);
             let bytes: Vec<u8> = row.get(3).map_err(sql)?;
             // What is no list of numbers teaches nothing.
             if let Some(features) = features_from(&bytes).filter(|own| own.iter().all(|own| own.is_finite()))
             {
-                groups.entry(key).or_default().trials.push((features, row.get(4).map_err(sql)?));
+                groups.entry(key).or_default().push((features, row.get(4).map_err(sql)?));
             }
         }
         Ok(groups.into_values().collect())

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use support::{product_record, target};
 use tempfile::{TempDir, tempdir};
-use tilewright_tuner::cache::{Cache, CacheError, Filter, Merged, TuningRecord};
+use tilewright_cache::{Cache, CacheError, Filter, Merged, TuningRecord};
 
 /// Set for a process that a test has started to insert records.
 const WRITER: &str = "TILEWRIGHT_TEST_WRITER";

@@ -4,7 +4,7 @@ use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Target;
 
-use super::{Cache, CacheError, Canonical, Choice, TuningRecord};
+use crate::{Cache, CacheError, Canonical, Choice, TuningRecord};
 
 /// The best schedule that is known of a program on a machine.
 #[derive(Clone, Debug)]

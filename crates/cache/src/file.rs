@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
-use super::error::CacheError;
+use crate::error::CacheError;
 
 /// The version of the schema, in `user_version`.
 pub(super) const SCHEMA_VERSION: i64 = 3;

@@ -15,8 +15,8 @@ use tilewright_ir::{
 use tilewright_schedule::{NewNames, Renamed, Schedule, rename, text as schedule_text};
 use tilewright_target::Target;
 
-use super::key::{ProgramKey, TargetFingerprint};
-use super::record::TuningRecord;
+use crate::key::{ProgramKey, TargetFingerprint};
+use crate::record::TuningRecord;
 
 /// A program, and the same one with canonical names.
 #[derive(Clone, Debug)]

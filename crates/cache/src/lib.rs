@@ -13,9 +13,9 @@
 //!
 //! ```
 //! use tilewright_target::Cpu;
-//! use tilewright_tuner::cache::{Cache, Canonical};
+//! use tilewright_cache::{Cache, Canonical};
 //!
-//! # fn main() -> Result<(), tilewright_tuner::cache::CacheError> {
+//! # fn main() -> Result<(), tilewright_cache::CacheError> {
 //! # let module = tilewright_syntax::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }");
 //! # let sizes = [("N", 64)].into_iter().collect();
 //! # let program = tilewright_syntax::check(&module.ast, "twice", &sizes).program.expect("it is fine");
@@ -39,15 +39,15 @@
 //! | `rows` | records to rows and back |
 //! | `lookup` | best, similar, explain |
 //! | `tuned` | the schedule that a program should have |
-//! | `keeper` | what a search takes from it, and leaves there |
+//! | `outcome` | what became of a candidate, with its samples |
 //! | `portable` | export, import and merge |
 
 mod canonical;
 mod error;
 mod file;
-mod keeper;
 mod key;
 mod lookup;
+pub mod outcome;
 mod portable;
 mod record;
 mod rows;
@@ -58,12 +58,11 @@ use std::path::{Path, PathBuf};
 use etcetera::{BaseStrategy, choose_base_strategy};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-pub use crate::outcome::Outcome;
 pub use canonical::Canonical;
 pub use error::CacheError;
-pub use keeper::Keeper;
 pub use key::{ProgramKey, TargetFingerprint};
-pub use lookup::{Choice, Difference, Explanation, Near, Skipped, Summary};
+pub use lookup::{Choice, Difference, Explanation, FeaturedTrial, Near, Skipped, Summary};
+pub use outcome::{Outcome, Trial};
 pub use portable::Merged;
 pub use record::TuningRecord;
 pub use rows::Filter;

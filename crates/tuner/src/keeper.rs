@@ -8,9 +8,10 @@ use tilewright_schedule::text;
 use tilewright_search::strategy::{ALL, Experience};
 use tilewright_target::{Machine, Target};
 
-use super::{Cache, CacheError, Canonical, Filter, ProgramKey, TOOL_VERSION, TuningRecord};
-use crate::outcome::{Outcome, Trial};
 use crate::tune::{Attempt, Finalist, Options, Refuted, Tuned};
+use tilewright_cache::{
+    Cache, CacheError, Canonical, Filter, Outcome, ProgramKey, TOOL_VERSION, Trial, TuningRecord,
+};
 
 /// Schedules of similar programs that a search starts from.
 const HINTS: usize = 8;
@@ -100,7 +101,8 @@ impl<'a> Keeper<'a> {
     /// What was tried on this machine for any program.
     fn experience(&self) -> Vec<Experience> {
         let known = self.cache.as_ref().map(|cache| cache.experience(&self.key.target, LESSONS));
-        known.and_then(Result::ok).unwrap_or_default()
+        let known = known.and_then(Result::ok).unwrap_or_default();
+        known.into_iter().map(|trials| Experience { trials }).collect()
     }
 
     /// The steps of a record in the names of the program, unless they are refused.

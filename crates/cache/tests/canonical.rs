@@ -12,11 +12,11 @@ use std::fs;
 use examples::examples;
 use proptest::prelude::*;
 use support::{PRODUCT, SAME_PRODUCT, cpu, nameless, program};
+use tilewright_cache::Canonical;
 use tilewright_ir::Program;
 use tilewright_schedule::{apply, default_schedule, text};
 use tilewright_syntax::lexer::{TokenKind, lex};
 use tilewright_syntax::parse;
-use tilewright_tuner::cache::Canonical;
 
 fn canonical(source: &str, sizes: &[(&str, i64)]) -> Canonical {
     Canonical::new(&program(source, None, sizes).unwrap_or_else(|| panic!("refused: {source}")))

@@ -95,21 +95,21 @@ impl Trial {
 }
 
 /// The middle one of the samples.
-pub(crate) fn median(samples: &[f64]) -> Option<f64> {
+pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }
 
 /// The lower quartile of the samples: what disturbs a kernel makes it slower, never faster.
-pub(crate) fn undisturbed(samples: &[f64]) -> Option<f64> {
+pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 4).copied()
 }
 
 /// Whether times are times.
-pub(crate) fn are_times(samples: &[f64]) -> bool {
+pub fn are_times(samples: &[f64]) -> bool {
     !samples.is_empty() && samples.iter().all(|sample| sample.is_finite() && *sample > 0.0)
 }
 
