@@ -1,39 +1,41 @@
-//! Which products are rounded together with the sum they stand in.
+//! Decides which products are fused with the sum around them into one multiply-add.
 //!
-//! The language lets a product that is an operand of `+` or `-`, or the value of a `+=` reduction, be computed by one
-//! fused multiply-add with that addition (docs/language.md, "Float arithmetic"). Where both operands are products each is
-//! rounded by itself: so `x*x - z*z` is 0 where `x` equals `z`, and `a*b - b*a` always is. Nothing else is contracted.
+//! The language lets one fused multiply-add compute an addition and a product that is its operand.
+//! The product is an operand of `+` or `-`, or the value of a `+=` reduction (docs/language.md,
+//! "Float arithmetic"). Where both operands are products, each is rounded separately: so `x*x -
+//! z*z` is 0 where `x` equals `z`, and `a*b - b*a` is always 0. Nothing else is contracted.
 //!
-//! Both back ends ask here and write the fused operation themselves; their compilers are told to fuse nothing. Whether
-//! a machine has the instruction is the back end's business. [`LoopNest::contract`] says whether the program allows
-//! contraction at all.
+//! Both back ends call this module and write the fused operation themselves; they configure their
+//! compilers to fuse nothing. Each back end decides whether its machine has the instruction.
+//! [`LoopNest::contract`] says whether the program allows contraction at all.
 
 use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, DType, Expr, ExprKind, LoopNest, ReduceOp, UnaryOp};
 
-/// Two factors whose product is not rounded by itself.
+/// Two factors whose product is not rounded before the addition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Product<'e> {
     pub(crate) factors: [&'e Expr; 2],
-    /// Whether the product counts with the opposite sign.
+    /// Whether the product is negated.
     pub(crate) negated: bool,
 }
 
-/// A sum or difference that is one fused multiply-add.
+/// A sum or difference that one fused multiply-add computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FusedSum<'e> {
     pub(crate) product: Product<'e>,
     pub(crate) addend: &'e Expr,
-    /// Whether the addend counts with the opposite sign.
+    /// Whether the addend is negated.
     pub(crate) addend_negated: bool,
 }
 
-/// The fused multiply-add that an operator on two values is, if the nest allows that.
+/// Returns the fused multiply-add that computes a binary operation, if there is one and the nest
+/// allows contraction.
 pub(crate) fn fused_sum<'e>(nest: &LoopNest, op: BinaryOp, operands: &'e [Expr; 2]) -> Option<FusedSum<'e>> {
     nest.contract.then(|| contracted(op, operands)).flatten()
 }
 
-/// The product that a store adds to its target, if the two are contracted.
+/// Returns the product that a store adds to its target, if the product and the addition are fused.
 pub(crate) fn fused_term<'e>(nest: &LoopNest, store: &'e Store) -> Option<Product<'e>> {
     let adds = nest.contract && store.reduce == Some(ReduceOp::Add);
     adds.then(|| product(&store.value)).flatten()
@@ -57,9 +59,10 @@ fn contracted(op: BinaryOp, operands: &[Expr; 2]) -> Option<FusedSum<'_>> {
     Some(FusedSum { product, addend: left, addend_negated: false })
 }
 
-/// The value as a product, with or without a minus before it.
+/// Matches a value that is a product, with or without a minus sign before it.
 fn product(value: &Expr) -> Option<Product<'_>> {
-    // 16-bit floats are computed in float32; what is of such a type is rounded after every operation.
+    // 16-bit floats are computed in float32, and a value of such a type is rounded after every
+    // operation.
     if !matches!(value.dtype, DType::Float32 | DType::Float64) {
         return None;
     }
@@ -74,8 +77,8 @@ fn product(value: &Expr) -> Option<Product<'_>> {
     }
 }
 
-/// Whether the value is a product, or a choice that may be one: schedules decide conditions where they can, so the rule
-/// for two products must not depend on whether a `?:` is still there.
+/// Whether the value is a product, or a `?:` with a product as an arm. Schedules decide conditions
+/// where they can, so the rule for two products must not depend on whether a `?:` is still there.
 fn holds_product(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Select(parts) => parts[1..].iter().any(holds_product),
@@ -107,7 +110,7 @@ mod tests {
         Expr { dtype: value.dtype, kind: ExprKind::Select(Box::new([yes, value, zero])) }
     }
 
-    /// The signs of the product and of the addend, if the sum is fused.
+    /// Returns whether the product and the addend are negated, if the sum is fused.
     fn signs(op: BinaryOp, left: Expr, right: Expr) -> Option<(bool, bool)> {
         contracted(op, &[left, right]).map(|sum| (sum.product.negated, sum.addend_negated))
     }

@@ -1,10 +1,11 @@
-//! Loop nests to machine code.
+//! Generates machine code from loop nests.
 //!
-//! [`compile`] takes a [`LoopNest`](tilewright_ir::LoopNest), whose meaning is in [`tilewright_ir::nest`], and
-//! gives back a [`Kernel`] that is called with a [`Call`]. [`llvm_ir`] and [`assembly`] show what became of it.
+//! [`compile`] takes a [`LoopNest`](tilewright_ir::LoopNest), whose meaning [`tilewright_ir::nest`]
+//! defines, and returns a [`Kernel`], which runs with a [`Call`]. [`llvm_ir`] and [`assembly`] show
+//! the generated code. For GPUs, `c_family` writes CUDA C++ or OpenCL C.
 //!
-//! Nothing is optimised here beyond what a schedule asks for: the nest says which loops are vectors, which run on
-//! threads and what stays in registers.
+//! This crate optimises nothing beyond what a schedule asks for: the nest says which loops are
+//! vector loops, which loops run on threads and which buffers stay in registers.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -22,25 +23,27 @@ pub use llvm::{Kernel, assembly, compile, llvm_ir};
 /// Why a nest could not be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodegenError {
-    /// The nest asks for something that the code generator does not do.
+    /// The nest uses a feature that the code generator does not support.
     #[error("cannot generate code for {0}")]
     Unsupported(String),
-    /// The nest is not one: a bug in whoever built it.
+    /// The nest violates a rule of loop nests, which is a bug in the code that built it.
     #[error(transparent)]
     InvalidNest(#[from] InvalidNest),
     /// There is no code generator for this machine.
     #[error("no code generation for this machine: {0}")]
     Target(String),
-    /// LLVM refused what it was given, which is a bug here.
+    /// LLVM rejected the generated code, which is a bug in this crate.
     #[error("LLVM: {0}")]
     Llvm(String),
 }
 
-/// The body of a parallel loop: runs it from `from` up to `to` with a thread's own scratch memory.
+/// The body of a parallel loop. Runs the iterations from `from` up to, but excluding, `to` with
+/// scratch memory of the thread's own.
 pub type ParallelBody = extern "C" fn(env: *const c_void, from: i64, to: i64, scratch: *mut u8);
 
-/// Runs `body` over all of 0 to `extent`, in parts and on any threads, and returns when all are done. Each call
-/// of `body` gets `scratch_bytes` bytes, aligned to 64, that no other running call has.
+/// Runs `body` over all iterations from 0 to `extent`, split into parts on any threads, and returns
+/// when all parts are done. Each call of `body` gets `scratch_bytes` bytes, aligned to 64, that no
+/// other running call uses.
 pub type Parallel = extern "C" fn(
     pool: *const c_void,
     body: ParallelBody,
@@ -49,7 +52,7 @@ pub type Parallel = extern "C" fn(
     scratch_bytes: i64,
 );
 
-/// Everything that a call of a kernel needs.
+/// All inputs of one call of a kernel.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Call {
@@ -57,40 +60,43 @@ pub struct Call {
     pub arguments: *const *mut u8,
     /// One pointer for each buffer of scope `Constant`, in the order of the nest's buffers.
     pub constants: *const *mut u8,
-    /// A slot for each scalar parameter: integers extended, floats as their bits in the low bytes, `bool` 0 or 1.
+    /// One slot for each scalar parameter: integers are extended, floats are their bits in the low
+    /// bytes, and a `bool` is 0 or 1.
     pub scalars: *const u64,
-    /// Room of [`Kernel::scratch_bytes`], aligned to 64.
+    /// Scratch memory of [`Kernel::scratch_bytes`] bytes, aligned to 64.
     pub scratch: *mut u8,
-    /// 0 before the call; a failed check leaves 1 + its place in [`Kernel::checks`].
+    /// The address of the status, which is 0 before the call. A failed check writes 1 plus its
+    /// position in [`Kernel::checks`].
     pub status: *mut i64,
-    /// Runs parallel loops.
+    /// The function that runs parallel loops.
     pub parallel: Parallel,
-    /// Handed to `parallel`.
+    /// The first argument of each call of `parallel`.
     pub pool: *const c_void,
 }
 
-/// A subscript that depends on data, and is checked against its dimension whenever it is computed.
+/// A subscript that depends on data. The kernel checks it against its dimension whenever it
+/// computes the subscript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The buffer that is accessed.
+    /// The accessed buffer.
     pub buffer: TensorId,
     /// The dimension of the subscript.
     pub dimension: usize,
-    /// Whether a range that the program declares for it is checked too.
+    /// Whether the check also covers a range that the program declares for the subscript.
     pub is_declared: bool,
-    /// Where the access was written.
+    /// The position of the access in the source text.
     pub origin: Origin,
 }
 
-/// How long the parts of compiling took.
+/// The duration of each stage of compilation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileTime {
-    /// Writing LLVM IR.
+    /// The time for writing LLVM IR.
     pub emit: Duration,
-    /// Passes over the IR.
+    /// The time for LLVM's passes over the IR.
     pub passes: Duration,
-    /// Turning it into object code.
+    /// The time for generating object code from the IR.
     pub codegen: Duration,
-    /// Linking that into the process.
+    /// The time for linking the object code into the process.
     pub link: Duration,
 }

@@ -1,4 +1,5 @@
-//! Every operator and conversion on every type, in scalars and in vectors, against the language's definition.
+//! Tests every operator and conversion on every type, in scalars and in vectors, against the
+//! language's definition.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -9,7 +10,7 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, Tensor, UnaryOp, arithmetic};
 use tilewright_target::Vectors;
 
-/// Values at and around the ends of the type, and between.
+/// Values at and near the limits of the type, and in between.
 fn interesting(dtype: DType) -> Vec<Number> {
     let Some((low, high)) = dtype.integer_bounds() else {
         let values = [
@@ -62,7 +63,7 @@ fn tensor(dtype: DType, values: &[Number]) -> Tensor {
     tensor
 }
 
-/// Runs an expression of `inputs` elementwise, in a loop of `kind` with steps of `lanes`.
+/// Evaluates an expression of `inputs` elementwise, in a loop of `kind` with `lanes` iterations.
 fn run(
     vectors: Vectors,
     lanes: i64,
@@ -97,7 +98,8 @@ fn same(left: Number, right: Number) -> bool {
     }
 }
 
-/// The loops that everything is run in. Vectors of an odd length are code of their own on one target only.
+/// The loops that run every test. Vectors of odd length and unrolled loops are tested on one target
+/// only.
 fn ways(vectors: Vectors) -> Vec<(i64, LoopKind)> {
     let mut ways = vec![(1, LoopKind::Serial), (16, LoopKind::Vector)];
     if vectors == Vectors::Baseline {
@@ -225,7 +227,8 @@ fn every_16_bit_float_survives_and_every_midpoint_rounds_to_even() {
             let back = run(vectors, 16, LoopKind::Vector, std::slice::from_ref(&widened), dtype, &|loads| {
                 loads[0].clone()
             });
-            // Around each number: itself, its neighbours in float32, the midpoint to the next and its neighbours.
+            // Around each number: the number, the next float32, the midpoint to the next number,
+            // and the midpoint's two neighbours.
             let mut around = Vec::new();
             for at in 0..all.len() {
                 let wide = widened.get(at).as_f64() as f32;

@@ -1,4 +1,5 @@
-//! Subscripts from data: nothing outside of a buffer is touched, and the status says what failed.
+//! Tests of subscripts from data: no access leaves its buffer, and the status names the failed
+//! check.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -18,7 +19,7 @@ fn gathering(vectors: Vectors, kind: LoopKind, dtype: DType) -> Compiled {
     gathering_from(vectors, kind, dtype, None)
 }
 
-/// The same, with a range that is declared for what is in `where`.
+/// The same, with a declared range for the values of `where`.
 fn gathering_from(vectors: Vectors, kind: LoopKind, dtype: DType, declared: Option<(i64, i64)>) -> Compiled {
     let mut b = Builder::new();
     let (places, table) = (b.argument(dtype, &[16]), b.argument(DType::Float32, &[10, 2]));
@@ -108,7 +109,7 @@ fn stores_outside_do_nothing() {
     }
 }
 
-/// A row picked by data is the same in all lanes: out(b, d) = table(where(b), d).
+/// A row selected by data is the same in all lanes: out(b, d) = table(where(b), d).
 #[test]
 fn an_embedding_checks_each_row() {
     for vectors in runnable() {
@@ -134,7 +135,7 @@ fn an_embedding_checks_each_row() {
     }
 }
 
-/// What a mask or a choice leaves out is not checked.
+/// Lanes that a mask or a choice excludes are not checked.
 #[test]
 fn lanes_that_do_not_run_cannot_fail() {
     for vectors in runnable() {

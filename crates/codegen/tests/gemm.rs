@@ -1,4 +1,4 @@
-//! Matrix products with register tiles, packed operands and tails.
+//! Tests matrix products with register tiles, packed operands and tails.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -20,7 +20,8 @@ fn product(m: usize, n: usize, k: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     c
 }
 
-/// C(m, n) += A(m, k) * B(k, n) with tiles of `rows` times `vectors * lanes`, B packed once a block of columns.
+/// C(m, n) += A(m, k) * B(k, n) with tiles of `rows` times `vectors * lanes`, where B is packed
+/// once for each block of columns.
 fn tiled(m: i64, n: i64, k: i64, rows: i64, vectors: i64, lanes: i64) -> (Builder, Vec<Stmt>) {
     let mut b = Builder::new();
     let columns = vectors * lanes;
@@ -96,7 +97,8 @@ fn nest_of(b: Builder, body: Vec<Stmt>) -> LoopNest {
     LoopNest { body, ..b.nest }
 }
 
-/// The inner loop is what the speed of a kernel depends on: accumulators in registers, no spills.
+/// A kernel's speed depends on its inner loop, which must keep accumulators in registers without
+/// spills.
 #[test]
 fn the_inner_loop_is_fused_multiply_adds_and_loads() {
     let (b, body) = tiled(120, 128, 256, 12, 2, 16);

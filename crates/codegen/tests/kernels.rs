@@ -1,4 +1,4 @@
-//! Kernels as a whole: threads, scratch memory, constants, scalars, and many of them.
+//! Tests whole kernels: threads, scratch memory, constants, scalars, and large numbers of kernels.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -14,7 +14,8 @@ fn cpu() -> Cpu {
     Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] }
 }
 
-/// Rows in parallel, each through two scratch buffers of the thread and one of the whole kernel.
+/// Processes rows in parallel. Each row goes through two scratch buffers of the thread and one of
+/// the whole kernel.
 #[test]
 fn threads_have_scratch_of_their_own() {
     let mut b = Builder::new();
@@ -92,7 +93,7 @@ fn scalars_of_every_kind() {
     assert_eq!(out, [-3.0, 2f64.powi(63), 0.5, 1.0, 0.125]);
 }
 
-/// A triangular loop, whose extent is 0 at first, and one whose extent comes from a minimum.
+/// A triangular loop whose extent is 0 at first, and a loop whose extent is a minimum.
 #[test]
 fn extents_may_depend_on_outer_loops() {
     let mut b = Builder::new();

@@ -1,8 +1,12 @@
-//! The vector math functions of `llvm/math` against the C library in double precision: every function, both formats,
-//! every vector set that this machine runs (the baseline one has no fused instructions), vectors of full and odd
-//! length and scalars. The results must lie within 4 units in the last place (ulp), and the special values be right.
+//! Compares the vector math functions of `llvm/math` with the C library in double precision.
 //!
-//! This samples what was measured densely when the functions were written; the figures are in `llvm/math/mod.rs`.
+//! The test covers every function, both formats, and every vector set that this machine runs (the
+//! baseline one has no fused instructions). Vectors have full and odd length, and scalars are
+//! included. The results must lie within 4 units in the last place (ulp), and the special values
+//! must be right.
+//!
+//! The test samples the points that were measured densely when the functions were written; the
+//! figures are in `llvm/math/mod.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -13,7 +17,7 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Builtin, DType};
 use tilewright_target::Vectors;
 
-/// What the functions promise.
+/// The guaranteed error bound of the functions.
 const BOUND_ULP: f64 = 4.0;
 
 unsafe extern "C" {
@@ -21,7 +25,7 @@ unsafe extern "C" {
     safe fn erf(x: f64) -> f64;
 }
 
-/// A function with its reference.
+/// A function and its reference.
 type Function = (Builtin, fn(f64) -> f64);
 
 /// The functions that have a vector version.
@@ -67,8 +71,9 @@ fn elementwise(vectors: Vectors, builtin: Builtin, dtype: DType, lanes: i64, cou
     b.compile(vectors, vec![each(outer, count / lanes, LoopKind::Serial, vec![inner])])
 }
 
-/// How far a result of a format with `digits` bits of significand, least exponent `least` and overflow at `limit`
-/// is from `exact`, in ulp; infinite where NaN, infinity or the sign is wrong.
+/// The distance of a result from `exact` in ulp; infinite where NaN, infinity or the sign is wrong.
+/// The format has `digits` bits of significand, the least exponent `least` and overflows at
+/// `limit`.
 fn error_ulp(got: f64, exact: f64, digits: i32, least: i32, limit: f64) -> f64 {
     if exact.is_nan() || got.is_nan() {
         return if exact.is_nan() == got.is_nan() { 0.0 } else { f64::INFINITY };
@@ -79,7 +84,7 @@ fn error_ulp(got: f64, exact: f64, digits: i32, least: i32, limit: f64) -> f64 {
     }
     let (got, exact) = (got.clamp(-limit, limit), exact.clamp(-limit, limit));
     let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-    // Divided in two steps, since the ulp of a small double has no reciprocal.
+    // The division takes two steps, since the reciprocal of a small double's ulp overflows.
     let places = (exponent - (digits - 1)).max(least);
     (got - exact).abs() / 2f64.powi(places / 2) / 2f64.powi(places - places / 2)
 }
@@ -88,12 +93,13 @@ fn error_ulp_f32(got: f32, exact: f64) -> f64 {
     error_ulp(got.into(), exact, 24, -149, 2f64.powi(128))
 }
 
-/// The reference itself is up to one ulp off. Where it is finite, infinity counts as the largest number.
+/// The reference itself may be off by one ulp. Where it is finite, infinity counts as the largest
+/// number.
 fn error_ulp_f64(got: f64, reference: f64) -> f64 {
     (error_ulp(got, reference, 53, -1074, f64::MAX) - 1.0).max(0.0)
 }
 
-/// Numbers at which some function changes its method, overflows, or has a zero, a pole or a steep place.
+/// Numbers at which some function changes its method, overflows, has a zero or a pole, or is steep.
 const TURNING_POINTS: [f64; 44] = [
     0.0,
     1e-320,
@@ -141,7 +147,7 @@ const TURNING_POINTS: [f64; 44] = [
     f64::INFINITY,
 ];
 
-/// A multiple of every lane count that is tried.
+/// A multiple of every tested lane count.
 const BLOCK: usize = 16 * 7;
 
 fn padded<T: Copy>(mut points: Vec<T>) -> Vec<T> {
@@ -150,7 +156,7 @@ fn padded<T: Copy>(mut points: Vec<T>) -> Vec<T> {
     points
 }
 
-/// Every 65521st bit pattern, the neighbourhoods of the turning points, and of multiples of π/2.
+/// Every 65521st bit pattern, and the neighbourhoods of the turning points and of multiples of π/2.
 fn points_f32() -> Vec<f32> {
     let mut points: Vec<f32> = (0..=u32::MAX).step_by(65521).map(f32::from_bits).collect();
     let multiples = (0..8000).step_by(7).map(|n| f64::from(n) * std::f64::consts::FRAC_PI_2);
@@ -162,7 +168,7 @@ fn points_f32() -> Vec<f32> {
     padded(points)
 }
 
-/// Bit patterns at equal distances, numbers of ordinary size, and neighbourhoods as for f32.
+/// Equally spaced bit patterns, numbers of ordinary size, and the same neighbourhoods as for f32.
 fn points_f64() -> Vec<f64> {
     let mut points: Vec<f64> = (0..20_000u64).map(|n| f64::from_bits(n * (u64::MAX / 20_000))).collect();
     for scale in [1.0, 8.0, 50.0, 750.0, 4e6] {
@@ -216,7 +222,7 @@ fn double_precision_is_within_the_bound() {
     FUNCTIONS.iter().for_each(|function| check(*function, DType::Float64, &points, &error_ulp_f64));
 }
 
-/// The check itself must be able to fail.
+/// The accuracy check itself must be able to fail.
 #[test]
 fn the_error_is_counted_in_units_in_the_last_place() {
     assert_eq!(error_ulp_f32(1.0, 1.0), 0.0);

@@ -1,4 +1,4 @@
-//! Vector loops: strides, gathers, masks, laziness, reductions over lanes.
+//! Tests vector loops: strides, gathers, masks, lazy operators, reductions over lanes.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -9,12 +9,12 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{BinaryOp, DType, Expr, IndexExpr, Number, ReduceOp};
 use tilewright_target::Vectors;
 
-/// out(i) = in(index(i)) with a vector loop of `lanes` around.
+/// out(i) = in(index(i)) with a vector loop of `lanes` lanes.
 fn picked(vectors: Vectors, lanes: i64, size: i64, index: &dyn Fn(IndexExpr) -> IndexExpr) -> Vec<f32> {
     picked_in(LoopKind::Serial, vectors, lanes, size, index)
 }
 
-/// The same, in three turns of a loop of some kind.
+/// The same, with three iterations of an outer loop of the given kind.
 fn picked_in(
     kind: LoopKind,
     vectors: Vectors,
@@ -51,7 +51,8 @@ fn loads_at_any_stride() {
     }
 }
 
-/// Where the turn is known, the subscript is the same in all lanes, though it mentions them.
+/// Where the outer iteration is a constant, the subscript is the same in all lanes although it
+/// mentions the lane.
 #[test]
 fn loads_at_one_element_for_all_lanes() {
     for vectors in runnable() {
@@ -100,7 +101,7 @@ fn a_transposed_store_scatters() {
     }
 }
 
-/// A page that must not be touched follows the input, so a load beyond it ends the test.
+/// Memory between two inaccessible pages, so that an access outside of it ends the test.
 struct Fenced {
     pages: *mut u8,
     bytes: usize,
@@ -117,7 +118,7 @@ unsafe extern "C" {
 impl Fenced {
     fn new(bytes: usize) -> Fenced {
         let (read_write, private_anonymous) = (3, 0x22);
-        // SAFETY: fresh pages of our own, of which first and last become inaccessible.
+        // SAFETY: fresh pages that we own, of which the first and the last become inaccessible.
         unsafe {
             let pages = mmap(std::ptr::null_mut(), 3 * PAGE, read_write, private_anonymous, -1, 0);
             assert_eq!(mprotect(pages, PAGE, 0) + mprotect(pages.add(2 * PAGE), PAGE, 0), 0);
@@ -127,20 +128,20 @@ impl Fenced {
 
     /// The bytes that end where the last page begins.
     fn at_the_end(&mut self) -> &mut [u8] {
-        // SAFETY: inside of the page in the middle.
+        // SAFETY: the range is inside the middle page.
         unsafe { std::slice::from_raw_parts_mut(self.pages.add(2 * PAGE - self.bytes), self.bytes) }
     }
 
     /// The bytes that begin where the first page ends.
     fn at_the_start(&mut self) -> &mut [u8] {
-        // SAFETY: inside of the page in the middle.
+        // SAFETY: the range is inside the middle page.
         unsafe { std::slice::from_raw_parts_mut(self.pages.add(PAGE), self.bytes) }
     }
 }
 
 impl Drop for Fenced {
     fn drop(&mut self) {
-        // SAFETY: the pages are ours and nobody has a reference any more.
+        // SAFETY: we own the pages, and no reference to them is left.
         unsafe { munmap(self.pages, 3 * PAGE) };
     }
 }
@@ -169,7 +170,7 @@ fn padded(vectors: Vectors, lanes: i64, kind: LoopKind, shift: i64, step: i64, b
     let (outer, lane) = (b.var("outer"), b.var("lane"));
     let at = v(outer).scale(lanes).add(&v(lane));
     let from = at.offset(shift);
-    // Far outside with a step of 0, so that a uniform load is guarded too.
+    // With a step of 0 the subscript is far outside, so that a uniform load is guarded too.
     let place = if step == 0 { v(outer).scale(1 << 20) } else { from.scale(step) };
     let load = b.load(input, &[place]);
     let inside =
@@ -257,7 +258,7 @@ fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
     assert_eq!(found.as_f64(), wanted.as_f64(), "{vectors:?} {dtype} {op:?} {in_registers}");
 }
 
-/// The largest of each column, with a NaN in some and nothing but NaN in one.
+/// The largest value of each column. Some columns contain a NaN, and one contains nothing but NaN.
 #[test]
 fn a_total_ignores_not_a_number() {
     for vectors in runnable() {
@@ -328,7 +329,7 @@ fn the_last_lane_wins_a_plain_store() {
     }
 }
 
-/// Buffers inside a vector loop belong to one lane each.
+/// Each lane has its own copy of a buffer that is allocated inside a vector loop.
 #[test]
 fn each_lane_has_its_own_room() {
     for vectors in runnable() {
@@ -359,7 +360,7 @@ fn each_lane_has_its_own_room() {
     }
 }
 
-/// Accesses that no slots suit: a serial loop over registers, and vectors of two lengths.
+/// Accesses that suit no slots: a serial loop over registers, and vectors of two lengths.
 #[test]
 fn registers_without_fixed_subscripts_are_an_array() {
     for vectors in runnable() {

@@ -1,14 +1,14 @@
-//! GPUs: how many threads run at once, what they share, and how fast memory is.
+//! The description of a GPU: thread and memory limits, and speeds.
 
 use serde::{Deserialize, Serialize};
 
-/// How a GPU is programmed.
+/// The programming interface of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuApi {
-    /// NVIDIA's.
+    /// NVIDIA's CUDA.
     Cuda,
-    /// The open one, which CPUs have too.
+    /// OpenCL, the open standard, which CPUs also implement.
     OpenCl,
 }
 
@@ -25,46 +25,46 @@ impl GpuApi {
 /// A GPU, or another device that runs blocks of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
-    /// How it is programmed.
+    /// The interface that programs the GPU.
     pub api: GpuApi,
-    /// What its maker calls it.
+    /// The manufacturer's name for the GPU.
     pub name: String,
-    /// The version of its instructions, such as 90 for 9.0; 0 where there is none.
+    /// The version of the instruction set, such as 90 for 9.0; 0 for devices without one.
     pub architecture: u32,
-    /// Its multiprocessors: a block runs on one of them.
+    /// The number of multiprocessors. Each thread block runs on one multiprocessor.
     pub processors: usize,
-    /// Threads that run in step.
+    /// The number of threads of a warp, which run in step.
     pub warp: usize,
-    /// Threads of a block at most.
+    /// The maximum number of threads of a block.
     pub block_threads: usize,
-    /// Threads of a block at most, along each axis.
+    /// The maximum number of threads of a block along each axis.
     pub block_shape: [usize; 3],
-    /// Blocks at most, along each axis.
+    /// The maximum number of blocks of a grid along each axis.
     pub grid: [usize; 3],
-    /// Threads that a multiprocessor has room for.
+    /// The maximum number of threads resident on a multiprocessor.
     pub processor_threads: usize,
-    /// Bytes of shared memory of a block at most.
+    /// The maximum shared memory of a block in bytes.
     pub block_shared: usize,
-    /// Bytes of shared memory of a multiprocessor.
+    /// The shared memory of a multiprocessor in bytes.
     pub processor_shared: usize,
-    /// Registers of 32 bits of a thread at most.
+    /// The maximum number of 32-bit registers of a thread.
     pub thread_registers: usize,
-    /// Registers of 32 bits of a multiprocessor.
+    /// The number of 32-bit registers of a multiprocessor.
     pub processor_registers: usize,
-    /// Bytes of the cache that all multiprocessors share.
+    /// The size in bytes of the cache that all multiprocessors share.
     pub cache: usize,
-    /// Bytes of memory.
+    /// The size of the device memory in bytes.
     pub memory: u64,
-    /// Bytes a second that memory gives, in MB.
+    /// The bandwidth of the device memory in MB per second.
     pub bandwidth_mb: u64,
-    /// Cycles a second, in MHz.
+    /// The clock rate in MHz.
     pub clock_mhz: u32,
-    /// Multiply-adds of single precision that a multiprocessor begins in a cycle.
+    /// The number of single-precision multiply-adds that a multiprocessor starts per cycle.
     pub lanes: usize,
 }
 
 impl Gpu {
-    /// An NVIDIA H200, to compile for it where there is none.
+    /// The description of an NVIDIA H200, for compiling where there is no such GPU.
     pub fn h200() -> Gpu {
         Gpu {
             api: GpuApi::Cuda,
@@ -88,7 +88,7 @@ impl Gpu {
         }
     }
 
-    /// A small OpenCL device, to compile for one where none is known.
+    /// The description of a small OpenCL device, for compiling where no device is known.
     pub fn opencl() -> Gpu {
         Gpu {
             api: GpuApi::OpenCl,
@@ -112,7 +112,8 @@ impl Gpu {
         }
     }
 
-    /// Multiply-adds and additions of single precision in a second, at most.
+    /// The peak number of single-precision floating-point operations per second. A multiply-add
+    /// counts as two operations.
     pub fn peak_flops(&self) -> f64 {
         2.0 * (self.lanes * self.processors) as f64 * f64::from(self.clock_mhz) * 1e6
     }

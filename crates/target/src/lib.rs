@@ -1,7 +1,8 @@
-//! The hardware as data: what a schedule and code generation need to know of the machine.
+//! Describes hardware as data: the properties of a machine that scheduling and code generation
+//! need.
 //!
-//! A [`Cpu`] can be written down, for a machine elsewhere, or read off this one with [`Cpu::host`]. A [`Machine`] is one that
-//! somebody owns, and a [`Target`] one that is looked at.
+//! A [`Cpu`] is either written down by hand, for another machine, or detected on this machine by
+//! [`Cpu::host`]. A [`Machine`] owns its description; a [`Target`] borrows it.
 
 mod gpu;
 mod machine;
@@ -14,7 +15,7 @@ pub use machine::Machine;
 pub enum Target<'a> {
     /// A CPU.
     Cpu(&'a Cpu),
-    /// A GPU, or what is programmed like one.
+    /// A GPU, or a device that is programmed like one.
     Gpu(&'a Gpu),
 }
 
@@ -33,18 +34,19 @@ impl<'a> From<&'a Gpu> for Target<'a> {
 /// A CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Cores that threads may use.
+    /// The number of cores that threads may use.
     pub cores: usize,
-    /// Its vector instructions.
+    /// The vector instructions of the CPU.
     pub vectors: Vectors,
-    /// Bytes of the data caches, first level first; a shared one counts whole.
+    /// The sizes of the data caches in bytes, first level first. A cache that cores share counts
+    /// with its full size.
     pub caches: Vec<usize>,
 }
 
 /// The vector instructions of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Vectors {
-    /// 128-bit vectors and no fused multiply-add: what every 64-bit machine has.
+    /// 128-bit vectors without fused multiply-add, which every 64-bit machine has.
     Baseline,
     /// 256-bit vectors with fused multiply-add and half-precision conversion (x86-64-v3).
     Avx2,
@@ -53,7 +55,7 @@ pub enum Vectors {
 }
 
 impl Vectors {
-    /// Every kind, narrowest first.
+    /// Every variant, narrowest vectors first.
     pub const ALL: [Vectors; 3] = [Vectors::Baseline, Vectors::Avx2, Vectors::Avx512];
 
     /// The name on the command line.
@@ -65,7 +67,7 @@ impl Vectors {
         }
     }
 
-    /// Bytes of one vector register.
+    /// The number of bytes of one vector register.
     pub fn bytes(self) -> usize {
         match self {
             Vectors::Baseline => 16,
@@ -74,7 +76,7 @@ impl Vectors {
         }
     }
 
-    /// How many vector registers there are.
+    /// The number of vector registers.
     pub fn registers(self) -> usize {
         match self {
             Vectors::Baseline | Vectors::Avx2 => 16,
@@ -84,13 +86,13 @@ impl Vectors {
 }
 
 impl Cpu {
-    /// The machine this runs on.
+    /// Detects the CPU of this machine.
     pub fn host() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Cpu { cores, vectors: host_vectors(), caches: host_caches() }
     }
 
-    /// Elements of this many bytes that fit one vector register.
+    /// The number of elements of `bytes` bytes each that fit one vector register.
     pub fn lanes(&self, bytes: usize) -> usize {
         self.vectors.bytes() / bytes
     }
@@ -119,7 +121,7 @@ fn host_vectors() -> Vectors {
     Vectors::Baseline
 }
 
-/// The caches as the processor tells them; usual sizes where it does not.
+/// The cache sizes that the processor reports, or usual sizes where it reports none.
 fn host_caches() -> Vec<usize> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -131,11 +133,11 @@ fn host_caches() -> Vec<usize> {
     vec![32 << 10, 1 << 20, 8 << 20]
 }
 
-/// Data and unified caches from the processor's own tables.
+/// Reads the sizes of the data and unified caches from the processor's `cpuid` tables.
 #[cfg(target_arch = "x86_64")]
 fn x86_caches() -> Vec<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
-    /// Intel's table of cache parameters, and AMD's, which has the same form.
+    /// The `cpuid` leaves with cache parameters: Intel's, and AMD's, which has the same layout.
     const TABLES: [u32; 2] = [4, 0x8000_001d];
     const INSTRUCTION_CACHE: u32 = 2;
     let present = |leaf: u32| __cpuid(leaf & 0x8000_0000).eax >= leaf;
@@ -160,7 +162,7 @@ fn x86_caches() -> Vec<usize> {
     Vec::new()
 }
 
-/// What the processor of this machine calls itself; `unknown` if it does not say.
+/// The brand name that the processor of this machine reports, or `unknown` if it reports none.
 pub fn host_model() -> String {
     #[cfg(target_arch = "x86_64")]
     {
@@ -172,7 +174,7 @@ pub fn host_model() -> String {
     "unknown".to_owned()
 }
 
-/// The brand string, which three leaves hold 16 bytes of each.
+/// Reads the brand string, of which three `cpuid` leaves hold 16 bytes each.
 #[cfg(target_arch = "x86_64")]
 fn x86_brand() -> String {
     use std::arch::x86_64::__cpuid;

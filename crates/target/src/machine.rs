@@ -1,4 +1,4 @@
-//! A machine of either kind, for those that must keep it.
+//! An owned description of a CPU or a GPU, for callers that must store it.
 
 use crate::{Cpu, Gpu, Target};
 
@@ -7,12 +7,12 @@ use crate::{Cpu, Gpu, Target};
 pub enum Machine {
     /// A CPU.
     Cpu(Cpu),
-    /// A GPU, or what is programmed like one.
+    /// A GPU, or a device that is programmed like one.
     Gpu(Gpu),
 }
 
 impl Machine {
-    /// The machine, for whoever compiles for it.
+    /// Borrows the description as the target of a compilation.
     pub fn target(&self) -> Target<'_> {
         match self {
             Machine::Cpu(cpu) => Target::Cpu(cpu),

@@ -1,19 +1,20 @@
-//! Expressions of C as text that knows how tightly it binds.
+//! C expressions as text together with their precedence.
 //!
-//! Every function here puts parentheses around those of its operands that bind more loosely than the operator asks for, so
-//! text is safe wherever these functions put it. [`CExpr::whole`] gives the text itself, for places between delimiters only: a
-//! line of its own, `if (…)`, the right of `=`. No other module puts an expression beside an operator.
+//! Every function here puts parentheses around each operand that binds more loosely than its
+//! operator requires, so the text is correct wherever these functions put it. [`CExpr::whole`]
+//! returns the text itself, for places between delimiters only: a line of its own, `if (…)`, the
+//! right-hand side of `=`. No other module writes an expression next to an operator.
 
 use tilewright_ir::BinaryOp;
 
-/// An expression with its text.
+/// The text of a C expression, and its precedence.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CExpr {
     text: String,
     binding: Binding,
 }
 
-/// How tightly an expression binds, from the loosest.
+/// The precedence of an expression, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     /// `a ? b : c`
@@ -31,7 +32,7 @@ enum Binding {
 }
 
 impl Binding {
-    /// That of an operator between its operands. Minima and maxima are calls.
+    /// The precedence of a binary operator. Minima and maxima are calls, not operators.
     fn of(op: BinaryOp) -> Binding {
         match op {
             BinaryOp::Add | BinaryOp::Sub => Binding::Sum,
@@ -46,7 +47,7 @@ impl Binding {
         }
     }
 
-    /// The next tighter one.
+    /// The next tighter precedence.
     fn tighter(self) -> Binding {
         match self {
             Binding::Choice => Binding::Or,
@@ -62,7 +63,7 @@ impl Binding {
 }
 
 impl CExpr {
-    /// An identifier or a literal without a sign.
+    /// An identifier, or a literal without a sign.
     pub(super) fn atom(text: impl Into<String>) -> CExpr {
         CExpr { text: text.into(), binding: Binding::Primary }
     }
@@ -91,7 +92,7 @@ impl CExpr {
 
     /// `-operand`
     pub(super) fn negated(self) -> CExpr {
-        // Two minus signs side by side are another operator.
+        // Two adjacent minus signs would be the decrement operator.
         if self.text.starts_with('-') {
             return CExpr::atom(format!("({})", self.text)).negated();
         }
@@ -121,7 +122,7 @@ impl CExpr {
     /// `left op right`
     pub(super) fn binary(op: BinaryOp, left: &CExpr, right: &CExpr) -> CExpr {
         let binding = Binding::of(op);
-        // Comparisons do not chain; all others are done from the left.
+        // Comparisons do not chain; all other operators associate to the left.
         let left_binding = if op.is_comparison() { binding.tighter() } else { binding };
         let (left, right) = (left.bound(left_binding), right.bound(binding.tighter()));
         CExpr { text: format!("{left} {} {right}", op.symbol()), binding }
@@ -133,7 +134,7 @@ impl CExpr {
         CExpr { text: format!("{condition} ? {then} : {otherwise}"), binding: Binding::Choice }
     }
 
-    /// `a && b && c`; `true` where there is none.
+    /// `a && b && c`; `true` for no conditions.
     pub(super) fn all(conditions: &[CExpr]) -> CExpr {
         let both = |left: CExpr, right: &CExpr| CExpr::binary(BinaryOp::And, &left, right);
         match conditions {
@@ -142,7 +143,7 @@ impl CExpr {
         }
     }
 
-    /// `a + b + c`; 0 where there is none.
+    /// `a + b + c`; `0` for no parts.
     pub(super) fn sum(parts: &[CExpr]) -> CExpr {
         match parts {
             [] => CExpr::atom("0"),
@@ -152,12 +153,12 @@ impl CExpr {
         }
     }
 
-    /// The text, for a place between delimiters.
+    /// The text without parentheses, for a place between delimiters.
     pub(super) fn whole(&self) -> &str {
         &self.text
     }
 
-    /// The text for a place that asks for an expression that binds so tightly.
+    /// The text for a place that requires at least the precedence `least`.
     fn bound(&self, least: Binding) -> String {
         if self.binding >= least { self.text.clone() } else { format!("({})", self.text) }
     }

@@ -1,13 +1,15 @@
-//! Threads that are combined: what each has becomes one total, which all have.
+//! Writes reductions across the threads of a block: the values of the threads become one total,
+//! which every thread receives.
 //!
-//! All threads of the block go through the same code, so nothing here is inside a condition: a thread past the end of its
-//! loop, or that a condition leaves out, takes part with the neutral element. How it is done depends on the block's shape:
+//! All threads of the block run the same code, so nothing here is inside a condition. A thread past
+//! the end of its loop, or excluded by a condition, takes part with the neutral element. The method
+//! depends on the shape of the block:
 //!
-//! | rows of threads | the total comes by |
+//! | row of threads | method |
 //! |---|---|
-//! | each is a part of one of CUDA's warps | shuffles |
-//! | each is some whole warps | shuffles, and shared memory for those of a row |
-//! | other ones, and in OpenCL | shared memory |
+//! | a part of a warp, in CUDA | shuffles |
+//! | several whole warps, in CUDA | shuffles, and shared memory between the warps of a row |
+//! | any other, and all in OpenCL | shared memory |
 
 use tilewright_ir::arithmetic::neutral;
 use tilewright_ir::nest::{Axis, Combining, Scope};
@@ -19,22 +21,22 @@ use super::dialect::{self, memory_type, value_type};
 use super::expr::{Stored, arithmetic};
 use super::stmt::{Emit, Emitter};
 
-/// Threads of a warp, whatever CUDA runs on.
+/// The number of threads of a warp on every CUDA device.
 const WARP: u32 = 32;
 
-/// How a row of threads comes to its total.
+/// The method by which a row of threads computes its total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// A row is a part of a warp, or one.
+    /// Shuffles alone: a row is a whole warp or a part of one.
     Warp,
-    /// A row is so many whole warps.
+    /// Shuffles and shared memory: a row is this number of whole warps.
     Warps(u32),
-    /// Through shared memory alone.
+    /// Shared memory alone.
     Memory,
 }
 
 impl Way {
-    /// For the threads of a block.
+    /// The method for the shape of a block.
     pub(super) fn of(api: GpuApi, block: [u32; 3]) -> Way {
         match (api, block[0]) {
             (GpuApi::Cuda, row) if WARP.is_multiple_of(row) => Way::Warp,
@@ -43,7 +45,7 @@ impl Way {
         }
     }
 
-    /// Values in shared memory that a block needs for it.
+    /// The number of values in shared memory that a block needs.
     pub(super) fn values(self, block: [u32; 3]) -> i64 {
         let rows = i64::from(block[1]) * i64::from(block[2]);
         match self {
@@ -53,7 +55,7 @@ impl Way {
         }
     }
 
-    /// The function that does it.
+    /// The name of the prelude function that computes the total.
     fn function(self, op: ReduceOp) -> String {
         let group = match self {
             Way::Warp => "warp",
@@ -65,8 +67,9 @@ impl Way {
 }
 
 impl Emitter<'_> {
-    /// Loops over threads with what combines them at their end, where a condition around them holds, which all threads of the
-    /// block decide alike. All of them go through the code nevertheless.
+    /// Writes thread loops that end in a reduction across threads. `around` is a condition around
+    /// the loops that is the same for all threads of the block. All threads run the code even where
+    /// it does not hold.
     pub(super) fn combine(&mut self, combining: &Combining<'_>, around: &[IndexExpr]) -> Emit<()> {
         self.open("");
         for own in &combining.loops {
@@ -109,7 +112,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// What must hold for a thread to take part; nothing where all do.
+    /// The conditions for a thread to take part; empty if all threads do.
     fn takes_part(&mut self, combining: &Combining<'_>) -> Emit<Vec<CExpr>> {
         let mut conditions = Vec::new();
         for own in &combining.loops {
@@ -131,7 +134,7 @@ impl Emitter<'_> {
         Ok(conditions)
     }
 
-    /// What the thread has, or the neutral element.
+    /// The value of the thread, or the neutral element if the thread does not take part.
     fn own_value(&mut self, value: &Expr, op: ReduceOp, conditional: bool) -> Emit<CExpr> {
         let own = self.value(value)?;
         let neutral = self.literal(neutral(op, value.dtype), value.dtype);
@@ -170,7 +173,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The text of a function that combines threads, if it is one.
+/// The definition of a prelude function that reduces across threads, if `base` names one.
 pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Option<String> {
     let (total, group) = base.strip_prefix("tw_")?.split_once("_of_")?;
     let all = [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max];
@@ -215,7 +218,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Opt
     }
 }
 
-/// What the thread at a distance has. Shuffles are for 32 bits or more.
+/// The value of the thread at distance `step`. Shuffles exist for 32 and 64 bits only.
 fn shuffled(t: &str, dtype: DType) -> String {
     let shuffle = |value: &str| format!("__shfl_xor_sync(0xffffffffu, {value}, step)");
     match dtype.bits() < 32 {

@@ -1,4 +1,4 @@
-//! What CUDA C++ and OpenCL C call things.
+//! The spellings of types, indices, barriers and hints in CUDA C++ and OpenCL C.
 
 use tilewright_ir::nest::{Axis, Sync};
 use tilewright_ir::{BinaryOp, DType};
@@ -6,7 +6,8 @@ use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
 
-/// The type that memory has for an element. 16-bit floats are their bits, and truth values a byte.
+/// The type of an element in memory. A 16-bit float is stored as its bits, and a truth value as a
+/// byte.
 pub(super) fn memory_type(api: GpuApi, dtype: DType) -> &'static str {
     match dtype {
         DType::Bool | DType::UInt8 => "unsigned char",
@@ -15,7 +16,7 @@ pub(super) fn memory_type(api: GpuApi, dtype: DType) -> &'static str {
     }
 }
 
-/// The type of a value. 16-bit floats are computed with in single precision.
+/// The type of a value in an expression. 16-bit floats are computed in single precision.
 pub(super) fn value_type(api: GpuApi, dtype: DType) -> &'static str {
     let cuda = api == GpuApi::Cuda;
     match dtype {
@@ -36,7 +37,7 @@ pub(super) fn value_type(api: GpuApi, dtype: DType) -> &'static str {
     }
 }
 
-/// The type of some elements side by side in memory.
+/// The vector type of `lanes` neighbouring elements in memory.
 pub(super) fn lanes_type(api: GpuApi, dtype: DType, lanes: i64) -> String {
     let element = match (dtype, api) {
         (DType::Int8, _) => "char",
@@ -51,7 +52,8 @@ pub(super) fn lanes_type(api: GpuApi, dtype: DType, lanes: i64) -> String {
     format!("{element}{lanes}")
 }
 
-/// The unsigned type of as many bits, in which sums wrap.
+/// The unsigned type in which sums of a type wrap: 64 bits for 64-bit types, and 32 bits for all
+/// others.
 pub(super) fn wrapping_type(api: GpuApi, dtype: DType) -> &'static str {
     match dtype.bits() {
         64 => value_type(api, DType::UInt64),
@@ -59,7 +61,7 @@ pub(super) fn wrapping_type(api: GpuApi, dtype: DType) -> &'static str {
     }
 }
 
-/// The end of a 64-bit number.
+/// The suffix of a 64-bit integer literal.
 pub(super) fn long_suffix(api: GpuApi) -> &'static str {
     match api {
         GpuApi::Cuda => "LL",
@@ -67,7 +69,7 @@ pub(super) fn long_suffix(api: GpuApi) -> &'static str {
     }
 }
 
-/// What stands before the type of a pointer to the device's memory.
+/// The address space qualifier of a pointer to device memory.
 pub(super) fn global(api: GpuApi) -> &'static str {
     match api {
         GpuApi::Cuda => "",
@@ -75,7 +77,7 @@ pub(super) fn global(api: GpuApi) -> &'static str {
     }
 }
 
-/// What stands before the type of a pointer to shared memory.
+/// The address space qualifier of a pointer to shared memory.
 pub(super) fn shared(api: GpuApi) -> &'static str {
     match api {
         GpuApi::Cuda => "",
@@ -83,7 +85,7 @@ pub(super) fn shared(api: GpuApi) -> &'static str {
     }
 }
 
-/// What promises that nothing else points there.
+/// The qualifier that promises that no other pointer leads to the same memory.
 pub(super) fn restrict(api: GpuApi) -> &'static str {
     match api {
         GpuApi::Cuda => " __restrict__",
@@ -91,7 +93,7 @@ pub(super) fn restrict(api: GpuApi) -> &'static str {
     }
 }
 
-/// The block that runs.
+/// The index of the running block along an axis.
 pub(super) fn block_index(api: GpuApi, axis: Axis) -> CExpr {
     let index = match api {
         GpuApi::Cuda => CExpr::atom(format!("blockIdx.{}", axis.name())),
@@ -100,7 +102,7 @@ pub(super) fn block_index(api: GpuApi, axis: Axis) -> CExpr {
     index.cast("int")
 }
 
-/// The thread of its block.
+/// The index of the running thread in its block along an axis.
 pub(super) fn thread_index(api: GpuApi, axis: Axis) -> CExpr {
     let index = match api {
         GpuApi::Cuda => CExpr::atom(format!("threadIdx.{}", axis.name())),
@@ -109,12 +111,13 @@ pub(super) fn thread_index(api: GpuApi, axis: Axis) -> CExpr {
     index.cast("int")
 }
 
-/// Whether the thread is the first of its block along an axis.
+/// The condition that the thread is the first of its block along an axis.
 pub(super) fn is_first_thread(api: GpuApi, axis: Axis) -> CExpr {
     CExpr::binary(BinaryOp::Equal, &thread_index(api, axis), &CExpr::atom("0"))
 }
 
-/// How the threads of a block wait. In OpenCL every store is done at once.
+/// The statement with which the threads of a block wait. OpenCL has no asynchronous stores, so it
+/// needs no statement for `Commit` and `Wait`.
 pub(super) fn sync(api: GpuApi, sync: Sync) -> Option<String> {
     match (api, sync) {
         (GpuApi::Cuda, Sync::Barrier) => Some("__syncthreads();".to_owned()),
@@ -129,7 +132,7 @@ pub(super) fn sync(api: GpuApi, sync: Sync) -> Option<String> {
     }
 }
 
-/// What makes the compiler write out a loop.
+/// The hint that makes the compiler unroll a loop.
 pub(super) fn unroll(api: GpuApi) -> &'static str {
     match api {
         GpuApi::Cuda => "#pragma unroll",
@@ -137,7 +140,7 @@ pub(super) fn unroll(api: GpuApi) -> &'static str {
     }
 }
 
-/// The head of a kernel up to its name.
+/// The declaration of a kernel up to its name.
 pub(super) fn kernel_head(api: GpuApi, block: [u32; 3]) -> String {
     let [x, y, z] = block;
     match api {

@@ -1,4 +1,4 @@
-//! Values: every operation as the language defines it.
+//! Writes values, with every operation as the language defines it.
 
 use tilewright_ir::nest::Store;
 use tilewright_ir::{BinaryOp, Builtin, DType, Expr, ExprKind, Number, ReduceOp, UnaryOp};
@@ -10,15 +10,15 @@ use super::prelude;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
 
-/// What a store puts into its target.
+/// The value that a store puts into its target.
 pub(super) enum Stored {
     Value(CExpr),
-    /// A product that is not rounded before it is added.
+    /// A product that is added to the target without being rounded first.
     Product(CExpr, CExpr),
 }
 
 impl Emitter<'_> {
-    /// A value, in the type that values of its type have.
+    /// Writes an expression, in the value type of its element type.
     pub(super) fn value(&mut self, expr: &Expr) -> Emit<CExpr> {
         match &expr.kind {
             ExprKind::Literal(number) => Ok(self.literal(*number, expr.dtype)),
@@ -65,7 +65,7 @@ impl Emitter<'_> {
             let infinity = widened("INFINITY");
             return if value < 0.0 { infinity.negated() } else { infinity };
         }
-        // The shortest digits that mean this number.
+        // The shortest digits that denote this number.
         CExpr::literal(if double { format!("{value:?}") } else { format!("{:?}f", value as f32) })
     }
 
@@ -80,7 +80,8 @@ impl Emitter<'_> {
         };
         let least = dtype.integer_bounds().is_some_and(|(low, _)| value == low) && value < 0;
         match dtype {
-            // The text of the least number is a minus before one that does not fit.
+            // C has no literal for the least number: a minus sign would stand before a number that
+            // overflows.
             DType::Int32 | DType::Int64 if least => CExpr::atom(format!("({}{suffix} - 1)", value + 1)),
             DType::Int32 | DType::Int64 | DType::UInt32 | DType::UInt64 => {
                 CExpr::literal(format!("{value}{suffix}"))
@@ -109,14 +110,14 @@ impl Emitter<'_> {
         Ok(self.binary(op, &left, &right, dtype))
     }
 
-    /// The factors of a product, the first with the sign of the product.
+    /// The factors of a product, with the sign of the product on the first.
     fn factors(&mut self, product: &Product<'_>) -> Emit<(CExpr, CExpr)> {
         let [left, right] = product.factors;
         let (left, right) = (self.value(left)?, self.value(right)?);
         Ok((if product.negated { left.negated() } else { left }, right))
     }
 
-    /// What a store puts into its target.
+    /// Writes the value that a store puts into its target.
     pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored> {
         match contract::fused_term(self.unit.nest, store) {
             Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
@@ -124,7 +125,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `left * right + addend`, rounded once where the device does that fast.
+    /// `left * right + addend`, rounded once where the device has a fast fused multiply-add.
     pub(super) fn multiply_add(
         &mut self,
         left: &CExpr,
@@ -140,7 +141,7 @@ impl Emitter<'_> {
         CExpr::call(&function, &[left.clone(), right.clone(), addend.clone()])
     }
 
-    /// An operation on two values; `dtype` is the type of its result.
+    /// Writes a binary operation; `dtype` is the type of its result.
     pub(super) fn binary(&mut self, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
         let both = || [left.clone(), right.clone()];
         match op {
@@ -154,19 +155,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// Notes that the minimum or maximum of integers is used, if that is what the operation is.
+    /// Records the prelude function for an integer minimum or maximum, if the operation is one.
     pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
         if let Some(base) = integer_extreme(self.unit.api, op, dtype) {
             self.needs(base, dtype);
         }
     }
 
-    /// One more value reduced into a total.
+    /// Reduces one more value into a total.
     pub(super) fn reduced(&mut self, op: ReduceOp, total: &CExpr, value: &CExpr, dtype: DType) -> CExpr {
         self.binary(op.operator(), total, value, dtype)
     }
 
-    /// A value of one type as a value of another: integers wrap, floats round, a float saturates to an integer.
+    /// Converts a value to another type: integers wrap, floats round, and a float saturates to an
+    /// integer.
     pub(super) fn converted(&mut self, value: CExpr, from: DType, to: DType) -> CExpr {
         if from == to {
             return value;
@@ -176,7 +178,8 @@ impl Emitter<'_> {
             (_, DType::Float16 | DType::BFloat16) => {
                 let single = match from {
                     DType::Float32 => value,
-                    // More digits than float32 has must not be rounded on the way to 16 bits.
+                    // A value with more digits than float32 has must not be rounded twice on the
+                    // way to 16 bits.
                     _ if from.bits() > 16 => CExpr::call(&self.needs("tw_to_odd", from), &[value]),
                     _ => value.cast("float"),
                 };
@@ -218,7 +221,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The function for the minimum or maximum of integers or truth values.
+/// The prelude function for the minimum or maximum of integers or truth values.
 fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<&'static str> {
     match (op, api, dtype) {
         (BinaryOp::Min, GpuApi::Cuda, DType::Int32) => Some("tw_data_min"),
@@ -229,7 +232,7 @@ fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<&'static s
     }
 }
 
-/// Minima, maxima, sums, differences, products, and quotients of floats.
+/// Writes minima, maxima, sums, differences, products, and quotients of floats.
 pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
     match (op, integer_extreme(api, op, dtype)) {
@@ -244,7 +247,8 @@ pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr,
     }
 }
 
-/// Sums, differences and products of integers wrap, which signed ones do not in C.
+/// Writes a sum, difference or product of integers that wraps. Signed overflow in C is undefined,
+/// so the operation is unsigned.
 fn wrapped(api: GpuApi, op: BinaryOp, left: CExpr, right: CExpr, dtype: DType) -> CExpr {
     let wrapping = wrapping_type(api, dtype);
     CExpr::binary(op, &left.cast(wrapping), &right.cast(wrapping)).cast(value_type(api, dtype))

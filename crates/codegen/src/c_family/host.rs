@@ -1,64 +1,69 @@
-//! What the host does for a program: a list of kernels to launch.
+//! The commands that the host runs for a program: kernel launches, and loops and choices around
+//! them.
 
 use tilewright_ir::{IndexExpr, ScalarId, TensorId, VarId};
 use tilewright_target::GpuApi;
 
 use crate::Check;
 
-/// Kernels in the language of a device, and how they are called.
+/// Kernels in the language of a device, and the commands that call them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuCode {
-    /// The language.
+    /// The language of the text.
     pub api: GpuApi,
     /// One source text with all kernels.
     pub text: String,
-    /// Fills the constant buffers, once.
+    /// The commands that fill the constant buffers, which run once.
     pub setup: Vec<Command>,
-    /// What a call does.
+    /// The commands of each call.
     pub body: Vec<Command>,
-    /// Scratch buffers in the device's memory, of the whole call: which, and how many bytes.
+    /// The scratch buffers in device memory, which live for the whole call, with their sizes in
+    /// bytes.
     pub scratch: Vec<(TensorId, usize)>,
-    /// Subscripts that are checked while kernels run: a failed check leaves 1 + its place here in the status.
+    /// The subscripts that kernels check while they run. A failed check writes 1 plus its position
+    /// in this list to the status.
     pub checks: Vec<Check>,
 }
 
-/// One thing that the host does. Commands run in order, each after the one before is done.
+/// One command of the host. Each command starts after the previous one has finished.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Launches a kernel.
     Launch(Launch),
-    /// Runs commands for a variable at 0, 1, … up to an extent.
+    /// Runs commands for each value of a variable from 0 up to, but excluding, an extent.
     Repeat {
-        /// The variable, which launches inside may be given.
+        /// The variable, which launches inside may take as an argument.
         var: VarId,
-        /// How often; holds variables of loops around only.
+        /// The number of iterations, which depends on variables of enclosing loops only.
         extent: IndexExpr,
-        /// What is repeated.
+        /// The repeated commands.
         body: Vec<Command>,
     },
-    /// Runs one of two lists.
+    /// Runs one of two lists of commands.
     Choose {
-        /// All of these at least 0 is what is asked for; they hold variables of loops around only.
+        /// The conditions, each of which holds when its expression is at least 0. They depend on
+        /// variables of enclosing loops only.
         conditions: Vec<IndexExpr>,
-        /// What is done where that holds.
+        /// The commands that run when all conditions hold.
         then: Vec<Command>,
-        /// What is done where it does not.
+        /// The commands that run otherwise.
         otherwise: Vec<Command>,
     },
 }
 
-/// A kernel with the shape of its grid.
+/// A kernel launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// Its name in the source text.
+    /// The name of the kernel in the source text.
     pub kernel: String,
-    /// Blocks along x, y and z.
+    /// The number of blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Threads of a block along x, y and z.
+    /// The number of threads of a block along x, y and z.
     pub block: [u32; 3],
-    /// Bytes of shared memory of a block. In CUDA it is given at the launch; in OpenCL the kernel declares it.
+    /// The shared memory of a block in bytes. In CUDA, the launch passes this number; in OpenCL,
+    /// the kernel declares the memory.
     pub shared_bytes: u32,
-    /// What it is called with, in the order of its parameters.
+    /// The arguments of the kernel, in the order of its parameters.
     pub arguments: Vec<Argument>,
 }
 
@@ -67,10 +72,11 @@ pub struct Launch {
 pub enum Argument {
     /// The address of a buffer: an argument of the program, a constant or scratch memory.
     Buffer(TensorId),
-    /// A scalar parameter, in the type that memory has for it: `bool` as one byte, 16-bit floats as their bits.
+    /// A scalar parameter in its memory type: `bool` as one byte, 16-bit floats as their bits.
     Scalar(ScalarId),
-    /// The variable of a loop of the host, as a 64-bit integer.
+    /// The variable of a loop that the host runs, as a 64-bit integer.
     Variable(VarId),
-    /// The address of a 64-bit integer that is 0 before the call, and in which a failed check leaves its number.
+    /// The address of a 64-bit integer that is 0 before the call. A failed check writes its number
+    /// there.
     Status,
 }

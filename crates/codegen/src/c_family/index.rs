@@ -1,9 +1,11 @@
-//! Subscripts, extents and conditions: exact integers, each in a type that holds every step of its computation.
+//! Writes subscripts, extents and conditions as exact integers, in a type that holds every
+//! intermediate result.
 //!
-//! An index expression is computed in 32 bits where its range (`range`) shows that no step leaves them, and in 64 bits
-//! elsewhere. Data in subscripts may be of any integer type: it is never cut to an index's type before it is checked. Sums of
-//! 64-bit data may even leave 64 bits. They wrap then, as on a processor, and are computed without a sign, since a compiler
-//! may assume that signed sums do not overflow.
+//! An index expression is computed in 32 bits where its interval (`range`) shows that no
+//! intermediate result overflows, and in 64 bits elsewhere. Data in subscripts may have any integer
+//! type: it is never truncated to the index type before it is checked. Sums of 64-bit data may
+//! overflow even 64 bits. They wrap then, as on a processor, and are computed in unsigned integers,
+//! since a compiler may assume that signed sums do not overflow.
 
 use tilewright_ir::index::{Atom, Data, IndexExpr, Term};
 use tilewright_ir::{BinaryOp, DType, VarId};
@@ -14,14 +16,14 @@ use super::range::{NARROW, WIDE};
 use super::stmt::{Emit, Emitter};
 use crate::CodegenError;
 
-/// The integers that an index expression is computed in, each of which holds the values of those before.
+/// The integer types of index computations. Each type holds the values of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Width {
-    /// 32 bits hold every step.
+    /// 32 bits hold every intermediate result.
     Narrow,
-    /// 64 bits hold every step.
+    /// 64 bits hold every intermediate result.
     Wide,
-    /// A step may leave 64 bits, and wraps.
+    /// An intermediate result may overflow 64 bits, and wraps.
     Wrapping,
 }
 
@@ -34,19 +36,19 @@ impl Width {
         }
     }
 
-    /// The type of sums and products on the way.
+    /// The type of intermediate sums and products.
     fn step_dtype(self) -> DType {
         if self == Width::Wrapping { DType::UInt64 } else { self.dtype() }
     }
 }
 
 impl Emitter<'_> {
-    /// An index expression in a type that holds it.
+    /// Writes an index expression in a type that holds it.
     pub(super) fn index(&mut self, index: &IndexExpr) -> Emit<CExpr> {
         self.index_in(index, self.width(index))
     }
 
-    /// An index expression in integers that hold it.
+    /// Writes an index expression in integers of the given width, which must hold it.
     pub(super) fn index_in(&mut self, index: &IndexExpr, width: Width) -> Emit<CExpr> {
         let mut sum: Option<CExpr> = None;
         for term in index.terms() {
@@ -73,7 +75,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// A term without its sign, and whether it is added.
+    /// Writes a term without its sign, and returns whether the term is added.
     fn term(&mut self, term: &Term, width: Width) -> Emit<(bool, CExpr)> {
         let least = term.coefficient == i64::MIN;
         let size = if least { i64::MIN } else { term.coefficient.abs() };
@@ -88,7 +90,7 @@ impl Emitter<'_> {
         Ok((term.coefficient >= 0 || least, product.unwrap_or_else(|| self.number(1))))
     }
 
-    /// An atom in the type of a sum.
+    /// Writes an atom in the type of the sum around it.
     fn atom(&mut self, atom: &Atom, width: Width) -> Emit<CExpr> {
         let (own, dtype) = match atom {
             Atom::Var(var) => (self.variable(*var), self.var_dtype(*var)),
@@ -107,7 +109,8 @@ impl Emitter<'_> {
         Ok(if dtype == wanted { own } else { own.cast(self.type_name(wanted)) })
     }
 
-    /// A variable of a loop. Those of the host's loops are arguments of the kernel.
+    /// Writes the variable of a loop. Variables of loops that the host runs are arguments of the
+    /// kernel.
     fn variable(&mut self, var: VarId) -> CExpr {
         if self.unit.host_vars.contains(&var) {
             self.uses(super::Argument::Variable(var));
@@ -137,7 +140,8 @@ impl Emitter<'_> {
         Ok((CExpr::call(&self.needs(function, width.dtype()), &arguments), width.dtype()))
     }
 
-    /// An integer from data, in a type that holds it. What does not fit 64 bits becomes the largest index there is.
+    /// Writes an integer from data, in a type that holds it. A value that does not fit 64 bits
+    /// becomes the largest index.
     fn data(&mut self, data: &Data) -> Emit<(CExpr, DType)> {
         let value = self.value(&data.value)?;
         Ok(match data.value.dtype {
@@ -146,10 +150,10 @@ impl Emitter<'_> {
         })
     }
 
-    /// Whether an index expression is at least 0.
+    /// Writes the condition that an index expression is at least 0.
     pub(super) fn condition(&mut self, condition: &IndexExpr) -> Emit<CExpr> {
         let (left, right) = match self.width(condition) {
-            // The two sides of a comparison fit where their difference may not.
+            // The two sides of a comparison may fit 64 bits even if their difference does not.
             Width::Wrapping => sides(condition),
             Width::Narrow | Width::Wide => (condition.clone(), IndexExpr::constant(0)),
         };
@@ -166,7 +170,8 @@ impl Emitter<'_> {
     pub(super) fn number(&self, value: i64) -> CExpr {
         let suffix = dialect::long_suffix(self.unit.api);
         match i32::try_from(value) {
-            // The text of the least number is a minus before one that does not fit.
+            // C has no literal for the least number: a minus sign would stand before a number that
+            // overflows.
             Ok(i32::MIN) => CExpr::atom(format!("({} - 1)", i32::MIN + 1)),
             Ok(value) => CExpr::literal(value.to_string()),
             Err(_) if value == i64::MIN => CExpr::atom(format!("({}{suffix} - 1)", value + 1)),
@@ -178,12 +183,12 @@ impl Emitter<'_> {
         dialect::value_type(self.unit.api, dtype)
     }
 
-    /// The integers that places in buffers have.
+    /// The width of an element's offset in a buffer.
     pub(super) fn place_width(&self) -> Width {
         if self.unit.wide { Width::Wide } else { Width::Narrow }
     }
 
-    /// The integers in which an expression is computed.
+    /// The width in which an expression is computed.
     pub(super) fn width(&self, index: &IndexExpr) -> Width {
         if !self.unit.wide && self.ranges.steps_within(index, NARROW) {
             Width::Narrow
@@ -194,7 +199,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The type of a loop's variable. The host passes its own in 64 bits.
+    /// The type of a loop variable. The host passes its variables in 64 bits.
     pub(super) fn var_dtype(&self, var: VarId) -> DType {
         let fits = self.ranges.steps_within(&IndexExpr::var(var), NARROW);
         match fits && !self.unit.wide && !self.unit.host_vars.contains(&var) {
@@ -208,7 +213,7 @@ impl Emitter<'_> {
     }
 }
 
-/// `left >= right` for `left - right >= 0`, with no sign left on either side.
+/// Splits `left - right >= 0` into the two sides of `left >= right`, each without negative terms.
 fn sides(condition: &IndexExpr) -> (IndexExpr, IndexExpr) {
     let (mut left, mut right) = (IndexExpr::constant(0), IndexExpr::constant(0));
     let constant = IndexExpr::constant(condition.constant_part());

@@ -1,7 +1,8 @@
-//! Which statements are a kernel, and what a kernel is called with.
+//! Splits a nest into kernels and host commands, and determines each kernel's parameters.
 //!
-//! On the way from the outside in, the host allocates scratch memory and runs loops; the first loop over blocks or threads
-//! is a kernel, and so is any statement that none of them is around, by one thread alone.
+//! From the outside in, the host allocates scratch memory and runs loops. The first loop over
+//! blocks or threads becomes a kernel. A statement that is in no such loop, and contains none,
+//! becomes a kernel that one thread runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,28 +21,29 @@ use super::range::Ranges;
 use super::stmt::{Emit, Emitter};
 use crate::{Check, CodegenError};
 
-/// Buffers of shared memory begin at multiples of this.
+/// The alignment in bytes of buffers in shared memory.
 const SHARED_ALIGNMENT: i64 = 16;
-/// Subscripts are computed in 32 bits where no buffer has more elements than this, which leaves room for sums on the way.
+/// Subscripts are computed in 32 bits where no buffer has more elements than this. The limit leaves
+/// headroom for intermediate sums.
 const NARROW: i64 = 1 << 30;
 
 /// The first architecture that copies to shared memory without going through registers.
 const AMPERE: u32 = 80;
 
-/// What stays the same while a nest is written.
+/// The properties of a nest that stay constant while its kernels are written.
 pub(super) struct Unit<'a> {
     pub(super) nest: &'a LoopNest,
     pub(super) api: GpuApi,
     pub(super) names: Identifiers,
     /// Whether subscripts need 64 bits.
     pub(super) wide: bool,
-    /// Whether threads can copy to shared memory without waiting.
+    /// Whether threads can copy to shared memory asynchronously.
     pub(super) has_later_copies: bool,
     /// The variables of loops that the host runs.
     pub(super) host_vars: BTreeSet<VarId>,
-    /// Scratch buffers in the device's memory.
+    /// The scratch buffers in device memory.
     host_rooms: BTreeSet<TensorId>,
-    /// For register buffers, the dimensions that are spread over threads.
+    /// The dimensions of each register buffer that are distributed over threads.
     spread: BTreeMap<TensorId, BTreeSet<usize>>,
     written: BTreeSet<TensorId>,
 }
@@ -58,7 +60,7 @@ impl<'a> Unit<'a> {
         Unit { nest, api: gpu.api, names, wide, has_later_copies, host_vars, host_rooms, spread, written }
     }
 
-    /// All kernels.
+    /// Writes all kernels.
     pub(super) fn write(&self, about: &str) -> Emit<GpuCode> {
         let mut program = Program {
             unit: self,
@@ -75,7 +77,7 @@ impl<'a> Unit<'a> {
         }
         let body = program.commands(&self.nest.body)?;
         let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
-        // Values may be doubles where no buffer is.
+        // Values may be doubles even where no buffer holds doubles.
         let doubles = program.kernels.contains("double")
             || program.functions.iter().any(|(_, dtype)| *dtype == DType::Float64);
         let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
@@ -87,25 +89,28 @@ impl<'a> Unit<'a> {
         Ok(GpuCode { api: self.api, text, setup, body, scratch: scratch.collect(), checks: program.checks })
     }
 
-    /// Whether a buffer reaches a kernel from outside.
+    /// Whether a kernel takes a buffer as a parameter.
     pub(super) fn is_parameter(&self, id: TensorId) -> bool {
         matches!(self.nest.buffer(id).scope, Scope::Argument(_) | Scope::Constant)
             || self.host_rooms.contains(&id)
     }
 
-    /// The dimensions of a register buffer that are spread over threads, of which each thread has one element.
+    /// The dimensions of a register buffer that are distributed over threads. Along these
+    /// dimensions, each thread holds one element.
     pub(super) fn spread_dimensions(&self, id: TensorId) -> BTreeSet<usize> {
         self.spread.get(&id).cloned().unwrap_or_default()
     }
 
-    /// The elements of a buffer that a thread has, or all of them if it is not spread.
+    /// The number of elements of a buffer that one thread holds: all elements, if no dimension is
+    /// distributed.
     pub(super) fn own_elements(&self, id: TensorId) -> i64 {
         let spread = self.spread_dimensions(id);
         let own = self.nest.buffer(id).shape.iter().enumerate().filter(|(at, _)| !spread.contains(at));
         own.map(|(_, extent)| *extent).product::<i64>().max(1)
     }
 
-    /// The distance between neighbours of each dimension, where those spread over threads take no room.
+    /// The stride of each dimension, where dimensions that are distributed over threads take no
+    /// space.
     pub(super) fn own_strides(&self, id: TensorId) -> Vec<i64> {
         let spread = self.spread_dimensions(id);
         let shape = &self.nest.buffer(id).shape;
@@ -120,7 +125,8 @@ impl<'a> Unit<'a> {
         strides
     }
 
-    /// `restrict`: whether nobody else changes what a pointer leads to.
+    /// The declaration of a parameter. `restrict` says that no other pointer or thread changes the
+    /// memory of a buffer.
     fn parameter(&self, argument: Argument, restrict: bool) -> String {
         let api = self.api;
         match argument {
@@ -143,13 +149,13 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// The kernels that are written so far.
+/// The kernels written so far.
 struct Program<'a> {
     unit: &'a Unit<'a>,
     kernels: String,
     functions: BTreeSet<(String, DType)>,
     checks: Vec<Check>,
-    /// What the variables of the host's loops around can be.
+    /// The intervals of the variables of the enclosing host loops.
     ranges: Ranges,
     count: usize,
 }
@@ -159,7 +165,8 @@ impl Program<'_> {
         let mut commands = Vec::new();
         for stmt in stmts {
             match stmt {
-                // Registers are a thread's own, also where one thread alone runs all.
+                // An allocation of registers stays inside its kernel, even where one thread runs
+                // the whole kernel: registers belong to a thread.
                 Stmt::Allocate(room) if self.unit.is_parameter(room.buffer) || has_spread(&room.body) => {
                     commands.extend(self.commands(&room.body)?);
                 }
@@ -231,7 +238,7 @@ fn has_spread(stmts: &[Stmt]) -> bool {
     any_loop(stmts, &For::is_spread)
 }
 
-/// Blocks and threads of a kernel.
+/// The grid and block sizes of a kernel.
 struct Shape {
     grid: [u32; 3],
     block: [u32; 3],
@@ -270,8 +277,9 @@ impl Shape {
     }
 }
 
-/// Gives every shared buffer its place, and says where the memory ends. Buffers of the two sides of a choice share it; all
-/// others have their own, for there need not be a barrier between the last use of one and the first of the next.
+/// Assigns each shared buffer an offset, and returns the end of the used memory. Buffers in the two
+/// branches of an `if` share memory. All other buffers have separate memory, because there need not
+/// be a barrier between the last use of one buffer and the first use of the next.
 fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeMap<TensorId, i64>) -> i64 {
     let mut end = start;
     for stmt in stmts {
@@ -296,7 +304,7 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
     end
 }
 
-/// The bytes of the largest value that threads are combined by.
+/// The size in bytes of the largest value that a reduction across threads combines.
 fn combined_bytes(stmt: &Stmt) -> i64 {
     let most = |stmts: &[Stmt]| stmts.iter().map(combined_bytes).max().unwrap_or(0);
     match stmt {
@@ -308,7 +316,7 @@ fn combined_bytes(stmt: &Stmt) -> i64 {
     }
 }
 
-/// What is found out before anything is written.
+/// Collects the properties of a nest that are needed before any kernel is written.
 struct Survey<'a> {
     nest: &'a LoopNest,
     host_vars: BTreeSet<VarId>,
@@ -371,7 +379,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Notes which dimensions of a register buffer belong to threads.
+    /// Records which dimensions of a register buffer are distributed over threads.
     fn register_access(&mut self, access: &Access) {
         if self.nest.buffer(access.tensor).scope != Scope::Register {
             return;

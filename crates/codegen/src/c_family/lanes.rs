@@ -1,7 +1,8 @@
-//! Vector loops: several elements in one access.
+//! Writes vector loops: one access for several elements.
 //!
-//! What lanes load or store side by side, from a multiple of their number on, is one access of a vector type, and each
-//! lane's part of it has a name. All else is written out lane by lane:
+//! Lanes that load or store neighbouring elements, starting at a multiple of their number, share
+//! one access of a vector type. Each lane uses one component of the vector. All other operations
+//! are written out lane by lane:
 //!
 //! ```text
 //! for lane in 4: C[4*i + lane] = A[4*i + lane] * b[i]   →   const float4 A_lanes = *(const float4*)&A[4 * i];
@@ -11,12 +12,13 @@
 //!                                                           *(float4*)&C[4 * i] = C_results;
 //! ```
 //!
-//! A compiler cannot do that by itself, since it does not know where tensors begin; here they begin at a multiple of the
-//! widest access.
+//! A compiler cannot do this by itself, since it does not know the alignment of tensors. Here,
+//! tensors begin at a multiple of the widest access.
 //!
-//! Lanes do not depend on each other, so a statement is done by all of them before the next. A load comes before its statement
-//! only if every lane makes it: one that a condition guards may be out of range where the condition fails, and stays
-//! behind it. Loops in which lanes go different ways, or have loops of their own, are not written here.
+//! Lanes do not depend on each other, so all lanes finish a statement before the next one. A load
+//! is moved before its statement only if every lane executes it. A load behind a condition may be
+//! out of range where the condition fails, so it stays behind the condition. This module does not
+//! handle loops whose lanes take different branches or contain loops of their own.
 
 use std::collections::BTreeSet;
 
@@ -28,16 +30,16 @@ use super::c_expr::CExpr;
 use super::dialect::{self, lanes_type};
 use super::stmt::{Emit, Emitter};
 
-/// Bytes of one access at most.
+/// The maximum number of bytes of one access.
 const WIDEST_ACCESS: i64 = 16;
-/// Elements of one access, from the most.
+/// The possible numbers of elements of one access, largest first.
 const WIDTHS: [i64; 2] = [4, 2];
-/// What the parts of a vector are called.
+/// The names of the components of a vector.
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
-/// Lanes that are written out one by one.
+/// The maximum number of lanes that are written out one by one.
 const MOST_LANES: i64 = 16;
 
-/// What is loaded for the lanes of a statement, and the names in use for that.
+/// The elements that the lanes of a statement have loaded, and the names in use for them.
 #[derive(Default)]
 pub(super) struct Lanes {
     loaded: Vec<(Access, String)>,
@@ -45,26 +47,26 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// What holds an element.
+    /// The name of the vector component that holds an element.
     pub(super) fn find(&self, access: &Access) -> Option<&str> {
         let found = self.loaded.iter().find(|(own, _)| own == access);
         found.map(|(_, name)| name.as_str())
     }
 }
 
-/// A vector loop.
+/// The variable and the number of lanes of a vector loop.
 #[derive(Clone, Copy)]
 struct Vector {
     lane: VarId,
     lanes: i64,
 }
 
-/// An access of all lanes, in parts of some neighbours each.
+/// An access of all lanes, split into vector accesses of neighbouring elements.
 struct Wide {
     dtype: DType,
-    /// Elements of a part.
+    /// The number of elements of each vector access.
     width: i64,
-    /// The first element of each part.
+    /// The first element of each vector access.
     firsts: Vec<Access>,
 }
 
@@ -72,12 +74,13 @@ struct Wide {
 struct Copy<'s> {
     from: Wide,
     to: Wide,
-    /// A condition that is the same for all lanes, and what is stored where it does not hold.
+    /// A condition that is the same for all lanes, and the value that is stored where it does not
+    /// hold.
     guard: Option<(&'s Expr, &'s Expr)>,
 }
 
 impl Wide {
-    /// The lanes of a part, with what the vector calls them.
+    /// The lanes of one vector access, with the names of their components.
     fn lanes(&self, part: usize) -> impl Iterator<Item = (i64, &'static str)> + use<> {
         let first = part as i64 * self.width;
         (first..first + self.width).zip(PARTS)
@@ -85,7 +88,8 @@ impl Wide {
 }
 
 impl Emitter<'_> {
-    /// Writes a vector loop without a loop, if that makes one access of several.
+    /// Writes a vector loop lane by lane with vector accesses. Returns false, and writes nothing,
+    /// if no access can be widened.
     pub(super) fn vector_loop(&mut self, inner: &For) -> Emit<bool> {
         let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
         let written_here = vector.lanes <= MOST_LANES && go_together(&inner.body, vector.lane);
@@ -96,8 +100,8 @@ impl Emitter<'_> {
         Ok(true)
     }
 
-    /// Whether a loop is a vector loop that the compiler could not make one of by itself: where the place of what is shared
-    /// is known to it, it can.
+    /// Whether a vector loop has a wide load that the compiler could not form by itself. The
+    /// compiler can form wide loads from shared memory, since it knows where shared buffers begin.
     pub(super) fn gains_by_lanes(&self, inner: &For) -> bool {
         let vector = Vector { lane: inner.var, lanes: inner.extent.as_constant().unwrap_or(0) };
         let shared = |access: &Access| self.unit.nest.buffer(access.tensor).scope == Scope::Shared;
@@ -105,7 +109,7 @@ impl Emitter<'_> {
         inner.kind == LoopKind::Vector && self.wide_loads(store, vector).iter().any(|(load, _)| !shared(load))
     }
 
-    /// Whether some access becomes one of several elements.
+    /// Whether at least one access becomes a vector access.
     fn gains(&self, stmts: &[Stmt], vector: Vector) -> bool {
         stmts.iter().any(|stmt| match stmt {
             Stmt::Store(store) => {
@@ -148,7 +152,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A store of each lane by itself.
+    /// Writes a separate store for each lane.
     fn store_each(&mut self, store: &Store, vector: Vector) -> Emit<()> {
         (0..vector.lanes).try_for_each(|lane| {
             let (target, value) = (at_lane(&store.target, vector.lane, lane), value_at(store, vector, lane));
@@ -168,7 +172,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The values of all lanes, stored together.
+    /// Writes the values of all lanes into vectors, and stores each vector at once.
     fn put_lanes(&mut self, store: &Store, wide: &Wide, vector: Vector) -> Emit<()> {
         let t = lanes_type(self.unit.api, wide.dtype, wide.width);
         for (part, first) in wide.firsts.iter().enumerate() {
@@ -188,7 +192,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A store as a copy, if it is one and both sides have the same parts.
+    /// Returns a store as a copy, if it is one and both sides split into the same vector accesses.
     fn wide_copy<'s>(&self, store: &'s Store, vector: Vector) -> Option<Copy<'s>> {
         let (source, guard) = match &store.value.kind {
             ExprKind::Select(arms) if !arms[0].mentions(vector.lane) => {
@@ -198,7 +202,8 @@ impl Emitter<'_> {
         };
         let (ExprKind::Load(source), None) = (&source.kind, store.reduce) else { return None };
         let (from, to) = (self.wide(source, vector)?, self.wide(&store.target, vector)?);
-        // Of a truth value, only whether it is 0 counts.
+        // Any non-zero byte is a true `bool`, so a copy of bytes could differ from a store of
+        // values.
         let same = from.dtype == to.dtype && from.width == to.width && to.dtype != DType::Bool;
         let constant = guard.is_none_or(|(_, outside)| matches!(outside.kind, ExprKind::Literal(_)));
         (same && constant).then_some(Copy { from, to, guard })
@@ -232,7 +237,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A group of elements where a condition holds, and a constant for each elsewhere.
+    /// Copies one vector where a condition holds, and stores a constant in each component
+    /// elsewhere.
     fn copy_guarded(
         &mut self,
         t: &str,
@@ -269,16 +275,18 @@ impl Emitter<'_> {
         self.unit.names.local(&like, &mut self.lanes.names)
     }
 
-    /// The loads of a store that every lane makes, and that are of several elements each.
+    /// The loads of a store that every lane executes and that can be vector accesses.
     fn wide_loads(&self, store: &Store, vector: Vector) -> Vec<(Access, Wide)> {
-        // What is stored is read before, unless a lane could read what another has stored.
+        // Loads run before the store, unless a lane could load an element that another lane has
+        // stored.
         let target = &store.target;
         let loads = store.value.certain_loads().into_iter();
         let loads = loads.filter(|load| load.tensor != target.tensor || *load == target);
         loads.filter_map(|load| Some((load.clone(), self.wide(load, vector)?))).collect()
     }
 
-    /// An access of all lanes in as few parts as there can be, if lanes are neighbours in memory that is not the thread's own.
+    /// Splits an access into as few vector accesses as possible. The lanes must be neighbours, in
+    /// memory that is not private to the thread.
     fn wide(&self, access: &Access, vector: Vector) -> Option<Wide> {
         let buffer = self.unit.nest.buffer(access.tensor);
         if buffer.scope != Scope::Shared && !self.unit.is_parameter(access.tensor) {
@@ -294,7 +302,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// The element of a lane, if the lanes from there on are neighbours and it is at a multiple of their number.
+    /// The element of lane `start`, if the `lanes` lanes from there on are neighbours and the
+    /// element's offset is a multiple of `lanes`.
     fn aligned(&self, access: &Access, lane: VarId, start: i64, lanes: i64) -> Option<Access> {
         let from_start = IndexExpr::var(lane).offset(start);
         let access = lane_alone(&with_lane(access, lane, &from_start), lane, lanes);
@@ -312,7 +321,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether all that is done are stores, by all lanes or none.
+/// Whether the statements are only stores, each executed by all lanes or by none.
 fn go_together(stmts: &[Stmt], lane: VarId) -> bool {
     stmts.iter().all(|stmt| match stmt {
         Stmt::Store(_) => true,
@@ -328,14 +337,14 @@ fn at_lane(access: &Access, lane: VarId, at: i64) -> Access {
     with_lane(access, lane, &IndexExpr::constant(at))
 }
 
-/// The value that a lane stores.
+/// The value that lane `at` stores.
 fn value_at(store: &Store, vector: Vector, at: i64) -> Expr {
     let mut value = store.value.clone();
     value.map_indices(&mut |index| put(index, vector.lane, &IndexExpr::constant(at)));
     value
 }
 
-/// An access with something in the place of its lane.
+/// An access with `by` substituted for its lane variable.
 fn with_lane(access: &Access, lane: VarId, by: &IndexExpr) -> Access {
     let indices = access.indices.iter().map(|index| put(index, lane, by)).collect();
     Access { indices, ..access.clone() }
@@ -345,8 +354,8 @@ fn put(index: &IndexExpr, lane: VarId, by: &IndexExpr) -> IndexExpr {
     index.substitute(&mut |atom| (*atom == Atom::Var(lane)).then(|| by.clone()))
 }
 
-/// An access with the lane taken out of quotients and remainders, where lanes begin at a multiple of their number:
-/// `(4*t + lane) % 128` is `4*t % 128 + lane`.
+/// Moves the lane variable out of quotients and remainders, where the lanes begin at a multiple of
+/// their number: `(4*t + lane) % 128` becomes `4*t % 128 + lane`.
 fn lane_alone(access: &Access, lane: VarId, lanes: i64) -> Access {
     let alone = |atom: &Atom| {
         let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };

@@ -1,24 +1,26 @@
-//! Loop nests to the C-like languages of devices: CUDA C++ and OpenCL C.
+//! Generates code in the C-like languages of devices, CUDA C++ and OpenCL C, from loop nests.
 //!
-//! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and says how the host calls
-//! them. The text is for people too: names are those of the program and its schedule, loops are loops, and what one
-//! language calls differently from the other is in `dialect`.
+//! [`gpu_code`] writes one source text with a kernel for every statement outside of all loops, and
+//! returns how the host calls the kernels. The text is meant to be readable: identifiers are the
+//! names of the program and its schedule, and loops stay loops. `dialect` holds the differences
+//! between the two languages.
 //!
-//! | file | is |
+//! | file | content |
 //! |---|---|
-//! | `host` | what the host does: launches, and loops around them |
-//! | `kernel` | which statements are a kernel, its shape, its shared memory, its parameters |
-//! | `stmt` | loops, choices, stores |
-//! | `lanes` | vector loops: several elements in one access |
-//! | `combine` | threads that are combined |
-//! | `waits` | barriers out of conditions, for OpenCL |
+//! | `host` | the commands of the host: launches, and loops around them |
+//! | `kernel` | which statements form a kernel; its grid, shared memory and parameters |
+//! | `stmt` | loops, conditional statements, stores |
+//! | `lanes` | vector loops: one access for several elements |
+//! | `serpentine` | the order of a thread's accumulations, for operand reuse |
+//! | `combine` | reductions across the threads of a block |
+//! | `waits` | barriers moved out of conditions, for OpenCL |
 //! | `expr` | values |
 //! | `index` | subscripts, extents and conditions |
-//! | `range` | what is known of the values of index expressions |
-//! | `c_expr` | expressions of C as text, with parentheses where they are needed |
-//! | `dialect` | what CUDA and OpenCL call things |
+//! | `range` | intervals of the values of index expressions |
+//! | `c_expr` | C expressions as text, with parentheses where they are needed |
+//! | `dialect` | the spellings of CUDA and OpenCL |
 //! | `promise` | whether pointers may be `restrict` |
-//! | `prelude` | the few functions that the language's own do not do as Tilewright defines them |
+//! | `prelude` | helper functions where a language's own function differs from Tilewright's definition |
 //! | `names` | identifiers |
 
 mod c_expr;
@@ -44,8 +46,8 @@ pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// The kernels of a nest in a device's language, after [`verify_nest()`] has accepted it. `about` says what they are, for a
-/// comment on top: the program and its schedule.
+/// Writes the kernels of a nest in a device's language, after [`verify_nest()`] has accepted the
+/// nest. `about` becomes the comment at the top of the text: the program and its schedule.
 pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
     verify_nest(nest)?;
     match gpu.api {

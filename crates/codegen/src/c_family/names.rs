@@ -1,10 +1,10 @@
-//! Identifiers for buffers and variables.
+//! Chooses identifiers for buffers, variables and scalars.
 
 use std::collections::BTreeSet;
 
 use tilewright_ir::{LoopNest, ScalarId, TensorId, VarId};
 
-/// Words that mean something in one of the languages, or to the text around.
+/// Words that have a meaning in one of the languages or in the text around the kernels.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -157,7 +157,7 @@ const RESERVED: &[&str] = &[
     "xor_eq",
 ];
 
-/// A name for every buffer, variable and scalar of a nest, each only once.
+/// A unique name for every buffer, variable and scalar of a nest.
 pub(super) struct Identifiers {
     buffers: Vec<String>,
     vars: Vec<String>,
@@ -190,7 +190,8 @@ impl Identifiers {
         &self.scalars[id.index()]
     }
 
-    /// A name like this for something inside a kernel, which is none of these and not in `local`; it is put there.
+    /// Returns a name like `like` for a variable inside a kernel. The name differs from all names
+    /// of the nest and from those in `local`, and is added to `local`.
     pub(super) fn local(&self, like: &str, local: &mut BTreeSet<String>) -> String {
         let mut taken = &self.taken | local;
         let name = unused(like, &mut taken);
@@ -199,7 +200,7 @@ impl Identifiers {
     }
 }
 
-/// The name as an identifier that nothing else has.
+/// Turns a name into an identifier that is not in `taken`, and adds it there.
 fn unused(name: &str, taken: &mut BTreeSet<String>) -> String {
     let base = identifier(name);
     let numbered = (1..).map(|number| format!("{base}_{number}"));
@@ -209,8 +210,9 @@ fn unused(name: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// A name without what C does not allow in one. What the languages and their headers define begins with other letters, or
-/// is all capitals, or is a word of its own: so a name that could be theirs gets a mark.
+/// Replaces the characters that C does not allow in an identifier, and appends `_` where the name
+/// may collide. The languages and their headers define reserved words, names in capitals, and names
+/// that begin with a builtin's name or with `convert_`.
 pub(super) fn identifier(name: &str) -> String {
     let letters = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
     let mut plain: String = name.chars().map(letters).collect();
@@ -228,7 +230,7 @@ pub(super) fn identifier(name: &str) -> String {
     plain
 }
 
-/// Whether a name is one of the languages' vector types, such as `float4`.
+/// Whether a name is a vector type of one of the languages, such as `float4`.
 fn is_vector(name: &str) -> bool {
     let element = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let elements = ["longlong", "ulonglong", "bool"];

@@ -1,16 +1,17 @@
-//! Functions that the languages' own do not do as Tilewright defines them, written only where they are used.
+//! Writes helper functions for operations where the languages' own functions differ from
+//! Tilewright's definition. The text contains only the functions that kernels use.
 
 use tilewright_ir::DType;
 use tilewright_target::GpuApi;
 
 use super::dialect::value_type;
 
-/// The name of a function for a type.
+/// The name of a helper function for a type.
 pub(super) fn name(base: &str, dtype: DType) -> String {
     format!("{base}_{}", dtype.name())
 }
 
-/// What the text begins with.
+/// The first lines of the text. `doubles` says whether any value is a double.
 pub(super) fn head(api: GpuApi, doubles: bool) -> String {
     match api {
         GpuApi::Cuda => "\
@@ -25,7 +26,7 @@ pub(super) fn head(api: GpuApi, doubles: bool) -> String {
     }
 }
 
-/// The text of a function for a type.
+/// The definition of a helper function for a type.
 pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
     let own = name(base, dtype);
     let t = value_type(api, dtype);
@@ -35,7 +36,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
     };
     let f = if dtype == DType::Float32 && api == GpuApi::Cuda { "f" } else { "" };
     match base {
-        // Rounds toward minus infinity, and gives 0 for a division by 0.
+        // Rounds toward minus infinity. A division by 0 gives 0.
         "tw_floor_div" if dtype.is_unsigned_integer() => {
             format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a / b; }}\n")
         }
@@ -59,8 +60,9 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
         "tw_max" => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
         "tw_data_min" => cuda_extreme(&own, "<", "lt"),
         "tw_data_max" => cuda_extreme(&own, ">", "gt"),
-        // The absolute value, which wraps for the least number. Narrow ones are computed in 32 bits: NVIDIA's compiler takes
-        // what its instruction for 16 bits makes of the least number for a positive one.
+        // The absolute value, which wraps for the least number. Narrow types are computed in 32
+        // bits: NVIDIA's compiler wrongly assumes that its 16-bit instruction gives a positive
+        // result for the least number.
         "tw_abs" if dtype.bits() < 32 => {
             format!("{head} {t} {own}({t} x) {{ int wide = x; return ({t})(wide < 0 ? -wide : wide); }}\n")
         }
@@ -69,12 +71,12 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
             wrap = super::dialect::wrapping_type(api, dtype)
         ),
         "tw_is_nan" => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
-        // As a subscript: the largest where it does not fit.
+        // Converts a `uint64` to a subscript: the largest `int64` where the value does not fit.
         "tw_index" => {
             let long = value_type(api, DType::Int64);
             format!("{head} {long} {own}({t} x) {{ return x >> 63 ? ({long})(({t})-1 >> 1) : ({long})x; }}\n")
         }
-        // From a float, saturating; NaN is 0.
+        // Converts a float to an integer, saturating; NaN gives 0.
         "tw_from_float" | "tw_from_double" => from_float(api, base, dtype, head),
         "tw_multiply_add" => multiply_add(dtype, head),
         "tw_to_odd" => to_odd(api, dtype, head),
@@ -83,7 +85,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
         "tw_copy_later_4" => copy_later(4),
         "tw_copy_later_8" => copy_later(8),
         "tw_copy_later_16" => copy_later(16),
-        // The subscript, or 0 and a note of the check that failed.
+        // Returns the subscript, or sets the status to the failed check's number and returns 0.
         "tw_checked" => {
             let long = value_type(api, DType::Int64);
             let global = super::dialect::global(api);
@@ -96,8 +98,9 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
     }
 }
 
-/// OpenCL's fused multiply-add, which devices without the instruction compute slowly. Not every compiler says that it is
-/// fast, so the runtime defines `TW_HAS_FMA` where the device has the instruction. CUDA always has it.
+/// OpenCL's fused multiply-add, which devices without the instruction compute slowly. Not every
+/// compiler reports that it is fast, so the runtime defines `TW_HAS_FMA` where the device has the
+/// instruction. CUDA always has it.
 fn multiply_add(dtype: DType, head: &str) -> String {
     let (own, t) = (name("tw_multiply_add", dtype), value_type(GpuApi::OpenCl, dtype));
     let is_fast = if dtype == DType::Float64 { "FP_FAST_FMA" } else { "FP_FAST_FMAF" };
@@ -107,10 +110,11 @@ fn multiply_add(dtype: DType, head: &str) -> String {
     )
 }
 
-/// Copies to shared memory, or fills with zeros, without waiting. Only CUDA has it.
+/// Copies `bytes` bytes to shared memory asynchronously, or fills them with zeros. Only CUDA has
+/// this operation.
 fn copy_later(bytes: u32) -> String {
     let own = name(&format!("tw_copy_later_{bytes}"), DType::Bool);
-    // Whole lines of 16 bytes need not go through the first cache.
+    // A copy of 16 bytes can bypass the first-level cache.
     let through = if bytes == 16 { "cg" } else { "ca" };
     format!(
         "static __device__ __forceinline__ void {own}(void* to, const void* from, bool given) {{\n  unsigned int place = \
@@ -158,8 +162,9 @@ fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
     )
 }
 
-/// As a float, cut off, with the last bit set where something was cut: rounding that to 16 bits is the same as rounding the
-/// number itself, which rounding twice to nearest is not.
+/// Converts a number to a float by truncation, and sets the last bit where truncation lost
+/// something. Rounding the result to 16 bits gives the same as rounding the number itself. Rounding
+/// twice to nearest does not.
 fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
     let own = name("tw_to_odd", dtype);
     let t = value_type(api, dtype);
@@ -180,7 +185,7 @@ fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
     )
 }
 
-/// The bits of a 16-bit float as a float.
+/// Converts the bits of a 16-bit float to a float.
 fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
     let own = name("tw_load_half", dtype);
     let body = match (api, dtype) {
@@ -192,7 +197,7 @@ fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
     format!("{head} float {own}(unsigned short bits) {{ {body} }}\n")
 }
 
-/// A float rounded to the bits of a 16-bit float.
+/// Rounds a float to a 16-bit float and returns its bits.
 fn store_half(api: GpuApi, dtype: DType, head: &str) -> String {
     let own = name("tw_store_half", dtype);
     let as_bits = if api == GpuApi::Cuda { "__float_as_uint(x)" } else { "as_uint(x)" };
@@ -212,9 +217,10 @@ fn store_half(api: GpuApi, dtype: DType, head: &str) -> String {
     format!("{head} unsigned short {own}(float x) {{ {body} }}\n")
 }
 
-/// The smaller or larger of two numbers, for CUDA. Before version 13.4 its assembler makes one instruction of three such
-/// numbers and forgets that one of them is negated: `max(max(a, -b), c)` is `max(a, b, c)` then. It does not see a maximum in a
-/// comparison and a choice.
+/// The smaller or larger of two `int` values, for CUDA. Before version 13.4, CUDA's assembler
+/// merges two such operations into one instruction with three operands, and forgets that one of
+/// them is negated: `max(max(a, -b), c)` becomes `max(a, b, c)`. The assembler does not recognise a
+/// maximum in a comparison and a selection.
 fn cuda_extreme(name: &str, operator: &str, comparison: &str) -> String {
     format!(
         "static __device__ __forceinline__ int {name}(int a, int b) {{\n\

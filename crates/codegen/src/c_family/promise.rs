@@ -1,10 +1,11 @@
-//! Whether a kernel may promise that its pointers are `restrict`.
+//! Decides whether a kernel may declare its pointers `restrict`.
 //!
-//! The promise says more than that buffers do not overlap: compilers take it that no other thread changes what a pointer
-//! leads to. They keep a value in a register over a barrier although another thread has written it since; and where a choice
-//! is between elements of two buffers, NVIDIA's compiler reads the one that the kernel writes through the cache for what
-//! never changes. So a kernel that reads what it writes promises nothing. Reading an element in order to reduce into it is no
-//! danger as long as there is no barrier.
+//! The qualifier promises more than that buffers do not overlap: compilers also assume that no
+//! other thread changes the memory behind a pointer. They keep a value in a register across a
+//! barrier even though another thread has overwritten it. And where a `?:` selects between elements
+//! of two buffers, NVIDIA's compiler reads even the buffer that the kernel writes through the cache
+//! for read-only data. So a kernel that reads a buffer that it writes uses no `restrict`. Reading
+//! an element in order to reduce into it is safe as long as the kernel has no barrier.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +13,8 @@ use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
 
-/// Whether the pointers of a kernel may be `restrict`. `reaches`: whether a buffer is memory that several threads reach
-/// through a pointer.
+/// Whether the pointers of a kernel may be `restrict`. `reaches` says whether a buffer is memory
+/// that several threads access through a pointer.
 pub(super) fn is_restrict(kernel: &Stmt, reaches: &dyn Fn(TensorId) -> bool) -> bool {
     let mut survey = Survey::default();
     survey.stmt(kernel);
@@ -21,14 +22,14 @@ pub(super) fn is_restrict(kernel: &Stmt, reaches: &dyn Fn(TensorId) -> bool) -> 
     !survey.written.iter().any(|id| reaches(*id) && (survey.read.contains(id) || updated.contains(id)))
 }
 
-/// The buffers of a kernel.
+/// The buffers that a kernel writes, reads and reduces into.
 #[derive(Default)]
 struct Survey {
     written: BTreeSet<TensorId>,
     read: BTreeSet<TensorId>,
     /// The buffers that values are reduced into.
     updated: BTreeSet<TensorId>,
-    /// Whether threads wait for each other.
+    /// Whether the kernel has a barrier.
     waits: bool,
 }
 
@@ -77,7 +78,7 @@ impl Survey {
     }
 
     fn index(&mut self, index: &IndexExpr) {
-        // Data inside of data is visited too.
+        // The visit includes data inside the subscripts of other data.
         index.visit(&mut |atom| {
             if let Atom::Data(data) = atom {
                 self.expr(&data.value);
@@ -116,10 +117,10 @@ mod tests {
         assert!(!promises(vec![store(1, 0, None), barrier(), store(2, 1, None)]));
         assert!(!promises(vec![store(1, 0, None), store(2, 1, None)]));
         assert!(promises(vec![store(9, 0, None), barrier(), store(2, 9, None)]));
-        // Only a barrier brings what another thread has reduced.
+        // Only after a barrier does a thread see values that another thread has reduced.
         assert!(promises(vec![store(1, 0, Some(ReduceOp::Add))]));
         assert!(!promises(vec![store(1, 0, Some(ReduceOp::Add)), barrier()]));
-        // Data that chooses an element is read too.
+        // Data in a subscript is read too.
         let value = Expr { dtype: DType::Int32, kind: ExprKind::Load(element(1)) };
         let data = std::sync::Arc::new(tilewright_ir::Data { value, declared: None });
         let chosen = Access { indices: vec![IndexExpr::atom(Atom::Data(data))], ..element(2) };

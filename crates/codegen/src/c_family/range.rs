@@ -1,47 +1,51 @@
-//! What is known of the values of index expressions: from the loops around, and from the types of data.
+//! Computes intervals for the values of index expressions, from the enclosing loops and from the
+//! types of data.
 
 use std::collections::BTreeMap;
 
 use tilewright_ir::index::{Atom, IndexExpr, Term};
 use tilewright_ir::{DType, VarId};
 
-/// The least and greatest value.
+/// The least and the greatest value, both included.
 pub(super) type Interval = (i128, i128);
 
-/// The largest number of 32 bits, and of 64.
+/// The largest values of 32-bit and of 64-bit integers.
 pub(super) const NARROW: i128 = i32::MAX as i128;
 pub(super) const WIDE: i128 = i64::MAX as i128;
 
-/// All that a 64-bit index can be.
+/// The interval of all values of a 64-bit index.
 const ANY: Interval = (i64::MIN as i128, i64::MAX as i128);
 
-/// The values that the variables of the loops around can have.
+/// The intervals of the variables of the enclosing loops.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges(BTreeMap<VarId, Interval>);
 
 impl Ranges {
-    /// Enters a loop of this extent.
+    /// Adds the variable of a loop that begins, with the values from 0 to the largest extent minus
+    /// 1.
     pub(super) fn enter(&mut self, var: VarId, extent: &IndexExpr) {
         let (_, most) = self.of(extent);
         self.0.insert(var, (0, (most - 1).max(0)));
     }
 
-    /// Leaves the loop of a variable.
+    /// Removes the variable of a loop that ends.
     pub(super) fn leave(&mut self, var: VarId) {
         self.0.remove(&var);
     }
 
-    /// The values that an expression can have when it is computed in 64 bits: any, where a step may wrap.
+    /// The interval of an expression that is computed in 64 bits: all values, where an intermediate
+    /// result may wrap.
     pub(super) fn of(&self, index: &IndexExpr) -> Interval {
         self.steps(index, WIDE).unwrap_or(ANY)
     }
 
-    /// Whether every step of an expression, as it is written from the left, fits integers up to `most`.
+    /// Whether every intermediate result of an expression, computed from the left, fits integers up
+    /// to `most`.
     pub(super) fn steps_within(&self, index: &IndexExpr, most: i128) -> bool {
         self.steps(index, most).is_some()
     }
 
-    /// The values of an expression, if every step fits integers up to `most`.
+    /// The interval of an expression, if every intermediate result fits integers up to `most`.
     fn steps(&self, index: &IndexExpr, most: i128) -> Option<Interval> {
         let mut sum = (0, 0);
         for term in index.terms() {
@@ -63,7 +67,7 @@ impl Ranges {
         Some(if coefficient < 0 { (-product.1, -product.0) } else { product })
     }
 
-    /// The values of an atom. What is inside of it is computed in a type of its own.
+    /// The interval of an atom. The expressions inside an atom are computed in their own type.
     fn atom(&self, atom: &Atom) -> Option<Interval> {
         let both = |pair: &(IndexExpr, IndexExpr)| (self.of(&pair.0), self.of(&pair.1));
         Some(match atom {
@@ -85,7 +89,7 @@ impl Ranges {
                 remainder(left, right)
             }
             Atom::Data(data) => match data.value.dtype {
-                // What does not fit 64 bits becomes the largest index there is.
+                // A value that does not fit 64 bits becomes the largest index.
                 DType::UInt64 => (0, WIDE),
                 dtype => dtype.integer_bounds()?,
             },
@@ -108,7 +112,7 @@ fn times(left: Interval, right: Interval) -> Option<Interval> {
     Some((*products.iter().min()?, *products.iter().max()?))
 }
 
-/// Rounded toward minus infinity; by 0 it is 0.
+/// The interval of a quotient, rounded toward minus infinity. A division by 0 gives 0.
 fn quotient(left: Interval, right: Interval) -> Interval {
     if right.0 < 1 {
         let most = left.0.abs().max(left.1.abs());
@@ -118,7 +122,7 @@ fn quotient(left: Interval, right: Interval) -> Interval {
     (ends.iter().copied().min().unwrap_or(0), ends.iter().copied().max().unwrap_or(0))
 }
 
-/// With the sign of the divisor; by 0 it is 0.
+/// The interval of a remainder, which has the sign of the divisor. A remainder by 0 is 0.
 fn remainder(left: Interval, right: Interval) -> Interval {
     if left.0 >= 0 && left.1 < right.0 {
         return left;
@@ -152,7 +156,7 @@ mod tests {
         let ranges = ranges();
         assert!(ranges.steps_within(&var(1).scale(2000), NARROW));
         assert!(!ranges.steps_within(&var(1).scale(3000), NARROW));
-        // What is divided has a type of its own.
+        // The dividend has a type of its own, so its size does not count.
         let quotient = var(1).scale(3000).floor_div(&IndexExpr::constant(7001));
         assert!(ranges.steps_within(&quotient, NARROW));
         let difference = var(1).scale(1500).sub(&var(0).scale(1 << 31));
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(ranges.of(&var(0).offset(-10).floor_div(&seven)), (-2, 12));
         assert_eq!(ranges.of(&var(0).offset(-10).modulo(&seven)), (0, 6));
         assert_eq!(ranges.of(&var(0).minimum(&seven)), (0, 7));
-        // A divisor that may be 0 or below.
+        // The divisor may be 0 or negative.
         let (low, high) = ranges.of(&var(0).floor_div(&var(1).offset(-3)));
         assert!(low <= -99 && high >= 99);
     }
@@ -182,7 +186,7 @@ mod tests {
         let beyond = data(DType::Int64).offset(1);
         assert!(!ranges.steps_within(&beyond, WIDE));
         assert_eq!(ranges.of(&beyond), ANY);
-        // What wraps inside of a remainder does not leave it.
+        // A sum that wraps inside a remainder does not widen the remainder's interval.
         assert_eq!(ranges.of(&beyond.modulo(&IndexExpr::constant(10))), (0, 9));
     }
 }

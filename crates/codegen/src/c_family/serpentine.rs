@@ -1,10 +1,11 @@
-//! The results of a thread, in an order in which each shares an operand with the one before.
+//! Orders the accumulations of a thread so that consecutive ones share an operand.
 //!
-//! A multiprocessor keeps an operand that the next multiplication of the same thread needs again, and most tiles were faster
-//! where there is one (docs/benchmarks.md). With `for i: for j: O[i, j] += a[i] * b[j]` that is `a[i]`, except where a row
-//! ends and both operands change. So every other row goes backwards: the last `b[j]` of one is the first of the next. With more
-//! loops, one goes backwards wherever those around it have made an odd number of turns, so that from one result to the next
-//! only one loop moves, by one.
+//! A multiprocessor can keep an operand that the thread's next multiplication needs again. Most
+//! tiles were faster where such an operand exists (docs/benchmarks.md). In `for i: for j: O[i, j]
+//! += a[i] * b[j]` this operand is `a[i]`, except at the end of a row, where both operands change.
+//! So every other row runs backwards: the last `b[j]` of one row is the first of the next. With
+//! more loops, a loop runs backwards whenever the number of passes so far is odd. From one
+//! accumulation to the next, only one loop variable changes, and it changes by one.
 //!
 //! ```text
 //! for i in 8                          for i in 8
@@ -13,7 +14,7 @@
 //!                                         O[i, j] += a[i] * b[j]
 //! ```
 //!
-//! All of that is known once loops are unrolled, and costs nothing.
+//! Once the loops are unrolled, all these indices are constants and cost nothing.
 
 use std::collections::BTreeSet;
 
@@ -25,12 +26,14 @@ use super::dialect;
 use super::stmt::{Emit, Emitter};
 
 impl Emitter<'_> {
-    /// Writes unrolled loops around the sums of a thread in turns, if that is what this loop begins.
+    /// Writes nested unrolled loops around an accumulation in serpentine order. Returns false, and
+    /// writes nothing, if `outermost` does not begin such loops.
     pub(super) fn serpentine(&mut self, outermost: &For) -> Emit<bool> {
         let Some(loops) = self.loops_around_sums(outermost) else { return Ok(false) };
         let [first, .., innermost] = loops.as_slice() else { return Ok(false) };
         let mut taken = BTreeSet::new();
-        // What the loops so far have made turns of, all of which tells odd from even.
+        // The counters of enclosing loops whose sum is even exactly when the next loop runs
+        // forwards.
         let mut turns: Vec<CExpr> = Vec::new();
         for own in &loops {
             let (var, extent) = (self.unit.names.var(own.var).to_owned(), self.index(&own.extent)?);
@@ -50,7 +53,7 @@ impl Emitter<'_> {
                 let there = in_turn(&turns, &turn, &self.number(most - 1));
                 self.line(&format!("const {t} {var} = {};", there.whole()));
             }
-            // An even number of turns further inside leaves odd and even as they were.
+            // With an even trip count, the counters further out no longer affect the parity.
             if most % 2 == 0 {
                 turns.clear();
             }
@@ -64,7 +67,7 @@ impl Emitter<'_> {
         Ok(true)
     }
 
-    /// Unrolled loops directly inside each other, of which the innermost adds to a register.
+    /// Returns perfectly nested unrolled loops whose innermost body accumulates into a register.
     fn loops_around_sums<'n>(&self, outermost: &'n For) -> Option<Vec<&'n For>> {
         let mut loops = vec![outermost];
         loop {
@@ -86,7 +89,7 @@ impl Emitter<'_> {
     }
 }
 
-/// `turn` after an even number of turns, and backwards from `last` after an odd one.
+/// `turn` if the sum of `turns` is even, and `last - turn` if the sum is odd.
 fn in_turn(turns: &[CExpr], turn: &CExpr, last: &CExpr) -> CExpr {
     let odd = CExpr::binary(BinaryOp::Mod, &CExpr::sum(turns), &CExpr::atom("2"));
     let is_even = CExpr::binary(BinaryOp::Equal, &odd, &CExpr::atom("0"));

@@ -1,4 +1,4 @@
-//! Statements of a kernel: loops, choices, stores.
+//! Writes the statements of a kernel: loops, conditional statements, stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,22 +24,23 @@ pub(super) struct Emitter<'a> {
     pub(super) unit: &'a Unit<'a>,
     pub(super) text: String,
     depth: usize,
-    /// What the variables of the loops around can be.
+    /// The intervals of the variables of the enclosing loops.
     pub(super) ranges: Ranges,
-    /// The blocks of the grid.
+    /// The number of blocks of the grid along each axis.
     grid: [u32; 3],
-    /// The threads of a block, and of those the axes whose loops are open.
+    /// The number of threads of a block along each axis. `threads` holds the axes of the enclosing
+    /// thread loops.
     pub(super) block: [u32; 3],
     threads: BTreeSet<Axis>,
-    /// Where each shared buffer begins.
+    /// The offset of each shared buffer in shared memory.
     pub(super) shared: BTreeMap<TensorId, i64>,
-    /// Where the shared memory begins that threads are combined by.
+    /// The offset of the shared memory for reductions across threads.
     pub(super) combine_room: i64,
-    /// What the kernel is called with.
+    /// The arguments that the kernel needs.
     pub(super) arguments: Vec<Argument>,
     pub(super) functions: BTreeSet<(String, DType)>,
     pub(super) checks: &'a mut Vec<Check>,
-    /// What the lanes of a vector loop have loaded together.
+    /// The elements that the lanes of a vector loop have loaded together.
     pub(super) lanes: Lanes,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Emitter<'a> {
         self.line("}");
     }
 
-    /// Notes that a function of the prelude is used, and gives its name.
+    /// Records that a prelude function is used, and returns its name.
     pub(super) fn needs(&mut self, base: &str, dtype: DType) -> String {
         self.functions.insert((base.to_owned(), dtype));
         prelude::name(base, dtype)
@@ -107,7 +108,7 @@ impl<'a> Emitter<'a> {
             },
             Stmt::Allocate(room) => self.allocate(room),
             Stmt::Store(store) => self.in_thread(|this| this.store(store)),
-            // A GPU has other threads to run while one waits.
+            // A GPU runs other threads while one waits for memory, so it needs no prefetch.
             Stmt::Prefetch(_) => Ok(()),
             Stmt::Sync(sync) => {
                 if let Some(line) = dialect::sync(self.unit.api, *sync) {
@@ -158,7 +159,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// One iteration for each block or thread; `running` of them run the statement.
+    /// Writes a loop with one iteration for each block or thread. `running` is the number of blocks
+    /// or threads that execute the statement.
     fn spread(&mut self, inner: &For, index: CExpr, running: i64) -> Emit<()> {
         let var = self.unit.names.var(inner.var).to_owned();
         let extent = inner.extent.as_constant().unwrap_or(1);
@@ -175,7 +177,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The variable of a loop over threads, of which every thread has one, be it in the loop or not.
+    /// Declares the variable of a thread loop. Every thread has the variable, whether or not the
+    /// thread is within the loop's extent.
     pub(super) fn thread_variable(&mut self, own: &For) {
         let Some(axis) = own.thread_axis() else { return };
         self.ranges.enter(own.var, &IndexExpr::constant(i64::from(self.block[axis as usize])));
@@ -191,7 +194,8 @@ impl<'a> Emitter<'a> {
         done
     }
 
-    /// What is not in a thread loop of every axis that has several threads is done by the first of these.
+    /// Guards a statement so that only the first thread runs it along each axis with several
+    /// threads and no enclosing thread loop.
     pub(super) fn in_thread(&mut self, emit: impl FnOnce(&mut Self) -> Emit<()>) -> Emit<()> {
         let idle: Vec<CExpr> = Axis::ALL
             .into_iter()
@@ -209,7 +213,7 @@ impl<'a> Emitter<'a> {
 
     // Choices and buffers.
 
-    /// A choice, whose sides are written by `side`.
+    /// Writes a conditional statement, with `side` writing its branches.
     pub(super) fn choice(
         &mut self,
         choice: &If,
@@ -256,7 +260,7 @@ impl<'a> Emitter<'a> {
 
     // Accesses.
 
-    /// The subscripts of an access as one number; those that depend on data are checked.
+    /// Writes the offset of an access in its buffer. Subscripts that depend on data are checked.
     fn place(&mut self, access: &Access) -> Emit<CExpr> {
         let nest = self.unit.nest;
         let buffer = nest.buffer(access.tensor);
@@ -289,7 +293,8 @@ impl<'a> Emitter<'a> {
         Ok(CExpr::sum(&parts))
     }
 
-    /// A subscript that depends on data, checked in the type that holds it and only then made as wide as places are.
+    /// Writes a subscript that depends on data. The check happens in the type that holds the
+    /// subscript; only then is the subscript converted to the width of offsets.
     fn checked_index(
         &mut self,
         access: &Access,
@@ -316,7 +321,8 @@ impl<'a> Emitter<'a> {
         Ok(if width.dtype() == wanted { checked } else { checked.cast(self.type_name(wanted)) })
     }
 
-    /// The number of a check, from 1. The same subscript of the same access is one check, wherever it is written.
+    /// The number of a check, from 1. The same subscript of the same access is one check, however
+    /// often it is written.
     fn check_number(&mut self, check: Check) -> usize {
         let same = |other: &Check| {
             (other.buffer, other.dimension) == (check.buffer, check.dimension)
@@ -338,7 +344,7 @@ impl<'a> Emitter<'a> {
         Ok(CExpr::element(self.unit.names.buffer(access.tensor), &place))
     }
 
-    /// What is in memory as a value.
+    /// Writes the value of an element in memory.
     pub(super) fn load(&mut self, access: &Access) -> Emit<CExpr> {
         let element = match self.lanes.find(access) {
             Some(loaded) => CExpr::atom(loaded),
@@ -347,7 +353,8 @@ impl<'a> Emitter<'a> {
         Ok(self.read(element, self.stored_type(access.tensor)))
     }
 
-    /// What memory has for a type as a value; none for registers, which hold values.
+    /// Converts an element as stored in memory to a value. `dtype` is `None` for registers, which
+    /// hold values already.
     fn read(&mut self, stored: CExpr, dtype: Option<DType>) -> CExpr {
         match dtype {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
@@ -358,7 +365,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The type of a buffer in memory; none for registers, which hold values.
+    /// The type of a buffer in memory, or `None` for registers, which hold values.
     fn stored_type(&self, tensor: TensorId) -> Option<DType> {
         let buffer = self.unit.nest.buffer(tensor);
         (buffer.scope != Scope::Register).then_some(buffer.dtype)
@@ -370,7 +377,7 @@ impl<'a> Emitter<'a> {
         self.read(name, Some(dtype))
     }
 
-    /// A copy to shared memory that the thread does not wait for.
+    /// Writes an asynchronous copy to shared memory.
     pub(super) fn copy_later(&mut self, to: &Access, value: &Expr, bytes: i64) -> Emit<()> {
         let target = self.element(to)?;
         let (source, given) = match &value.kind {
@@ -384,7 +391,7 @@ impl<'a> Emitter<'a> {
         let function = self.needs(&format!("tw_copy_later_{bytes}"), DType::Bool);
         let first = self.unit.names.buffer(from.tensor);
         let (from, given) = match given {
-            // Nothing is read where the condition fails, but the address must be one.
+            // Nothing is read where the condition fails, but the address must be valid.
             Some(given) => (CExpr::choice(&given, &source.address(), &CExpr::atom(first)), given),
             None => (source.address(), CExpr::atom("true")),
         };
@@ -402,14 +409,14 @@ impl<'a> Emitter<'a> {
         self.put(store, stored)
     }
 
-    /// Stores a value as a statement says.
+    /// Writes a store of a value to the statement's target.
     pub(super) fn put(&mut self, store: &Store, stored: Stored) -> Emit<()> {
         let target = self.element(&store.target)?;
         self.put_at(target, store, stored);
         Ok(())
     }
 
-    /// The same at a place that stands for the element.
+    /// Writes the same store, with `target` in place of the element.
     pub(super) fn put_at(&mut self, target: CExpr, store: &Store, stored: Stored) {
         let (dtype, memory) = (store.value.dtype, self.stored_type(store.target.tensor));
         let value = match (stored, store.reduce) {

@@ -1,14 +1,16 @@
-//! Barriers out of conditions.
+//! Moves barriers out of conditions, for OpenCL.
 //!
-//! OpenCL allows a barrier inside of a condition that all threads of a block decide alike. PoCL, which is what many machines
-//! without a GPU have, hangs or crashes on some of them inside of loops. So the condition is asked around what is between the
-//! barriers instead, and the threads wait whatever it says. Threads that are combined wait too: these all go through the code,
-//! and take part where the condition holds.
+//! OpenCL allows a barrier inside a condition that has the same value for all threads of a block.
+//! PoCL, the OpenCL implementation of many machines without a GPU, hangs or crashes on some of
+//! these barriers inside loops. So this module puts the condition around the statements between the
+//! barriers, and the threads wait whether or not the condition holds. Reductions across threads
+//! wait too: all threads run their code, and take part where the condition holds.
 
 use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::{Allocate, Combining, For, If, Stmt};
 
-/// The same statements, with no barrier inside of a condition, but for conditions that depend on data.
+/// Returns equivalent statements with no barrier inside a condition, except for conditions that
+/// depend on data.
 pub(super) fn out_of_conditions(stmts: &[Stmt]) -> Vec<Stmt> {
     let mut out = Vec::with_capacity(stmts.len());
     for stmt in stmts {
@@ -30,13 +32,13 @@ pub(super) fn out_of_conditions(stmts: &[Stmt]) -> Vec<Stmt> {
     out
 }
 
-/// Whether a condition can be asked several times: it is the same each time.
+/// Whether a condition contains a barrier and may be repeated, because its value stays the same.
 fn is_asked_again(own: &If) -> bool {
     let waits = waits(&own.then) || waits(&own.otherwise);
     waits && !own.conditions.iter().any(IndexExpr::has_data)
 }
 
-/// One side of a choice: what is between barriers, each part where the condition says so.
+/// One branch of an `if`: each part between two barriers is guarded by the condition.
 fn asked(own: &If, holds: bool, side: Vec<Stmt>) -> Vec<Stmt> {
     let (mut out, mut part) = (Vec::new(), Vec::new());
     for stmt in side {
@@ -63,7 +65,7 @@ fn asked(own: &If, holds: bool, side: Vec<Stmt>) -> Vec<Stmt> {
     out
 }
 
-/// A choice inside of a side of another: one choice where conditions can say so.
+/// Nests `inner` in a branch of `own`: as one `if` with all conditions, where that is possible.
 fn both(outer: Option<Stmt>, inner: If, (own, holds): (&If, bool)) -> Option<Stmt> {
     match outer {
         Some(Stmt::If(mut outer)) if outer.otherwise.is_empty() && inner.otherwise.is_empty() => {
@@ -89,7 +91,8 @@ fn chosen(own: &If, holds: bool, part: Vec<Stmt>) -> Option<Stmt> {
     Some(Stmt::If(If { conditions, then: part, otherwise: Vec::new() }))
 }
 
-/// The combination of threads that a condition is around, if that is all and the condition is the same for all of them.
+/// Returns the reduction across threads inside an `if`, if the `if` contains nothing else and its
+/// condition is the same for all threads.
 pub(super) fn combining(own: &If) -> Option<Combining<'_>> {
     match (own.then.as_slice(), own.otherwise.as_slice()) {
         ([Stmt::For(inner)], []) if is_asked_again(own) => inner.combining(),
@@ -133,7 +136,8 @@ mod tests {
         Stmt::If(If { conditions: vec![IndexExpr::var(VarId(condition))], then, otherwise })
     }
 
-    /// The stores that run where these conditions hold, in order, by their places; a total is -1.
+    /// Collects the stores that run where these conditions hold, in order, by their subscripts. A
+    /// reduction across threads counts as -1.
     fn trace(stmts: &[Stmt], holds: &dyn Fn(u32) -> bool, found: &mut Vec<i64>) {
         for stmt in stmts {
             match stmt {

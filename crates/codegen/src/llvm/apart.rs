@@ -1,9 +1,10 @@
-//! Copies of a register tile's code that are kept apart.
+//! Keeps LLVM from sharing loads between the unrolled copies of a register tile's code.
 //!
-//! A reduction that is written out around a tile of results, such as the columns of a convolution's window, reads many
-//! operands several times, in different copies. LLVM would load each once and keep it, and where the results already
-//! take up most of the registers, it keeps those in memory then: far dearer than to load an operand again. So nothing
-//! that is loaded is kept from one copy to the next, if the tile is large.
+//! An unrolled reduction around a register tile, such as over the columns of a convolution's
+//! window, reads many operands several times, in different copies. LLVM would load each operand
+//! once and keep it. Where the accumulators already take most of the registers, LLVM then spills
+//! them, which costs far more than loading an operand again. So for large tiles, no loaded value is
+//! kept from one copy to the next.
 
 use inkwell::AtomicOrdering;
 use tilewright_ir::nest::{For, Scope, Stmt, Store};
@@ -13,14 +14,15 @@ use super::ops::BUILT;
 use super::walk::{bodies, is_written_out, vector_lanes};
 
 impl Emitter<'_, '_> {
-    /// Whether the copies of a loop's body are to be kept apart: they add to the same, large tile.
+    /// Whether the copies of a loop's body must not share loads. This is so if they accumulate into
+    /// the same tile, and the tile takes at least 5/8 of the vector registers.
     pub(super) fn is_kept_apart(&self, inner: &For) -> bool {
         let registers = self.machine.registers as i64;
         let own = |store: &Store| !store.target.indices.iter().any(|index| index.mentions(inner.var));
         8 * self.results(&inner.body, &own) >= 5 * registers
     }
 
-    /// The results in registers that statements add to.
+    /// The number of register values that the statements store to.
     fn results(&self, stmts: &[Stmt], counts: &dyn Fn(&Store) -> bool) -> i64 {
         let each = stmts.iter().map(|stmt| match stmt {
             Stmt::Store(store) => {
@@ -39,7 +41,7 @@ impl Emitter<'_, '_> {
         each.fold(0, i64::saturating_add)
     }
 
-    /// Nothing that was loaded before is known to be the same after.
+    /// Emits a fence, after which LLVM must reload values from memory.
     pub(super) fn forget_loads(&self) {
         self.ops.builder.build_fence(AtomicOrdering::SequentiallyConsistent, true, "").expect(BUILT);
     }

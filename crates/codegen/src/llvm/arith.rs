@@ -1,4 +1,4 @@
-//! Operators on values, as [`tilewright_ir::arithmetic`] defines them.
+//! Emits operators on values, as [`tilewright_ir::arithmetic`] defines them.
 
 use inkwell::values::{FastMathFlags, InstructionOpcode};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -7,17 +7,18 @@ use tilewright_ir::{BinaryOp, DType, ReduceOp, TensorId, UnaryOp, arithmetic};
 use super::function::Unit;
 use super::ops::{BUILT, RESULT, Value, element_type};
 
-/// What a statement stores, or reduces into its target.
+/// The value that a statement stores, or reduces into its target.
 #[derive(Clone, Copy)]
 pub(super) enum Stored<'ctx> {
     /// A value.
     Value(Value<'ctx>),
-    /// A product that is not rounded before it is added: see [`contract`](crate::contract).
+    /// A product that is added to the target without being rounded first: see
+    /// [`contract`](crate::contract).
     Product(Value<'ctx>, Value<'ctx>),
 }
 
 impl<'ctx> Stored<'ctx> {
-    /// The same with each value replaced.
+    /// Applies `map` to each value.
     pub(super) fn map(self, mut map: impl FnMut(Value<'ctx>) -> Value<'ctx>) -> Stored<'ctx> {
         match self {
             Stored::Value(value) => Stored::Value(map(value)),
@@ -53,7 +54,8 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// An operator on operands of type `dtype`; lazy operators get both operands here.
+    /// Emits an operator on operands of type `dtype`. Even for lazy operators, both operands are
+    /// evaluated.
     pub(super) fn binary(
         &self,
         op: BinaryOp,
@@ -85,7 +87,7 @@ impl<'ctx> Unit<'ctx, '_> {
         self.ops.icmp(if dtype.is_signed_integer() { signed } else { unsigned }, left, right)
     }
 
-    /// Arithmetic on truth values: the integer result, where anything but 0 is true.
+    /// Arithmetic on truth values: the result as an integer, where any value but 0 is true.
     fn logical(&self, op: BinaryOp, left: Value<'ctx>, right: Value<'ctx>) -> Value<'ctx> {
         match op {
             BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => self.ops.or(left, right),
@@ -119,7 +121,8 @@ impl<'ctx> Unit<'ctx, '_> {
         ops.select(opposite, moved, remainder)
     }
 
-    /// The smaller or larger; if one is NaN, the other. With a constant on one side, one comparison does it.
+    /// The smaller or larger value; if one is NaN, the other. With a constant operand, one
+    /// comparison is enough.
     fn float_extreme(
         &self,
         beats: FloatPredicate,
@@ -161,7 +164,8 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// Integer quotient or remainder rounded toward minus infinity; by zero gives 0. Nothing traps, in no lane.
+    /// The integer quotient or remainder, rounded toward minus infinity. Division by zero gives 0.
+    /// No lane traps.
     pub(super) fn floor_division(
         &self,
         left: Value<'ctx>,
@@ -194,7 +198,8 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// With the divisor replaced by 1 where the instruction would trap: by zero, and where the quotient overflows.
+    /// Divides with the divisor replaced by 1 where the instruction would trap: for a division by
+    /// zero, and where the quotient overflows.
     fn guarded_division(
         &self,
         left: Value<'ctx>,
@@ -242,7 +247,8 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// `left * right + addend`, rounded once. Without the instruction LLVM makes two operations of it.
+    /// `left * right + addend`, rounded once. Without the instruction, LLVM emits a multiplication
+    /// and an addition.
     pub(super) fn multiply_add(
         &self,
         left: Value<'ctx>,
@@ -252,7 +258,7 @@ impl<'ctx> Unit<'ctx, '_> {
         self.ops.elementwise("llvm.fmuladd", &[left, right, addend])
     }
 
-    /// What is stored as one value: a product is rounded by itself then.
+    /// The stored value as one value. A product is rounded before the addition.
     pub(super) fn settled(&self, stored: Stored<'ctx>) -> Value<'ctx> {
         match stored {
             Stored::Value(value) => value,
@@ -260,7 +266,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// One more value or product reduced into a total that `buffer` holds.
+    /// Reduces one more value or product into a total that `buffer` holds.
     pub(super) fn reduced(
         &self,
         op: ReduceOp,
@@ -279,13 +285,13 @@ impl<'ctx> Unit<'ctx, '_> {
             _ => return self.binary(operator_of(op), total, value, dtype),
         };
         if dtype.is_float() && self.numbers.contains(&buffer) {
-            // A NaN never beats the total.
+            // A NaN never replaces the total, because the comparison is false.
             return self.ops.select(self.ops.fcmp(beats, value, total), value, total);
         }
         self.binary(operator_of(op), total, value, dtype)
     }
 
-    /// All lanes reduced to one scalar; for min and max of floats, none may be a NaN.
+    /// Reduces all lanes to one scalar. For the minimum or maximum of floats, no lane may be NaN.
     pub(super) fn reduce_lanes(&self, op: ReduceOp, value: Value<'ctx>, dtype: DType) -> Value<'ctx> {
         let types = [value.get_type()];
         let (name, start) = match (op, dtype) {
@@ -313,14 +319,15 @@ impl<'ctx> Unit<'ctx, '_> {
         if let Value::FloatValue(float) = total
             && let Some(instruction) = float.as_instruction()
         {
-            // A tree instead of one lane after the other; and what min and max get here are numbers.
+            // Sums and products may be reassociated to a tree. The operands of minima and maxima
+            // are never NaN.
             let flags = if start.is_some() { FastMathFlags::AllowReassoc } else { FastMathFlags::NoNaNs };
             instruction.set_fast_math_flags(flags).expect("a float reduction takes fast-math flags");
         }
         total
     }
 
-    /// What a reduction starts from.
+    /// The neutral element from which a reduction starts.
     pub(super) fn neutral(&self, op: ReduceOp, dtype: DType) -> Value<'ctx> {
         self.literal(arithmetic::neutral(op, dtype), dtype)
     }

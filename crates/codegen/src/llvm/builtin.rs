@@ -1,5 +1,5 @@
-//! Mathematical functions: instructions where there are some, else polynomials ([`super::math`]), else the C
-//! library, lane by lane.
+//! Emits mathematical functions: as instructions where they exist, else as polynomials
+//! ([`super::math`]), else as calls of the C library, lane by lane.
 
 use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;
@@ -11,7 +11,7 @@ use super::math::{self, MathContext};
 use super::ops::{BUILT, RESULT, Value, element_type, lanes_of};
 
 impl<'ctx> Unit<'ctx, '_> {
-    /// A function of arguments of type `dtype`.
+    /// Emits a builtin function of arguments of type `dtype`.
     pub(super) fn builtin(&self, builtin: Builtin, arguments: &[Value<'ctx>], dtype: DType) -> Value<'ctx> {
         let x = arguments[0];
         match builtin {
@@ -55,7 +55,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// Functions of one argument that are computed here.
+    /// Emits a function of one argument by the code of [`math`](super::math), if there is any.
     fn polynomial(&self, builtin: Builtin, arguments: &[Value<'ctx>]) -> Option<Value<'ctx>> {
         let [x] = arguments else { return None };
         let (module, builder) = (&self.ops.module, &self.ops.builder);
@@ -104,7 +104,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
         let parameters = vec![kind.into(); arguments.len()];
         let function = self.ops.module.add_function(&name, kind.fn_type(&parameters, false), None);
-        // Nobody reads errno, so the call depends on its arguments alone.
+        // The code never reads `errno`, so the result depends on the arguments alone.
         for attribute in ["nounwind", "willreturn", "memory"] {
             function.add_attribute(AttributeLoc::Function, self.attribute(attribute, 0));
         }
@@ -112,7 +112,7 @@ impl<'ctx> Unit<'ctx, '_> {
     }
 }
 
-/// The functions that are instructions, or that LLVM expands well.
+/// The intrinsics that are instructions, or that LLVM expands well.
 fn intrinsic_of(builtin: Builtin) -> Option<&'static str> {
     Some(match builtin {
         Builtin::Abs => "llvm.fabs",

@@ -1,7 +1,8 @@
-//! Conversions between types, and between memory and registers.
+//! Emits conversions between types, and between memory and registers.
 //!
-//! 16-bit floats are computed as float32. float16 is converted by the processor where it can, bfloat16 by integer
-//! arithmetic: the processors' own instruction for it flushes small numbers to zero.
+//! 16-bit floats are computed as float32. The processor converts float16 where it has the
+//! instruction. Integer arithmetic converts bfloat16: the processors' own instruction for it
+//! flushes small numbers to zero.
 
 use inkwell::FloatPredicate;
 use inkwell::IntPredicate;
@@ -12,7 +13,7 @@ use super::function::Unit;
 use super::ops::{RESULT, Value, integer};
 
 impl<'ctx> Unit<'ctx, '_> {
-    /// A constant, as values of its type are computed.
+    /// A constant in the compute type of its element type.
     pub(super) fn literal(&self, number: Number, dtype: DType) -> Value<'ctx> {
         let kind = self.ops.compute_type(dtype);
         match number.convert(dtype) {
@@ -21,7 +22,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// From memory to registers.
+    /// Converts a value from its memory type to its compute type.
     pub(super) fn decode(&self, dtype: DType, raw: Value<'ctx>) -> Value<'ctx> {
         match dtype {
             DType::Bool => self.ops.icmp(IntPredicate::NE, raw, self.ops.int_like(raw, 0)),
@@ -39,7 +40,8 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// From registers to memory; 16-bit floats round to nearest even.
+    /// Converts a value from its compute type to its memory type. 16-bit floats round to nearest
+    /// even.
     pub(super) fn encode(&self, dtype: DType, value: Value<'ctx>) -> Value<'ctx> {
         match dtype {
             DType::Bool => self.ops.resize(value, self.ops.int_type(8), false),
@@ -53,7 +55,7 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// The value rounded to what its type can hold, for the 16-bit floats.
+    /// Rounds a value to the precision of a 16-bit float type; returns other types unchanged.
     pub(super) fn rounded(&self, dtype: DType, value: Value<'ctx>) -> Value<'ctx> {
         match dtype {
             DType::Float16 | DType::BFloat16 => self.decode(dtype, self.encode(dtype, value)),
@@ -88,8 +90,8 @@ impl<'ctx> Unit<'ctx, '_> {
         ops.resize(ops.select(nan, quiet, rounded), ops.int_type(16), false)
     }
 
-    /// Moves exponent and mantissa into place and corrects the exponent by a multiplication, which also brings
-    /// the subnormal numbers into normal form.
+    /// Shifts exponent and mantissa into position, and corrects the exponent by a multiplication.
+    /// The multiplication also normalises subnormal numbers.
     fn half_to_float(&self, raw: Value<'ctx>) -> Value<'ctx> {
         let ops = &self.ops;
         let bits = ops.resize(raw, ops.int_type(32), false);
@@ -104,14 +106,15 @@ impl<'ctx> Unit<'ctx, '_> {
         self.as_float(ops.or(ops.select(special, special_bits, scaled), sign))
     }
 
-    /// Three cases: too large or NaN; subnormal, where adding a power of two makes the processor round; normal,
-    /// where the rounding is done on the bits.
+    /// Handles three cases. Values that are too large or NaN become constants. For subnormal
+    /// results, adding a power of two makes the processor round. Normal results are rounded on the
+    /// bits.
     fn float_to_half(&self, value: Value<'ctx>) -> Value<'ctx> {
-        /// 2^16 as a float: all from here on is infinite or NaN.
+        /// 2^16 as a float. Any number from here on becomes infinite, or is NaN.
         const TOO_LARGE: i64 = (127 + 16) << 23;
-        /// 2^-14: all below is subnormal.
+        /// 2^-14. Any number below becomes subnormal.
         const LEAST_NORMAL: i64 = 113 << 23;
-        /// The power of two whose last place is that of the subnormal numbers.
+        /// The power of two whose last place is the last place of subnormal numbers.
         const SUBNORMAL: i64 = ((127 - 15) + (23 - 10) + 1) << 23;
         let ops = &self.ops;
         let bits = self.as_bits(value);
@@ -137,7 +140,7 @@ impl<'ctx> Unit<'ctx, '_> {
         ops.resize(ops.or(half, self.shift_right(sign, 16)), ops.int_type(16), false)
     }
 
-    /// A value of one type as a value of another.
+    /// Converts a value of one type to another type.
     pub(super) fn convert(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {
         if from == to {
             return value;
@@ -174,7 +177,8 @@ impl<'ctx> Unit<'ctx, '_> {
         let signed = from.is_signed_integer();
         let op = if signed { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
         let narrow = matches!(to, DType::Float16 | DType::BFloat16);
-        // More digits than float32 has must not be rounded on the way to 16 bits.
+        // An integer with more digits than float32 has is converted through float64, so that it is
+        // not rounded to float32 on the way to 16 bits.
         if narrow && from != DType::Bool && from.bits() > 16 {
             let exact = self.ops.cast(op, value, self.ops.context.f64_type());
             return self.float_to_float(exact, DType::Float64, to);
@@ -194,8 +198,9 @@ impl<'ctx> Unit<'ctx, '_> {
         }
     }
 
-    /// float64 to float32, cut off, with the last bit set where something was cut: rounding that to 16 bits is
-    /// the same as rounding the value itself, which rounding twice to nearest is not.
+    /// Converts float64 to float32 by truncation, and sets the last bit where truncation lost
+    /// something. Rounding the result to 16 bits gives the same as rounding the value itself.
+    /// Rounding twice to nearest does not.
     fn rounded_to_odd(&self, value: Value<'ctx>) -> Value<'ctx> {
         let ops = &self.ops;
         let nearest = ops.cast(InstructionOpcode::FPTrunc, value, ops.context.f32_type());

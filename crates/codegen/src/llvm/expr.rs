@@ -1,8 +1,8 @@
-//! Value expressions.
+//! Emits value expressions.
 //!
-//! Lazy operators branch in scalar code, unless what they would skip is cheap and harmless. In vector code they
-//! evaluate each side in its own lanes: loads are masked, so nothing out of bounds is read, and everything else is
-//! harmless in lanes that do not count.
+//! In scalar code, lazy operators branch, unless the operand that they would skip is cheap and
+//! harmless. In vector code, they evaluate each operand under the mask of its lanes. Loads are
+//! masked, so nothing out of bounds is read. Every other operation is harmless in inactive lanes.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
@@ -15,7 +15,7 @@ use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, element_type, lanes_of};
 use crate::contract::{self, FusedSum, Product};
 
-/// The most operations that are computed in vain rather than skipped by a branch.
+/// The maximum cost of an operand that is computed even where a branch could skip it.
 const CHEAP: usize = 8;
 
 impl<'ctx> Emitter<'ctx, '_> {
@@ -66,14 +66,14 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.multiply_add(left, right, addend))
     }
 
-    /// The factors of a product, the first with the sign of the product.
+    /// The factors of a product, with the sign of the product on the first.
     fn factors(&mut self, product: &Product<'_>) -> Emit<(Value<'ctx>, Value<'ctx>)> {
         let [left, right] = product.factors;
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         Ok((if product.negated { self.negated(left) } else { left }, right))
     }
 
-    /// What a store puts into its target.
+    /// Emits the value that a store puts into its target.
     pub(super) fn stored(&mut self, store: &Store) -> Emit<Stored<'ctx>> {
         match contract::fused_term(self.nest, store) {
             Some(product) => self.factors(&product).map(|(left, right)| Stored::Product(left, right)),
@@ -81,7 +81,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// Index arithmetic as a value: exact, then converted.
+    /// Emits index arithmetic as a value: computed exactly, then converted.
     fn index_value(&mut self, index: &IndexExpr, dtype: DType) -> Emit<Value<'ctx>> {
         let value = self.index(index)?;
         let exact = match element_type(value).into_int_type().get_bit_width() {
@@ -91,7 +91,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.convert(value, exact, dtype))
     }
 
-    /// `left && right`, `left || right`.
+    /// Emits `left && right` or `left || right`.
     fn lazy(&mut self, op: BinaryOp, operands: &[Expr; 2]) -> Emit<Value<'ctx>> {
         let left = self.expr(&operands[0])?;
         let cheap = is_cheap(&operands[1]);
@@ -102,7 +102,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// One of two values; only the chosen one is evaluated, unless both are `cheap`.
+    /// Emits one of two values. Only the chosen value is evaluated, unless both are `cheap`.
     fn choose(
         &mut self,
         condition: Value<'ctx>,
@@ -149,7 +149,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(phi.as_basic_value())
     }
 
-    /// Ends a block with a jump, and gives back its value in the form the other side has.
+    /// Ends a block with a branch to `after`, and returns its value, broadcast if `kind` is a
+    /// vector type.
     fn arrive(
         &self,
         value: Value<'ctx>,
@@ -167,7 +168,7 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 }
 
-/// Whether an expression is short and can be computed where its value is not needed.
+/// Whether an expression is short, and can safely be computed where its value is not needed.
 fn is_cheap(expr: &Expr) -> bool {
     fn cost(expr: &Expr) -> Option<usize> {
         match &expr.kind {

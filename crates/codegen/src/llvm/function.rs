@@ -1,9 +1,10 @@
-//! The functions of a kernel, and what is known inside each.
+//! Emits the functions of a kernel, and tracks the state of the function being emitted.
 //!
-//! Statements are emitted into functions that take every buffer as a parameter, because a parameter can promise
-//! LLVM what it cannot see: that no two buffers overlap, how large each is, how it is aligned. Two kinds of small
-//! function call them: the entry, which takes the pointers out of a [`Call`](crate::Call), and, for a parallel
-//! loop, the worker that threads call ([`super::parallel`]).
+//! Statements are emitted into functions that take every buffer as a parameter. Attributes of a
+//! parameter tell LLVM facts that it cannot derive: that no two buffers overlap, and the size and
+//! alignment of each. Two kinds of small function call them. The entry function takes the pointers
+//! out of a [`Call`](crate::Call). The worker of a parallel loop is called by threads
+//! ([`super::parallel`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -26,15 +27,15 @@ use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
 
-/// What stays the same while a loop nest is emitted.
+/// The properties of a nest that stay constant while it is emitted.
 pub(super) struct Unit<'ctx, 'n> {
     pub(super) ops: Ops<'ctx>,
     pub(super) nest: &'n LoopNest,
     pub(super) machine: &'n Machine,
     pub(super) layout: Layout,
-    /// How the buffers of scope `Register` are kept.
+    /// The storage of each buffer of scope `Register`.
     pub(super) rooms: BTreeMap<TensorId, Room>,
-    /// Register buffers whose masked-out lanes may hold anything.
+    /// Register buffers whose masked-out lanes may hold any value.
     pub(super) equal_lanes: BTreeSet<TensorId>,
     /// Buffers that never hold a NaN.
     pub(super) numbers: BTreeSet<TensorId>,
@@ -47,7 +48,7 @@ pub(super) struct Emitter<'ctx, 'n> {
     pub(super) checks: Vec<Check>,
 }
 
-/// Emitters build instructions all the time: `self.ops` is short for `self.unit.ops`.
+/// Shortens `self.unit.ops` to `self.ops`, because emitters build many instructions.
 impl<'ctx, 'n> Deref for Emitter<'ctx, 'n> {
     type Target = Unit<'ctx, 'n>;
 
@@ -56,17 +57,17 @@ impl<'ctx, 'n> Deref for Emitter<'ctx, 'n> {
     }
 }
 
-/// What is known in the function being emitted.
+/// The state of the function being emitted.
 pub(super) struct Frame<'ctx> {
     pub(super) function: FunctionValue<'ctx>,
-    /// The first block: stack slots, and addresses that no loop changes.
+    /// The first block, which holds stack slots and addresses that no loop changes.
     pub(super) entry: BasicBlock<'ctx>,
     pub(super) call: PointerValue<'ctx>,
     pub(super) status: PointerValue<'ctx>,
     pub(super) scratch: PointerValue<'ctx>,
     pub(super) scalars: Vec<Value<'ctx>>,
     pub(super) buffers: BTreeMap<TensorId, PointerValue<'ctx>>,
-    /// The slots of register buffers.
+    /// The stack slots of register buffers.
     pub(super) slots: BTreeMap<TensorId, Vec<PointerValue<'ctx>>>,
     pub(super) vars: BTreeMap<VarId, Binding<'ctx>>,
     /// The vector loop around the statement being emitted.
@@ -82,22 +83,22 @@ pub(super) struct Frame<'ctx> {
 pub(super) struct Lanes<'ctx> {
     pub(super) var: VarId,
     pub(super) count: u32,
-    /// The lanes that run; `None` for all.
+    /// The mask of active lanes; `None` if all lanes are active.
     pub(super) mask: Option<Value<'ctx>>,
 }
 
-/// What a loop variable stands for.
+/// The value of a loop variable.
 #[derive(Clone, Copy)]
 pub(super) enum Binding<'ctx> {
-    /// A number: the loop is written out.
+    /// A constant, because the loop is unrolled.
     Number(i64),
-    /// The induction variable of a loop `depth` loops deep, from 0 to `last`.
+    /// The induction variable of a loop at nesting depth `depth`, with values from 0 to `last`.
     Loop { value: IntValue<'ctx>, last: i128, depth: usize },
     /// The lane of the vector loop.
     Lane,
 }
 
-/// The fields of [`Call`](crate::Call), all of the size of a pointer.
+/// The fields of [`Call`](crate::Call), each of which has the size of a pointer.
 #[derive(Clone, Copy)]
 pub(super) enum CallField {
     Arguments,
@@ -109,18 +110,21 @@ pub(super) enum CallField {
     Pool,
 }
 
-/// The parameters of a function of statements, in order: the call, the status, the scratch, then these.
+/// The parameters of a function of statements. The call, the status and the scratch memory come
+/// first, then the nest's scalars, then these.
 pub(super) struct Parameters {
     pub(super) buffers: Vec<TensorId>,
     pub(super) vars: Vec<(VarId, i128)>,
-    /// Whether it runs a part of a loop: two more parameters, from and to.
+    /// Whether the function runs a part of a loop. If so, its last two parameters are the bounds of
+    /// the part.
     pub(super) ranged: bool,
 }
 
 const FIXED_PARAMETERS: u32 = 3;
 
 impl<'ctx> Unit<'ctx, '_> {
-    /// Emits a function `name(call)` that runs the statements, which may fail the checks it adds.
+    /// Emits a function `name(call)` that runs the statements, and appends their checks to
+    /// `checks`.
     pub(super) fn entry(&self, name: &str, stmts: &[Stmt], checks: &mut Vec<Check>) -> Emit<()> {
         let outside =
             |id: &TensorId| matches!(self.nest.buffer(*id).scope, Scope::Argument(_) | Scope::Constant);
@@ -136,7 +140,8 @@ impl<'ctx> Unit<'ctx, '_> {
         Ok(())
     }
 
-    /// The function that the outside calls: loads what the call holds and hands it on.
+    /// Emits the function that callers outside the kernel call. It loads the fields of the call and
+    /// passes them to `inner`.
     fn entry_wrapper(&self, name: &str, inner: FunctionValue<'ctx>, parameters: &Parameters) {
         let ops = &self.ops;
         let kind = ops.context.void_type().fn_type(&[ops.ptr().into()], false);
@@ -172,13 +177,13 @@ impl<'ctx> Unit<'ctx, '_> {
         self.ops.builder.build_call(function, &arguments, "").expect(BUILT);
     }
 
-    /// One field of a call.
+    /// Loads one field of a call.
     pub(super) fn call_field(&self, call: PointerValue<'ctx>, field: CallField) -> PointerValue<'ctx> {
         let place = self.ops.element_ptr(self.ops.ptr(), call, self.ops.int(field as i64));
         self.load_scalar(self.ops.ptr(), place).into_pointer_value()
     }
 
-    /// The pointer that a call holds for a buffer.
+    /// Loads the pointer of a buffer from a call.
     fn buffer_of_call(&self, call: PointerValue<'ctx>, buffer: TensorId) -> PointerValue<'ctx> {
         let is_constant = |scope: Scope| scope == Scope::Constant;
         let constant = is_constant(self.nest.buffer(buffer).scope);
@@ -221,7 +226,7 @@ impl<'ctx> Unit<'ctx, '_> {
         function
     }
 
-    /// Tells LLVM about a pointer parameter.
+    /// Adds the attributes of a pointer parameter: no alias, alignment and size.
     fn promise(&self, function: FunctionValue<'ctx>, parameter: u32, bytes: u64, align: u64) {
         let mut attributes = vec![("noalias", 0), ("align", align), ("noundef", 0)];
         if bytes > 0 {
@@ -252,7 +257,7 @@ impl<'ctx> Unit<'ctx, '_> {
         function.add_attribute(AttributeLoc::Function, self.attribute("nounwind", 0));
     }
 
-    /// What is known at the start of a function of statements; the builder is placed there.
+    /// Creates the state at the start of a function of statements, and moves the builder there.
     pub(super) fn frame_of(&self, function: FunctionValue<'ctx>, parameters: &Parameters) -> Frame<'ctx> {
         let entry = self.ops.context.append_basic_block(function, "entry");
         self.ops.builder.position_at_end(self.ops.context.append_basic_block(function, "start"));
@@ -294,7 +299,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         builder.build_unconditional_branch(start).expect(BUILT);
     }
 
-    /// A place on the stack for one value.
+    /// Allocates a stack slot for one value.
     pub(super) fn stack_slot(&self, kind: BasicTypeEnum<'ctx>) -> PointerValue<'ctx> {
         let at = self.block();
         self.ops.builder.position_at_end(self.frame.entry);
@@ -303,7 +308,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         slot
     }
 
-    /// A place on the stack for an array, aligned as scratch is.
+    /// Allocates an array on the stack, with the alignment of scratch buffers.
     pub(super) fn stack_array(&self, kind: BasicTypeEnum<'ctx>, elements: u32) -> PointerValue<'ctx> {
         use inkwell::types::BasicType;
         let slot = self.stack_slot(kind.array_type(elements).into());
@@ -312,7 +317,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         slot
     }
 
-    /// The block being filled.
+    /// The block that receives instructions.
     pub(super) fn block(&self) -> BasicBlock<'ctx> {
         self.ops.builder.get_insert_block().expect("statements are emitted into a block")
     }

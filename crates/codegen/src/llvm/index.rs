@@ -1,10 +1,11 @@
-//! Subscripts and conditions: exact integer arithmetic on loop variables.
+//! Emits subscripts and conditions as exact integer arithmetic on loop variables.
 //!
-//! Uniform subscripts are computed in 64 bits. Those that differ between lanes are computed in 32 bits where the
-//! ranges of the loop variables show that nothing overflows, since vectors then hold twice as many.
+//! Uniform subscripts are computed in 64 bits. Subscripts that differ between lanes are computed in
+//! 32 bits where the ranges of the loop variables rule out overflow, since a vector then holds
+//! twice as many.
 //!
-//! The terms of a sum are added outermost loop first, so that what a loop does not change stands on its own and
-//! moves out of it.
+//! The terms of a sum are added outermost loop first, so that LLVM can hoist loop-invariant partial
+//! sums out of a loop.
 
 use inkwell::IntPredicate;
 use inkwell::types::IntType;
@@ -17,14 +18,16 @@ use super::function::{Binding, Emit, Emitter};
 use super::ops::{Value, integer};
 use crate::CodegenError;
 
-/// Conditions are compared in 32 bits after clamping to this, far beyond what lanes add.
+/// Conditions are clamped to this magnitude and compared in 32 bits. It is far above what the lanes
+/// can add.
 const FAR: i64 = 1 << 30;
 
-/// The least and greatest value of an expression.
+/// The least and the greatest value of an expression, both included.
 pub(super) type Interval = (i128, i128);
 
 impl<'ctx> Emitter<'ctx, '_> {
-    /// The expression with the variables of written-out loops replaced, and the lane taken out of divisions.
+    /// Substitutes constants for the variables of unrolled loops, and moves the lane out of
+    /// divisions.
     pub(super) fn resolve(&self, index: &IndexExpr) -> IndexExpr {
         let number = |atom: &Atom| match atom {
             Atom::Var(var) => match self.frame.vars.get(var) {
@@ -45,7 +48,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// The value of a subscript, as a 64-bit integer or a vector of integers.
+    /// Emits a subscript as a 64-bit integer or a vector of integers.
     pub(super) fn index(&mut self, index: &IndexExpr) -> Emit<Value<'ctx>> {
         let index = self.resolve(index);
         let differs = self.frame.lanes.is_some_and(|lanes| index.mentions(lanes.var));
@@ -54,7 +57,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.polynomial(&index, width)
     }
 
-    /// A resolved expression in integers of one width.
+    /// Emits a resolved expression in integers of one width.
     pub(super) fn polynomial(&mut self, index: &IndexExpr, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
         let mut sum: Option<Value<'ctx>> = None;
         let mut terms: Vec<&Term> = index.terms().iter().collect();
@@ -124,7 +127,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.ops.elementwise(name, &[left, right]))
     }
 
-    /// Quotient or remainder, rounded toward minus infinity.
+    /// Emits a quotient or remainder, rounded toward minus infinity.
     fn division(
         &mut self,
         (value, by): &(IndexExpr, IndexExpr),
@@ -142,7 +145,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.floor_division(dividend, divisor, true, quotient))
     }
 
-    /// A value from data as an index; what does not fit becomes the largest index there is.
+    /// Emits an index from data. A value that does not fit becomes the largest index.
     fn data(&mut self, data: &Data, width: IntType<'ctx>) -> Emit<Value<'ctx>> {
         let dtype = data.value.dtype;
         let mut value = self.expr(&data.value)?;
@@ -152,7 +155,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.ops.resize(value, width, dtype.is_signed_integer()))
     }
 
-    /// Whether a resolved expression is at least 0.
+    /// Emits the condition that a resolved expression is at least 0.
     pub(super) fn holds(&mut self, condition: &IndexExpr) -> Emit<Value<'ctx>> {
         if let Some(holds) = self.holds_up_to_a_lane(condition)? {
             return Ok(holds);
@@ -162,7 +165,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.ops.icmp(IntPredicate::SGE, value, zero))
     }
 
-    /// `rest + step * lane >= 0` as one comparison of `rest` with constants.
+    /// Emits `rest + step * lane >= 0` as one comparison of `rest` with constants.
     fn holds_up_to_a_lane(&mut self, condition: &IndexExpr) -> Emit<Option<Value<'ctx>>> {
         let Some(lanes) = self.frame.lanes else { return Ok(None) };
         let Some((step, rest)) = condition.split_on(&Atom::Var(lanes.var)) else { return Ok(None) };
@@ -185,7 +188,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(Some(self.ops.icmp(IntPredicate::SGE, rest, limits)))
     }
 
-    /// The depth of the innermost loop that a term depends on; what differs between lanes is deepest.
+    /// The depth of the innermost loop that a term depends on. Terms that differ between lanes are
+    /// deepest.
     pub(super) fn term_depth(&self, term: &Term) -> usize {
         term.factors.iter().map(|factor| self.atom_depth(factor)).max().unwrap_or(0)
     }
@@ -208,7 +212,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     // Ranges.
 
-    /// Bounds of an expression over the loops around it.
+    /// The bounds of an expression over all iterations of the enclosing loops.
     pub(super) fn range(&self, index: &IndexExpr) -> Option<Interval> {
         let constant = index.constant_part() as i128;
         index.terms().iter().try_fold((constant, constant), |(low, high), term| {
@@ -256,7 +260,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// Whether a resolved expression can be computed in 32 bits without overflow at any step.
+    /// Whether a resolved expression can be computed in 32 bits without intermediate overflow.
     pub(super) fn is_narrow(&self, index: &IndexExpr) -> bool {
         const MOST: i128 = i32::MAX as i128;
         let magnitude = |(low, high): Interval| low.abs().max(high.abs());
@@ -299,13 +303,14 @@ fn positive_constant(index: &IndexExpr) -> Option<i128> {
     index.as_constant().filter(|value| *value > 0).map(i128::from)
 }
 
-/// Whether the variable is in the dividend of some quotient or remainder.
+/// Whether the variable occurs in the dividend of a quotient or remainder.
 fn divides_var(index: &IndexExpr, var: VarId) -> bool {
     index.any(&mut |atom| matches!(atom, Atom::FloorDiv(pair) | Atom::Mod(pair) if pair.0.mentions(var)))
 }
 
-/// `(16*f + lane) / 64` is `16*f / 64`, and `(16*f + lane) % 64` is `16*f % 64 + lane`, for a lane below 16: all
-/// else is a multiple of 16, so the lanes of a vector never straddle a multiple of 64.
+/// Moves the lane out of a quotient or remainder. For a lane below 16, `(16*f + lane) / 64` is
+/// `16*f / 64`, and `(16*f + lane) % 64` is `16*f % 64 + lane`. The rest of the dividend is a
+/// multiple of 16, so the lanes of a vector never straddle a multiple of 64.
 fn lane_out_of_division(atom: &Atom, lane: VarId, lanes: u32) -> Option<IndexExpr> {
     let (Atom::FloorDiv(pair) | Atom::Mod(pair)) = atom else { return None };
     let by = pair.1.as_constant().filter(|by| *by > 0)?;

@@ -1,7 +1,7 @@
-//! Object code made callable in this process.
+//! Makes object code callable in this process.
 //!
-//! One LLJIT serves the whole process. Each kernel is an object file with a resource tracker of its own, so that
-//! dropping the kernel gives its memory back.
+//! One LLJIT serves the whole process. Each kernel is an object file with its own resource tracker,
+//! so that dropping the kernel frees its memory.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -21,12 +21,12 @@ use inkwell::llvm_sys::orc2::{
 
 use crate::CodegenError;
 
-/// Names of dropped kernels are forgotten after this many drops.
+/// The number of drops after which the names of dropped kernels are removed.
 const DROPS_BETWEEN_CLEANINGS: u64 = 256;
 
 struct Jit(LLVMOrcLLJITRef);
 
-// SAFETY: ORC sessions lock themselves; adding, looking up and removing may come from any thread.
+// SAFETY: ORC sessions have their own locks; any thread may add, look up and remove code.
 unsafe impl Send for Jit {}
 // SAFETY: as above.
 unsafe impl Sync for Jit {}
@@ -35,7 +35,7 @@ static JIT: OnceLock<Result<Jit, String>> = OnceLock::new();
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 static DROPS: AtomicU64 = AtomicU64::new(0);
 
-/// A number that no other kernel of the process has.
+/// A number that is unique to each kernel of the process.
 pub(super) fn unique_number() -> u64 {
     KERNELS.fetch_add(1, Ordering::Relaxed)
 }
@@ -47,7 +47,8 @@ fn jit() -> Result<&'static Jit, CodegenError> {
 
 fn create() -> Result<Jit, String> {
     let mut jit = std::ptr::null_mut();
-    // SAFETY: a null builder asks for the defaults; the generator is handed over to the library it is added to.
+    // SAFETY: a null builder means the defaults; the library takes ownership of the generator that
+    // is added to it.
     unsafe {
         checked(LLVMOrcCreateLLJIT(&mut jit, std::ptr::null_mut()))?;
         let mut generator = std::ptr::null_mut();
@@ -62,12 +63,12 @@ fn create() -> Result<Jit, String> {
     Ok(Jit(jit))
 }
 
-/// The message of an error, which is consumed.
+/// Consumes an error and returns its message.
 fn checked(error: LLVMErrorRef) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: the error is not null, its message is a C string of our own, and both are used once.
+    // SAFETY: the error is not null, its message is a C string that we own, and both are used once.
     unsafe {
         let message = LLVMGetErrorMessage(error);
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
@@ -76,7 +77,7 @@ fn checked(error: LLVMErrorRef) -> Result<(), String> {
     }
 }
 
-/// Code in memory; freed when dropped.
+/// Code in memory, which is freed on drop.
 pub(super) struct Code {
     tracker: LLVMOrcResourceTrackerRef,
 }
@@ -90,7 +91,7 @@ impl Code {
     /// Links an object file.
     pub(super) fn link(object: &[u8]) -> Result<Code, CodegenError> {
         let jit = jit()?;
-        // SAFETY: the buffer is a copy, and is handed over.
+        // SAFETY: the buffer is a copy, and the JIT takes ownership of it.
         unsafe {
             let tracker = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(jit.0));
             let code = Code { tracker };
@@ -104,7 +105,7 @@ impl Code {
         }
     }
 
-    /// The address of a function; the first look links the code.
+    /// Returns the address of a function. The first lookup links the code.
     pub(super) fn address(&self, symbol: &str) -> Result<*const (), CodegenError> {
         let name = CString::new(symbol).map_err(|error| CodegenError::Llvm(error.to_string()))?;
         let mut address = 0;
@@ -117,8 +118,8 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: the tracker is ours, and nobody can call the code any more. A failure to remove leaves the
-        // memory taken, which is all that can be done about it here.
+        // SAFETY: we own the tracker, and nothing can call the code any more. If the removal fails,
+        // the memory stays allocated; nothing more can be done here.
         unsafe {
             let _ = checked(LLVMOrcResourceTrackerRemove(self.tracker));
             LLVMOrcReleaseResourceTracker(self.tracker);

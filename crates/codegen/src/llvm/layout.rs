@@ -1,7 +1,8 @@
-//! Where scratch buffers lie.
+//! Assigns offsets to scratch buffers.
 //!
-//! Room is given as on a stack: a buffer lies behind those that are allocated around it, so buffers of disjoint
-//! [`Allocate`]s share space. A parallel loop starts a stack of its own, of which every thread has one.
+//! Memory is assigned as on a stack: a buffer comes after the buffers of the enclosing
+//! [`Allocate`]s, so buffers of disjoint [`Allocate`]s share memory. A parallel loop starts a new
+//! stack, and every thread has its own copy of this stack.
 //!
 //! [`Allocate`]: tilewright_ir::nest::Allocate
 
@@ -12,15 +13,15 @@ use tilewright_ir::{LoopNest, TensorId, VarId};
 
 use super::walk::{bodies, is_written_out};
 
-/// Scratch buffers begin at multiples of this many bytes, and so do the stacks.
+/// The alignment of scratch buffers, and of the stacks, in bytes.
 pub(super) const ALIGNMENT: i64 = 64;
 
-/// The places of all scratch buffers.
+/// The offsets of all scratch buffers.
 #[derive(Default)]
 pub(super) struct Layout {
     offsets: BTreeMap<TensorId, i64>,
     per_thread: BTreeMap<VarId, i64>,
-    /// Bytes of the stack outside of parallel loops.
+    /// The size in bytes of the stack outside parallel loops.
     pub(super) bytes: i64,
 }
 
@@ -33,17 +34,17 @@ impl Layout {
         layout
     }
 
-    /// Bytes from the start of the stack that the buffer is on.
+    /// The offset of a buffer in bytes from the start of its stack.
     pub(super) fn offset(&self, buffer: TensorId) -> i64 {
         self.offsets[&buffer]
     }
 
-    /// Bytes that each thread of the parallel loop with this variable needs.
+    /// The number of bytes that each thread of the parallel loop with this variable needs.
     pub(super) fn per_thread(&self, parallel: VarId) -> i64 {
         self.per_thread.get(&parallel).copied().unwrap_or(0)
     }
 
-    /// Places the buffers of statements above `top`, and gives back how far the stack grows.
+    /// Places the buffers of statements above `top`, and returns the highest end of the stack.
     fn place(&mut self, nest: &LoopNest, stmts: &[Stmt], top: i64) -> i64 {
         stmts.iter().map(|stmt| self.place_one(nest, stmt, top)).max().unwrap_or(top)
     }

@@ -1,7 +1,8 @@
-//! Loads.
+//! Emits loads.
 //!
-//! Neighbours are loaded as one vector, elements a few apart as vectors that are shuffled together, and all
-//! others are gathered. A load in lanes that may not all run is masked, unless it cannot leave its buffer.
+//! Neighbouring elements are loaded as one vector, and elements a few apart as several vectors that
+//! are shuffled together. All other elements are gathered. A load is masked if some lanes may be
+//! inactive, unless the access is always within its buffer.
 
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::{BasicTypeEnum, VectorType};
@@ -12,11 +13,11 @@ use super::function::{Emit, Emitter};
 use super::ops::{BUILT, RESULT, Value};
 use super::place::{Address, Place};
 
-/// Up to this distance, loading everything between the elements is cheaper than gathering them.
+/// The largest stride at which loading all elements in between is cheaper than gathering.
 const SMALL_STEP: i64 = 4;
 
 impl<'ctx> Emitter<'ctx, '_> {
-    /// The value of an element.
+    /// Emits the value of an element.
     pub(super) fn load(&mut self, access: &Access) -> Emit<Value<'ctx>> {
         if let Some(slot) = self.slot(access) {
             return Ok(self.load_slot(access, &slot));
@@ -27,7 +28,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(self.decode(place.dtype, raw))
     }
 
-    /// What lies at a place, in the lanes of the mask.
+    /// Loads the element or elements at a place, in the lanes of the mask.
     pub(super) fn load_place(&self, place: &Place<'ctx>, mask: Option<Value<'ctx>>) -> Value<'ctx> {
         let element = self.ops.memory_type(place.dtype);
         let align = place.dtype.bytes() as u32;
@@ -54,7 +55,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// An address that may be outside of its buffer, replaced where no lane needs it.
+    /// Replaces an address that may be outside its buffer with the buffer's start where no lane is
+    /// active.
     fn harmless(
         &self,
         pointer: PointerValue<'ctx>,
@@ -91,8 +93,9 @@ impl<'ctx> Emitter<'ctx, '_> {
         call.try_as_basic_value().expect_basic(RESULT)
     }
 
-    /// Elements `step` apart: as many whole vectors as span them, each lane then picked from its vector. The
-    /// last vector ends with the last element, so nothing beyond it is read.
+    /// Loads elements `step` apart: loads as many whole vectors as span the elements, then picks
+    /// each lane from its vector. The last vector ends with the last element, so nothing beyond it
+    /// is read.
     fn load_apart(
         &self,
         place: &Place<'ctx>,
@@ -107,11 +110,11 @@ impl<'ctx> Emitter<'ctx, '_> {
         let lowest = if step > 0 { 0 } else { (count - 1) * step };
         let mut whole: Option<Value<'ctx>> = None;
         for part in 0..distance {
-            // No vector goes beyond the last element.
+            // No vector extends beyond the last element.
             let from = (part * count).min(last);
             let start = self.ops.element_ptr(element, first, self.ops.int(lowest + from));
             let vector = self.load_aligned(kind, start, place.dtype.bytes() as u32);
-            // Lanes of parts to come keep whatever is there.
+            // The lanes of later vectors keep arbitrary values for now.
             let picked = (0..count).map(|lane| {
                 let at = if step > 0 { lane * distance } else { (count - 1 - lane) * distance };
                 match (at / count).min(distance - 1) == part {

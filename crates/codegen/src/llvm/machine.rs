@@ -1,4 +1,4 @@
-//! The LLVM target machine for a [`Cpu`].
+//! Creates the LLVM target machine for a [`Cpu`].
 
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
@@ -7,18 +7,19 @@ use tilewright_target::{Cpu, Vectors};
 
 use crate::CodegenError;
 
-/// What the code generator must know of the processor beyond its vector width.
+/// The properties of the processor that code generation needs.
 pub(super) struct Machine {
     pub(super) machine: TargetMachine,
-    /// The processor's name as LLVM has it.
+    /// LLVM's name of the processor.
     pub(super) cpu: String,
-    /// Features beyond those of the processor's name.
+    /// Features in addition to those that the processor's name implies.
     pub(super) features: String,
-    /// Whether the processor converts 16-bit floats itself.
+    /// Whether the processor has instructions that convert 16-bit floats.
     pub(super) converts_half: bool,
-    /// The width in bits that LLVM must not split vectors below, if it has to be told.
+    /// The vector width in bits for LLVM's `prefer-vector-width`, if LLVM would prefer less by
+    /// default.
     pub(super) vector_bits: Option<u32>,
-    /// How many vector registers there are.
+    /// The number of vector registers.
     pub(super) registers: usize,
 }
 
@@ -52,17 +53,18 @@ impl Machine {
     }
 }
 
-/// What LLVM offers no other way to say: [`super::pointers`] is instead of its strength reduction.
+/// Sets the options that LLVM takes only from its command line. [`super::pointers`] replaces LLVM's
+/// strength reduction.
 fn set_options() {
     let options = [c"tilewright".as_ptr(), c"-disable-lsr".as_ptr()];
-    // SAFETY: two strings that end with 0, and no text to show before the help.
+    // SAFETY: both strings end with a NUL byte, and the null pointer means no overview text.
     unsafe {
         LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), std::ptr::null());
     }
 }
 
-/// The processor by name: this one where it has just the vectors that are asked for, else a generic one, so that
-/// no wider instruction is used.
+/// The processor's name: that of this machine for AVX-512, if this machine has it, and otherwise a
+/// generic name, so that no wider instruction is used.
 #[cfg(target_arch = "x86_64")]
 fn cpu_and_features(vectors: Vectors) -> (String, String) {
     let generic = match vectors {
@@ -76,8 +78,9 @@ fn cpu_and_features(vectors: Vectors) -> (String, String) {
     (generic.to_owned(), String::new())
 }
 
-/// The name and features of this machine, asked for once: on a virtual machine the question takes milliseconds.
-/// The features are needed too, since such a machine may lack some that its processor's name promises.
+/// The name and features of this machine, detected only once: on a virtual machine this takes
+/// milliseconds. The features are needed too, since a virtual machine may lack some that its
+/// processor's name implies.
 #[cfg(target_arch = "x86_64")]
 fn host_with_avx512() -> Option<&'static (String, String)> {
     static HOST: std::sync::OnceLock<Option<(String, String)>> = std::sync::OnceLock::new();

@@ -1,8 +1,9 @@
-//! Register buffers whose masked-out lanes nobody looks at.
+//! Finds register buffers whose masked-out lanes are never read.
 //!
-//! A store under a mask must leave the other lanes of its slot alone, which costs an instruction each time. Where all
-//! stores that may reach a slot run in the same lanes, the other lanes never hold anything, so nothing is lost when
-//! they are overwritten. That is so of the accumulators of the last tile of a loop.
+//! A masked store must preserve the other lanes of its slot, which costs one instruction each time.
+//! Where all stores that may reach a slot run in the same lanes, the other lanes never hold a value
+//! that matters, so overwriting them is harmless. The accumulators of a loop's last tile are such a
+//! case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,11 @@ use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
 
 use super::walk::vector_lanes;
 
-/// The lane's variable, and those of subscripts, under names that do not depend on the loop.
+/// The number that replaces the lane variable in masks. The numbers after it replace the variables
+/// of subscripts, so masks from different loops can be compared.
 const LANE: u32 = u32::MAX / 2;
 
-/// The register buffers that are always stored to in the same lanes.
+/// Returns the register buffers that are always stored to in the same lanes.
 pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
     let mut survey = Survey {
         nest,
@@ -35,19 +37,19 @@ pub(super) fn stored_in_equal_lanes(nest: &LoopNest) -> BTreeSet<TensorId> {
     ids.filter(|id| nest.buffer(*id).scope == Scope::Register && !clash(*id)).collect()
 }
 
-/// A store to a register buffer: to which elements, and in which lanes.
+/// A store to a register buffer: its elements and its lanes.
 struct MaskedStore {
     tensor: TensorId,
-    /// The subscripts, but for the last where that holds the lane.
+    /// The subscripts that do not mention the lane.
     place: Vec<IndexExpr>,
-    /// The conditions on the lane, and whether they hold or fail, sorted.
+    /// The conditions on the lane, each with whether it holds or fails, sorted.
     mask: Vec<(bool, IndexExpr)>,
-    /// The lanes are others in other iterations of a loop inside the buffer's room.
+    /// Whether the lanes differ between iterations of a loop inside the buffer's allocation.
     varies: bool,
 }
 
 impl MaskedStore {
-    /// Whether the two may name one slot: not if some subscripts are different numbers.
+    /// Whether two stores may access one slot: false if some subscripts are different constants.
     fn may_meet(&self, other: &MaskedStore) -> bool {
         let differ = |(left, right): (&IndexExpr, &IndexExpr)| matches!((left.as_constant(), right.as_constant()), (Some(left), Some(right)) if left != right);
         !self.place.iter().zip(&other.place).any(differ)
@@ -57,10 +59,11 @@ impl MaskedStore {
 struct Survey<'a> {
     nest: &'a LoopNest,
     lane: Option<VarId>,
-    /// The loops around, and how many were around each buffer's room.
+    /// The variables of the enclosing loops. `rooms` holds the number of enclosing loops of each
+    /// buffer's allocation.
     open: Vec<VarId>,
     rooms: BTreeMap<TensorId, usize>,
-    /// The conditions around that the lane is in.
+    /// The enclosing conditions that mention the lane.
     conditions: Vec<(bool, IndexExpr)>,
     stores: Vec<MaskedStore>,
 }

@@ -1,15 +1,16 @@
-//! Loop nests to LLVM IR, and LLVM IR to machine code.
+//! Generates LLVM IR from loop nests, and machine code from LLVM IR.
 //!
-//! The way of a nest, in order:
-//! 1. [`private`]: buffers allocated inside vector loops get a lane dimension;
-//! 2. [`layout`], [`registers`] and [`nan`]: where scratch buffers lie, how register buffers are kept, and which
-//!    hold no NaN;
-//! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] values, [`index`] subscripts,
-//!    [`pointers`], [`place`], [`load`] and [`store`] accesses to memory; [`arith`], [`convert`], [`builtin`] and [`math`] single operations;
-//! 4. [`passes`]: a few passes over the IR;
-//! 5. [`machine`] turns it into object code and [`jit`] links it.
+//! The stages, in order:
+//! 1. [`private`] gives buffers that are allocated inside vector loops a lane dimension.
+//! 2. [`layout`] places scratch buffers, [`registers`] chooses the storage of register buffers, and
+//!    [`nan`] finds the buffers that hold no NaN.
+//! 3. [`function`], [`parallel`] and [`stmt`] emit functions and statements, [`expr`] emits values
+//!    and [`index`] emits subscripts. [`pointers`], [`place`], [`load`] and [`store`] emit accesses
+//!    to memory. [`arith`], [`convert`], [`builtin`] and [`math`] emit single operations.
+//! 4. [`passes`] runs a few passes over the IR.
+//! 5. [`machine`] generates object code, and [`jit`] links it.
 //!
-//! [`ops`] is what all emitters build instructions with.
+//! All emitters build their instructions with [`ops`].
 
 mod apart;
 mod arith;
@@ -54,7 +55,7 @@ use crate::{Call, Check, CodegenError, CompileTime};
 
 type Entry = unsafe extern "C" fn(*const Call);
 
-/// Machine code for one loop nest, ready to be called from any thread.
+/// Machine code for one loop nest, callable from any thread.
 pub struct Kernel {
     body: Entry,
     setup: Option<Entry>,
@@ -70,10 +71,11 @@ impl Kernel {
     /// Runs the body of the nest.
     ///
     /// # Safety
-    /// What `call` points at must be as [`Call`] says, with buffers of the sizes that the nest declares; buffers
-    /// must not overlap.
+    /// The memory that `call` points to must be as [`Call`] describes, with buffers of the sizes
+    /// that the nest declares. Buffers must not overlap.
     pub unsafe fn call(&self, call: &Call) {
-        // SAFETY: the caller vouches for the call; the code lives as long as the kernel.
+        // SAFETY: the caller guarantees that the call is valid; the code lives as long as the
+        // kernel.
         unsafe { (self.body)(call) }
     }
 
@@ -88,22 +90,23 @@ impl Kernel {
         }
     }
 
-    /// Bytes that [`Call::scratch`] must have room for.
+    /// The number of bytes of scratch memory that [`Call::scratch`] must provide.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
     }
 
-    /// The bytes of each constant buffer, in the order of the nest's buffers.
+    /// The size of each constant buffer in bytes, in the order of the nest's buffers.
     pub fn constants(&self) -> &[usize] {
         &self.constants
     }
 
-    /// What can fail while the kernel runs: a status of `1 + i` says that `checks()[i]` did.
+    /// The checks that can fail while the kernel runs. A status of `1 + i` means that `checks()[i]`
+    /// failed.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
 
-    /// How long compiling took.
+    /// The duration of each stage of compilation.
     pub fn compile_time(&self) -> CompileTime {
         self.time
     }
@@ -111,7 +114,8 @@ impl Kernel {
 
 /// Compiles a nest for a CPU and links it into this process.
 ///
-/// The CPU's vectors must be among those this machine has, or calling the kernel ends the process.
+/// This machine must support the CPU's vector instructions. Otherwise calling the kernel ends the
+/// process.
 pub fn compile(nest: &LoopNest, target: &Cpu) -> Result<Kernel, CodegenError> {
     let start = Instant::now();
     let context = Context::create();
@@ -161,7 +165,7 @@ fn constant_sizes(nest: &LoopNest) -> Vec<usize> {
     constants.map(|buffer| usize::try_from(buffer.bytes()).unwrap_or(0)).collect()
 }
 
-/// The LLVM IR of a nest as text, after the passes.
+/// Returns the LLVM IR of a nest as text, after the passes.
 pub fn llvm_ir(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
     let context = Context::create();
     let machine = Machine::new(target)?;
@@ -170,7 +174,7 @@ pub fn llvm_ir(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
     Ok(emitted.module.print_to_string().to_string())
 }
 
-/// The assembly of a nest as text.
+/// Returns the assembly of a nest as text.
 pub fn assembly(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
     let context = Context::create();
     let machine = Machine::new(target)?;
@@ -183,7 +187,7 @@ pub fn assembly(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
     Ok(String::from_utf8_lossy(text.as_slice()).trim_end_matches('\0').to_owned())
 }
 
-/// A nest as LLVM IR, before any pass.
+/// The LLVM IR of a nest before any pass.
 struct Emitted<'ctx> {
     module: Module<'ctx>,
     scratch_bytes: usize,

@@ -1,8 +1,9 @@
-//! Which buffers never hold a NaN.
+//! Finds the buffers that never hold a NaN.
 //!
-//! The smaller or larger of two ignores a NaN, which takes three instructions where either operand may be one. A
-//! total that starts from a number and only ever takes the smaller or larger of itself and something cannot
-//! become a NaN, and then one instruction does it.
+//! The minimum or maximum of two values ignores a NaN, which takes three instructions where either
+//! operand may be NaN. A total that starts from a number, and then only takes the minimum or
+//! maximum of itself and other values, cannot become NaN. One instruction is enough for such a
+//! total.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +12,12 @@ use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId};
 
 use super::walk::bodies;
 
-/// Scratch and register buffers that only hold numbers.
+/// Returns the scratch and register buffers that hold only numbers, never NaN.
 pub(super) fn buffers_of_numbers(nest: &LoopNest) -> BTreeSet<TensorId> {
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
     let ours = |id: &TensorId| matches!(nest.buffer(*id).scope, Scope::Scratch | Scope::Register);
     let mut numbers: BTreeSet<TensorId> = ids.filter(ours).collect();
-    // What is dropped may be where another's numbers came from.
+    // Removing a buffer can invalidate other buffers whose values came from it.
     loop {
         let before = numbers.len();
         drop_others(&nest.setup, &mut numbers);
@@ -27,7 +28,7 @@ pub(super) fn buffers_of_numbers(nest: &LoopNest) -> BTreeSet<TensorId> {
     }
 }
 
-/// Whether the value of an expression is a number: one read from such a buffer.
+/// Whether an expression is known not to be NaN: a literal number, or a load from such a buffer.
 pub(super) fn is_number(value: &Expr, numbers: &BTreeSet<TensorId>) -> bool {
     match &value.kind {
         ExprKind::Literal(number) => !number.as_f64().is_nan(),
@@ -47,7 +48,7 @@ fn drop_others(stmts: &[Stmt], numbers: &mut BTreeSet<TensorId>) {
     }
 }
 
-/// Whether numbers stay numbers through a store.
+/// Whether the target of a store still holds only numbers after it.
 fn keeps_numbers(store: &Store, numbers: &BTreeSet<TensorId>) -> bool {
     match store.reduce {
         Some(ReduceOp::Min | ReduceOp::Max) => true,

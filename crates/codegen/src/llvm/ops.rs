@@ -1,8 +1,8 @@
-//! Instructions that do not care whether their operands are scalars or vectors.
+//! Builds instructions on operands that are either scalars or vectors.
 //!
-//! While the body of a vector loop is emitted, a value that is the same in all lanes stays a scalar, and one that
-//! differs is an LLVM vector. [`Ops`] takes both: where a scalar meets a vector, the scalar is broadcast. That
-//! keeps the rest of the code generator free of the distinction but for memory and control flow.
+//! In the body of a vector loop, a value that is the same in all lanes stays a scalar, and a value
+//! that differs is an LLVM vector. [`Ops`] accepts both: where a scalar meets a vector, the scalar
+//! is broadcast. So only the code for memory and control flow must distinguish the two.
 
 use inkwell::builder::Builder;
 use inkwell::context::Context;
@@ -14,13 +14,14 @@ use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode, IntValue, P
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use tilewright_ir::DType;
 
-/// A scalar, the same in all lanes, or a vector with one element a lane.
+/// A scalar that is the same in all lanes, or a vector with one element for each lane.
 pub(super) type Value<'ctx> = BasicValueEnum<'ctx>;
 
-/// Every instruction is built at a position that was set, with operands of matching types.
+/// The reason why building an instruction cannot fail: the builder has a position, and the operands
+/// have matching types.
 pub(super) const BUILT: &str = "the builder has a position and the operands have matching types";
 
-/// Only functions with a result are asked for one.
+/// The reason why a call has a value: the code reads results only of functions that return one.
 pub(super) const RESULT: &str = "the function has a result";
 
 /// Builds instructions at the current position.
@@ -51,7 +52,8 @@ impl<'ctx> Ops<'ctx> {
         self.context.custom_width_int_type(bits).expect("widths here are far below LLVM's limit")
     }
 
-    /// How values of a type are held while computing: 16-bit floats as float, truth values as one bit.
+    /// The type of values during computation: `float` for 16-bit floats, and one bit for truth
+    /// values.
     pub(super) fn compute_type(&self, dtype: DType) -> BasicTypeEnum<'ctx> {
         match dtype {
             DType::Bool => self.context.bool_type().into(),
@@ -61,7 +63,7 @@ impl<'ctx> Ops<'ctx> {
         }
     }
 
-    /// How values of a type lie in memory; 16-bit floats as their bits.
+    /// The type of values in memory. 16-bit floats are stored as their bits.
     pub(super) fn memory_type(&self, dtype: DType) -> BasicTypeEnum<'ctx> {
         match dtype {
             DType::Float32 | DType::Float64 => self.compute_type(dtype),
@@ -69,7 +71,7 @@ impl<'ctx> Ops<'ctx> {
         }
     }
 
-    /// The type with this many lanes; the scalar type for `None`.
+    /// The vector type with this many lanes, or the scalar type for `None`.
     pub(super) fn widen(&self, element: BasicTypeEnum<'ctx>, lanes: Option<u32>) -> BasicTypeEnum<'ctx> {
         match lanes {
             Some(lanes) => vector_of(element, lanes).into(),
@@ -97,7 +99,7 @@ impl<'ctx> Ops<'ctx> {
         element_type(like).into_float_type().const_float(value).into()
     }
 
-    /// The vector 0, step, 2 step, …
+    /// The vector `0, step, 2 * step, …`.
     pub(super) fn iota(&self, element: IntType<'ctx>, lanes: u32, step: i64) -> Value<'ctx> {
         let values: Vec<_> = (0..lanes as i64).map(|lane| integer(element, lane * step)).collect();
         VectorType::const_vector(&values).into()
@@ -105,7 +107,7 @@ impl<'ctx> Ops<'ctx> {
 
     // Vectors.
 
-    /// The value in every lane.
+    /// Broadcasts a value to all lanes.
     pub(super) fn splat(&self, value: Value<'ctx>, lanes: u32) -> Value<'ctx> {
         if value.is_vector_value() {
             return value;
@@ -117,7 +119,7 @@ impl<'ctx> Ops<'ctx> {
         self.builder.build_shuffle_vector(first, poison, pattern, "").expect(BUILT).into()
     }
 
-    /// The same values with a scalar broadcast where the other is a vector.
+    /// Broadcasts a scalar operand where the other operand is a vector.
     pub(super) fn matched(&self, left: Value<'ctx>, right: Value<'ctx>) -> (Value<'ctx>, Value<'ctx>) {
         match (lanes_of(left), lanes_of(right)) {
             (Some(lanes), None) => (left, self.splat(right, lanes)),
@@ -126,7 +128,7 @@ impl<'ctx> Ops<'ctx> {
         }
     }
 
-    /// Elements of `left`, and behind them `right`, by their places.
+    /// Selects elements of the concatenation of `left` and `right`, by their positions.
     pub(super) fn shuffle(
         &self,
         left: Value<'ctx>,
@@ -186,7 +188,7 @@ impl<'ctx> Ops<'ctx> {
         self.xor(value, self.int_like(value, -1))
     }
 
-    /// The conjunction of two conditions, where none means true.
+    /// The conjunction of two conditions, where `None` means true.
     pub(super) fn and_maybe(&self, left: Option<Value<'ctx>>, right: Value<'ctx>) -> Value<'ctx> {
         left.map_or(right, |left| self.and(left, right))
     }
@@ -222,7 +224,8 @@ impl<'ctx> Ops<'ctx> {
         }
     }
 
-    /// One or the other, lane by lane where the condition is a vector; neither side is skipped.
+    /// Selects one of two values, lane by lane where the condition is a vector. Both values are
+    /// evaluated.
     pub(super) fn select(
         &self,
         condition: Value<'ctx>,
@@ -246,7 +249,7 @@ impl<'ctx> Ops<'ctx> {
 
     // Conversions.
 
-    /// A conversion to `element`, in as many lanes as the value has.
+    /// Converts a value to `element`, in as many lanes as the value has.
     pub(super) fn cast(
         &self,
         op: InstructionOpcode,
@@ -260,7 +263,7 @@ impl<'ctx> Ops<'ctx> {
         self.builder.build_cast(op, value, to, "").expect(BUILT)
     }
 
-    /// The integer cut or extended to another width.
+    /// Truncates or extends an integer to another width.
     pub(super) fn resize(&self, value: Value<'ctx>, to: IntType<'ctx>, signed: bool) -> Value<'ctx> {
         let from = element_type(value).into_int_type().get_bit_width();
         let op = match (from > to.get_bit_width(), signed) {
@@ -273,7 +276,7 @@ impl<'ctx> Ops<'ctx> {
 
     // Calls.
 
-    /// A call of an intrinsic whose overload is given by `types`.
+    /// Calls an intrinsic, with the overload that `types` selects.
     pub(super) fn intrinsic(
         &self,
         name: &str,
@@ -286,7 +289,7 @@ impl<'ctx> Ops<'ctx> {
         self.builder.build_call(function, &arguments, "").expect(BUILT)
     }
 
-    /// An intrinsic on operands of one type, which is also its result's.
+    /// Calls an intrinsic whose operands and result have one type.
     pub(super) fn elementwise(&self, name: &str, arguments: &[Value<'ctx>]) -> Value<'ctx> {
         let lanes = arguments.iter().find_map(|argument| lanes_of(*argument));
         let arguments: Vec<Value<'ctx>> =
@@ -315,11 +318,12 @@ impl<'ctx> Ops<'ctx> {
         base: PointerValue<'ctx>,
         index: IntValue<'ctx>,
     ) -> PointerValue<'ctx> {
-        // SAFETY: plain address arithmetic. It is not marked in bounds, as parts of a subscript may be outside.
+        // SAFETY: plain address arithmetic. It is not marked as in bounds, since parts of a
+        // subscript may lead outside the buffer.
         unsafe { self.builder.build_gep(element, base, &[index], "").expect(BUILT) }
     }
 
-    /// One address a lane.
+    /// One address for each lane.
     pub(super) fn element_ptrs(
         &self,
         element: BasicTypeEnum<'ctx>,
@@ -328,7 +332,7 @@ impl<'ctx> Ops<'ctx> {
     ) -> Value<'ctx> {
         use inkwell::types::AsTypeRef;
         let mut indices = [indices.as_value_ref()];
-        // SAFETY: a getelementptr with a vector of indices, which inkwell's own wrapper has no type for.
+        // SAFETY: a `getelementptr` with a vector of indices, for which inkwell has no wrapper.
         unsafe {
             VectorValue::new(llvm_sys::core::LLVMBuildGEP2(
                 self.builder.as_mut_ptr(),
@@ -349,7 +353,7 @@ pub(super) fn integer(kind: IntType<'_>, value: i64) -> IntValue<'_> {
     kind.const_int(bits, false)
 }
 
-/// How many lanes a value has; `None` for a scalar.
+/// The number of lanes of a value; `None` for a scalar.
 pub(super) fn lanes_of(value: Value<'_>) -> Option<u32> {
     match value {
         Value::VectorValue(vector) => Some(vector.get_type().get_size()),

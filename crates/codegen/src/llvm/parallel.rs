@@ -1,11 +1,12 @@
-//! Parallel loops: the body as a function of its own, which threads call with parts of the loop.
+//! Emits parallel loops: the body becomes a function, which threads call with parts of the loop.
 //!
 //! ```text
 //! worker(env, from, to, scratch)      loads what the body needs from env, and calls
 //! body(…, from, to)                   which runs the loop from `from` to `to`
 //! ```
 //!
-//! The environment lies on the caller's stack, an 8-byte slot for each pointer, scalar and outer loop variable.
+//! The environment is on the caller's stack, with an 8-byte slot for each pointer, scalar and outer
+//! loop variable.
 
 use inkwell::module::Linkage;
 use inkwell::values::{FunctionValue, PointerValue};
@@ -51,7 +52,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(())
     }
 
-    /// What the body of a parallel loop needs from around it.
+    /// The buffers and variables that the body of a parallel loop needs from outside.
     fn captures(&self, inner: &For) -> Emit<Parameters> {
         let used = buffers_used(&inner.body);
         if used.iter().any(|id| self.frame.slots.contains_key(id)) {
@@ -65,7 +66,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(Parameters { buffers, vars: vars.collect(), ranged: true })
     }
 
-    /// The values of the parameters of the body but for its scratch and its ends, in order.
+    /// The values of the body's parameters in order, except for its scratch memory and the bounds
+    /// of its part.
     fn captured_values(&self, parameters: &Parameters) -> Vec<Value<'ctx>> {
         let frame = &self.frame;
         let mut values: Vec<Value<'ctx>> = vec![frame.call.into(), frame.status.into()];
@@ -78,7 +80,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         values
     }
 
-    /// The captured values on the stack.
+    /// Stores the captured values on the stack.
     fn environment(&self, values: &[Value<'ctx>]) -> PointerValue<'ctx> {
         let env = self.stack_array(self.ops.i64().into(), values.len() as u32);
         for (at, value) in values.iter().enumerate() {
@@ -88,7 +90,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         env
     }
 
-    /// The function that threads call.
+    /// Emits the function that threads call.
     fn worker(&self, name: &str, body: FunctionValue<'ctx>, values: &[Value<'ctx>]) -> FunctionValue<'ctx> {
         let ops = &self.ops;
         let outside = self.block();
@@ -115,7 +117,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         worker
     }
 
-    /// Calls the thread pool, unless there is nothing to do.
+    /// Emits the call of the thread pool, which is skipped if the loop has no iterations.
     fn hand_out(
         &mut self,
         inner: &For,

@@ -1,8 +1,8 @@
-//! The few passes that are worth their time.
+//! Runs the few LLVM passes that are worth their time.
 //!
-//! The emitter already writes vectors, so what is left is to promote the slots of register buffers, to join equal
-//! addresses and loads, and to move what a loop does not change out of it. The default pipelines cost many times
-//! as much and change nothing that was measured.
+//! The emitter already writes vectors. The remaining tasks are to promote the slots of register
+//! buffers, to merge equal addresses and loads, and to hoist loop-invariant code. The default
+//! pipelines take many times as long and improved nothing that was measured.
 
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;

@@ -1,9 +1,10 @@
-//! Where accesses go.
+//! Computes the addresses of accesses.
 //!
-//! The subscripts of an access become a [`Place`]: the address of one element, of neighbours at a fixed distance,
-//! or one address a lane. A subscript that depends on data is checked on the way against its dimension; where it
-//! is outside, the kernel's status is set and 0 is taken instead. So compiled code stays inside its buffers
-//! whatever the data. What is loaded and stored there is in [`super::load`] and [`super::store`].
+//! The subscripts of an access become a [`Place`]: the address of one element, of elements at a
+//! constant stride, or one address for each lane. A subscript that depends on data is checked
+//! against its dimension. If the check fails, the code sets the kernel's status and uses subscript
+//! 0 instead. So compiled code stays inside its buffers for any data. [`super::load`] and
+//! [`super::store`] emit the loads and stores.
 
 use inkwell::values::PointerValue;
 use inkwell::{AtomicOrdering, IntPredicate};
@@ -14,39 +15,39 @@ use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value, lanes_of};
 use crate::{Check, CodegenError};
 
-/// Where an access goes.
+/// The address of an access, and what is known about it.
 pub(super) struct Place<'ctx> {
     pub(super) address: Address<'ctx>,
     /// The start of the buffer.
     pub(super) base: PointerValue<'ctx>,
     pub(super) dtype: DType,
-    /// Where the checks of data-dependent subscripts hold; `None` if there are none.
+    /// Whether the checks of data-dependent subscripts hold; `None` if there are no checks.
     pub(super) allowed: Option<Value<'ctx>>,
-    /// Whether the access is inside of its buffer also in lanes that do not run.
+    /// Whether the access is inside its buffer even in inactive lanes.
     pub(super) in_bounds: bool,
 }
 
 pub(super) enum Address<'ctx> {
     /// The same element in all lanes.
     Element(PointerValue<'ctx>),
-    /// Elements at a fixed distance, from the first lane's on.
+    /// The first lane's element, and a constant stride between the elements of consecutive lanes.
     Strided(PointerValue<'ctx>, i64),
-    /// One address a lane.
+    /// One address for each lane.
     Scattered(Value<'ctx>),
 }
 
-/// The subscripts of an access, joined to one number in row-major order.
+/// The subscripts of an access, combined into one offset in row-major order.
 struct Flat<'ctx> {
-    /// What does not depend on data.
+    /// The sum of the subscripts that do not depend on data.
     plain: IndexExpr,
-    /// What does, checked and scaled.
+    /// The subscripts that depend on data, checked and multiplied by their strides.
     checked: Vec<Value<'ctx>>,
     allowed: Option<Value<'ctx>>,
     in_bounds: bool,
 }
 
 impl<'ctx> Emitter<'ctx, '_> {
-    /// The lanes that run; `None` for all.
+    /// The mask of active lanes; `None` if all lanes are active.
     pub(super) fn mask(&self) -> Option<Value<'ctx>> {
         self.frame.lanes.and_then(|lanes| lanes.mask)
     }
@@ -90,7 +91,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(flat)
     }
 
-    /// The index and whether it is inside, and as the program declares it; with 0 in the place of one that is not.
+    /// Returns the index, and whether it is inside its dimension and its declared range. The index
+    /// is 0 where it is not.
     fn checked_index(
         &mut self,
         access: &Access,
@@ -119,14 +121,15 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.when(any, |this| {
             let status = this.frame.status;
             let written = this.ops.builder.build_store(status, this.ops.int(code)).expect(BUILT);
-            // Unordered is atomic and still lets LLVM move other accesses across.
+            // An unordered store is atomic, and still lets LLVM move other accesses across it.
             written.set_atomic_ordering(AtomicOrdering::Unordered).expect("a store can be atomic");
         });
         let zero = self.ops.int_like(index, 0);
         Ok((self.ops.select(holds, index, zero), holds))
     }
 
-    /// The number that a failing check leaves in the status: the same for every copy of an access.
+    /// The number that a failed check writes to the status. All copies of an access have the same
+    /// number.
     fn check_code(&mut self, check: Check) -> i64 {
         let known = self.checks.iter().position(|other| {
             (other.buffer, other.dimension) == (check.buffer, check.dimension)
@@ -158,7 +161,7 @@ impl<'ctx> Emitter<'ctx, '_> {
                 let (mut start, mut offsets) = (start, None);
                 for offset in self.lane_offsets(part)?.into_iter().chain(differing) {
                     match (lanes_of(offset), offsets) {
-                        // A part that mentions the lane may be the same in all of them.
+                        // An offset that mentions the lane may still be the same in all lanes.
                         (None, _) => start = self.ops.element_ptr(element, start, offset.into_int_value()),
                         (Some(_), None) => offsets = Some(offset),
                         (Some(_), Some(sum)) => offsets = Some(self.add_offsets(sum, offset)),
@@ -190,7 +193,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.ops.add(wide(left), wide(right))
     }
 
-    /// The base moved by a uniform expression and by what depends on data.
+    /// The base address plus a uniform expression and the uniform data-dependent offsets.
     fn moved(
         &mut self,
         (id, buffer): (TensorId, &Buffer),
@@ -206,7 +209,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(pointer)
     }
 
-    /// One address a lane, `step` elements from one to the next.
+    /// One address for each lane, `step` elements apart.
     pub(super) fn strided_pointers(
         &self,
         place: &Place<'ctx>,
@@ -221,15 +224,15 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 }
 
-/// How an address differs between lanes.
+/// The part of an offset that differs between lanes.
 enum LanePart {
-    /// By this many elements from one to the next.
+    /// A constant number of elements from one lane to the next.
     Step(i64),
-    /// By this expression.
+    /// An arbitrary expression in the lane.
     Any(IndexExpr),
 }
 
-/// Splits a subscript into what is the same in all lanes and what is not.
+/// Splits an offset into a part that is the same in all lanes and a part that is not.
 fn split_lane(index: &IndexExpr, lane: Option<Atom>) -> (IndexExpr, Option<LanePart>) {
     let Some(lane @ Atom::Var(var)) = lane else { return (index.clone(), None) };
     if !index.mentions(var) {

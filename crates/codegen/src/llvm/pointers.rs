@@ -1,10 +1,11 @@
-//! Addresses that move along with loops.
+//! Computes addresses incrementally, with pointers that advance in each loop.
 //!
-//! An address is a sum: what no loop changes, then for each loop, from the outside in, a step times its variable, and a
-//! constant at the end. Every loop gets a pointer that starts where the loops around it have put it and moves by the
-//! step with every iteration, so that the innermost code has only constants left to add, which instructions take for
-//! nothing. LLVM's own strength reduction of loops comes to much the same, but takes longer than all else together when
-//! a body is written out many times; it is turned off ([`super::machine`]).
+//! An address is a sum: a part that no loop changes, then for each loop, from the outside in, a
+//! step times the loop variable, and finally a constant. Every loop gets a pointer. It starts at
+//! the address that the enclosing loops have computed, and advances by the step in every iteration.
+//! The innermost code adds only constants, which instructions encode for free. LLVM's loop strength
+//! reduction gives much the same result. But on a body that is unrolled many times it takes longer
+//! than all other passes together, so it is turned off ([`super::machine`]).
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicTypeEnum;
@@ -15,11 +16,11 @@ use tilewright_ir::{Atom, IndexExpr, TensorId, Term, VarId};
 use super::function::{Emit, Emitter};
 use super::ops::{BUILT, Value};
 
-/// A loop has as many pointers that move as there are registers for them; with more, all of them are computed from its
-/// variable.
+/// The maximum number of advancing pointers of a loop, given the available registers. With more
+/// pointers, all of them are computed from the loop variable.
 const MOST_MOVING: usize = 8;
 
-/// Pointers that are known at some depth: of a buffer, moved by an expression.
+/// Pointers that are computed at some loop depth, by buffer and offset.
 #[derive(Default)]
 pub(super) struct Known<'ctx>(Vec<(TensorId, IndexExpr, PointerValue<'ctx>)>);
 
@@ -35,7 +36,7 @@ pub(super) struct OpenLoop<'ctx> {
     pub(super) var: VarId,
     pub(super) value: IntValue<'ctx>,
     pub(super) from: IntValue<'ctx>,
-    /// The block that goes on to the body.
+    /// The block that branches to the body.
     pub(super) before: BasicBlock<'ctx>,
     /// The first block of the body.
     pub(super) body: BasicBlock<'ctx>,
@@ -43,7 +44,7 @@ pub(super) struct OpenLoop<'ctx> {
     moving: Vec<Moving<'ctx>>,
 }
 
-/// A pointer that moves with a loop.
+/// A pointer that advances with a loop.
 struct Moving<'ctx> {
     phi: PhiValue<'ctx>,
     element: BasicTypeEnum<'ctx>,
@@ -63,7 +64,8 @@ impl<'ctx> OpenLoop<'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx, '_> {
-    /// The address of an element of a buffer: accesses that differ in the constant alone share all else.
+    /// The address of an element of a buffer. Accesses that differ only in the constant share the
+    /// rest of the computation.
     pub(super) fn element_address(
         &mut self,
         id: TensorId,
@@ -104,7 +106,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// A pointer moved by terms that the loop at this depth changes, at a place from which all code inside sees it.
+    /// Emits a pointer plus the terms that the loop at this depth changes. The code is placed where
+    /// it dominates the whole loop body.
     fn at_depth(
         &mut self,
         depth: usize,
@@ -165,7 +168,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
     }
 
-    /// Ends a loop: its pointers move on in the block being filled, from which it goes on to the body again.
+    /// Emits the pointer increments at the end of a loop. The current block must be the latch,
+    /// which branches back to the body.
     pub(super) fn move_pointers(&mut self, done: OpenLoop<'ctx>) {
         let latch = self.block();
         if done.moving.len() > MOST_MOVING {
@@ -189,7 +193,8 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 }
 
-/// How far one iteration of a loop moves, if the terms are a number times its variable.
+/// The number of elements by which one iteration of a loop advances, if the terms are a constant
+/// times the loop variable.
 fn step_along(var: VarId, terms: &[&Term]) -> Option<i64> {
     match terms {
         [Term { factors, coefficient }] if factors.as_slice() == [Atom::Var(var)] => Some(*coefficient),

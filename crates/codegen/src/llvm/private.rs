@@ -1,7 +1,9 @@
-//! A room of its own for every lane.
+//! Gives every lane of a vector loop its own copy of the buffers that are allocated inside the
+//! loop.
 //!
-//! A buffer that is allocated inside a vector loop is another one in each iteration, and the iterations run at
-//! once. Before → after, with `v` the variable of a vector loop of 16 lanes:
+//! A buffer that is allocated inside a vector loop is a different buffer in each iteration, and the
+//! iterations run at the same time. Before → after, with `v` the variable of a vector loop of 16
+//! lanes:
 //!
 //! ```text
 //! for v in 0:16 vector { allocate t(4) { t(1) = …; … = t(1) } }
@@ -14,7 +16,8 @@ use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 use super::walk::{index_accesses, vector_lanes};
 use crate::CodegenError;
 
-/// The nest with a last dimension for the lanes on every buffer that is allocated inside a vector loop.
+/// Returns the nest with an additional last dimension, over the lanes, on every buffer that is
+/// allocated inside a vector loop.
 pub(super) fn with_private_lanes(nest: &LoopNest) -> Result<LoopNest, CodegenError> {
     let mut nest = nest.clone();
     let mut rooms = Rooms { lane_of: vec![None; nest.buffers.len()], extents: Vec::new() };
@@ -28,9 +31,9 @@ pub(super) fn with_private_lanes(nest: &LoopNest) -> Result<LoopNest, CodegenErr
 }
 
 struct Rooms {
-    /// By buffer, the variable of the vector loop it is allocated in.
+    /// For each buffer, the variable of the vector loop that allocates it.
     lane_of: Vec<Option<VarId>>,
-    /// Buffers and the lanes they get.
+    /// The buffers that get a lane dimension, with their lane counts.
     extents: Vec<(usize, u32)>,
 }
 
@@ -83,7 +86,8 @@ impl Rooms {
         }
     }
 
-    /// Subscripts are in normal form and cannot be changed from outside.
+    /// Rejects a subscript that loads from a per-lane buffer. Subscripts are in normal form, so the
+    /// lane cannot be added to such a load from outside.
     fn refuse_in(&self, index: &IndexExpr) -> Result<(), CodegenError> {
         let mut found = false;
         index_accesses(index, &mut |access| found |= self.lane_of[access.tensor.index()].is_some());

@@ -1,8 +1,8 @@
-//! Register buffers: one stack slot a value, which LLVM promotes to a register.
+//! Register buffers: one stack slot for each value, which LLVM promotes to a register.
 //!
-//! A slot holds one element, or the elements of all lanes of a vector loop. Which of the two is found before
-//! anything is emitted, from all accesses to the buffer ([`classify`]). A buffer whose accesses do not fit is an
-//! array on the stack.
+//! A slot holds one element, or one element for each lane of a vector loop. [`classify`] chooses
+//! between the two from all accesses to the buffer, before any code is emitted. A buffer whose
+//! accesses suit neither becomes an array on the stack.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,25 @@ use super::function::Emitter;
 use super::ops::{BUILT, Value};
 use super::walk::{bodies, is_written_out, own_accesses, vector_lanes};
 
-/// How a register buffer is kept.
+/// The storage of a register buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// A slot an element.
+    /// One slot for each element.
     Elements,
-    /// A slot for this many neighbours along the last dimension.
+    /// One slot for this many neighbouring elements along the last dimension.
     Vectors(u32),
     /// An array on the stack.
     Array,
 }
 
-/// One element of a slot, or all of it.
+/// One element of a slot, or the whole slot.
 pub(super) struct Slot<'ctx> {
     pointer: PointerValue<'ctx>,
-    /// The lane of the element inside a slot of several; `None` for all of the slot.
+    /// The lane of the element within a vector slot; `None` for the whole slot.
     lane: Option<u32>,
 }
 
-/// How each register buffer of a nest is kept.
+/// Chooses the storage of each register buffer of a nest.
 pub(super) fn classify(nest: &LoopNest) -> BTreeMap<TensorId, Room> {
     let ids = (0..nest.buffers.len()).map(|at| TensorId(at as u32));
     let registers = ids.filter(|id| nest.buffer(*id).scope == Scope::Register);
@@ -45,7 +45,7 @@ pub(super) fn classify(nest: &LoopNest) -> BTreeMap<TensorId, Room> {
 
 struct Survey {
     rooms: BTreeMap<TensorId, Room>,
-    /// Variables that are numbers where code is emitted.
+    /// Variables that are constants in the emitted code, because their loops are unrolled.
     numbers: Vec<VarId>,
     lane: Option<(VarId, u32)>,
 }
@@ -82,7 +82,7 @@ impl Survey {
         self.rooms.insert(access.tensor, joint);
     }
 
-    /// The room that would suit one access.
+    /// The storage that suits one access.
     fn room_for(&self, access: &Access) -> Room {
         let Some((last, others)) = access.indices.split_last() else { return Room::Elements };
         if !others.iter().all(|index| self.is_number(index)) {
@@ -101,7 +101,7 @@ impl Survey {
         !index.has_data() && index.vars().iter().all(|var| self.numbers.contains(var))
     }
 
-    /// Whether a subscript is a multiple of the lanes plus the lane.
+    /// Whether a subscript is a multiple of the lane count plus the lane.
     fn is_aligned(&self, index: &IndexExpr, lane: VarId, lanes: i64) -> bool {
         let Some((step, rest)) = index.split_on(&Atom::Var(lane)) else { return false };
         step.as_constant() == Some(1)
@@ -112,7 +112,7 @@ impl Survey {
 }
 
 impl<'ctx> Emitter<'ctx, '_> {
-    /// Makes the slots of a register buffer, with undefined content.
+    /// Creates the slots of a register buffer, with undefined content.
     pub(super) fn allocate_registers(&mut self, id: TensorId) {
         let buffer = self.nest.buffer(id);
         let element = self.ops.compute_type(buffer.dtype);
@@ -131,7 +131,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         };
         let slots: Vec<_> = (0..count).map(|_| self.stack_slot(kind)).collect();
         for slot in &slots {
-            // Whatever the last iteration of a loop around left here is dead.
+            // The content from the previous iteration of an enclosing loop is dead.
             let nothing: BasicValueEnum<'ctx> = match kind {
                 inkwell::types::BasicTypeEnum::VectorType(kind) => kind.get_undef().into(),
                 inkwell::types::BasicTypeEnum::FloatType(kind) => kind.get_undef().into(),
@@ -142,7 +142,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.frame.slots.insert(id, slots);
     }
 
-    /// The slot behind an access; `None` for buffers in memory.
+    /// The slot of an access; `None` for buffers in memory.
     pub(super) fn slot(&self, access: &Access) -> Option<Slot<'ctx>> {
         let slots = self.frame.slots.get(&access.tensor)?;
         let shape = &self.nest.buffer(access.tensor).shape;
@@ -207,13 +207,13 @@ impl<'ctx> Emitter<'ctx, '_> {
 }
 
 impl Slot<'_> {
-    /// Whether the slot has one element for each lane of the loop that accesses it.
+    /// Whether the slot holds one element for each lane of the accessing loop.
     pub(super) fn has_lanes(&self, room: Room) -> bool {
         self.lane.is_none() && matches!(room, Room::Vectors(_))
     }
 }
 
-/// The last extent, and the product of the others.
+/// The last extent, and the product of the other extents.
 fn split_shape(shape: &[i64]) -> (i64, i64) {
     match shape.split_last() {
         Some((last, others)) => (*last, others.iter().product()),

@@ -1,4 +1,4 @@
-//! Statements: loops, choices, allocations, prefetches.
+//! Emits statements: loops, conditional statements, allocations, prefetches.
 
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -12,12 +12,12 @@ use super::pointers::OpenLoop;
 use super::walk::{is_written_out, vector_lanes};
 use crate::CodegenError;
 
-/// What a CPU has not.
+/// The error for a statement that only a GPU supports.
 fn for_a_gpu(what: &str) -> CodegenError {
     CodegenError::Unsupported(format!("{what}, which only a GPU has"))
 }
 
-/// What is known of a condition before it is computed.
+/// The value of a condition, as far as it is known at compile time.
 enum Verdict {
     Always,
     Never,
@@ -65,7 +65,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.frame.vars.insert(var, binding);
     }
 
-    /// The body once, with a vector for every value that differs between the lanes.
+    /// Emits the body of a vector loop once, with a vector for every value that differs between the
+    /// lanes.
     fn vector_loop(&mut self, inner: &For, count: u32) -> Emit<()> {
         if self.frame.lanes.is_some() {
             return Err(CodegenError::Unsupported("a vector loop inside another".into()));
@@ -97,7 +98,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         done
     }
 
-    /// A loop from `from` up to `to`, which runs at least once. The variable never exceeds `last`.
+    /// Emits a loop from `from` up to, but excluding, `to`, which runs at least once. The variable
+    /// never exceeds `last`.
     pub(super) fn counted_loop(
         &mut self,
         inner: &For,
@@ -134,7 +136,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     // Choices.
 
-    /// Runs `then` if a condition holds.
+    /// Emits `then` under a condition.
     pub(super) fn when(&mut self, condition: IntValue<'ctx>, then: impl FnOnce(&mut Self)) {
         let (yes, after) = (self.new_block(), self.new_block());
         let builder = &self.ops.builder;
@@ -195,7 +197,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(())
     }
 
-    /// Both sides one after the other, each in its own lanes.
+    /// Emits both branches one after the other, each under the mask of its lanes.
     fn masked_choice(&mut self, choice: &If, conditions: &[IndexExpr]) -> Emit<()> {
         let condition = self.all_hold(conditions)?;
         self.in_lanes(condition, |this| this.stmts(&choice.then))?;
@@ -206,7 +208,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.in_lanes(complement, |this| this.stmts(&choice.otherwise))
     }
 
-    /// Emits under a mask: what is emitted has no effect in other lanes.
+    /// Emits under an additional mask, so that the code has no effect in other lanes.
     pub(super) fn in_lanes<T>(
         &mut self,
         condition: Value<'ctx>,
@@ -236,7 +238,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         let Address::Element(pointer) = self.place(&ahead.element)?.address else {
             return Err(CodegenError::Unsupported("a prefetch whose address differs between lanes".into()));
         };
-        // To all levels of the cache, of data.
+        // The arguments of `llvm.prefetch`: into all cache levels, and data rather than
+        // instructions.
         let (locality, data) = (3, 1);
         let number = |value: u64| self.ops.int_type(32).const_int(value, false).into();
         let arguments = [pointer.into(), number(ahead.write as u64), number(locality), number(data)];

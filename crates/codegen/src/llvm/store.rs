@@ -1,7 +1,7 @@
-//! Stores and reductions.
+//! Emits stores and reductions.
 //!
-//! In a vector loop, lanes that go to one element reduce among themselves first; lanes that may collide in ways
-//! that data decides go one after the other.
+//! In a vector loop, lanes that store to one element are first reduced to a single value. Lanes
+//! whose collisions depend on data are processed one after the other.
 
 use inkwell::FloatPredicate;
 use inkwell::attributes::AttributeLoc;
@@ -75,7 +75,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(())
     }
 
-    /// The value of all running lanes reduced to one.
+    /// Reduces the values of all active lanes to one value.
     fn reduced_over_lanes(
         &self,
         op: ReduceOp,
@@ -89,14 +89,15 @@ impl<'ctx> Emitter<'ctx, '_> {
             value = self.ops.select(mask, value, self.neutral(op, compute));
         }
         if compute.is_float() && matches!(op, ReduceOp::Min | ReduceOp::Max) {
-            // A NaN is ignored, as the neutral element is, and without any the rest is short.
+            // NaNs become the neutral element, which has the same effect. The reduction of lanes
+            // without NaN takes few instructions.
             let number = self.ops.fcmp(FloatPredicate::ORD, value, value);
             value = self.ops.select(number, value, self.neutral(op, compute));
         }
         self.reduce_lanes(op, value, compute)
     }
 
-    /// The value of the last lane that runs.
+    /// The value of the last active lane.
     fn last_lane(&self, lanes: Lanes<'ctx>, mask: Option<Value<'ctx>>, value: Value<'ctx>) -> Value<'ctx> {
         if lanes_of(value).is_none() {
             return value;
@@ -111,7 +112,7 @@ impl<'ctx> Emitter<'ctx, '_> {
             .try_as_basic_value()
             .expect_basic(RESULT);
         let leading = self.ops.resize(leading, self.ops.int_type(32), false);
-        // Without any lane the value does not count; lane 0 is as good as another.
+        // If no lane is active, the value is unused, so any lane will do; this takes lane 0.
         let last = self.ops.int_like(leading, lanes.count as i64 - 1);
         let lane =
             self.ops.elementwise("llvm.smax", &[self.ops.sub(last, leading), self.ops.int_like(leading, 0)]);
@@ -119,7 +120,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.ops.builder.build_extract_element(vector, lane, "").expect(BUILT)
     }
 
-    /// Emits where a scalar condition holds.
+    /// Emits under a scalar condition, if there is one.
     fn guarded(
         &mut self,
         condition: Option<Value<'ctx>>,
@@ -147,7 +148,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(())
     }
 
-    /// All lanes go to one element.
+    /// Emits a store where all lanes access one element.
     fn store_uniform(
         &mut self,
         store: &Store,
@@ -169,7 +170,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         self.guarded(condition, |this| this.update(store, pointer, Stored::Value(value)))
     }
 
-    /// Each lane goes to an element of its own, or, in a plain store, the last lane of an element wins.
+    /// Emits a store where each lane has an element of its own. In a plain store, lanes may share
+    /// an element; the last lane wins.
     fn store_lanes(
         &mut self,
         store: &Store,
@@ -198,7 +200,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         match (&place.address, mask) {
             (Address::Strided(first, 1), None) => self.store_aligned(*first, raw, align),
             (Address::Strided(first, 1), Some(mask)) if self.only_lane(mask, lanes.count).is_some() => {
-                // LLVM 22 makes of such a store of a narrowed vector one of the whole wide element.
+                // LLVM 22 turns such a masked store of a narrowed vector into a store of the whole
+                // wide element.
                 let lane = self.only_lane(mask, lanes.count).unwrap_or(0);
                 let element = self.ops.memory_type(place.dtype);
                 let pointer = self.ops.element_ptr(element, *first, self.ops.int(lane as i64));
@@ -240,7 +243,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         call.add_attribute(AttributeLoc::Param(1), self.attribute("align", align as u64));
     }
 
-    /// One lane after the other, as several may go to one element.
+    /// Updates one lane after the other, because several lanes may access one element.
     fn update_lane_by_lane(
         &mut self,
         store: &Store,
@@ -265,12 +268,12 @@ impl<'ctx> Emitter<'ctx, '_> {
         Ok(())
     }
 
-    /// The lane that a constant mask lets through, if it is a single one.
+    /// The only active lane of a constant mask, if there is exactly one.
     fn only_lane(&self, mask: Value<'ctx>, lanes: u32) -> Option<u32> {
         if !mask.into_vector_value().is_const() {
             return None;
         }
-        // What is taken out of a constant is a constant.
+        // An element extracted from a constant is a constant.
         let is_on = |lane: u32| {
             let bit = self.ops.extract(mask, lane).into_int_value();
             bit.get_zero_extended_constant().map(|bit| bit != 0)

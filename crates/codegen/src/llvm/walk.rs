@@ -1,14 +1,14 @@
-//! Visits to what statements mention: buffers, accesses, variables.
+//! Collects the buffers, accesses and nested statements of statements.
 
 use std::collections::BTreeSet;
 
 use tilewright_ir::nest::{Combine, For, LoopKind, Stmt};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, TensorId};
 
-/// The most lanes that are emitted as one vector; a longer vector loop runs serially.
+/// The maximum number of lanes of one vector. A longer vector loop runs serially.
 const MOST_LANES: i64 = 64;
 
-/// The lanes of a loop that is emitted as vectors; `None` for any other.
+/// The lane count of a loop that is emitted as vectors; `None` for any other loop.
 pub(super) fn vector_lanes(inner: &For) -> Option<u32> {
     match (inner.kind, inner.extent.as_constant()) {
         (LoopKind::Vector, Some(extent @ 2..=MOST_LANES)) => Some(extent as u32),
@@ -16,13 +16,13 @@ pub(super) fn vector_lanes(inner: &For) -> Option<u32> {
     }
 }
 
-/// Whether the loop's variable is a number wherever its body is emitted.
+/// Whether the loop is unrolled, so that its variable is a constant in every copy of the body.
 pub(super) fn is_written_out(inner: &For) -> bool {
     let extent = inner.extent.as_constant();
     matches!((inner.kind, extent), (LoopKind::Unrolled, Some(_)) | (_, Some(..=1)))
 }
 
-/// Calls `visit` on every access of an expression, those inside subscripts included.
+/// Calls `visit` on every access of an expression, including accesses inside subscripts.
 pub(super) fn accesses<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&Access)) {
     match &expr.kind {
         ExprKind::Load(access) => {
@@ -36,7 +36,8 @@ pub(super) fn accesses<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&Access)) {
 
 /// Calls `visit` on every access that a subscript's value depends on.
 pub(super) fn index_accesses(index: &IndexExpr, visit: &mut dyn FnMut(&Access)) {
-    // Atoms inside the data are visited by `IndexExpr::visit` itself, so only the loads are looked for here.
+    // `IndexExpr::visit` itself visits the atoms inside the data, so this only needs to find the
+    // loads.
     index.visit(&mut |atom| {
         if let Atom::Data(data) = atom {
             loads(&data.value, visit);
@@ -51,7 +52,7 @@ fn loads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
     }
 }
 
-/// Calls `visit` on every access of a statement that is not inside a statement of its own.
+/// Calls `visit` on every access of a statement, except those of nested statements.
 pub(super) fn own_accesses(stmt: &Stmt, visit: &mut dyn FnMut(&Access)) {
     match stmt {
         Stmt::For(inner) => index_accesses(&inner.extent, visit),
@@ -77,7 +78,7 @@ pub(super) fn bodies(stmt: &Stmt) -> [&[Stmt]; 2] {
     }
 }
 
-/// Every buffer that the statements load from or store to.
+/// Returns every buffer that the statements load from or store to.
 pub(super) fn buffers_used(stmts: &[Stmt]) -> BTreeSet<TensorId> {
     fn collect(stmts: &[Stmt], used: &mut BTreeSet<TensorId>) {
         for stmt in stmts {

@@ -72,7 +72,7 @@ impl Builder {
         Expr { dtype, kind: ExprKind::Load(access(tensor, indices)) }
     }
 
-    /// A load in the type that is computed in.
+    /// A load, converted to the compute type of its element type.
     pub fn value(&self, tensor: TensorId, indices: &[IndexExpr]) -> Expr {
         let load = self.load(tensor, indices);
         let compute = load.dtype.compute_type();
@@ -93,7 +93,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Calls the kernel with its arguments in order, and gives back the status.
+    /// Calls the kernel with its arguments in order, and returns the status.
     pub fn run(&self, arguments: &mut [&mut [u8]]) -> i64 {
         self.run_with(arguments, &[], serially)
     }
@@ -139,7 +139,7 @@ impl Aligned {
     }
 }
 
-/// All of a parallel loop on this thread, in two parts.
+/// Runs all iterations of a parallel loop on this thread, in two parts.
 pub extern "C" fn serially(
     _: *const c_void,
     body: ParallelBody,
@@ -152,7 +152,7 @@ pub extern "C" fn serially(
     body(env, extent / 2, extent, scratch.pointer());
 }
 
-/// Each iteration of a parallel loop on a thread of its own.
+/// Runs each iteration of a parallel loop on its own thread.
 pub extern "C" fn on_threads(
     _: *const c_void,
     body: ParallelBody,
@@ -171,7 +171,7 @@ pub extern "C" fn on_threads(
     });
 }
 
-/// The vectors that this machine can run.
+/// The vector instruction sets that this machine can run.
 pub fn runnable() -> Vec<Vectors> {
     let host = Cpu::host().vectors;
     Vectors::ALL.into_iter().filter(|vectors| *vectors <= host).collect()
@@ -267,7 +267,7 @@ impl<T: Copy> Bytes for Vec<T> {
     }
 }
 
-/// Small numbers, whose sums and products are exact in every order.
+/// Small numbers whose sums and products are exact in any order.
 pub fn small(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| (((at * 7 + seed * 13 + at / 5) % 11) as f32) - 5.0).collect()
 }

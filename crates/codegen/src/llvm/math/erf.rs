@@ -1,19 +1,19 @@
 //! The error function.
 //!
-//! Below 1 it is x·P(x²), from 1 on 1 - erfc x. As erfc x is at most 0.16 there and falls fast, working
-//! precision is enough for it:
+//! Below 1, erf x = x·P(x²); from 1 on, erf x = 1 - erfc x. There, erfc x is at most 0.16 and falls
+//! fast, so working precision is enough for it:
 //!
-//! **f32** takes erfc x = e^(x·L(x)), where x·L(x) = log erfc x is smooth enough for a polynomial of low
-//! degree.
+//! **f32** uses erfc x = e^(x·L(x)), where x·L(x) = log erfc x is smooth enough for a polynomial of
+//! low degree.
 //!
-//! **f64** takes erfc x = e^(-x²)·G(x), where G decays as slowly as 1/x and is a quotient of two polynomials
-//! (the idea of Cody 1969, with one interval from 1 to 6). The rounding error of x² is not worth mending:
-//! erfc x falls faster than it grows.
+//! **f64** uses erfc x = e^(-x²)·G(x), where G decays as slowly as 1/x and is a quotient of two
+//! polynomials (the idea of Cody 1969, with one interval from 1 to 6). The rounding error of x²
+//! needs no correction: erfc x falls faster than the error grows.
 
 use super::exp::exp_in_range;
 use super::lanes::{Lanes, Precision};
 
-/// erf(x) / x in x² for x² ≤ 1, to 2^-24.1 and 2^-56.0.
+/// erf(x) / x in x² for x² ≤ 1, with relative errors of 2^-24.1 and 2^-56.0.
 const SMALL_F32: [f64; 6] = [
     1.1283791065216064,
     -0.3761223554611206,
@@ -37,7 +37,7 @@ const SMALL_F64: [f64; 12] = [
     -7.608239206782974e-10,
 ];
 
-/// L for 1 ≤ x ≤ 3.95; 1 - e^(x·L(x)) to 2^-28.6.
+/// L for 1 ≤ x ≤ 3.95. The relative error of 1 - e^(x·L(x)) is 2^-28.6.
 const L_F32: [f64; 6] = [
     -1.1284799575805664,
     -0.6358317732810974,
@@ -47,7 +47,7 @@ const L_F32: [f64; 6] = [
     0.00021063012536615133,
 ];
 
-/// G for 1 ≤ x ≤ 6; 1 - e^(-x²)·G(x) to 2^-59.4.
+/// G for 1 ≤ x ≤ 6. The relative error of 1 - e^(-x²)·G(x) is 2^-59.4.
 const G_NUMERATOR_F64: [f64; 6] = [
     0.9999998890630073,
     1.3901089071122137,
@@ -68,7 +68,7 @@ const G_DENOMINATOR_F64: [f64; 7] = [
 
 /// erf x.
 pub(super) fn erf<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
-    // Beyond 3.95 (6) the result rounds to 1.
+    // Beyond 3.95 (f32) or 6 (f64), the result rounds to 1.
     let magnitude = x.abs().at_most(x.precision.pick(3.95, 6.0));
     let square = magnitude * magnitude;
     let small = square.polynomial(x.precision.pick(&SMALL_F32, &SMALL_F64)) * x;

@@ -1,32 +1,33 @@
-//! The exponential and what follows from it directly: `exp`, `exp2`, `expm1`, `sinh`, `cosh`, `sigmoid`.
+//! The exponential and functions that follow directly from it: `exp`, `exp2`, `expm1`, `sinh`,
+//! `cosh`, `sigmoid`.
 //!
-//! **exp.** With h = round(x / 2ln2) and r = x - h·2ln2 (Cody and Waite 1980, chapter 6), eˣ = eʳ · 2ʰ · 2ʰ.
-//! Taking steps of 2ln2, not of ln2, costs two degrees of the polynomial but leaves two equal factors, each a
-//! normal number for every result from the smallest denormal to infinity: no case is special, and a denormal
-//! result is rounded once. AVX-512 multiplies by 2ⁿ in one instruction, which does the same; there steps of ln2 are
-//! taken.
+//! **exp.** With h = round(x / 2ln2) and r = x - h·2ln2 (Cody and Waite 1980, chapter 6), eˣ = eʳ ·
+//! 2ʰ · 2ʰ. Steps of 2ln2 instead of ln2 cost two degrees of the polynomial, but leave two equal
+//! factors. Each factor is a normal number for every result from the smallest denormal to infinity:
+//! there are no special cases, and a denormal result is rounded once. AVX-512 multiplies by 2ⁿ in
+//! one instruction with the same effect, so the AVX-512 code takes steps of ln2.
 //!
-//! **expm1.** With n = round(x / ln2), eˣ - 1 = 2ⁿ·(eʳ - 1) + (2ⁿ - 1). For n = 0 the second part vanishes
-//! and the relative error is that of the polynomial; for every other n the parts cannot cancel by more than
-//! one bit. A quarter of it is computed, since 2ⁿ itself can overflow where the result (or `sinh`, its half)
-//! does not.
+//! **expm1.** With n = round(x / ln2), eˣ - 1 = 2ⁿ·(eʳ - 1) + (2ⁿ - 1). For n = 0, the second part
+//! vanishes and the relative error is that of the polynomial. For every other n, the parts cannot
+//! cancel by more than one bit. The code computes a quarter of the result, since 2ⁿ itself can
+//! overflow where the result (or `sinh`, which is half of it) does not.
 
 use super::lanes::Lanes;
 
-/// Where the exponential leaves the format: below the first number it is 0, above the second infinity, even
-/// halved as `cosh` does.
+/// The range of arguments for which the exponential fits the format. Below it the result is 0.
+/// Above it the result is infinity, even when halved as in `cosh`.
 const EXP_RANGE_F32: (f64, f64) = (-104.0, 90.0);
 const EXP_RANGE_F64: (f64, f64) = (-746.0, 711.0);
 
-/// 2 ln 2 in two parts; the first times any h that occurs is exact.
+/// 2 ln 2 in two parts. The product of the first part and any h that occurs is exact.
 const TWO_LN2_F32: [f64; 2] = [1.38629150390625, 2.857213530660374e-06];
 const TWO_LN2_F64: [f64; 2] = [1.3862943611202354, -3.447888905122967e-13];
 
-/// ln 2 in two parts likewise.
+/// ln 2 in two parts, in the same way.
 pub(super) const LN2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-06];
 pub(super) const LN2_F64: [f64; 2] = [0.6931471805601177, -1.7239444525614835e-13];
 
-/// eʳ for |r| ≤ ln 2, to 2^-25.1 and 2^-55.4.
+/// eʳ for |r| ≤ ln 2, with relative errors of 2^-25.1 and 2^-55.4.
 const EXP_F32: [f64; 8] = [
     1.0,
     1.0,
@@ -54,7 +55,7 @@ const EXP_F64: [f64; 14] = [
     1.5806250258185862e-10,
 ];
 
-/// 2ʳ for |r| ≤ 1, to 2^-26.0 and 2^-55.7.
+/// 2ʳ for |r| ≤ 1, with relative errors of 2^-26.0 and 2^-55.7.
 const EXP2_F32: [f64; 8] = [
     1.0,
     0.6931472420692444,
@@ -82,7 +83,7 @@ const EXP2_F64: [f64; 14] = [
     1.3835241624362824e-12,
 ];
 
-/// (eʳ - 1 - r) / r² for |r| ≤ ln 2 / 2; eʳ - 1 to 2^-26.1 and 2^-61.3.
+/// (eʳ - 1 - r) / r² for |r| ≤ ln 2 / 2. The relative errors of eʳ - 1 are 2^-26.1 and 2^-61.3.
 const EXPM1_F32: [f64; 5] = [
     0.4999999701976776,
     0.16666537523269653,
@@ -111,7 +112,8 @@ pub(super) fn exp<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     if x.can_be_scaled() { exp_scaled(x) } else { exp_in_range(x) }
 }
 
-/// eˣ for x within the range where 2ⁿ can be multiplied by directly: with steps of ln2, two degrees less.
+/// eˣ for x within the range, on machines with a multiplication by 2ⁿ. Steps of ln2 need a
+/// polynomial of two degrees less.
 fn exp_scaled<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let n = x.round_scaled(std::f64::consts::LOG2_E, 0).number;
     let r = x.reduce(n, x.precision.pick(&LN2_F32, &LN2_F64));
@@ -120,13 +122,13 @@ fn exp_scaled<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     r.polynomial(&coefficients).scaled(n)
 }
 
-/// eˣ where neither bound of the range can be exceeded.
+/// eˣ for x within the range.
 pub(super) fn exp_in_range<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (value, scale) = exp_and_scale(x);
     value * scale
 }
 
-/// eˣ = value · scale for x within the range, where the product is the only step that can overflow or become
+/// Splits eˣ into value · scale for x within the range. Only this product can overflow or become
 /// denormal.
 fn exp_and_scale<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
     let half = x.round_scaled(0.5 * std::f64::consts::LOG2_E, x.precision.bias());
@@ -135,7 +137,7 @@ fn exp_and_scale<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 
     (r.polynomial(x.precision.pick(&EXP_F32, &EXP_F64)) * scale, scale)
 }
 
-/// 2ˣ, by the same scheme; the reduction is exact.
+/// 2ˣ, by the same scheme. The reduction is exact.
 pub(super) fn exp2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, high) = x.precision.pick((-151.0, 129.0), (-1076.0, 1025.0));
     let x = x.at_least(low).at_most(high);
@@ -147,15 +149,16 @@ pub(super) fn exp2<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
 
 /// eˣ - 1.
 pub(super) fn expm1<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
-    // Below -18 (-40) the result rounds to -1.
+    // Below -18 (f32) or -40 (f64), the result rounds to -1.
     let low = x.precision.pick(-18.0, -40.0);
     unless_tiny(x, quarter_expm1(x.at_least(low)) * 4.0)
 }
 
-/// (eˣ - 1) / 4 for x not below -40, finite for every x that is not NaN. Loses the last bits of the smallest
-/// arguments, for which [`unless_tiny`] stands in.
+/// (eˣ - 1) / 4 for x not below -40, finite for every x that is not NaN. The result lacks the last
+/// bits for the smallest arguments, where [`unless_tiny`] replaces it.
 pub(super) fn quarter_expm1<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
-    // Beyond, a quarter of 2ⁿ would overflow, and even half of the result has.
+    // Beyond this limit, a quarter of 2ⁿ would overflow, and even half of the result has
+    // overflowed.
     let x = x.at_most(x.precision.pick(89.7, 710.6));
     let n = x.round_scaled(std::f64::consts::LOG2_E, x.precision.bias() - 2);
     let r = x.reduce(n.number, x.precision.pick(&LN2_F32, &LN2_F64));
@@ -164,8 +167,8 @@ pub(super) fn quarter_expm1<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     quarter.fma(p, quarter - 0.25)
 }
 
-/// The argument itself where it is so small that f(x) = x to the last place (f with slope 1 at 0), which also
-/// keeps the sign of zero and denormals; `result` elsewhere.
+/// Returns `x` where x is so small that f(x) = x to the last place, for an f with slope 1 at 0, and
+/// `result` elsewhere. This also preserves the sign of zero, and denormals.
 pub(super) fn unless_tiny<'ctx, 'm>(x: Lanes<'ctx, 'm>, result: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     x.abs().less(0.5 / x.precision.integer_ulp()).select(x, result)
 }
@@ -185,7 +188,7 @@ pub(super) fn cosh<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     e + e.constant(0.25) / e
 }
 
-/// 1 / (1 + e⁻ˣ). For negative x it is e^x / (1 + e^x), which keeps the denormal results.
+/// 1 / (1 + e⁻ˣ). For negative x the code computes eˣ / (1 + eˣ), which preserves denormal results.
 pub(super) fn sigmoid<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let (low, _) = x.precision.pick(EXP_RANGE_F32, EXP_RANGE_F64);
     let e = exp_in_range((-x.abs()).at_least(low));

@@ -1,14 +1,15 @@
-//! Arithmetic on all lanes at once, so that the functions of this module read as mathematics.
+//! Operations on all lanes at once, with which the functions of this module read like formulas.
 //!
-//! [`Lanes`] is a vector of floats, [`Bits`] the same vector seen as integers, [`Mask`] a truth value for
-//! each lane. Each operation appends one LLVM instruction, or one intrinsic that every backend expands in
-//! place. A scalar travels as a vector of one lane, which the type legaliser takes apart again, so there is
-//! one path for every lane count.
+//! [`Lanes`] is a vector of floats, [`Bits`] the same vector as integers, and [`Mask`] a truth
+//! value for each lane. Each operation appends one LLVM instruction, or one intrinsic that every
+//! backend expands inline. A scalar is a vector of one lane, which LLVM's type legaliser turns back
+//! into a scalar. So one code path handles every lane count.
 //!
-//! What is deliberately absent: `llvm.fma`, `llvm.floor`, `llvm.rint` and `llvm.ldexp`, which become library
-//! calls on machines without the instruction, conversions between `i64` and `f64`, and 64-bit integer
-//! comparisons and arithmetic shifts, which have no vector form before AVX-512 or SSE4.2. No operation
-//! carries a fast-math flag: the reductions rely on IEEE rounding.
+//! The module deliberately avoids `llvm.fma`, `llvm.floor`, `llvm.rint` and `llvm.ldexp`, which
+//! become library calls on machines without the instruction. It also avoids conversions between
+//! `i64` and `f64`, and 64-bit integer comparisons and arithmetic shifts, which have no vector form
+//! before AVX-512 or SSE4.2. No operation has a fast-math flag: the argument reductions rely on
+//! IEEE rounding.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -20,7 +21,7 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FloatValue, IntVal
 
 use super::MathContext;
 
-/// The two formats that the functions are written for.
+/// The two floating-point formats that the functions support.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Precision {
     Single,
@@ -39,7 +40,7 @@ impl Precision {
         }
     }
 
-    /// The one of two values, coefficients mostly, that belongs to this format.
+    /// Returns the value for this format, mostly a list of coefficients.
     pub(super) fn pick<T>(self, single: T, double: T) -> T {
         match self {
             Precision::Single => single,
@@ -47,27 +48,28 @@ impl Precision {
         }
     }
 
-    /// Bits stored of the significand.
+    /// The number of stored bits of the significand.
     pub(super) fn mantissa_bits(self) -> u32 {
         self.pick(f32::MANTISSA_DIGITS, f64::MANTISSA_DIGITS) - 1
     }
 
-    /// What is added to the exponent in the stored form.
+    /// The bias of the stored exponent.
     pub(super) fn bias(self) -> u32 {
         self.pick(127, 1023)
     }
 
-    /// Every integer between this number and its double is one unit in the last place.
+    /// 2^p, where p is the number of stored bits of the significand. From this number up to its
+    /// double, one unit in the last place is 1.
     pub(super) fn integer_ulp(self) -> f64 {
         f64::from(self.mantissa_bits()).exp2()
     }
 
-    /// Below it numbers are denormal.
+    /// The least normal number; smaller numbers are denormal.
     pub(super) fn min_normal(self) -> f64 {
         self.pick(f64::from(f32::MIN_POSITIVE), f64::MIN_POSITIVE)
     }
 
-    /// The stored form of a number of this format.
+    /// The bits of a number of this format.
     pub(super) fn bits_of(self, number: f64) -> u64 {
         match self {
             Precision::Single => u64::from((number as f32).to_bits()),
@@ -92,7 +94,7 @@ pub(super) struct Lanes<'ctx, 'm> {
     pub(super) value: VectorValue<'ctx>,
 }
 
-/// The stored form of a float in each lane.
+/// The bits of a float in each lane.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'ctx, 'm> {
     m: &'m MathContext<'ctx, 'm>,
@@ -107,7 +109,7 @@ pub(super) struct Mask<'ctx, 'm> {
     pub(super) value: VectorValue<'ctx>,
 }
 
-/// The right-hand side of an operation: lanes, or a number that every lane gets.
+/// The right-hand side of an operation: lanes, or one number for all lanes.
 pub(super) trait Operand<'ctx, 'm> {
     fn into_lanes(self, like: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm>;
 }
@@ -125,13 +127,14 @@ impl<'ctx, 'm> Operand<'ctx, 'm> for f64 {
     }
 }
 
-/// The invariant behind every call of the builder in this module.
+/// Unwraps a built instruction. The message states the invariant of every builder call in this
+/// module.
 fn built<T>(instruction: Result<T, BuilderError>) -> T {
     instruction.expect("the builder stands in a block and the operands have one vector type")
 }
 
 impl<'ctx, 'm> Lanes<'ctx, 'm> {
-    /// A scalar or a fixed vector of `f32` or `f64` as lanes.
+    /// Converts a scalar or a fixed vector of `f32` or `f64` to lanes.
     pub(super) fn new(m: &'m MathContext<'ctx, 'm>, x: BasicValueEnum<'ctx>) -> Option<Self> {
         match x {
             BasicValueEnum::FloatValue(scalar) => {
@@ -149,7 +152,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         }
     }
 
-    /// The lanes as the type that `original` has: the way back from [`Lanes::new`].
+    /// Converts the lanes back to the type of `original`; the inverse of [`Lanes::new`].
     pub(super) fn into_value_like(self, original: BasicValueEnum<'ctx>) -> BasicValueEnum<'ctx> {
         match original {
             BasicValueEnum::FloatValue(_) => self.lane(lane_index(self.m, 0)).into(),
@@ -179,7 +182,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         number.into_lanes(self)
     }
 
-    /// `self · b + c`, rounded once where the machine has the instruction and twice elsewhere.
+    /// `self · b + c`, rounded once where the machine has the instruction, and twice elsewhere.
     pub(super) fn fma(self, b: impl Operand<'ctx, 'm>, c: impl Operand<'ctx, 'm>) -> Self {
         self.intrinsic("llvm.fmuladd", &[b.into_lanes(self), c.into_lanes(self)])
     }
@@ -199,7 +202,8 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         self.intrinsic("llvm.copysign", &[sign])
     }
 
-    /// `min(self, limit)`, but NaN stays NaN. The operands are ordered so that x86 makes it one instruction.
+    /// `min(self, limit)`, but NaN stays NaN. The operands are in the order that x86 needs for a
+    /// single instruction.
     pub(super) fn at_most(self, limit: f64) -> Self {
         let limit = self.constant(limit);
         limit.less(self).select(limit, self)
@@ -228,39 +232,43 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
         Mask { m: self.m, value }
     }
 
-    /// The stored form.
+    /// The bits of the floats.
     pub(super) fn bits(self) -> Bits<'ctx, 'm> {
         let integers = self.precision.int_type(self.m).vec_type(self.count() as u32);
         let value = built(self.m.builder.build_bit_cast(self.value, integers, "")).into_vector_value();
         Bits { m: self.m, precision: self.precision, value }
     }
 
-    /// `round(self · scale)` without an instruction for rounding; see [`Rounded`]. Holds while the result is
-    /// below half of [`Precision::integer_ulp`]; beyond, the result is some number, never undefined.
+    /// `round(self · scale)` without a rounding instruction; see [`Rounded`]. The result is valid
+    /// while it is below half of [`Precision::integer_ulp`]. Beyond that, it is an arbitrary
+    /// number, but never undefined.
     pub(super) fn round_scaled(self, scale: f64, bias: u32) -> Rounded<'ctx, 'm> {
         let shifter = self.precision.integer_ulp() * 1.5 + f64::from(bias);
         let sum = self.fma(scale, shifter);
         Rounded { number: sum - shifter, biased: sum.bits() }
     }
 
-    /// `self - n · (parts[0] + parts[1] + …)`, from the largest part on: the reduction of Cody and Waite. All
-    /// parts but the last have so few bits that `n · part` is exact, with or without fused instructions.
+    /// `self - n · (parts[0] + parts[1] + …)`, largest part first: the reduction of Cody and Waite.
+    /// All parts but the last have so few bits that `n · part` is exact, with or without fused
+    /// instructions.
     pub(super) fn reduce(self, n: Self, parts: &[f64]) -> Self {
         parts.iter().fold(self, |rest, part| n.fma(-part, rest))
     }
 
-    /// Whether [`Lanes::scaled`] can be used: on a machine with the instruction, and lanes that fill its vectors.
+    /// Whether [`Lanes::scaled`] can be used: the machine must have the instruction, and the lanes
+    /// must fill its vectors.
     pub(super) fn can_be_scaled(self) -> bool {
         self.m.scales && self.count().is_multiple_of(self.precision.pick(16, 8))
     }
 
-    /// `self · 2ⁿ` for a whole number n of any size, rounded once: denormal, zero or infinite where it must be.
+    /// `self · 2ⁿ` for an integer n of any size, rounded once. The result may be denormal, zero or
+    /// infinite.
     pub(super) fn scaled(self, n: Self) -> Self {
         let lanes = self.precision.pick(16, 8);
         let parts: Vec<VectorValue<'ctx>> =
             (0..self.count()).step_by(lanes).map(|from| self.scale_part(n, from, lanes)).collect();
         let join = |joined: VectorValue<'ctx>, part: VectorValue<'ctx>| {
-            // Both sides must be equally long, so the shorter is made so first.
+            // A shuffle needs operands of equal length, so the shorter one is padded first.
             let (have, more) = (joined.get_type().get_size() as usize, part.get_type().get_size() as usize);
             let longer = self.pick_lanes(part, (0..have).map(|lane| lane.min(more - 1)));
             built(self.m.builder.build_shuffle_vector(joined, longer, self.pattern(0..have + more), ""))
@@ -269,7 +277,7 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     }
 
     fn scale_part(self, n: Self, from: usize, lanes: usize) -> VectorValue<'ctx> {
-        /// Rounds as the machine does.
+        /// Rounds in the machine's current rounding mode.
         const CURRENT_ROUNDING: u64 = 4;
         let part = |whole: Self| self.pick_lanes(whole.value, from..from + lanes);
         let name = self.precision.pick("ps", "pd");
@@ -304,24 +312,24 @@ impl<'ctx, 'm> Lanes<'ctx, 'm> {
     }
 }
 
-/// A number rounded to the nearest integer by adding 1.5 · 2^p, where p counts the stored bits of the
-/// significand: the sum's last place is one, so the addition itself rounds, and the sum's low bits are the
-/// integer.
+/// A number rounded to the nearest integer by adding 1.5 · 2^p, where p is the number of stored
+/// bits of the significand. The last place of the sum is one, so the addition itself rounds, and
+/// the low bits of the sum are the integer.
 #[derive(Clone, Copy)]
 pub(super) struct Rounded<'ctx, 'm> {
     /// The integer as a float.
     pub(super) number: Lanes<'ctx, 'm>,
-    /// The integer plus the chosen bias, in the low bits. The bits above are not zero.
+    /// The integer plus the chosen bias, in the low bits. The higher bits are not zero.
     pub(super) biased: Bits<'ctx, 'm>,
 }
 
 impl<'ctx, 'm> Rounded<'ctx, 'm> {
-    /// `2^(integer + bias - format's bias)`: the low bits moved to the place of the exponent.
+    /// `2^(integer + bias - format's bias)`: the low bits shifted to the position of the exponent.
     pub(super) fn power_of_two(self) -> Lanes<'ctx, 'm> {
         self.biased.shift_left(self.biased.precision.mantissa_bits()).float()
     }
 
-    /// A sign bit where integer plus bias is odd.
+    /// A sign bit where the integer plus the bias is odd.
     pub(super) fn odd_sign(self) -> Bits<'ctx, 'm> {
         let precision = self.biased.precision;
         self.biased.shift_left(precision.pick(31, 63))
@@ -338,7 +346,7 @@ impl<'ctx, 'm> Bits<'ctx, 'm> {
         VectorType::const_vector(&vec![number; self.value.get_type().get_size() as usize])
     }
 
-    /// The float stored so.
+    /// The floats with these bits.
     pub(super) fn float(self) -> Lanes<'ctx, 'm> {
         let floats = self.precision.float_type(self.m).vec_type(self.value.get_type().get_size());
         let value = built(self.m.builder.build_bit_cast(self.value, floats, "")).into_vector_value();
@@ -400,7 +408,7 @@ impl<'ctx, 'm> Mask<'ctx, 'm> {
     }
 }
 
-/// A lane's number as LLVM wants it.
+/// The index of a lane as an LLVM constant.
 pub(super) fn lane_index<'ctx>(m: &MathContext<'ctx, '_>, index: u64) -> IntValue<'ctx> {
     m.context.i32_type().const_int(index, false)
 }

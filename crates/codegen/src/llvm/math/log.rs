@@ -1,21 +1,23 @@
 //! The logarithms: `log`, `log2`, `log10`, `log1p`.
 //!
-//! x = 2ᵏ·m with √½ ≤ m < √2, by integer arithmetic on the stored form, and log x = k·ln 2 + log(1 + f) with
-//! f = m - 1, which is exact. For arguments near 1, k is 0 and the second part alone gives the result, so its
-//! relative error counts; elsewhere the parts cancel by at most one bit. The other bases scale log(1 + f) and
-//! leave k exact.
+//! x = 2ᵏ·m with √½ ≤ m < √2, by integer arithmetic on the bits, and log x = k·ln 2 + log(1 + f)
+//! with f = m - 1, which is exact. For arguments near 1, k is 0 and the second part alone is the
+//! result, so its relative error matters; elsewhere the parts cancel by at most one bit. The other
+//! bases scale log(1 + f) and keep k exact.
 //!
-//! **f32** takes log(1 + f) = f - f²/2 + f³·P(f). **f64**, for which that would need 21 coefficients, divides
-//! once: with s = f/(2 + f), log(1 + f) = 2·artanh s = f - (f²/2 - s·(f²/2 + R(s²))), the form of Ng (1986,
-//! in fdlibm's `e_log.c`), where only small terms are rounded.
+//! **f32** uses log(1 + f) = f - f²/2 + f³·P(f). **f64**, for which this form would need 21
+//! coefficients, divides once: with s = f/(2 + f), log(1 + f) = 2·artanh s = f - (f²/2 - s·(f²/2 +
+//! R(s²))). This is the form of Ng (1986, in fdlibm's `e_log.c`), where only small terms are
+//! rounded.
 //!
-//! **log1p** must not lose the x in 1 + x: k comes from the rounded sum, but f = x·2⁻ᵏ + (2⁻ᵏ - 1), which is
-//! rounded once.
+//! **log1p** must not lose the x in 1 + x: k comes from the rounded sum, but f = x·2⁻ᵏ + (2⁻ᵏ - 1),
+//! which is rounded once.
 
 use super::exp::{LN2_F32, LN2_F64};
 use super::lanes::{Bits, Lanes, Operand, Precision};
 
-/// (log(1 + f) - f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2; the logarithm to 2^-27.3.
+/// (log(1 + f) - f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2. The relative error of the logarithm is
+/// 2^-27.3.
 const LOG_F32: [f64; 8] = [
     0.3333333134651184,
     -0.250008225440979,
@@ -27,7 +29,8 @@ const LOG_F32: [f64; 8] = [
     -0.07643198221921921,
 ];
 
-/// R(z) / z, where 2 artanh s = 2s + s·R(s²), for |s| ≤ 0.1717; the logarithm to 2^-59.5.
+/// R(z) / z, where 2 artanh s = 2s + s·R(s²), for |s| ≤ 0.1717. The relative error of the logarithm
+/// is 2^-59.5.
 const LOG_F64: [f64; 7] = [
     0.6666666666666735,
     0.3999999999940914,
@@ -38,7 +41,7 @@ const LOG_F64: [f64; 7] = [
     0.14798624142470582,
 ];
 
-/// log₁₀ 2 in two parts; the first times any k is exact.
+/// log₁₀ 2 in two parts. The product of the first part and any k is exact.
 const LOG10_2_F32: [f64; 2] = [0.301025390625, 4.605039066518657e-06];
 const LOG10_2_F64: [f64; 2] = [0.3010299956640665, -8.532344317057107e-14];
 
@@ -66,7 +69,7 @@ pub(super) fn log1p<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let sum = x + 1.0;
     let split = Split::of(sum);
     let k = split.exponent(split.zero());
-    // 2⁻ᵏ leaves the format for the largest x, where the 1 in 1 + x does not count any more.
+    // 2⁻ᵏ overflows the format for the largest x, where the 1 in 1 + x no longer matters.
     let down = split.reciprocal_power();
     let f =
         x.greater(x.precision.integer_ulp() * 4.0).select(split.mantissa() - 1.0, x.fma(down, down - 1.0));
@@ -74,7 +77,8 @@ pub(super) fn log1p<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     mend_special(sum, result).copysign(x)
 }
 
-/// k and f of the logarithm of x; something harmless where x is not positive and finite.
+/// k and f of the logarithm of x. Where x is not positive and finite, both are arbitrary but
+/// harmless.
 fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lanes<'ctx, 'm>) {
     let denormal = x.less(x.precision.min_normal());
     let raise = f64::from(x.precision.mantissa_bits());
@@ -85,8 +89,8 @@ fn exponent_and_fraction<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> (Lanes<'ctx, 'm>, Lane
 
 /// A positive normal number as 2ᵏ·m.
 struct Split<'ctx, 'm> {
-    /// The stored form moved so that the exponent changes at √½ and √2 in place of 1 and 2: k with the
-    /// format's bias on top, and how far m is from √½ below.
+    /// The bits of the number, shifted so that the exponent changes at √½ and √2 instead of 1 and
+    /// 2. The high bits hold k plus the format's bias. The low bits hold the distance of m from √½.
     moved: Bits<'ctx, 'm>,
     precision: Precision,
 }
@@ -105,14 +109,14 @@ impl<'ctx, 'm> Split<'ctx, 'm> {
         below.plus(self.precision.bits_of(std::f64::consts::FRAC_1_SQRT_2)).float()
     }
 
-    /// k, as how far the stored exponent lies above that of [`Split::zero`]. The integer becomes a float as
-    /// the last bits of 2^p, whose last place is one.
+    /// k, as the difference between the stored exponent and that of [`Split::zero`]. The integer
+    /// becomes a float as the low bits of 2^p, whose last place is one.
     fn exponent(&self, zero: impl Operand<'ctx, 'm>) -> Lanes<'ctx, 'm> {
         let biased = self.moved.shift_right(self.precision.mantissa_bits());
         biased.or(self.precision.bits_of(self.precision.integer_ulp())).float() - zero
     }
 
-    /// What [`Split::exponent`] takes for k = 0.
+    /// The subtrahend of [`Split::exponent`] for k = 0.
     fn zero(&self) -> f64 {
         self.precision.integer_ulp() + f64::from(self.precision.bias())
     }
@@ -144,7 +148,7 @@ fn times_in_parts<'ctx, 'm>(k: Lanes<'ctx, 'm>, parts: &[f64; 2], rest: Lanes<'c
     k.fma(parts[0], k.fma(parts[1], rest))
 }
 
-/// The logarithm's values at 0, below, at infinity and at NaN; `result` elsewhere.
+/// The logarithm's values at 0, below 0, at infinity and at NaN; `result` elsewhere.
 fn mend_special<'ctx, 'm>(x: Lanes<'ctx, 'm>, result: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let outside = x.equal(0.0).select(x.constant(f64::NEG_INFINITY), f64::NAN);
     let infinite = x.equal(f64::INFINITY).select(x, result);

@@ -1,15 +1,17 @@
 //! `sin`, `cos`, `tan` and `atan`.
 //!
-//! **sin, cos.** r = x - k·π with k the nearest integer for the sine and the nearest half-integer for the
-//! cosine: both are then ±sin r with r from -π/2 to π/2, one polynomial without a choice between two, and the
-//! parity of k gives the sign. The subtraction follows Cody and Waite (1980, chapter 8) with π in four parts,
-//! of which the first three times k are exact. Up to the limits below the parts reach far enough for r to keep
-//! its relative accuracy next to the multiples of π, where the result is as small as r.
+//! **sin, cos.** r = x - k·π, with k the nearest integer for the sine and the nearest half-integer
+//! for the cosine. Both results are then ±sin r with r from -π/2 to π/2, so one polynomial is
+//! enough, and the parity of k gives the sign. The subtraction follows Cody and Waite (1980,
+//! chapter 8) with π in four parts, where k times each of the first three is exact. Up to the
+//! limits below, the parts extend far enough for r to keep its relative accuracy next to the
+//! multiples of π, where the result is as small as r.
 //!
-//! **tan.** r = x - n·π/2 on |r| ≤ π/4, and sin r / cos r or its negated reciprocal, by the parity of n.
+//! **tan.** r = x - n·π/2 with |r| ≤ π/4, and the result is sin r / cos r or its negated
+//! reciprocal, by the parity of n.
 //!
-//! **Huge arguments** need some hundred digits of π. They are rare, so vectors that hold one take a branch to
-//! the C library for all lanes. This is the one place in this module that adds blocks.
+//! **Huge arguments** need some hundred digits of π. They are rare, so if a vector contains one,
+//! the code branches to the C library for all lanes. Only this code in this module adds blocks.
 //!
 //! **atan.** x + x³·P(x²) up to 1, and π/2 - atan(1/x) beyond.
 
@@ -20,17 +22,18 @@ use inkwell::values::{BasicMetadataValueEnum, FunctionValue, InstructionValue};
 use super::exp::unless_tiny;
 use super::lanes::{Lanes, Mask, Rounded, lane_index};
 
-/// Above these arguments k needs more bits than the parts of π leave free.
+/// Above these arguments, k needs more bits than the parts of π leave free.
 const LIMIT_F32: f64 = 12_800.0;
 const LIMIT_F64: f64 = 4_000_000.0;
 
-/// π in parts of 11, 11, 11 and 24 bits for f32, of 31, 31, 31 and 53 for f64. All are positive, so that -0
-/// stays -0.
+/// π in parts of 11, 11, 11 and 24 bits for f32, and of 31, 31, 31 and 53 bits for f64. All parts
+/// are positive, so that -0 stays -0.
 const PI_F32: [f64; 4] = [3.140625, 0.0009675025939941406, 1.5099067240953445e-07, 5.126688136514179e-12];
 const PI_F64: [f64; 4] =
     [3.1415926534682512, 1.215420100718692e-10, 5.8254641096454e-20, 2.5413117520279757e-29];
 
-/// (sin(r) / r - 1) / r² in r² for |r| ≤ π/2; the sine to 2^-27.2 and 2^-61.5.
+/// (sin(r) / r - 1) / r² in r² for |r| ≤ π/2. The relative errors of the sine are 2^-27.2 and
+/// 2^-61.5.
 const SIN_F32: [f64; 4] =
     [-0.16666659712791443, 0.008333067409694195, -0.00019809552759397775, 2.6054588033730397e-06];
 const SIN_F64: [f64; 8] = [
@@ -44,7 +47,7 @@ const SIN_F64: [f64; 8] = [
     2.7210269571641308e-15,
 ];
 
-/// The same for |r| ≤ π/4, to 2^-27.8 and 2^-57.8.
+/// The same for |r| ≤ π/4. The relative errors of the sine are 2^-27.8 and 2^-57.8.
 const QUARTER_SIN_F32: [f64; 3] = [-0.16666653752326965, 0.008332106284797192, -0.0001950788573594764];
 const QUARTER_SIN_F64: [f64; 6] = [
     -0.1666666666666663,
@@ -55,7 +58,8 @@ const QUARTER_SIN_F64: [f64; 6] = [
     1.5895097998576133e-10,
 ];
 
-/// (cos r - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4; the cosine to 2^-32.9 and 2^-63.8.
+/// (cos r - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4. The relative errors of the cosine are 2^-32.9 and
+/// 2^-63.8.
 const QUARTER_COS_F32: [f64; 3] = [0.04166664555668831, -0.0013887305976822972, 2.4431650672340766e-05];
 const QUARTER_COS_F64: [f64; 6] = [
     0.04166666666666659,
@@ -66,7 +70,8 @@ const QUARTER_COS_F64: [f64; 6] = [
     -1.1357337049342357e-11,
 ];
 
-/// (atan(x) / x - 1) / x² in x² for |x| ≤ 1; the arctangent to 2^-28.2 and 2^-56.6.
+/// (atan(x) / x - 1) / x² in x² for |x| ≤ 1. The relative errors of the arctangent are 2^-28.2 and
+/// 2^-56.6.
 const ATAN_F32: [f64; 9] = [
     -0.33333298563957214,
     0.1999852955341339,
@@ -101,7 +106,7 @@ const ATAN_F64: [f64; 20] = [
     1.3229984467873141e-05,
 ];
 
-/// π/2 rounded to the format, and what is missing.
+/// π/2 rounded to the format, and the remainder.
 const HALF_PI_F32: [f64; 2] = [1.5707963705062866, -4.3711390001862426e-08];
 const HALF_PI_F64: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17];
 
@@ -112,15 +117,16 @@ pub(super) fn sin<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     or_library_if_huge(x, near, x.precision.pick("sinf", "sin"))
 }
 
-/// cos x. With x = r + (n + ½)π it is -sin r for even n, so n is rounded with a bias of one for its parity.
+/// cos x. With x = r + (n + ½)π, the result is -sin r for even n, so a bias of one inverts the
+/// parity of n.
 pub(super) fn cos<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let n = x.fma(std::f64::consts::FRAC_1_PI, -0.5).round_scaled(1.0, 1);
     let near = signed_sin(x.reduce(n.number + 0.5, x.precision.pick(&PI_F32, &PI_F64)), n);
     or_library_if_huge(x, near, x.precision.pick("cosf", "cos"))
 }
 
-/// sin r for |r| ≤ π/2, negated where the integer is odd. The product with r comes last: it keeps the sign of
-/// zero.
+/// sin r for |r| ≤ π/2, negated where the integer is odd. The product with r comes last, which
+/// preserves the sign of zero.
 fn signed_sin<'ctx, 'm>(r: Lanes<'ctx, 'm>, parity: Rounded<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     let square = r * r;
     let ratio = square.polynomial(r.precision.pick(&SIN_F32, &SIN_F64)).fma(square, 1.0);
@@ -141,8 +147,8 @@ pub(super) fn tan<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     or_library_if_huge(x, unless_tiny(x, near), x.precision.pick("tanf", "tan"))
 }
 
-/// Where the integer is odd: a float comparison of ±1, since vectors of 64-bit integers cannot be compared
-/// everywhere.
+/// The lanes where the integer is odd. This compares ±1 as floats, since not every machine compares
+/// vectors of 64-bit integers.
 fn odd<'ctx, 'm>(n: Rounded<'ctx, 'm>) -> Mask<'ctx, 'm> {
     n.number.constant(1.0).copysign(n.odd_sign().float()).less(0.0)
 }
@@ -159,7 +165,8 @@ pub(super) fn atan<'ctx, 'm>(x: Lanes<'ctx, 'm>) -> Lanes<'ctx, 'm> {
     steep.select(far, near).copysign(x)
 }
 
-/// `near`, or the C library's function for every lane where some lane's argument is beyond the limit.
+/// Returns `near`, or the C library's results for all lanes if any lane's argument is beyond the
+/// limit.
 fn or_library_if_huge<'ctx, 'm>(x: Lanes<'ctx, 'm>, near: Lanes<'ctx, 'm>, name: &str) -> Lanes<'ctx, 'm> {
     let any_huge = x.abs().greater(x.precision.pick(LIMIT_F32, LIMIT_F64)).any();
     let (builder, context) = (x.m.builder, x.m.context);
@@ -182,9 +189,9 @@ fn or_library_if_huge<'ctx, 'm>(x: Lanes<'ctx, 'm>, near: Lanes<'ctx, 'm>, name:
 
 const IN_BLOCK: &str = "the builder stands in a block";
 
-/// A loop over the lanes that calls a function of the C library for each; the builder ends in the block after
-/// it. A loop and not one call after the other, because wide vectors would make it long, and it hardly ever
-/// runs.
+/// Emits a loop over the lanes that calls a C library function for each, and leaves the builder in
+/// the block after the loop. Separate calls for each lane would be long for wide vectors, and the
+/// code hardly ever runs.
 fn library_lane_by_lane<'ctx, 'm>(x: Lanes<'ctx, 'm>, name: &str) -> Lanes<'ctx, 'm> {
     let (builder, context) = (x.m.builder, x.m.context);
     let before = builder.get_insert_block().expect("code is emitted into a block");
@@ -211,14 +218,15 @@ fn library_lane_by_lane<'ctx, 'm>(x: Lanes<'ctx, 'm>, name: &str) -> Lanes<'ctx,
     next_results
 }
 
-/// A function of the C library from float to float, declared once a module.
+/// A function of the C library from float to float, declared once in each module.
 fn library_function<'ctx>(x: Lanes<'ctx, '_>, name: &str) -> FunctionValue<'ctx> {
     if let Some(function) = x.m.module.get_function(name) {
         return function;
     }
     let scalar = x.precision.float_type(x.m);
     let function = x.m.module.add_function(name, scalar.fn_type(&[scalar.into()], false), None);
-    // Nobody reads errno, so the call neither changes memory (value 0 of `memory`) nor ends the kernel.
+    // The code never reads `errno`, so the call neither changes memory (value 0 of `memory`) nor
+    // ends the kernel.
     for attribute in ["nounwind", "willreturn", "memory"] {
         let kind = Attribute::get_named_enum_kind_id(attribute);
         function.add_attribute(AttributeLoc::Function, x.m.context.create_enum_attribute(kind, 0));
@@ -226,7 +234,7 @@ fn library_function<'ctx>(x: Lanes<'ctx, '_>, name: &str) -> FunctionValue<'ctx>
     function
 }
 
-/// Tells the backend to keep the taken side of a branch out of the way.
+/// Marks the taken side of a branch as unlikely, so that the backend moves it out of the way.
 fn mark_unlikely<'ctx>(x: Lanes<'ctx, '_>, branch: InstructionValue<'ctx>) {
     let context = x.m.context;
     let weight = |w| BasicMetadataValueEnum::from(context.i32_type().const_int(w, false));
