@@ -1,4 +1,5 @@
-//! What the runtime itself costs: starting a parallel loop, packing, and calling a kernel that does next to nothing.
+//! Measures the runtime's own costs: starting a parallel loop, packing, and calling a kernel that
+//! does next to nothing.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -12,7 +13,7 @@ use tilewright_runtime::{Buffer, Executable, Pool, View, ViewMut, copy, measure,
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::Cpu;
 
-/// A loop that does nothing: right after another one, and after a pause in which the workers fell asleep.
+/// An empty loop: right after another loop, and after a pause in which the workers fell asleep.
 fn start(c: &mut Criterion) {
     let mut group = c.benchmark_group("empty parallel loop");
     for threads in [1, 2, 4] {
@@ -35,7 +36,8 @@ fn start(c: &mut Criterion) {
     }
 }
 
-/// Two threads that wait for each other: how long until the second has come. Means something only on two free cores.
+/// Measures how long two threads take to meet in a loop, where each waits for the other. The time
+/// is meaningful only on two free cores.
 fn meet(c: &mut Criterion) {
     use std::sync::atomic::{AtomicU32, Ordering};
     let pool = Pool::new(2);
@@ -68,7 +70,7 @@ fn pack(c: &mut Criterion) {
     }
 }
 
-/// A call of `o(i) = a(i)` with four elements, on its own and spread over threads.
+/// A call of `o(i) = a(i)` with four elements, in a serial and in a parallel loop.
 fn call(c: &mut Criterion) {
     let parsed = parse("def copy(float(N) a) -> (o) { o(i) = a(i) }");
     let bindings: Bindings = [("N", 4)].into_iter().collect();
@@ -116,7 +118,7 @@ fn copying(program: &Program, kind: LoopKind) -> LoopNest {
     }
 }
 
-/// What `measure` says of a call that does nothing: its own cost.
+/// Prints the time that `measure` reports for an empty call, which is the cost of measuring.
 fn clock(_: &mut Criterion) {
     let timing = measure(&timing::Options::default(), || {
         black_box(&());

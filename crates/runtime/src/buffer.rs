@@ -1,4 +1,4 @@
-//! An owned tensor, aligned and contiguous: what kernels like best.
+//! An owned tensor, aligned and contiguous, so that kernels can use it without a copy.
 
 use std::mem::MaybeUninit;
 
@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::memory::{Block, OutOfMemory};
 use crate::view::{Layout, View, ViewMut};
 
-/// A tensor that owns its memory. It is row-major without gaps, and aligned as a [`Block`] is.
+/// A tensor that owns its memory. It is row-major without gaps, and aligned like a [`Block`].
 #[derive(Debug)]
 pub struct Buffer {
     layout: Layout,
@@ -23,7 +23,7 @@ impl Buffer {
         Buffer::with(dtype, shape, Block::zeroed)
     }
 
-    /// With memory of as many bytes as it needs.
+    /// A tensor in memory that `block` allocates, given the number of bytes.
     fn with(
         dtype: DType,
         shape: &[usize],
@@ -61,7 +61,8 @@ impl Buffer {
         Ok(Buffer::with(tensor.dtype(), tensor.shape(), copied)?.with_rusts_bools())
     }
 
-    /// A tensor whose elements `fill` writes in its memory, as it shows by giving their bytes back.
+    /// A tensor whose elements `fill` writes in place. `fill` returns the bytes as initialised, to
+    /// show that it has written all of them.
     pub fn filled(
         dtype: DType,
         shape: &[usize],
@@ -70,7 +71,8 @@ impl Buffer {
         Ok(Buffer::with(dtype, shape, |bytes| Block::filled(bytes, fill))?.with_rusts_bools())
     }
 
-    /// To a `Tensor`, any byte but 0 is true; here, as in Rust, only 1 is.
+    /// Normalises `bool` elements: in a `Tensor`, any byte but 0 is true; here, as in Rust, only 1
+    /// is.
     fn with_rusts_bools(mut self) -> Buffer {
         if self.layout.dtype() == DType::Bool {
             self.block.as_bytes_mut().iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
@@ -90,20 +92,20 @@ impl Buffer {
         Tensor::from_bytes(self.layout.dtype(), self.layout.shape(), bytes)
     }
 
-    /// How it lies in memory.
+    /// The element type, extents and strides.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// The elements, if they are of this type.
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
-        // SAFETY: the block is aligned for any element, and holds `len` elements of the type of the layout; a `bool`
-        // is 0 or 1 by the promises of everything that writes one.
+        // SAFETY: the block is aligned for any element, and holds `len` elements of the layout's
+        // type. Everything that writes a `bool` guarantees that it is 0 or 1.
         (T::DTYPE == self.layout.dtype())
             .then(|| unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.layout.len()) })
     }
 
-    /// The elements, if they are of this type, to write.
+    /// The elements, if they are of this type, for writing.
     pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
         let (elements, dtype) = (self.layout.len(), self.layout.dtype());
         // SAFETY: as in `as_slice`, borrowed exclusively.
@@ -118,7 +120,8 @@ impl Buffer {
 
     /// The tensor for reading.
     pub fn view(&self) -> View<'_> {
-        // SAFETY: the block holds the elements of the layout, and is borrowed for as long as the view.
+        // SAFETY: the block holds the elements of the layout, and is borrowed for as long as the
+        // view.
         unsafe {
             View::from_raw_parts(
                 self.layout.dtype(),
@@ -132,7 +135,8 @@ impl Buffer {
     /// The tensor for reading and writing.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         let start = self.block.as_mut_ptr();
-        // SAFETY: the block holds the elements of the layout, none twice, and is borrowed exclusively.
+        // SAFETY: the block holds the elements of the layout, none twice, and is borrowed
+        // exclusively.
         unsafe {
             ViewMut::from_raw_parts(self.layout.dtype(), start, self.layout.shape(), self.layout.strides())
         }
@@ -170,7 +174,7 @@ mod tests {
         }
         let bytes = Buffer::filled(DType::UInt8, &[2, 2], fill).unwrap();
         assert_eq!(bytes.as_slice(), Some(&[0u8, 1, 2, 3][..]));
-        // Only 1 is true, whatever was written.
+        // Every byte but 0 becomes 1, whatever `fill` wrote.
         let bools = Buffer::filled(DType::Bool, &[4], fill).unwrap();
         assert_eq!(bools.as_slice(), Some(&[false, true, true, true][..]));
         assert_eq!(Buffer::filled(DType::UInt8, &[0], fill).unwrap().bytes(), &[] as &[u8]);

@@ -1,28 +1,29 @@
-//! Copying between layouts: packing a strided tensor into contiguous memory, and back.
+//! Copies between layouts: packs a strided tensor into contiguous memory, and unpacks it.
 //!
-//! Dimensions that lie one after the other in both tensors are merged, so most copies become rows, and those are
-//! moved whole. Where the fastest dimension of the target is not that of the source, as in a transposition, the two
-//! fastest dimensions are walked in tiles, so that each cache line is fetched once.
+//! Dimensions that follow each other without gaps in both tensors are merged. Most copies therefore
+//! consist of contiguous rows, and each row is moved as a whole. If the fastest dimension of the
+//! target is not the fastest of the source, as in a transposition, the copy walks the two fastest
+//! dimensions in tiles. Each cache line is then fetched once.
 
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::view::{Layout, View, ViewMut};
 
-/// Elements along each side of a tile: as many single-precision numbers as a cache line holds.
+/// Elements along each side of a tile: the number of single-precision values in a cache line.
 const TILE: usize = 16;
 
-/// Two tensors differ in element type or shape, so that one cannot be copied into the other.
+/// Two tensors differ in element type or shape, so one cannot be copied into the other.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{from} cannot be copied into {to}")]
 pub struct LayoutMismatch {
-    /// What was to be copied.
+    /// The type and shape of the source.
     pub from: String,
-    /// Where to.
+    /// The type and shape of the target.
     pub to: String,
 }
 
-/// Copies every element to the same place of another tensor, whatever the strides of the two are.
+/// Copies every element of `source` to the same subscripts of `target`, whatever the strides are.
 pub fn copy(source: &View<'_>, target: &mut ViewMut<'_>) -> Result<(), LayoutMismatch> {
     let (from, to) = (source.layout(), target.layout());
     if from.dtype() != to.dtype() || from.shape() != to.shape() {
@@ -32,8 +33,8 @@ pub fn copy(source: &View<'_>, target: &mut ViewMut<'_>) -> Result<(), LayoutMis
         return Ok(());
     }
     let walk = Walk::new(from, to);
-    // SAFETY: the walk stays on the elements of the two layouts, which the views vouch for; the target is borrowed
-    // exclusively, so the two do not overlap.
+    // SAFETY: the walk stays on the elements of the two layouts, which the views guarantee to be
+    // valid. The target is borrowed exclusively, so the two tensors do not overlap.
     unsafe { walk.run(source.as_ptr(), target.as_mut_ptr()) };
     Ok(())
 }
@@ -68,9 +69,10 @@ impl Walk {
 
     /// # Safety
     ///
-    /// All elements that the axes lead to from the two pointers can be read or written, and do not overlap.
+    /// All elements that the axes reach from the two pointers can be read or written, and the two
+    /// tensors do not overlap.
     unsafe fn run(&self, source: *const u8, target: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.width {
                 1 => self.outer_loops::<u8>(&self.outer, source, target),
@@ -86,11 +88,11 @@ impl Walk {
     /// As [`Walk::run`].
     unsafe fn outer_loops<W: Copy>(&self, axes: &[Axis], source: *const u8, target: *mut u8) {
         let Some((axis, inner)) = axes.split_first() else {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.plane::<W>(source, target) };
         };
         for at in 0..axis.extent as isize {
-            // SAFETY: `at` is inside the extent, so these are places of elements.
+            // SAFETY: `at` is inside the extent, so both offsets lead to elements.
             unsafe {
                 self.outer_loops::<W>(inner, source.offset(at * axis.from), target.offset(at * axis.to))
             };
@@ -103,10 +105,11 @@ impl Walk {
     unsafe fn plane<W: Copy>(&self, source: *const u8, target: *mut u8) {
         let gapless = size_of::<W>() as isize;
         if self.column.from == gapless && self.column.to == gapless {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.whole_rows::<W>(source, target) };
         }
-        // Tiles serve where the source is faster along the row axis; otherwise the columns are walked as they come.
+        // Tiles pay off only if the source is faster along the row axis. Otherwise the columns are
+        // walked from first to last.
         let crosswise = self.row.from.abs() < self.column.from.abs();
         let width = if crosswise { TILE } else { self.column.extent };
         for first_row in (0..self.row.extent).step_by(TILE) {
@@ -130,7 +133,7 @@ impl Walk {
 
     /// # Safety
     ///
-    /// As [`Walk::plane`], and neighbours in a row have no gaps in either tensor.
+    /// As [`Walk::plane`], and the elements of a row have no gaps in either tensor.
     unsafe fn whole_rows<W>(&self, source: *const u8, target: *mut u8) {
         let bytes = self.column.extent * size_of::<W>();
         for row in 0..self.row.extent as isize {
@@ -144,7 +147,8 @@ impl Walk {
     }
 }
 
-/// The axes without those of one element, and with those that continue each other in both tensors as one.
+/// The loops of a copy. Axes of one element are left out, and axes that continue each other in both
+/// tensors are merged.
 fn merged_axes(from: &Layout, to: &Layout) -> SmallVec<[Axis; 6]> {
     let width = from.dtype().bytes() as isize;
     let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
@@ -161,7 +165,7 @@ fn merged_axes(from: &Layout, to: &Layout) -> SmallVec<[Axis; 6]> {
     merged
 }
 
-/// Takes out the axis with the smallest stride; the innermost of equals.
+/// Removes the axis with the smallest absolute stride, and the innermost one of several such axes.
 fn take_fastest(axes: &mut SmallVec<[Axis; 6]>, stride: impl Fn(&Axis) -> isize) -> Option<Axis> {
     let fastest = (0..axes.len()).rev().min_by_key(|at| stride(&axes[*at]).unsigned_abs())?;
     Some(axes.remove(fastest))
@@ -221,7 +225,8 @@ mod tests {
         assert_eq!(axes(array.t().into()), 3);
     }
 
-    /// An array of up to four dimensions, a step for each, and an order of the dimensions.
+    /// The extents of an array of up to four dimensions, a step for each, and an order of the
+    /// dimensions.
     fn cases() -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<usize>)> {
         (0usize..=4).prop_flat_map(|rank| {
             let extents = proptest::collection::vec(0usize..20, rank);
@@ -256,7 +261,7 @@ mod tests {
     }
 
     mod num {
-        /// A number that tells elements apart.
+        /// A number that distinguishes elements.
         pub trait FromIndex {
             fn from_index(at: usize) -> Self;
         }

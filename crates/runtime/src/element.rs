@@ -1,9 +1,10 @@
-//! The Rust types that are elements of tensors.
+//! The Rust types that can be elements of tensors.
 
 use half::{bf16, f16};
 use tilewright_ir::DType;
 
-/// A Rust type with the layout of a [`DType`]. The trait is sealed: what is an element is settled here.
+/// A Rust type with the layout of a [`DType`]. The trait is sealed: only the types in this file
+/// implement it.
 pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// The element type.
     const DTYPE: DType;

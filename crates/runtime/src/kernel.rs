@@ -1,12 +1,13 @@
-//! From a loop nest to a function of tensors.
+//! Compiles a loop nest to a function of tensors.
 //!
-//! An [`Executable`] is the compiled code. [`Executable::bind`] gives it its constant inputs: what a schedule keeps in
-//! another layout, such as packed weights, is made once there. The [`Bound`] that comes out is the function: it can
-//! be called any number of times, from several threads at once. Other constants need another `bind`, which is
-//! cheap where the schedule repacks nothing.
+//! An [`Executable`] is the compiled code. [`Executable::bind`] takes the constant inputs, and
+//! computes once what the schedule keeps in another layout, such as packed weights. The resulting
+//! [`Bound`] is the function: it can be called any number of times, from several threads at once.
+//! Other constants need another `bind`, which is cheap if the schedule repacks nothing.
 //!
-//! Tensors come as views with any strides. What a kernel needs contiguous is packed into temporary memory first, and
-//! results are unpacked from it afterwards; a contiguous, aligned tensor is used where it is.
+//! The caller passes tensors as views with any strides. Contiguous, aligned tensors are used in
+//! place. Other inputs are packed into temporary memory before the call, and other results are
+//! unpacked from temporary memory afterwards.
 
 use std::sync::Arc;
 
@@ -27,69 +28,69 @@ use crate::signature::{Parameter, Signature, check, count};
 use crate::source::{Source, sources};
 use crate::view::{View, ViewMut};
 
-/// Why a loop nest did not become an executable.
+/// Why a loop nest could not become an executable.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum BuildError {
     /// A size of the program is not known, or is too large.
     #[error("the shape of `{0}` is not known, or too large")]
     OpenShape(String),
-    /// The nest is not one of this program. A bug of who built it.
+    /// The nest is not one of this program. This is a bug in the code that built the nest.
     #[error("the loop nest and the program do not agree about `{0}`")]
     OtherProgram(String),
-    /// The nest breaks an invariant. A bug of who built it.
+    /// The nest breaks an invariant. This is a bug in the code that built the nest.
     #[error(transparent)]
     InvalidNest(#[from] InvalidNest),
-    /// Code for vectors that this machine does not have cannot run here.
+    /// This machine lacks the vectors that the code would use.
     #[error("this machine has no {} vectors", .0.name())]
     NoSuchVectors(Vectors),
-    /// The code generator refused.
+    /// The code generator refused the nest.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
-    /// The device, or its compiler, refused.
+    /// The device, or its compiler, refused the code.
     #[error(transparent)]
     Gpu(#[from] GpuError),
 }
 
-/// Why a call did not run to its end. Results are undefined then.
+/// Why a call did not run to its end. The results are undefined then.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunError {
     /// Too few or too many tensors or scalars.
     #[error("{wanted} {what} are needed, and {found} were given")]
     Count {
-        /// Of what.
+        /// The kind of argument that is counted, such as `inputs` or `scalars`.
         what: &'static str,
-        /// How many the program has.
+        /// The number that the program has.
         wanted: usize,
-        /// How many were given.
+        /// The number that was given.
         found: usize,
     },
-    /// A tensor does not have the type or shape that the program says.
+    /// A tensor does not have the type or shape that the program declares.
     #[error("`{name}` must be {wanted}, and is {found}")]
     Mismatch {
-        /// The tensor.
+        /// The name of the tensor.
         name: String,
-        /// What the program says.
+        /// The type and shape that the program declares.
         wanted: String,
-        /// What was given.
+        /// The type and shape that were given.
         found: String,
     },
     /// A scalar does not have the value that the program was specialised for.
     #[error("this kernel is for `{name}` = {wanted}, and was given {}", found.as_f64())]
     Specialised {
-        /// The scalar.
+        /// The name of the scalar.
         name: String,
         /// The value it was specialised for.
         wanted: i64,
         /// The value that was given.
         found: Number,
     },
-    /// A subscript that depends on data left its tensor.
+    /// A subscript that depends on data was out of bounds.
     #[error(transparent)]
     OutOfBounds(#[from] OutOfBounds),
-    /// No memory for what the kernel keeps on the way.
+    /// There is no memory for the constants or the scratch buffers of the kernel.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
-    /// No memory for a contiguous copy of a tensor.
+    /// There is no memory for a contiguous copy of a tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// The device failed, or has no memory for a tensor.
@@ -97,39 +98,41 @@ pub enum RunError {
     Gpu(#[from] GpuError),
 }
 
-/// A subscript that depends on data, and was outside of its dimension, or of the range that the program declares for it.
+/// A subscript that depends on data was outside of its dimension, or outside of the range that the
+/// program declares for it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "a subscript of `{buffer}` left dimension {dimension}, of extent {extent}{}",
     if *.is_declared { ", or the range that `where` gives it" } else { "" }
 )]
 pub struct OutOfBounds {
-    /// The name of the tensor, or of what the schedule put in its place.
+    /// The name of the tensor, or of the buffer that the schedule put in its place.
     pub buffer: String,
     /// The dimension.
     pub dimension: usize,
     /// Its extent.
     pub extent: i64,
-    /// Whether a range that the program declares was checked too.
+    /// Whether the check includes a range that the program declares.
     pub is_declared: bool,
-    /// Where the access was written.
+    /// The place of the access in the source.
     pub origin: Origin,
 }
 
-/// Machine code for one program on this machine. Clones share it.
+/// Machine code for one program on this machine. Clones share the code.
 #[derive(Clone)]
 pub struct Executable {
     code: Arc<Code>,
 }
 
-/// An executable with its constant inputs: a function from tensors to tensors, to be called from any thread.
+/// An executable with its constant inputs: a function from tensors to tensors, which any thread can
+/// call.
 ///
-/// It borrows the constants it was bound to, for `'c`; [`Bound::into_owned`] ends that.
+/// It borrows the constants that it was bound to, for `'c`; [`Bound::into_owned`] copies them.
 pub struct Bound<'c> {
     code: Arc<Code>,
     /// The constant inputs, in the order of the signature.
     inputs: Vec<ConstantInput<'c>>,
-    /// What `setup` made of them.
+    /// The constants that `setup` computed from the constant inputs.
     constants: Vec<Block>,
 }
 
@@ -143,17 +146,18 @@ struct Code {
     signature: Signature,
     /// Where each argument of the kernel comes from.
     sources: Vec<Source>,
-    /// What each check of the kernel means.
+    /// The error that each check of the kernel reports if it fails.
     checks: Vec<OutOfBounds>,
 }
 
-/// Pointers to the arguments of a call; null where there is none.
+/// Pointers to the arguments of a call; null where the call has no such argument.
 type Pointers = SmallVec<[*mut u8; 8]>;
 
 impl Executable {
     /// Compiles the loops of a program for this machine.
     pub fn new(program: &Program, nest: &LoopNest, cpu: &Cpu) -> Result<Executable, BuildError> {
-        // A wider kernel would end the process with an illegal instruction.
+        // Vectors that are wider than the machine's would end the process with an illegal
+        // instruction.
         if cpu.vectors > Cpu::host().vectors {
             return Err(BuildError::NoSuchVectors(cpu.vectors));
         }
@@ -165,7 +169,7 @@ impl Executable {
         Ok(Executable { code: Arc::new(Code { kernel, signature, sources, checks }) })
     }
 
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
         &self.code.signature
     }
@@ -175,7 +179,8 @@ impl Executable {
         &self.code.kernel
     }
 
-    /// Gives the constant inputs, in the order of the signature, and makes of them, once, what every call needs.
+    /// Takes the constant inputs, in the order of the signature, and computes once the constants
+    /// that every call needs.
     pub fn bind<'c>(&self, pool: &Pool, constants: &[View<'c>]) -> Result<Bound<'c>, RunError> {
         let code = Arc::clone(&self.code);
         let parameters = &code.signature.constants;
@@ -191,12 +196,12 @@ impl Executable {
 }
 
 impl<'c> Bound<'c> {
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
         &self.code.signature
     }
 
-    /// The same with copies of the constants that it borrows.
+    /// The same function with its own copies of the constants that it borrows.
     pub fn into_owned(self) -> Result<Bound<'static>, TensorError> {
         let own = |input: ConstantInput<'c>| match input {
             ConstantInput::Borrowed(view) => Buffer::pack(&view).map(ConstantInput::Owned),
@@ -206,9 +211,9 @@ impl<'c> Bound<'c> {
         Ok(Bound { code: self.code, inputs, constants: self.constants })
     }
 
-    /// Calls the program: inputs, results and scalars are in the order of the signature, and scalars are converted to
-    /// their types. Results that the program updates hold their old values before. After an error, results hold
-    /// anything.
+    /// Calls the program. Inputs, results and scalars are in the order of the signature, and
+    /// scalars are converted to their types. Results that the program updates must hold their old
+    /// values before the call. After an error, the results are undefined.
     pub fn run(
         &self,
         pool: &Pool,
@@ -231,15 +236,15 @@ impl<'c> Bound<'c> {
             })
             .collect();
         let constants: Pointers = self.constants.iter().map(|block| block.as_ptr().cast_mut()).collect();
-        // SAFETY: every argument was checked to have the type and shape that the kernel was compiled for, and is
-        // contiguous and aligned, or a copy that is; results are borrowed exclusively, so they overlap nothing; the
-        // body only reads constants.
+        // SAFETY: every argument was checked to have the type and shape that the kernel was
+        // compiled for. Every argument is contiguous and aligned, or a copy that is. Results are
+        // borrowed exclusively, so they overlap nothing. The body only reads constants.
         unsafe { self.code.launch(Part::Body, pool, &arguments, &constants, &scalars)? };
         packed_results.unpack(results);
         Ok(())
     }
 
-    /// The same for a caller that has looked at its tensors itself, and has nothing but where each begins.
+    /// Like `run`, for a caller that has checked its tensors itself and has only their addresses.
     ///
     /// # Panics
     ///
@@ -247,8 +252,9 @@ impl<'c> Bound<'c> {
     ///
     /// # Safety
     ///
-    /// At each pointer, in the order of the signature, there are all elements of that parameter's type and shape, aligned and row-major
-    /// without gaps; a `bool` is 0 or 1. Nobody writes to inputs while this runs, and nobody else uses results.
+    /// At each pointer, in the order of the signature, there are all elements of that parameter's
+    /// type and shape, aligned and row-major without gaps; a `bool` is 0 or 1. During the call,
+    /// nobody writes to the inputs, and nobody else uses the results.
     pub unsafe fn run_at(
         &self,
         pool: &Pool,
@@ -264,30 +270,31 @@ impl<'c> Bound<'c> {
         };
         let arguments: Pointers = self.code.sources.iter().map(pointer).collect();
         let constants: Pointers = self.constants.iter().map(|block| block.as_ptr().cast_mut()).collect();
-        // SAFETY: the caller's promise; the body only reads constants.
+        // SAFETY: guaranteed by the caller; the body only reads constants.
         unsafe { self.code.launch(Part::Body, pool, &arguments, &constants, &scalars) }
     }
 
-    /// Fills the constants.
+    /// Computes the constants by running `setup`.
     fn set_up(&mut self, pool: &Pool) -> Result<(), RunError> {
         if self.constants.is_empty() {
             return Ok(());
         }
         let given = |source: &Source| match *source {
             Source::Constant(at) => self.inputs[at].as_ptr(),
-            // There are none yet, and `setup` does not ask for them.
+            // There are no inputs or results yet, and `setup` does not use them.
             Source::Input(_) | Source::Result(_) => std::ptr::null_mut(),
         };
         let arguments: Pointers = self.code.sources.iter().map(given).collect();
         let constants: Pointers = self.constants.iter_mut().map(Block::as_mut_ptr).collect();
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
-        // SAFETY: as in `run`; the constants have the sizes that the kernel asks for, and are ours alone.
+        // SAFETY: as in `run`; the constants have the sizes that the kernel asks for, and are not
+        // yet shared.
         unsafe { self.code.launch(Part::Setup, pool, &arguments, &constants, &scalars) }
     }
 }
 
-/// A constant input as the kernel wants it.
+/// Makes a constant input contiguous and aligned, by a copy if necessary.
 fn constant_input<'c>((parameter, view): (&Parameter, &View<'c>)) -> Result<ConstantInput<'c>, RunError> {
     check(parameter, view.layout())?;
     if view.is_contiguous() && view.is_aligned() {
@@ -297,7 +304,8 @@ fn constant_input<'c>((parameter, view): (&Parameter, &View<'c>)) -> Result<Cons
 }
 
 impl ConstantInput<'_> {
-    /// Where it starts. Kernels take every pointer as `*mut`, but do not write to inputs.
+    /// The address of the first element. Kernels take every pointer as `*mut`, but do not write to
+    /// inputs.
     fn as_ptr(&self) -> *mut u8 {
         match self {
             ConstantInput::Borrowed(view) => view.as_ptr().cast_mut(),
@@ -318,7 +326,7 @@ impl Code {
     ///
     /// # Safety
     ///
-    /// The pointers are as [`Call`] asks for, for everything that this part uses.
+    /// The pointers fulfil the contract of [`Call`], for everything that this part uses.
     unsafe fn launch(
         &self,
         part: Part,
@@ -339,7 +347,8 @@ impl Code {
             parallel,
             pool: launch.as_ptr(),
         };
-        // SAFETY: the caller's promise for the tensors; the rest is as `Call` says, and outlives the call.
+        // SAFETY: the caller guarantees the validity of the tensors. The other fields are as `Call`
+        // requires, and outlive the call.
         match part {
             Part::Setup => unsafe { self.kernel.setup(&call) },
             Part::Body => unsafe { self.kernel.call(&call) },
@@ -352,7 +361,7 @@ impl Code {
     }
 }
 
-/// What a kernel's status says: nothing, or the check that failed.
+/// Converts a kernel's status to a result: 0 is success, and `n + 1` means that check `n` failed.
 pub(crate) fn told(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> {
     match usize::try_from(status - 1) {
         Err(_) => Ok(()),
@@ -360,14 +369,14 @@ pub(crate) fn told(status: i64, checks: &[OutOfBounds]) -> Result<(), RunError> 
     }
 }
 
-/// What failed checks of a nest mean.
+/// The errors that the checks of a nest report if they fail.
 pub(crate) fn meanings(checks: &[Check], nest: &LoopNest) -> Vec<OutOfBounds> {
     let meaning = |check: &Check| {
         let buffer = nest.buffer(check.buffer);
         OutOfBounds {
             buffer: buffer.name.clone(),
             dimension: check.dimension,
-            // A buffer of a vector's lanes has a dimension more than the nest says.
+            // A buffer for the lanes of a vector has one dimension more than the nest declares.
             extent: buffer.shape.get(check.dimension).copied().unwrap_or(0),
             is_declared: check.is_declared,
             origin: check.origin,

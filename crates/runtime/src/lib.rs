@@ -1,21 +1,22 @@
-//! Running compiled kernels: memory, threads, devices, launching, timing.
+//! Runs compiled kernels: tensor memory, threads, devices, launching and timing.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | [`memory`] | aligned blocks, on huge pages where they are large |
-//! | [`element`] | which Rust types are elements |
-//! | [`buffer`] | an owned, contiguous tensor |
-//! | [`view`] | somebody else's memory as a tensor, with strides |
-//! | [`mod@copy`] | between layouts: packing and unpacking |
+//! | [`memory`] | aligned blocks of memory, on huge pages if they are large |
+//! | [`element`] | the Rust types that can be elements of tensors |
+//! | [`buffer`] | a contiguous tensor that owns its memory |
+//! | [`view`] | a strided tensor in borrowed memory |
+//! | [`mod@copy`] | copies between layouts: packing and unpacking |
+//! | `packed` | contiguous copies of strided tensors for one call |
 //! | [`pool`] | the threads, and the parallel loop that generated code calls |
-//! | [`signature`] | what a program takes and gives |
-//! | `source` | which of them an argument of a loop nest is |
-//! | [`kernel`] | from loop nest to a function of tensors |
-//! | [`timing`] | how long a call takes |
-//! | [`gpu`] | all of this on other devices |
+//! | [`signature`] | the parameters and results of a program |
+//! | `source` | which parameter or result each argument of a loop nest is |
+//! | [`kernel`] | compiles a loop nest to a function of tensors |
+//! | [`timing`] | measures how long a call takes |
+//! | [`gpu`] | the same on GPUs and OpenCL devices |
 //!
-//! What holds everywhere: running out of memory is an error, never an abort; and an [`Executable`], a [`Bound`] and a
-//! [`Pool`] can be used by several threads at once.
+//! Invariants: running out of memory is an error, never an abort. Several threads can use an
+//! [`Executable`], a [`Bound`] and a [`Pool`] at once.
 
 #[cfg(target_endian = "big")]
 compile_error!("tensors are little-endian, and this crate hands their bytes to the machine as they are");

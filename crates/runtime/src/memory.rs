@@ -1,8 +1,9 @@
 //! Aligned blocks of memory.
 //!
-//! A [`Block`] starts at a cache line, so that vectors do not straddle lines. One of 2 MB or more starts at, and is
-//! rounded up to, whole huge pages and asks the kernel for them: a matrix product that walks a large buffer by
-//! columns otherwise spends its time in the page tables.
+//! A [`Block`] starts at a cache line, so that vectors do not straddle lines. A block of 2 MB or
+//! more starts at a huge page, is rounded up to whole huge pages, and asks the operating system for
+//! them. Without huge pages, a matrix product that walks a large buffer by columns spends its time
+//! in the page tables.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::mem::MaybeUninit;
@@ -10,17 +11,17 @@ use std::ptr::NonNull;
 
 use thiserror::Error;
 
-/// Alignment of every block: a cache line, and the widest vector.
+/// The alignment of every block: the size of a cache line, and of the widest vector.
 pub const CACHE_LINE: usize = 64;
 
 /// The size of a huge page, and the alignment of blocks of at least this size.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// The system has no such block of memory.
+/// The system could not allocate a block of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no memory: {bytes} bytes were asked for")]
 pub struct OutOfMemory {
-    /// How much was asked for.
+    /// The requested size.
     pub bytes: usize,
 }
 
@@ -31,7 +32,7 @@ pub struct Block {
     bytes: usize,
 }
 
-// SAFETY: a block owns its memory and has no interior mutability, as a `Vec<u8>`.
+// SAFETY: a block owns its memory and has no interior mutability, like a `Vec<u8>`.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -39,14 +40,16 @@ unsafe impl Sync for Block {}
 impl Block {
     /// A block of zeros.
     pub fn zeroed(bytes: usize) -> Result<Block, OutOfMemory> {
-        // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the advice.
-        // SAFETY: all of the block is written, which is so many bytes long and ours alone.
+        // Not `alloc_zeroed`: for large alignments it writes zeros too, and would do so before the
+        // advice to use huge pages.
+        // SAFETY: the closure writes all of the block, which is `bytes` long and not yet shared.
         unsafe { Block::written(bytes, |start| start.write_bytes(0, bytes)) }
     }
 
     /// A block with a copy of these bytes.
     pub fn copy_of(from: &[u8]) -> Result<Block, OutOfMemory> {
-        // SAFETY: all of the block is written, which is as long as what is copied and ours alone.
+        // SAFETY: the closure writes all of the block, which is as long as `from` and not yet
+        // shared.
         unsafe {
             Block::written(from.len(), |start| {
                 start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len())
@@ -54,27 +57,28 @@ impl Block {
         }
     }
 
-    /// A block of bytes that `fill` writes, as it shows by giving them back.
+    /// A block whose bytes `fill` writes. `fill` returns the bytes as initialised, to show that it
+    /// has written all of them.
     pub fn filled(
         bytes: usize,
         fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> &mut [u8],
     ) -> Result<Block, OutOfMemory> {
         let write = |start: NonNull<u8>| {
-            // SAFETY: the block is so many bytes long and ours alone.
+            // SAFETY: the block is `bytes` long and not yet shared.
             let room = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast(), bytes) };
             let written = fill(room);
             let all = written.len() == bytes && std::ptr::eq(written.as_ptr(), start.as_ptr());
             assert!(all, "what is given back is all that there was to write");
         };
-        // SAFETY: bytes that are given back as such have been written, and these are all of the block.
+        // SAFETY: `fill` returned all bytes of the block as initialised, so it has written them.
         unsafe { Block::written(bytes, write) }
     }
 
-    /// A block that `write` fills, unless there is nothing to fill.
+    /// A block that `write` fills, unless `bytes` is 0.
     ///
     /// # Safety
     ///
-    /// `write` writes all of the bytes at the start that it is given.
+    /// `write` writes all `bytes` bytes from the address that it gets.
     unsafe fn written(bytes: usize, write: impl FnOnce(NonNull<u8>)) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block::empty());
@@ -87,49 +91,49 @@ impl Block {
         Ok(Block { start, bytes })
     }
 
-    /// A block of no bytes, which takes no memory.
+    /// A block of 0 bytes, which takes no memory.
     pub const fn empty() -> Block {
         let start = std::ptr::without_provenance_mut(CACHE_LINE);
         Block { start: NonNull::new(start).expect("a cache line is not at 0"), bytes: 0 }
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has no bytes.
+    /// Whether the block has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Makes it at least this long. Growing loses the content.
+    /// Makes the block at least this long. Growing loses the content.
     pub fn grow(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         if bytes > self.bytes {
-            // The old memory goes first, so that both need not fit at once.
+            // Frees the old memory first, so that both blocks need not fit at once.
             *self = Block::empty();
             *self = Block::zeroed(bytes)?;
         }
         Ok(())
     }
 
-    /// Where it starts; valid while the block lives.
+    /// The address of the first byte; valid while the block lives.
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }
 
-    /// Where it starts, to write through; valid while the block lives.
+    /// The address of the first byte, for writing; valid while the block lives.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Its bytes.
+    /// The bytes of the block.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the block has `bytes` initialised bytes, borrowed with `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// Its bytes, to write.
+    /// The bytes of the block, for writing.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_bytes`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
@@ -146,7 +150,7 @@ impl Drop for Block {
     }
 }
 
-/// The size and alignment to ask for; `None` where it cannot exist.
+/// The size and alignment to allocate; `None` if such a layout cannot exist.
 fn layout(bytes: usize) -> Option<Layout> {
     let (alignment, size) = if bytes < HUGE_PAGE {
         (CACHE_LINE, bytes)
@@ -156,11 +160,12 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(size, alignment).ok()
 }
 
-/// Asks for huge pages. That they are refused, or unknown to this system, only costs time.
+/// Asks for huge pages. If the system refuses or does not know them, that only costs time.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise_huge_pages(start: NonNull<u8>, layout: Layout) {
     if layout.align() == HUGE_PAGE {
-        // SAFETY: the range is whole pages of an allocation of ours, and the advice does not change their content.
+        // SAFETY: the range is whole pages of this allocation, and the advice does not change their
+        // content.
         unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
 }
@@ -180,7 +185,7 @@ mod tests {
             assert_eq!(block.as_ptr() as usize % alignment, 0, "{bytes}");
             assert_eq!(block.len(), bytes);
             assert!(block.as_bytes().iter().all(|byte| *byte == 0));
-            // Dirty what the next block may get.
+            // Dirties memory that the next block may get.
             block.as_bytes_mut().fill(0xff);
         }
     }

@@ -1,7 +1,8 @@
-//! Contiguous copies for the time of a call.
+//! Makes contiguous copies of strided tensors for the duration of a call.
 //!
-//! Kernels take tensors that are row-major without gaps, and aligned. A caller's tensor that is not so is copied: an
-//! input before the call, a result after it, and one that the program updates both ways.
+//! Kernels take tensors that are row-major without gaps, and aligned. Any other tensor of the
+//! caller is copied: an input before the call, a result after it, and a tensor that the program
+//! updates both before and after.
 
 use smallvec::SmallVec;
 use tilewright_ir::Role;
@@ -11,14 +12,14 @@ use crate::kernel::RunError;
 use crate::signature::{Parameter, check, count};
 use crate::view::{View, ViewMut};
 
-/// Contiguous copies of those tensors of a list that a kernel cannot use where they are.
+/// Contiguous copies of those tensors of a list that a kernel cannot use in place.
 pub(crate) struct Packed {
-    /// The place in the list, and the copy.
+    /// The index of the tensor in the list, and the copy.
     copies: SmallVec<[(usize, Buffer); 2]>,
 }
 
 impl Packed {
-    /// Checks the inputs, and copies those that need it.
+    /// Checks the inputs, and copies those that are not contiguous or not aligned.
     pub(crate) fn inputs(parameters: &[Parameter], inputs: &[View<'_>]) -> Result<Packed, RunError> {
         count("inputs", parameters.len(), inputs.len())?;
         let mut copies = SmallVec::new();
@@ -31,7 +32,8 @@ impl Packed {
         Ok(Packed { copies })
     }
 
-    /// Checks the results, and makes room for those that need it; the old values come along where they matter.
+    /// Checks the results, and allocates copies of those that are not contiguous or not aligned. A
+    /// copy gets the old values if the program updates the tensor.
     pub(crate) fn results(parameters: &[Parameter], results: &[ViewMut<'_>]) -> Result<Packed, RunError> {
         count("results", parameters.len(), results.len())?;
         let mut copies = SmallVec::new();
@@ -49,19 +51,19 @@ impl Packed {
         Ok(Packed { copies })
     }
 
-    /// Where the kernel finds an input.
+    /// The address at which the kernel reads an input.
     pub(crate) fn input_pointer(&self, at: usize, view: &View<'_>) -> *mut u8 {
         let copy = self.copies.iter().find(|(place, _)| *place == at);
         copy.map_or(view.as_ptr(), |(_, copy)| copy.view().as_ptr()).cast_mut()
     }
 
-    /// Where the kernel writes a result.
+    /// The address at which the kernel writes a result.
     pub(crate) fn result_pointer(&mut self, at: usize, view: &mut ViewMut<'_>) -> *mut u8 {
         let copy = self.copies.iter_mut().find(|(place, _)| *place == at);
         copy.map_or_else(|| view.as_mut_ptr(), |(_, copy)| copy.view_mut().as_mut_ptr())
     }
 
-    /// Copies the results to where they belong.
+    /// Copies the results back to the caller's tensors.
     pub(crate) fn unpack(&self, results: &mut [ViewMut<'_>]) {
         for (at, copy) in &self.copies {
             copy.unpack(&mut results[*at]).expect("the copy was made in the shape of the result");

@@ -1,16 +1,20 @@
 //! A persistent pool of threads, and the parallel loop that generated code calls.
 //!
-//! A loop over `0..extent` is divided into one share a thread. A thread takes a quarter of what is left of its own
-//! share at a time, and then, in the same way, from the shares of others: *affinity scheduling* (Markatos and
-//! LeBlanc, IEEE TPDS 5(4), 1994, section 3). So a loop that runs again finds its data in the caches of the same core, and an
-//! uneven machine still ends together. The thread that calls takes part.
+//! The pool divides a loop over `0..extent` into one share for each thread. A thread takes a
+//! quarter of the remaining iterations of its own share at a time. When its own share is empty, the
+//! thread takes from the shares of other threads in the same way. This is *affinity scheduling*
+//! (Markatos and LeBlanc, IEEE TPDS 5(4), 1994, section 3). A loop that runs again therefore finds
+//! its data in the caches of the same core, and threads that run at different speeds still finish
+//! together. The calling thread takes part.
 //!
-//! Starting a loop is one store that waiting threads are watching. A worker watches for some microseconds after its
-//! last loop before it sleeps, and it joins a loop only if there still is one when it comes: a short loop that the
-//! caller finished alone does not wait for anybody to wake up. All of this is one word, `State`.
+//! The caller starts a loop with one store to a word that waiting workers poll. A worker polls for
+//! some microseconds after its last loop before it sleeps. A worker joins a loop only if the loop
+//! is still open when the worker arrives. A short loop that the caller finished alone therefore
+//! does not wait for a worker to wake up. One atomic word, `State`, holds all of this.
 //!
-//! The pool runs one loop at a time. A caller that finds it busy runs its loop alone, on its own thread: the cores
-//! are busy anyway, and nobody ever waits for somebody else's loop, so that no nesting of calls can block.
+//! The pool runs one loop at a time. A caller that finds the pool busy runs its loop alone, on its
+//! own thread, because the cores are busy anyway. No caller ever waits for the loop of another
+//! caller, so nested calls cannot deadlock.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -24,17 +28,18 @@ use tilewright_codegen::ParallelBody;
 
 use crate::memory::{Block, OutOfMemory};
 
-/// How long a thread with a core of its own watches for work before it sleeps. Longer than the serial part between
-/// two parallel loops of a kernel usually is, and about what waking a thread costs.
+/// How long a thread with a core of its own polls for work before it sleeps. This is longer than
+/// the usual serial part between two parallel loops of a kernel, and about the cost of waking a
+/// thread.
 const WATCH: Duration = Duration::from_micros(50);
 
-/// A share is taken by this fraction of what is left of it.
+/// A thread takes `1 / FRACTION` of the remaining iterations of a share at a time.
 const FRACTION: i64 = 4;
 
 /// Threads that run parallel loops together.
 ///
-/// It can be shared by threads; see the module's documentation for what happens when two call at once. Dropping it
-/// ends its threads.
+/// Threads can share a pool; the module's documentation says what happens when two of them call it
+/// at once. Dropping the pool ends its threads.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -46,14 +51,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool that runs loops on this many threads, the caller's among them; at least 1.
+    /// A pool that runs loops on this many threads, the caller's included; at least 1.
     ///
-    /// One thread needs no workers: its loops run where they are called. Where the system refuses a thread, the
-    /// pool has fewer; [`Pool::threads`] says how many it has.
+    /// One thread needs no workers: its loops run on the calling thread. If the system refuses to
+    /// start a thread, the pool has fewer; [`Pool::threads`] returns the actual number.
     pub fn new(threads: usize) -> Pool {
         let threads = threads.clamp(1, State::MOST_JOINED);
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-        // Without a core for each, watching only takes time from the thread that is waited for.
+        // Without a core for each thread, polling only takes time from the thread that it waits
+        // for.
         let watch = if threads <= cores { WATCH } else { Duration::ZERO };
         let shared = Arc::new(Shared::new(threads, watch));
         let mut workers = Vec::new();
@@ -68,14 +74,14 @@ impl Pool {
         Pool { shared, workers, busy: AtomicBool::new(false), scratch: Mutex::new(Vec::new()) }
     }
 
-    /// How many threads run a loop together, the caller's among them.
+    /// The number of threads that run a loop together, the caller's included.
     pub fn threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Runs `body` for parts of `0..extent` that together are the whole, on all threads.
+    /// Runs `body` on all threads, for disjoint ranges that together cover `0..extent`.
     ///
-    /// A panic in `body` ends the process, for there is no caller to unwind to on the other threads.
+    /// A panic in `body` ends the process, because the other threads have no caller to unwind to.
     pub fn for_each<F: Fn(Range<i64>) + Sync>(&self, extent: i64, body: F) {
         extern "C" fn call<F: Fn(Range<i64>) + Sync>(env: *const c_void, from: i64, to: i64, _: *mut u8) {
             // SAFETY: `env` is the closure of `for_each`, which outlives the loop and is `Sync`.
@@ -86,7 +92,7 @@ impl Pool {
         self.run(work).expect("no scratch memory is asked for");
     }
 
-    /// Runs a loop, together with the workers where they are free.
+    /// Runs a loop, together with the workers if they are free.
     fn run(&self, work: Loop) -> Result<(), OutOfMemory> {
         if work.extent < 1 {
             return Ok(());
@@ -103,7 +109,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Memory of at least this size for a calling thread, for the time of a call; what it holds is undefined.
+    /// Returns a block of at least this size with undefined content, for a calling thread to use
+    /// during one call.
     pub(crate) fn take_scratch(&self, bytes: usize) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block::empty());
@@ -113,7 +120,7 @@ impl Pool {
         Ok(scratch)
     }
 
-    /// Gives memory back, for the next call.
+    /// Returns a block to the pool for the next call.
     pub(crate) fn give_scratch(&self, scratch: Block) {
         if !scratch.is_empty() {
             lock(&self.scratch).push(scratch);
@@ -131,10 +138,11 @@ impl Drop for Pool {
     }
 }
 
-/// One call of a kernel, as its parallel loops see it: which pool, and what went wrong.
+/// One call of a kernel, as its parallel loops see it: the pool to run on, and the failure if there
+/// was one.
 ///
-/// A pointer to a `Launch` is the `pool` that generated code hands to [`parallel`]. It belongs to one calling
-/// thread, so calls that share a pool do not see each other's failures.
+/// A pointer to a `Launch` is the `pool` that generated code passes to [`parallel`]. A `Launch`
+/// belongs to one calling thread, so calls that share a pool do not see each other's failures.
 #[derive(Debug)]
 pub(crate) struct Launch<'p> {
     pool: &'p Pool,
@@ -147,12 +155,13 @@ impl<'p> Launch<'p> {
         Launch { pool, failure: Cell::new(None) }
     }
 
-    /// Why a loop of this call did not run. Once one has failed, later ones do not run either.
+    /// The failure of the first loop of this call that did not run. After a failure, later loops of
+    /// the call do not run either.
     pub(crate) fn into_failure(self) -> Option<OutOfMemory> {
         self.failure.into_inner()
     }
 
-    /// What to hand to generated code as its pool.
+    /// The pointer that generated code takes as its pool.
     pub(crate) fn as_ptr(&self) -> *const c_void {
         (&raw const *self).cast()
     }
@@ -164,15 +173,17 @@ impl<'p> Launch<'p> {
     }
 }
 
-/// Runs a parallel loop for generated code: it is a [`tilewright_codegen::Parallel`].
+/// Runs a parallel loop for generated code. This function is a [`tilewright_codegen::Parallel`].
 ///
-/// `body` is called for parts of `0..extent` that together are the whole, each with `scratch_bytes` of memory, aligned to
-/// a cache line, that no other part uses at the same time; what it holds is undefined. Returns when all are done.
-/// Nothing unwinds: where there is no scratch memory the loop does not run, and the [`Launch`] says so afterwards.
+/// Calls `body` for disjoint ranges that together cover `0..extent`, and returns when all of them
+/// are done. Each call of `body` gets `scratch_bytes` bytes of memory with undefined content,
+/// aligned to a cache line. No other call of `body` uses this memory at the same time. This
+/// function never unwinds: if there is no scratch memory, the loop does not run, and the [`Launch`]
+/// reports the failure afterwards.
 ///
-/// Only generated code calls this, and by its type it cannot be `unsafe`. What it relies on: `launch` comes from
-/// [`Launch::as_ptr`] of a `Launch` that is alive and was made on this thread, and `body` may be called with `env` from
-/// several threads at once.
+/// Only generated code calls this function, and its type does not allow it to be `unsafe`. It
+/// relies on two facts. First, `launch` comes from [`Launch::as_ptr`] of a live `Launch` that was
+/// made on this thread. Second, several threads may call `body` with `env` at once.
 pub(crate) extern "C" fn parallel(
     launch: *const c_void,
     body: ParallelBody,
@@ -180,12 +191,13 @@ pub(crate) extern "C" fn parallel(
     extent: i64,
     scratch_bytes: i64,
 ) {
-    // SAFETY: generated code hands on the pool of its `Call`, which `kernel.rs` makes of a `Launch` on this thread.
+    // SAFETY: generated code passes on the `pool` of its `Call`, which `kernel.rs` makes from a
+    // `Launch` on this thread.
     let launch = unsafe { &*launch.cast::<Launch<'_>>() };
     launch.run(Loop { body, env, extent, scratch_bytes: usize::try_from(scratch_bytes).unwrap_or(0) });
 }
 
-/// What a parallel loop runs.
+/// The body of a parallel loop with its environment, trip count and scratch size.
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     body: ParallelBody,
@@ -194,14 +206,14 @@ struct Loop {
     scratch_bytes: usize,
 }
 
-/// One word that says everything about who works: the number of the loop, whether it can be joined, whether its
-/// caller sleeps until it ends, and how many workers are in it.
+/// The state of the pool in one word: the number of the loop, whether workers can join it, whether
+/// its caller sleeps until it ends, whether the pool ends, and how many workers have joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State(u64);
 
 impl State {
     const JOINED: u64 = 0xffff;
-    /// More workers than this do not fit the word.
+    /// The largest number of workers that the word can count.
     const MOST_JOINED: usize = State::JOINED as usize;
     const OPEN: u64 = 1 << 16;
     const CALLER_SLEEPS: u64 = 1 << 17;
@@ -220,18 +232,19 @@ impl State {
         self.0 / State::NUMBER
     }
 
-    /// The next loop, open to all.
+    /// The state of the next loop, open to all workers.
     fn next(self) -> State {
         State(((self.number() + 1) << State::NUMBER.trailing_zeros()) | State::OPEN)
     }
 
-    /// Whether there is something for a worker to do that last worked in loop `last`.
+    /// Checks whether a worker whose last loop was `last` has something to do: join a loop, or end.
     fn calls(self, last: u64) -> bool {
         self.has(State::END) || (self.has(State::OPEN) && self.number() != last)
     }
 }
 
-/// What is left of one thread's share of a loop. On cache lines of its own: two, for they are fetched in pairs.
+/// The remaining iterations of one thread's share of a loop. Each share has two cache lines of its
+/// own, because cache lines are fetched in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Share {
@@ -240,7 +253,7 @@ struct Share {
 }
 
 impl Share {
-    /// Takes a part of what is left.
+    /// Takes a part of the remaining iterations.
     fn take(&self) -> Option<Range<i64>> {
         let end = self.end.load(Ordering::Relaxed);
         let mut from = self.next.load(Ordering::Relaxed);
@@ -255,12 +268,14 @@ impl Share {
     }
 }
 
-/// What caller and workers share.
+/// The state that the caller and the workers share.
 ///
-/// The protocol. The caller that holds [`Pool::busy`] writes `work` and `shares` while nobody has joined, then opens
-/// the loop. A worker joins by adding one to the state, and only while the loop is open; it reads `work` and `shares`
-/// only while it is in. When the caller finds nothing left to take it closes the loop, and waits until all who
-/// joined have left; then nobody reads `work` any more, and what they wrote is visible.
+/// The protocol: the caller that holds [`Pool::busy`] writes `work` and `shares` while no worker
+/// has joined, and then opens the loop. A worker joins by adding one to the state, and only while
+/// the loop is open. A worker reads `work` and `shares` only between joining and leaving. When the
+/// caller finds no iterations left to take, it closes the loop, and waits until all workers that
+/// joined have left. From then on no worker reads `work`, and everything that the workers wrote is
+/// visible.
 #[derive(Debug)]
 struct Shared {
     state: AtomicU64,
@@ -276,9 +291,9 @@ struct Shared {
     done: Condvar,
 }
 
-// SAFETY: `work` is written only by the caller that holds `Pool::busy`, while no worker has joined, and read only by
-// workers that have; joining acquires what opening released. The pointers in it are used under the promise of
-// `parallel` that the body may be called from several threads.
+// SAFETY: only the caller that holds `Pool::busy` writes `work`, while no worker has joined. Only
+// workers that have joined read it, and joining acquires what opening released. The pointers in
+// `work` are used under the contract of `parallel` that several threads may call the body.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
@@ -301,13 +316,14 @@ impl Shared {
         State(self.state.load(Ordering::Acquire))
     }
 
-    /// Runs a loop to its end, as the caller. Only for who holds [`Pool::busy`].
+    /// Runs a loop to its end, as the caller. The caller must hold [`Pool::busy`].
     fn lead(&self, work: Loop, scratch: *mut u8) {
         self.divide(work.extent);
-        // SAFETY: nobody has joined, and the loop is closed, so nobody reads.
+        // SAFETY: no worker has joined, and the loop is closed, so no thread reads `work`.
         unsafe { *self.work.get() = Some(work) };
         let state = self.state().next();
-        // Sequentially consistent with `sleep`: either a worker that goes to sleep sees the loop, or we see it sleep.
+        // Sequentially consistent with `sleep`: either a worker that goes to sleep sees the new
+        // loop, or this thread sees the worker among the sleepers.
         self.state.store(state.0, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             drop(lock(&self.bed));
@@ -317,7 +333,7 @@ impl Shared {
         self.finish();
     }
 
-    /// Gives every thread its share. Only while nobody has joined.
+    /// Gives every thread its share. Must only be called while no worker has joined.
     fn divide(&self, extent: i64) {
         let threads = self.shares.len() as i128;
         let bound = |slot: usize| (extent as i128 * slot as i128 / threads) as i64;
@@ -327,7 +343,8 @@ impl Shared {
         }
     }
 
-    /// Runs parts of the loop until there is nothing left to take: of its own share first, then of the others'.
+    /// Runs parts of the loop until no iterations are left: of this thread's own share first, then
+    /// of the shares of other threads.
     fn take_part(&self, work: &Loop, slot: usize, scratch: *mut u8) {
         let (before, from_mine) = self.shares.split_at(slot);
         for share in from_mine.iter().chain(before) {
@@ -337,7 +354,7 @@ impl Shared {
         }
     }
 
-    /// Closes the loop, and waits for those who joined it.
+    /// Closes the loop, and waits for the workers that joined it.
     fn finish(&self) {
         let closed = State(self.state.fetch_and(!State::OPEN, Ordering::AcqRel));
         if closed.joined() == 0 || self.watch_for(|state| state.joined() == 0).is_some() {
@@ -351,7 +368,7 @@ impl Shared {
         }
     }
 
-    /// The life of a worker.
+    /// The main loop of a worker.
     fn work(&self, slot: usize) {
         let mut scratch = Block::empty();
         let mut last = 0;
@@ -368,22 +385,22 @@ impl Shared {
         }
     }
 
-    /// Joins the loop that was seen open; fails where anything has changed since.
+    /// Joins the loop that was open in the state `seen`; fails if the state has changed since.
     fn join(&self, seen: State) -> bool {
         self.state.compare_exchange(seen.0, seen.0 + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes part as a worker that has joined. Without scratch memory it leaves the work to the others: the caller
-    /// has its own.
+    /// Runs parts of the loop as a worker that has joined. A worker that gets no scratch memory
+    /// leaves the iterations to the other threads: the caller has scratch memory of its own.
     fn help(&self, slot: usize, scratch: &mut Block) {
-        // SAFETY: this worker has joined, so nobody writes.
+        // SAFETY: this worker has joined, so no thread writes `work`.
         let work = unsafe { *self.work.get() }.expect("an open loop has work");
         if scratch.grow(work.scratch_bytes).is_ok() {
             self.take_part(&work, slot, scratch.as_mut_ptr());
         }
     }
 
-    /// Leaves a loop, and wakes its caller if that sleeps and this was the last.
+    /// Leaves a loop. The last worker to leave wakes the caller, if the caller sleeps.
     fn leave(&self) {
         let before = State(self.state.fetch_sub(1, Ordering::AcqRel));
         if before.joined() == 1 && before.has(State::CALLER_SLEEPS) {
@@ -392,9 +409,10 @@ impl Shared {
         }
     }
 
-    /// Watches the state for a while, for what is wanted.
+    /// Polls for the time `watch` until `wanted` accepts the state, and returns that state. Returns
+    /// `None` when the time is over.
     fn watch_for(&self, wanted: impl Fn(State) -> bool) -> Option<State> {
-        /// Looks between two looks at the clock.
+        /// Polls of the state between two readings of the clock.
         const LOOKS: usize = 16;
         let mut started = None;
         loop {
@@ -411,7 +429,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there is something to do for a worker that last worked in loop `last`.
+    /// Sleeps until a worker whose last loop was `last` has something to do, and returns the state.
     fn sleep(&self, last: u64) -> State {
         let mut bed = lock(&self.bed);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -427,7 +445,7 @@ impl Shared {
         state
     }
 
-    /// Sends the workers home.
+    /// Ends the workers.
     fn end(&self) {
         self.state.fetch_or(State::END, Ordering::SeqCst);
         drop(lock(&self.bed));
@@ -435,7 +453,8 @@ impl Shared {
     }
 }
 
-/// Locks; nobody panics with a lock held, so there is no broken state to find.
+/// Locks a mutex. No thread panics while it holds a lock, so a poisoned lock guards no broken
+/// state.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -445,7 +464,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU32;
 
-    /// Fewer repetitions where every one is interpreted.
+    /// Fewer repetitions under Miri, which interprets every one of them.
     const REPEATS: usize = if cfg!(miri) { 20 } else { 5000 };
 
     /// How often each iteration of a loop ran.
@@ -485,7 +504,7 @@ mod tests {
                 let start = values.as_mut_ptr() as usize;
                 pool.for_each(37, |part| {
                     for at in part {
-                        // SAFETY: each place belongs to one iteration.
+                        // SAFETY: each element belongs to one iteration.
                         unsafe { *(start as *mut u64).add(at as usize) += 1 };
                     }
                 });
@@ -529,7 +548,7 @@ mod tests {
         let pool = Pool::new(2);
         for pause in [0, 1, 5] {
             thread::sleep(Duration::from_millis(pause));
-            // Each of the two iterations waits for the other, so two threads must be there.
+            // Each of the two iterations waits for the other, so two threads must run them.
             let (arrived, deadline) = (AtomicU32::new(0), Instant::now() + Duration::from_secs(60));
             pool.for_each(2, |_| {
                 arrived.fetch_add(1, Ordering::Relaxed);
@@ -554,10 +573,12 @@ mod tests {
         }
     }
 
-    /// Fills its scratch memory with its own number, and counts itself if it was not disturbed.
+    /// Fills the scratch memory with the number of the iteration, and counts the iteration if no
+    /// other thread has overwritten the memory.
     extern "C" fn fill_scratch(env: *const c_void, from: i64, to: i64, scratch: *mut u8) {
         assert_eq!(scratch as usize % 64, 0);
-        // SAFETY: `env` is the counter of the test, and the scratch memory has the 256 bytes it asks for.
+        // SAFETY: `env` is the counter of the test, and the scratch memory has the 256 bytes that
+        // the test asks for.
         let (done, scratch) =
             unsafe { (&*env.cast::<AtomicI64>(), std::slice::from_raw_parts_mut(scratch, 256)) };
         for at in from..to {

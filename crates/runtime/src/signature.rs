@@ -1,4 +1,5 @@
-//! What the caller of a program supplies and gets: names, types and shapes, in order.
+//! The tensors and scalars that the caller of a program supplies and gets: names, types and shapes,
+//! in order.
 
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{DType, Number, Program, Role, SymbolKind, TensorId};
@@ -14,7 +15,7 @@ pub struct Signature {
     pub constants: Vec<Parameter>,
     /// The other inputs.
     pub inputs: Vec<Parameter>,
-    /// What the program defines or updates.
+    /// The tensors that the program defines or updates.
     pub results: Vec<Parameter>,
     /// Scalar parameters.
     pub scalars: Vec<ScalarParameter>,
@@ -23,13 +24,13 @@ pub struct Signature {
 /// A tensor that the caller supplies or gets.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its place in the program.
+    /// The tensor in the program.
     pub tensor: TensorId,
     /// Its name.
     pub name: String,
-    /// Who supplies and who gets it.
+    /// Whether the caller supplies the tensor, gets it, or both.
     pub role: Role,
-    /// Its type and shape, and the strides that a kernel wants.
+    /// Its type and shape, and the strides that a kernel needs.
     pub layout: Layout,
 }
 
@@ -40,12 +41,13 @@ pub struct ScalarParameter {
     pub name: String,
     /// Its type.
     pub dtype: DType,
-    /// The only value that the program was specialised for, where it was.
+    /// The only value that the caller may pass, if the program was specialised for one.
     pub fixed: Option<i64>,
 }
 
 impl Signature {
-    /// The parameters of a program, or the name of a tensor whose shape is not known yet or cannot exist.
+    /// The parameters of a program. The error is the name of a tensor whose shape is not known yet,
+    /// or is too large to exist.
     pub fn new(program: &Program) -> Result<Signature, String> {
         let mut signature = Signature {
             constants: Vec::new(),
@@ -66,13 +68,14 @@ impl Signature {
         Ok(signature)
     }
 
-    /// Zeros in the shape of every result, for a call to write to.
+    /// A tensor of zeros for every result, for a call to write to.
     pub fn zero_results(&self) -> Result<Vec<Buffer>, TensorError> {
         let zeros = |result: &Parameter| Buffer::zeros(result.layout.dtype(), result.layout.shape());
         self.results.iter().map(zeros).collect()
     }
 
-    /// The scalars as generated code takes them: integers extended, floats as their bits.
+    /// The scalars as generated code takes them: integers extended to 64 bits, floats as their
+    /// bits.
     pub(crate) fn scalar_bits(&self, given: &[Number]) -> Result<Vec<u64>, RunError> {
         count("scalars", self.scalars.len(), given.len())?;
         self.scalars.iter().zip(given).map(|(scalar, number)| scalar.bits(*number)).collect()
@@ -104,14 +107,14 @@ impl ScalarParameter {
     }
 }
 
-/// The bits of a number that already is a value of the type.
+/// The bits of a number that is already a value of the type.
 fn bits(dtype: DType, number: Number) -> u64 {
     match dtype {
         DType::Float16 => half::f16::from_f64(number.as_f64()).to_bits().into(),
         DType::BFloat16 => half::bf16::from_f64(number.as_f64()).to_bits().into(),
         DType::Float32 => (number.as_f64() as f32).to_bits().into(),
         DType::Float64 => number.as_f64().to_bits(),
-        // Two's complement: the low half is the sign-extended value.
+        // In two's complement, the low half is the sign-extended value.
         _ => number.as_i128() as u64,
     }
 }
@@ -121,7 +124,7 @@ pub(crate) fn check(parameter: &Parameter, found: &Layout) -> Result<(), RunErro
     check_layout(&parameter.name, &parameter.layout, found)
 }
 
-/// Checks that a tensor has the type and shape that it should have.
+/// Checks that a tensor has the expected type and shape.
 pub(crate) fn check_layout(name: &str, wanted: &Layout, found: &Layout) -> Result<(), RunError> {
     if wanted.dtype() == found.dtype() && wanted.shape() == found.shape() {
         return Ok(());
@@ -129,7 +132,8 @@ pub(crate) fn check_layout(name: &str, wanted: &Layout, found: &Layout) -> Resul
     Err(RunError::Mismatch { name: name.to_owned(), wanted: wanted.to_string(), found: found.to_string() })
 }
 
-/// Checks that there are as many tensors as there should be, each with the type and shape of its parameter.
+/// Checks that the number of tensors is right, and that each has the type and shape of its
+/// parameter.
 pub(crate) fn check_all<'a>(
     what: &'static str,
     parameters: &[Parameter],
@@ -139,7 +143,7 @@ pub(crate) fn check_all<'a>(
     parameters.iter().zip(found).try_for_each(|(parameter, layout)| check(parameter, layout))
 }
 
-/// Checks that there are as many as there should be.
+/// Checks that the number of arguments is right.
 pub(crate) fn count(what: &'static str, wanted: usize, found: usize) -> Result<(), RunError> {
     if wanted == found { Ok(()) } else { Err(RunError::Count { what, wanted, found }) }
 }

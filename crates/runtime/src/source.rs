@@ -1,4 +1,4 @@
-//! Which of the caller's tensors an argument of a loop nest is.
+//! Finds which of the caller's tensors each argument of a loop nest is.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{LoopNest, TensorId};
@@ -6,7 +6,7 @@ use tilewright_ir::{LoopNest, TensorId};
 use crate::kernel::BuildError;
 use crate::signature::{Parameter, Signature};
 
-/// Where an argument of the kernel comes from: a place in one of the lists of the signature.
+/// The origin of a kernel argument: an index into one of the lists of the signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Constant(usize),
@@ -14,7 +14,8 @@ pub(crate) enum Source {
     Result(usize),
 }
 
-/// Where each argument of the nest comes from. The nest must agree with the program about what it is.
+/// Returns the origin of each argument of the nest. Returns an error if the nest and the program
+/// disagree about a tensor's type or shape, or about the scalars.
 pub(crate) fn sources(signature: &Signature, nest: &LoopNest) -> Result<Vec<Source>, BuildError> {
     let place = |parameters: &[Parameter], tensor: TensorId| {
         parameters.iter().position(|parameter| parameter.tensor == tensor)

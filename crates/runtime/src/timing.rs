@@ -1,9 +1,10 @@
-//! How long a call takes.
+//! Measures how long a call takes.
 //!
-//! Calls are first repeated until caches, branch predictors and clock frequency have settled, then timed one by one,
-//! or, where a call is too short for the clock, in batches. The median is the answer; the tenth and ninetieth
-//! percentiles say how far to trust it. [`interleaved`] takes samples of several contenders in turn, so that what
-//! disturbs the machine disturbs all of them alike: ratios of times that were not interleaved mean little.
+//! A call is first repeated until caches, branch predictors and clock frequency have settled. Then
+//! calls are timed one by one, or in batches if a call is too short for the clock. The result is
+//! the median; the tenth and ninetieth percentiles show how far to trust it. [`interleaved`] takes
+//! samples of several contenders in turn, so that a disturbance of the machine affects all of them
+//! alike. Ratios of times that were not interleaved mean little.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,29 +12,31 @@ use std::time::{Duration, Instant};
 use crate::memory::{Block, CACHE_LINE, OutOfMemory};
 use crate::pool::Pool;
 
-/// A sample takes at least about this long, so that neither the clock's resolution nor its own cost matters.
+/// The minimum duration of a sample, about, in seconds: neither the clock's resolution nor its own
+/// cost matters then.
 const SHORTEST_SAMPLE: f64 = 20e-6;
-/// Samples that are kept, about, where the time that was asked for decides how many there are.
+/// The maximum number of samples, about, where the requested time decides how many there are. All
+/// samples are kept.
 const MOST_SAMPLES: f64 = 1e6;
 
-/// Warming up ends after this part of the cap at the latest.
+/// Warming up ends at the latest after `1 / WARM_UP_SHARE` of the cap.
 const WARM_UP_SHARE: u32 = 4;
 
-/// When to stop, and in what state of the caches to measure.
+/// When to stop measuring, and in which state of the caches to measure.
 #[derive(Debug)]
 pub struct Options<'p> {
-    /// Calls before the first sample, at least.
+    /// The minimum number of calls before the first sample.
     pub warm_up_calls: usize,
-    /// Time before the first sample, at least.
+    /// The minimum time before the first sample.
     pub warm_up_time: Duration,
-    /// Samples to take, at least.
+    /// The minimum number of samples.
     pub samples: usize,
-    /// Time that the samples take together, at least.
+    /// The minimum time of all samples together.
     pub time: Duration,
-    /// No contender gets more time than this, whatever else is asked for: calls, warming up and emptying caches
-    /// together. One sample is always taken.
+    /// The maximum time of each contender, for calls, warming up and emptying caches together. The
+    /// cap overrides all other options, but one sample is always taken.
     pub cap: Duration,
-    /// Empty the caches before every sample, and time every call by itself.
+    /// If present, empties the caches before every sample, and every call is timed by itself.
     pub flush_caches: Option<CacheFlush<'p>>,
 }
 
@@ -59,9 +62,9 @@ pub struct Timing {
     pub p10: f64,
     /// Nine tenths of the samples took less.
     pub p90: f64,
-    /// How many samples were taken.
+    /// The number of samples.
     pub samples: usize,
-    /// How many calls make a sample; its time is divided by it.
+    /// The number of calls in a sample; the time of a sample is divided by it.
     pub batch: usize,
 }
 
@@ -70,7 +73,7 @@ impl Timing {
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// If there are no samples.
     pub fn of(mut samples: Vec<f64>, batch: usize) -> Timing {
         samples.sort_by(f64::total_cmp);
         Timing {
@@ -83,7 +86,8 @@ impl Timing {
     }
 }
 
-/// The value below which this part of the sorted samples lies, between neighbours in proportion.
+/// The value below which the fraction `part` of the sorted samples lies, interpolated linearly
+/// between neighbours.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let place = part * (sorted.len() - 1) as f64;
     let below = sorted[place.floor() as usize];
@@ -99,8 +103,8 @@ pub struct CacheFlush<'p> {
 }
 
 impl<'p> CacheFlush<'p> {
-    /// Reads this many bytes, which should be more than the last-level cache has, on the threads of the pool, so that
-    /// the caches that belong to a core are emptied too.
+    /// Prepares to read this many bytes on the threads of the pool, so that the private caches of
+    /// each core are emptied too. The number should exceed the size of the last-level cache.
     pub fn new(bytes: usize, pool: &'p Pool) -> Result<CacheFlush<'p>, OutOfMemory> {
         Ok(CacheFlush { block: Block::zeroed(bytes)?, pool })
     }
@@ -123,9 +127,11 @@ pub fn measure<E>(options: &Options<'_>, mut call: impl FnMut() -> Result<(), E>
     Ok(timings[0])
 }
 
-/// Measures several contenders by taking samples of each in turn. The answers are in their order.
+/// Measures several contenders by taking samples of each in turn. The results are in the order of
+/// the contenders.
 ///
-/// All go on until the last has enough, so that they see the same machine; one that reaches its cap drops out.
+/// All contenders go on until the last one has enough samples, so that they see the same machine. A
+/// contender that reaches its cap drops out.
 pub fn interleaved<E>(
     options: &Options<'_>,
     contenders: &mut [&mut dyn FnMut() -> Result<(), E>],
@@ -134,7 +140,7 @@ pub fn interleaved<E>(
     interleaved_by(&|| started.elapsed(), options, contenders)
 }
 
-/// [`interleaved`] by any clock.
+/// Like [`interleaved`], with any clock.
 fn interleaved_by<E>(
     clock: &dyn Fn() -> Duration,
     options: &Options<'_>,
@@ -144,7 +150,7 @@ fn interleaved_by<E>(
     Ok(series.into_iter().map(|series| Timing::of(series.samples, series.batch)).collect())
 }
 
-/// All samples of all contenders, in turn.
+/// Takes all samples of all contenders, in turn.
 fn taken<'a, E>(
     clock: &dyn Fn() -> Duration,
     options: &Options<'_>,
@@ -154,7 +160,7 @@ fn taken<'a, E>(
     for call in contenders {
         series.push(Series::warmed_up(clock, options, &mut **call)?);
     }
-    // Every other round goes backward, so that nobody always follows the same contender.
+    // Every other round goes backward, so that no contender always follows the same one.
     let mut backward = false;
     while series.iter().any(|series| series.wants_more(options)) {
         let mut round: Vec<&mut Series<'_, E>> = series.iter_mut().collect();
@@ -174,14 +180,14 @@ struct Series<'a, E> {
     call: &'a mut dyn FnMut() -> Result<(), E>,
     batch: usize,
     samples: Vec<f64>,
-    /// What the samples took together.
+    /// The time of all samples together.
     sampled: Duration,
-    /// What everything took together.
+    /// The time of samples, warming up and emptying caches together.
     spent: Duration,
 }
 
 impl<'a, E> Series<'a, E> {
-    /// Repeats the call until everything has settled, and finds out how many calls make a sample.
+    /// Repeats the call until it has warmed up, and decides how many calls make a sample.
     fn warmed_up(
         clock: &dyn Fn() -> Duration,
         options: &Options<'_>,
@@ -190,7 +196,7 @@ impl<'a, E> Series<'a, E> {
         let started = clock();
         let mut spent = Duration::ZERO;
         let mut calls = 0;
-        // The first call pays for everything that is done once, so it does not count.
+        // The first call includes one-time work, so the estimate leaves it out.
         let mut first = Duration::ZERO;
         while calls == 0
             || (spent < options.cap / WARM_UP_SHARE
@@ -235,12 +241,14 @@ impl<'a, E> Series<'a, E> {
     }
 }
 
-/// The shortest sample, in seconds: all samples are kept, so a long measurement takes longer ones.
+/// The minimum duration of a sample, in seconds. All samples are kept, so a long measurement takes
+/// longer samples.
 fn shortest_sample(time: Duration) -> f64 {
     SHORTEST_SAMPLE.max(time.as_secs_f64() / MOST_SAMPLES)
 }
 
-/// How many calls of this many seconds make a sample.
+/// The number of calls in a sample, from the estimated time of a call and the minimum duration of a
+/// sample.
 pub(crate) fn batch(estimate: f64, shortest: f64) -> usize {
     // The estimate of a call that does nothing can be 0; the conversion saturates.
     (shortest / estimate.max(1e-10)).round().max(1.0) as usize
@@ -269,12 +277,12 @@ mod tests {
         assert_eq!(batch(1e-6, SHORTEST_SAMPLE), 20);
         assert_eq!(batch(3e-9, SHORTEST_SAMPLE), 6667);
         assert_eq!(batch(0.0, SHORTEST_SAMPLE), 200_000);
-        // A day of samples still fits memory.
+        // The samples of a whole day still fit into memory.
         assert_eq!(shortest_sample(Duration::from_secs(1)), SHORTEST_SAMPLE);
         assert_eq!(shortest_sample(Duration::from_secs(86400)), 0.0864);
     }
 
-    /// Measures calls that advance a clock by hand; each takes the time that `call` says for its number.
+    /// Measures calls on a simulated clock. Call number `n` advances the clock by `times(n)`.
     fn by_hand(options: &Options<'_>, times: impl Fn(usize) -> Duration) -> (Timing, usize) {
         let (now, calls) = (Cell::new(Duration::ZERO), Cell::new(0));
         let mut call = || {
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn the_cap_ends_slow_calls() {
         let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_millis(500));
-        // Two to warm up, and then until three seconds have passed.
+        // Two calls warm up, and then samples are taken until three seconds have passed.
         assert_eq!((timing.samples, calls), (4, 6));
         let (timing, calls) = by_hand(&Options::default(), |_| Duration::from_secs(100));
         assert_eq!((timing.samples, calls), (1, 2));
@@ -342,7 +350,8 @@ mod tests {
         let timings = interleaved_by(&|| now.get(), &Options::default(), contenders).unwrap();
         assert_eq!([timings[0].samples, timings[1].samples], [100, 100]);
         assert_eq!([timings[0].median, timings[1].median], [0.002, 0.01]);
-        // The slow one has warmed up for 30 ms, and reaches its cap of 500 ms after 47 samples.
+        // The slow contender has warmed up for 30 ms, and reaches its cap of 500 ms after 47
+        // samples.
         let capped = Options { cap: Duration::from_millis(500), ..Options::default() };
         let (mut fast, mut slow) = (|| take(2), || take(10));
         let timings = interleaved_by(&|| now.get(), &capped, &mut [&mut fast, &mut slow]).unwrap();

@@ -1,8 +1,9 @@
-//! Memory of somebody else as a tensor: element type, start, extents and strides.
+//! Borrowed memory as a tensor: element type, start, extents and strides.
 //!
-//! A [`View`] is for reading and a [`ViewMut`] for writing too. They are made from slices, from ndarray's views, from
-//! a [`crate::Buffer`], or from raw parts, as a binding to another language has them. Strides count elements and may
-//! be negative; those of a `View` may be 0, as broadcasting makes them.
+//! A [`View`] is for reading, and a [`ViewMut`] for reading and writing. Both are made from slices,
+//! from ndarray's views, from a [`crate::Buffer`], or from raw parts, as a binding to another
+//! language has them. Strides count elements and may be negative. The strides of a `View` may be 0,
+//! as broadcasting makes them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +15,7 @@ use tilewright_ir::tensor::{TensorError, byte_size};
 
 use crate::element::Element;
 
-/// Up to this many dimensions, a layout needs no allocation.
+/// A layout of up to this many dimensions needs no allocation.
 const INLINE_DIMENSIONS: usize = 6;
 
 /// How a tensor lies in memory: its element type, extents and strides.
@@ -26,12 +27,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Row-major without gaps. Refused where such a tensor is larger than the address space.
+    /// A row-major layout without gaps. Returns an error if such a tensor is larger than the
+    /// address space.
     pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<Layout, TensorError> {
         byte_size(dtype, shape).ok_or_else(|| TensorError::TooLarge { dtype, shape: shape.to_vec() })?;
         let mut strides = SmallVec::from_elem(1, shape.len());
         for at in (1..shape.len()).rev() {
-            // Wraps only where another extent is 0, and then nobody uses the strides.
+            // Wraps only if another extent is 0, and then the strides are never used.
             strides[at - 1] = isize::wrapping_mul(strides[at], shape[at] as isize);
         }
         Ok(Layout { dtype, shape: shape.into(), strides })
@@ -52,12 +54,12 @@ impl Layout {
         &self.shape
     }
 
-    /// The distance between neighbours of each dimension, in elements.
+    /// The distance between neighbouring elements of each dimension, in elements.
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -86,7 +88,7 @@ impl Layout {
     }
 }
 
-/// As a signature says it: `float32(3, 4)`.
+/// Formats the type and shape as in a signature: `float32(3, 4)`.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let extents: Vec<String> = self.shape.iter().map(usize::to_string).collect();
@@ -94,7 +96,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// A tensor in memory of somebody else, for reading.
+/// A tensor in borrowed memory, for reading.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
     start: *const u8,
@@ -102,7 +104,7 @@ pub struct View<'a> {
     memory: PhantomData<&'a [u8]>,
 }
 
-/// A tensor in memory of somebody else, for reading and writing.
+/// A tensor in borrowed memory, for reading and writing.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     start: *mut u8,
@@ -110,7 +112,8 @@ pub struct ViewMut<'a> {
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a `View` is a shared borrow of plain numbers, and a `ViewMut` an exclusive one, as `&[u8]` and `&mut [u8]`.
+// SAFETY: a `View` is a shared borrow of plain numbers, like `&[u8]`, and a `ViewMut` an exclusive
+// one, like `&mut [u8]`.
 unsafe impl Send for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for View<'_> {}
@@ -134,9 +137,9 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     ///
-    /// For `'a`, every element that the extents and strides lead to from `start`, which is where the element with all
-    /// subscripts 0 lies, is initialised memory that nobody writes, and a `bool` is 0 or 1. Elements need not be
-    /// aligned. Where there are no elements, `start` may be anything.
+    /// The element with all subscripts 0 is at `start`. For `'a`, every element that the extents
+    /// and strides reach from there is initialised memory that nobody writes. Every `bool` is 0 or
+    /// 1, and elements need not be aligned. If there are no elements, `start` may be anything.
     pub unsafe fn from_raw_parts(
         dtype: DType,
         start: *const u8,
@@ -146,12 +149,12 @@ impl<'a> View<'a> {
         View { start, layout: Layout::strided(dtype, shape, strides), memory: PhantomData }
     }
 
-    /// How it lies in memory.
+    /// The element type, extents and strides.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Where the element with all subscripts 0 lies.
+    /// The address of the element with all subscripts 0.
     pub fn as_ptr(&self) -> *const u8 {
         self.start
     }
@@ -161,7 +164,7 @@ impl<'a> View<'a> {
         self.layout.is_contiguous()
     }
 
-    /// Whether every element is where its type may be loaded from.
+    /// Checks whether every element is aligned for its type.
     pub fn is_aligned(&self) -> bool {
         self.start.addr().is_multiple_of(self.layout.dtype.bytes())
     }
@@ -171,7 +174,7 @@ impl<'a> View<'a> {
         if self.layout.is_empty() {
             return Some(&[]);
         }
-        // SAFETY: without gaps, the elements are just these bytes, which nobody writes for `'a`.
+        // SAFETY: without gaps, the elements are exactly these bytes, which nobody writes for `'a`.
         self.is_contiguous().then(|| unsafe { std::slice::from_raw_parts(self.start, self.layout.bytes()) })
     }
 }
@@ -194,9 +197,10 @@ impl<'a> ViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// For `'a`, every element that the extents and strides lead to from `start`, which is where the element with all
-    /// subscripts 0 lies, is initialised memory that nobody else reads or writes, a `bool` is 0 or 1, and no two
-    /// elements overlap. Elements need not be aligned. Where there are no elements, `start` may be anything.
+    /// The element with all subscripts 0 is at `start`. For `'a`, every element that the extents
+    /// and strides reach from there is initialised memory that nobody else reads or writes. Every
+    /// `bool` is 0 or 1, and no two elements overlap. Elements need not be aligned. If there are no
+    /// elements, `start` may be anything.
     pub unsafe fn from_raw_parts(
         dtype: DType,
         start: *mut u8,
@@ -206,12 +210,12 @@ impl<'a> ViewMut<'a> {
         ViewMut { start, layout: Layout::strided(dtype, shape, strides), memory: PhantomData }
     }
 
-    /// How it lies in memory.
+    /// The element type, extents and strides.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Where the element with all subscripts 0 lies.
+    /// The address of the element with all subscripts 0.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start
     }
@@ -226,19 +230,20 @@ impl<'a> ViewMut<'a> {
         self.layout.is_contiguous()
     }
 
-    /// Whether every element is where its type may be loaded from.
+    /// Checks whether every element is aligned for its type.
     pub fn is_aligned(&self) -> bool {
         self.start.addr().is_multiple_of(self.layout.dtype.bytes())
     }
 
-    /// The elements as bytes, if they follow each other in row-major order, without gaps. Who writes them must leave a
-    /// `bool` 0 or 1.
+    /// The elements as bytes, if they follow each other in row-major order, without gaps. The
+    /// writer must leave every `bool` as 0 or 1.
     pub(crate) fn contiguous_bytes_mut(&mut self) -> Option<&mut [u8]> {
         if self.layout.is_empty() {
             return Some(&mut []);
         }
         let bytes = self.layout.bytes();
-        // SAFETY: without gaps, the elements are just these bytes, which nobody else uses while `self` is borrowed.
+        // SAFETY: without gaps, the elements are exactly these bytes, which nobody else uses while
+        // `self` is borrowed.
         self.is_contiguous().then(|| unsafe { std::slice::from_raw_parts_mut(self.start, bytes) })
     }
 }

@@ -1,6 +1,6 @@
-//! Compiled kernels as functions of tensors: constants, strides, threads, and what is refused.
+//! Compiled kernels as functions of tensors: constants, strides, threads, and errors.
 //!
-//! Loop nests are written by hand here, so that what is tested is the launching and not a schedule.
+//! Loop nests are written by hand here, so that the tests cover the launching and not a schedule.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -65,7 +65,8 @@ fn vars(names: &[&str]) -> Vec<LoopVar> {
 const ROWS: i64 = 40;
 const COLUMNS: i64 = 24;
 
-/// `y(i,j) = x(i,j) * w(j) + s`, with `w` kept backward as a constant, and each row first in scratch memory.
+/// `y(i,j) = x(i,j) * w(j) + s`, with `w` stored backward as a constant, and each row stored in
+/// scratch memory first.
 fn layer() -> (Program, LoopNest) {
     let source = "def layer(float(N,M) x, const float(M) w, float s) -> (y) { y(i,j) = x(i,j) * w(j) + s }";
     let program = program(source, &[("N", ROWS), ("M", COLUMNS)]);
@@ -292,7 +293,7 @@ fn a_strided_tensor_that_is_updated_keeps_its_old_values() {
     assert_eq!(o.slice(s![1..;2]), Array1::from_elem(20, 7.0));
 }
 
-/// `o(i) = a(index(i)) + o_in(i)`, which leaves `a` where the index does.
+/// `o(i) = a(index(i)) + o_in(i)`, which fails where the index is outside of `a`.
 fn gather() -> (Program, LoopNest) {
     let source =
         "def gather(float(N) a, int32(K) index, float(K) o_in) -> (o) { o(i) = a(index(i)) + o_in(i) }";

@@ -1,11 +1,13 @@
-//! What a driver must do: memory, compiling, launching, and a clock.
+//! The interface of a backend, which wraps a driver: memory, compiling, launching, and a clock.
 //!
-//! The two drivers name what they hand out differently, but both names fit a word: an [`Address`] is a pointer of CUDA or
-//! a `cl_mem` of OpenCL, and a kernel is the place of its name in a list. So all above this file is the same for both.
+//! The two drivers have different handles, but every handle fits into a word. An [`Address`] is a
+//! pointer of CUDA or a `cl_mem` of OpenCL, and a kernel is the index of its name in a list. All
+//! code above this file is therefore the same for both.
 //!
-//! Everything is queued on one stream of the device, in order, but for kernels on a [`Queue`] of somebody else. What [`Backend::upload`] takes may be changed as soon as it
-//! returns, and what [`Backend::download`] gives is there when it returns; everything else may still be under way, and a
-//! failure of it be told by a later call.
+//! All operations are queued in order on one stream of the device, except kernels on a [`Queue`] of
+//! another library. The caller may change the bytes for [`Backend::upload`] as soon as it returns,
+//! and the bytes from [`Backend::download`] are there when it returns. Any other operation may
+//! still be under way when its function returns, and a later call may report its failure.
 
 use std::fmt;
 
@@ -13,11 +15,11 @@ use tilewright_codegen::c_family::Launch;
 
 use super::error::GpuError;
 
-/// Where a block of a device's memory is, in the driver's own words.
+/// The handle of a block of device memory, as the driver defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address(pub(super) u64);
 
-/// One argument of a kernel: the low bytes of a word.
+/// One argument of a kernel: the low `bytes` bytes of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) bits: u64,
@@ -30,85 +32,86 @@ impl From<Address> for Word {
     }
 }
 
-/// A kernel as its launches use it.
+/// A kernel, with the requirements of all its launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KernelUse {
     /// Its name in the source text.
     pub(super) name: String,
-    /// Bytes of shared memory that are given at a launch, at most.
+    /// The largest number of bytes of shared memory that a launch gives.
     pub(super) shared_bytes: u32,
-    /// Bytes of each argument.
+    /// The size of each argument in bytes.
     pub(super) arguments: Vec<usize>,
 }
 
-/// What a compiled kernel takes of a device.
+/// The resources that a compiled kernel uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelResources {
     /// Its name in the source text.
     pub kernel: String,
-    /// Registers of 32 bits of a thread; `None` where the driver does not say.
+    /// Registers of 32 bits per thread; `None` if the driver does not report them.
     pub registers: Option<usize>,
-    /// Bytes of a thread that did not fit its registers, and lie in memory.
+    /// Bytes per thread that did not fit into registers, and lie in memory.
     pub local_bytes: usize,
-    /// Bytes of shared memory of a block, whether the kernel declares them or a launch gives them.
+    /// Bytes of shared memory per block, whether the kernel declares them or a launch gives them.
     pub shared_bytes: usize,
-    /// Threads of a block at most, which the registers decide.
+    /// The maximum number of threads per block, which depends on the registers.
     pub threads: usize,
 }
 
-/// A driver with one device opened.
+/// A backend with one open device.
 pub(super) trait Backend: fmt::Debug + Send + Sync {
-    /// Memory with undefined content, of at least one byte.
+    /// Allocates memory with undefined content, of at least one byte.
     fn allocate(&self, bytes: usize) -> Result<Address, GpuError>;
 
-    /// Gives memory back, when all that is queued is done with it.
+    /// Frees memory, when no queued operation uses it any more.
     ///
     /// # Safety
     ///
-    /// It comes from `allocate` of this backend, and nobody uses it any more.
+    /// The address comes from `allocate` of this backend, and the caller does not use it any more.
     unsafe fn free(&self, address: Address);
 
-    /// Queues zeros to be written.
+    /// Queues a write of zeros.
     ///
     /// # Safety
     ///
     /// The memory has at least this many bytes.
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError>;
 
-    /// Copies bytes to the device, so many behind the begin of a block.
+    /// Copies bytes to the device, at offset `behind` from the start of a block.
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes from there on.
+    /// The block has at least `from.len()` bytes from that offset on.
     unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError>;
 
-    /// Copies bytes from the device, once all that is queued before is done.
+    /// Copies bytes from the device, once all operations that were queued before are done.
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
+    /// The block has at least `to.len()` bytes.
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError>;
 
     /// Queues a copy between two blocks of the device.
     ///
     /// # Safety
     ///
-    /// Both have at least this many bytes, and they are not the same.
+    /// Both blocks have at least this many bytes, and they are not the same block.
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError>;
 
     /// Compiles a source text, and finds these kernels in it.
     fn compile(&self, text: &str, kernels: &[KernelUse]) -> Result<Box<dyn Module>, GpuError>;
 
-    /// A clock of the device.
+    /// A stopwatch with the clock of the device.
     fn stopwatch(&self) -> Result<Box<dyn Stopwatch>, GpuError>;
 
-    /// Waits until all that is queued is done.
+    /// Waits until all queued operations are done.
     fn wait(&self) -> Result<(), GpuError>;
 
-    /// Waits until all is done, also what others have queued. There is nobody to tell of a failure.
+    /// Waits until all operations are done, also those that other libraries have queued. Ignores
+    /// failures, because there is no caller to report them to.
     fn settle(&self);
 
-    /// What the streams of others allow; `None` where there are no such streams.
+    /// Access to the streams of other libraries; `None` if this backend has none.
     fn streams(&self) -> Option<&dyn Streams> {
         None
     }
@@ -119,42 +122,44 @@ pub(super) trait Backend: fmt::Debug + Send + Sync {
 pub(super) enum Queue {
     /// The device's own stream.
     Own,
-    /// One of another library; 0 is the one that all share.
+    /// A stream of another library; 0 is the default stream, which all libraries share.
     Foreign(u64),
 }
 
-/// The streams of other libraries. All that is unsafe here asks that a stream is one of this device.
+/// The streams of other libraries. Every unsafe function requires that a stream belongs to this
+/// device.
 pub(super) trait Streams {
-    /// A mark for streams.
+    /// A new mark for streams.
     fn mark(&self) -> Result<Box<dyn Mark>, GpuError>;
 
-    /// Whether what is queued on it is not run but recorded, to be run later.
+    /// Checks whether the stream is being captured: its operations do not run, but are recorded to
+    /// run later.
     unsafe fn is_captured(&self, stream: u64) -> Result<bool, GpuError>;
 
-    /// Waits until all that is queued on it is done.
+    /// Waits until all operations that are queued on the stream are done.
     unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError>;
 }
 
-/// A place in a stream, for which another stream may wait. Nobody waits here.
+/// A position in a stream, for which another stream can wait. The host does not wait.
 pub(super) trait Mark: Send {
-    /// Is from now on behind all that is queued there.
+    /// Moves the mark behind all operations that are queued on `on` so far.
     unsafe fn set(&mut self, on: Queue) -> Result<(), GpuError>;
 
-    /// Lets what is queued there from now on wait for it.
+    /// Makes all operations that are queued on `on` from now on wait for the mark.
     unsafe fn hold(&mut self, on: Queue) -> Result<(), GpuError>;
 }
 
 /// Compiled code on a device.
 pub(super) trait Module: Send + Sync {
-    /// What the kernels take, in the order in which they were asked for.
+    /// The resources of the kernels, in the order of the list that `compile` got.
     fn resources(&self) -> &[KernelResources];
 
-    /// Queues a kernel, by its place in the list that was asked for.
+    /// Queues a kernel, by its index in the list that `compile` got.
     ///
     /// # Safety
     ///
-    /// The arguments have the number and sizes that the kernel was asked for with, and addresses are of memory that is as
-    /// large as the kernel takes it to be. The queue is one of the device.
+    /// The arguments have the number and sizes that `compile` got for the kernel. Addresses are of
+    /// memory that is as large as the kernel takes it to be. The queue belongs to the device.
     unsafe fn launch(
         &self,
         kernel: usize,
@@ -164,14 +169,14 @@ pub(super) trait Module: Send + Sync {
     ) -> Result<(), GpuError>;
 }
 
-/// Takes the time between two points of a device's queue.
+/// Measures the time between two points of a device's queue.
 pub(super) trait Stopwatch: Send {
-    /// Starts when all that is queued is done.
+    /// Starts when all operations that are queued so far are done.
     fn start(&mut self) -> Result<(), GpuError>;
 
-    /// Stops when all that is queued is done.
+    /// Stops when all operations that are queued so far are done.
     fn stop(&mut self) -> Result<(), GpuError>;
 
-    /// Waits for the stop, and gives the time in seconds.
+    /// Waits for the stop, and returns the time in seconds.
     fn seconds(&mut self) -> Result<f64, GpuError>;
 }

@@ -1,8 +1,9 @@
 //! An executable with its constant inputs: a function of tensors.
 //!
-//! [`GpuBound::run`] takes tensors of the host, and copies them to the device and back. [`GpuBound::launch`] takes tensors
-//! that lie on the device already, copies nothing and waits for nothing. [`GpuBound::launch_on`] is the same on the stream of another library, whose
-//! tensors they are.
+//! [`GpuBound::run`] takes tensors of the host, and copies them to the device and back.
+//! [`GpuBound::launch`] takes tensors that are already on the device, copies nothing and does not
+//! wait. [`GpuBound::launch_on`] does the same on a stream of another library, which owns the
+//! tensors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,36 +24,41 @@ use crate::signature::{Parameter, Signature, check_all};
 use crate::source::Source;
 use crate::view::{View, ViewMut};
 
-/// An executable with its constant inputs, to be called from any thread. Calls are done one after the other.
+/// An executable with its constant inputs, which any thread can call. Calls run one after the
+/// other.
 pub struct GpuBound {
     pub(super) code: Arc<Code>,
-    /// Constant inputs, what `setup` made of them, and scratch memory, each at the place of its buffer in the nest. Only
-    /// constant inputs have others who hold them too.
+    /// The memory of constant inputs, of the constants that `setup` computed, and of scratch
+    /// buffers, each at the index of its buffer in the nest. Only the memory of constant inputs can
+    /// have other holders.
     held: Vec<Option<Arc<Memory>>>,
-    /// Where a failed check leaves its number: 0, or that of a call that nobody has waited for yet.
+    /// The status word, in which a failed check stores its number. The word is 0, or comes from a
+    /// call that nobody has waited for yet.
     status: Memory,
-    /// Whoever queues a call holds the lock: the launches of two calls must not mix, since they share the scratch memory.
+    /// The thread that queues a call holds the lock: the launches of two calls must not mix, since
+    /// they share the scratch memory.
     calls: Mutex<Calls>,
-    /// Whether it was ever queued on a stream that is not ours.
+    /// Whether any call was queued on a stream of another library.
     is_abroad: AtomicBool,
 }
 
-/// What calls have in common.
+/// The state that calls share.
 #[derive(Default)]
 struct Calls {
-    /// What [`GpuBound::run`] copies to, kept from its first call on.
+    /// The copies on the device that [`GpuBound::run`] uses, kept from its first call on.
     copies: Option<Copies>,
-    /// The end of the last call, for which the next one waits: it may be on another stream, and they share memory.
+    /// The end of the last call, for which the next call waits: the two may be on different
+    /// streams, and they share memory.
     last: Option<Box<dyn Mark>>,
 }
 
-/// The caller's tensors on the device.
+/// The copies of the caller's tensors on the device.
 struct Copies {
     inputs: Vec<DeviceBuffer>,
     results: Vec<DeviceBuffer>,
 }
 
-/// What one call is given: where its tensors lie, and the bits of its scalars.
+/// The arguments of one call: the addresses of its tensors, and the bits of its scalars.
 struct Given {
     inputs: SmallVec<[Address; 8]>,
     results: SmallVec<[Address; 8]>,
@@ -60,7 +66,8 @@ struct Given {
 }
 
 impl GpuExecutable {
-    /// Gives the constant inputs, in the order of the signature, and makes of them, once, what every call needs.
+    /// Takes the constant inputs, in the order of the signature, and computes once the constants
+    /// that every call needs.
     pub fn bind(&self, constants: &[View<'_>]) -> Result<GpuBound, RunError> {
         let parameters = &self.code.signature.constants;
         check_all("constant inputs", parameters, constants.iter().map(View::layout))?;
@@ -69,8 +76,9 @@ impl GpuExecutable {
         self.bind_on(&copies.iter().collect::<Vec<_>>())
     }
 
-    /// The same with constant inputs that lie on the device already. Nothing is copied: all that they are bound to share
-    /// their memory, which goes when nobody holds it any more.
+    /// Like `bind`, with constant inputs that are already on the device. Nothing is copied: all
+    /// functions that a tensor is bound to share its memory, which is freed when nobody holds it
+    /// any more.
     pub fn bind_on(&self, constants: &[&DeviceBuffer]) -> Result<GpuBound, RunError> {
         let code = Arc::clone(&self.code);
         let parameters = &code.signature.constants;
@@ -87,7 +95,7 @@ impl GpuExecutable {
     }
 }
 
-/// The memory of a buffer that is not given with a call.
+/// The memory of a buffer; `None` if each call gives the buffer, or if it is inside a kernel.
 fn held_memory(
     device: &Device,
     place: Place,
@@ -112,20 +120,21 @@ fn check_device<'a>(
 }
 
 impl GpuBound {
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
         &self.code.signature
     }
 
-    /// The device that it runs on.
+    /// The device that the calls run on.
     pub fn device(&self) -> &Device {
         &self.code.device
     }
 
-    /// Calls the program with tensors of the host, and waits for it: inputs, results and scalars are in the order of the
-    /// signature, and scalars are converted to their types. Results that the program updates hold their old values before.
+    /// Calls the program with tensors of the host, and waits until the call is done. Inputs,
+    /// results and scalars are in the order of the signature, and scalars are converted to their
+    /// types. Results that the program updates must hold their old values before the call.
     ///
-    /// Tells what went wrong in calls before, too, if nobody has waited for them.
+    /// Also reports the failure of earlier calls, if nobody has waited for them.
     pub fn run(
         &self,
         inputs: &[View<'_>],
@@ -149,9 +158,9 @@ impl GpuBound {
         copies.download(results)
     }
 
-    /// Queues a call with tensors that lie on the device, and returns at once. The call starts when all that the device was
-    /// asked for before is done, and copies out of its results wait for it; [`GpuBound::wait`] tells whether a check
-    /// failed.
+    /// Queues a call with tensors that are on the device, and returns at once. The call starts when
+    /// all operations that were queued on the device before are done. Copies out of its results
+    /// wait for the call. [`GpuBound::wait`] reports whether a check failed.
     pub fn launch(
         &self,
         inputs: &[&DeviceBuffer],
@@ -162,12 +171,13 @@ impl GpuBound {
         Ok(self.queue(&self.code.commands.body, &given, Queue::Own, &mut self.lock().last)?)
     }
 
-    /// Queues a call on a CUDA stream of another library, 0 for the one that all share, as a kernel of theirs. Returns at once, but for a call
-    /// that may fail, which is waited for.
+    /// Queues a call on a CUDA stream of another library, like one of that library's kernels; 0 is
+    /// the default stream, which all libraries share. Returns at once, unless a check of the call
+    /// may fail. Then this function waits for the call.
     ///
     /// # Safety
     ///
-    /// It is a stream of the device, on which the tensors may be used.
+    /// `stream` is a stream of the device, on which the tensors may be used.
     pub unsafe fn launch_on(
         &self,
         stream: u64,
@@ -177,7 +187,7 @@ impl GpuBound {
     ) -> Result<(), RunError> {
         let given = self.given(inputs, results, scalars)?;
         let streams = self.device().streams()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let is_captured = unsafe { streams.is_captured(stream)? };
         if is_captured && self.may_fail() {
             return Err(GpuError::Captured.into());
@@ -185,18 +195,18 @@ impl GpuBound {
         self.is_abroad.store(true, Ordering::Relaxed);
         let mut calls = self.lock();
         let last = &mut calls.last;
-        // What is captured runs later, and there is nothing to wait for.
+        // A captured call runs later, and there is nothing to wait for.
         let mut nothing = None;
         let last = if is_captured { &mut nothing } else { last };
         if self.shares_memory() && !is_captured && last.is_none() {
             *last = Some(streams.mark()?);
         }
         self.queue(&self.code.commands.body, &given, Queue::Foreign(stream), last)?;
-        // Whoever holds the lock hears of his own call.
+        // The lock is still held, so the failure that is reported is that of this call.
         if self.may_fail() { self.wait_for(last) } else { Ok(()) }
     }
 
-    /// A call with tensors that lie on the device.
+    /// Checks the arguments of a call with tensors that are on the device.
     fn given(
         &self,
         inputs: &[&DeviceBuffer],
@@ -213,24 +223,26 @@ impl GpuBound {
         Ok(Given::new(inputs.iter().copied(), results.iter().map(|buffer| &**buffer), scalars))
     }
 
-    /// Whether calls write to memory that is not the caller's.
+    /// Checks whether calls write to memory that is not the caller's.
     fn shares_memory(&self) -> bool {
         self.may_fail() || self.code.places.iter().any(|place| matches!(place, Place::Owned(_)))
     }
 
-    /// Whether a call may find a subscript outside of its tensor, which only [`GpuBound::wait`] tells.
+    /// Checks whether a call may find a subscript outside of its tensor. Only a wait reports that,
+    /// such as [`GpuBound::wait`].
     pub fn may_fail(&self) -> bool {
         !self.code.checks.is_empty()
     }
 
-    /// Waits until all calls are done that were queued here, and tells what went wrong in any since the last wait.
+    /// Waits until all calls that were queued here are done, and reports the failure of any call
+    /// since the last wait.
     pub fn wait(&self) -> Result<(), RunError> {
         self.wait_for(&mut self.lock().last)
     }
 
     fn wait_for(&self, last: &mut Option<Box<dyn Mark>>) -> Result<(), RunError> {
         if let Some(last) = last {
-            // SAFETY: it is our own stream.
+            // SAFETY: the queue is the device's own stream.
             unsafe { last.hold(Queue::Own)? };
         }
         if self.code.checks.is_empty() {
@@ -245,7 +257,7 @@ impl GpuBound {
         told(status, &self.code.checks)
     }
 
-    /// Fills the constants.
+    /// Computes the constants by running `setup`.
     fn set_up(&mut self) -> Result<(), RunError> {
         // Setup depends on constant inputs alone, so the scalars may be anything.
         let scalars = vec![0; self.code.signature.scalars.len()];
@@ -254,7 +266,8 @@ impl GpuBound {
         self.wait()
     }
 
-    /// Lets go of what no call reads, such as weights of which there is a packed copy. Its memory goes if nobody else holds it.
+    /// Releases memory that no call reads, such as weights of which there is a packed copy. The
+    /// memory is freed if nobody else holds it.
     fn forget_what_only_setup_reads(&mut self) {
         let body = launches(&self.code.commands.body);
         let arguments = body.iter().flat_map(|launch| &launch.arguments);
@@ -270,11 +283,11 @@ impl GpuBound {
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        // A thread that panicked has left nothing half done but a call that nobody waits for.
+        // A thread that panicked leaves nothing incomplete but a call that nobody waits for.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues all that a list of commands comes to, behind the last call.
+    /// Queues all kernels of a list of commands, behind the last call.
     fn queue(
         &self,
         commands: &[Command],
@@ -283,7 +296,8 @@ impl GpuBound {
         last: &mut Option<Box<dyn Mark>>,
     ) -> Result<(), GpuError> {
         if let Some(last) = last {
-            // SAFETY: whoever names a stream of another library has promised that it is the device's.
+            // SAFETY: the caller that named a stream of another library guarantees that it belongs
+            // to the device.
             unsafe { last.hold(on)? };
         }
         commands::run(commands, &mut |launch, variables| self.queue_kernel(launch, variables, given, on))?;
@@ -308,12 +322,13 @@ impl GpuBound {
         let kernel = *kernel.ok_or_else(|| GpuError::NoKernel(launch.kernel.clone()))?;
         let words = launch.arguments.iter().map(|argument| self.word(argument, variables, given));
         let words = words.collect::<Result<SmallVec<[Word; 16]>, _>>()?;
-        // SAFETY: when the code was compiled, kernels were found to take these arguments; every buffer was checked to have
-        // the type and shape that the code was generated for; the queue is as in `queue`.
+        // SAFETY: when the code was compiled, the kernels were checked to take these arguments.
+        // Every buffer was checked to have the type and shape that the code was generated for. The
+        // queue is as in `queue`.
         unsafe { self.code.module.launch(kernel, launch, &words, on) }
     }
 
-    /// What a kernel gets for an argument.
+    /// The value that a kernel gets for an argument.
     fn word(&self, argument: &Argument, variables: &Variables, given: &Given) -> Result<Word, GpuError> {
         let unknown = |what: &str| GpuError::Unknown(what.to_owned());
         Ok(match argument {
@@ -332,7 +347,7 @@ impl GpuBound {
         })
     }
 
-    /// Where a buffer is; `None` for a tensor of the caller while there is no call.
+    /// The address of a buffer; `None` for a tensor of the caller while there is no call.
     fn address(&self, tensor: TensorId, given: &Given) -> Option<Address> {
         match self.code.places[tensor.index()] {
             Place::Given(Source::Input(at)) => given.inputs.get(at).copied(),
@@ -344,7 +359,7 @@ impl GpuBound {
     }
 }
 
-/// What streams of others still run must not lose its code and its memory.
+/// Waits for the streams of other libraries, which may still use the code and the memory.
 impl Drop for GpuBound {
     fn drop(&mut self) {
         if *self.is_abroad.get_mut() {
@@ -375,7 +390,7 @@ impl Copies {
         })
     }
 
-    /// Copies the inputs, and the old values of results where they matter.
+    /// Copies the inputs, and the old values of the results that the program updates.
     fn upload(
         &mut self,
         parameters: &[Parameter],

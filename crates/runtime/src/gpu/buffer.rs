@@ -15,19 +15,22 @@ use crate::kernel::RunError;
 use crate::signature::check_layout;
 use crate::view::{Layout, View, ViewMut};
 
-/// Bytes that are made at a time: whole elements, and enough for all cores.
+/// Bytes that are made at a time: whole elements, and enough work for all cores.
 const PART: usize = 32 << 20;
 
-/// Where tensors begin that kernels take: they read and write so many bytes at a time.
+/// The alignment of tensors that kernels take, in bytes: kernels read and write this many bytes at
+/// a time.
 pub const ALIGNMENT: u64 = 16;
 
-/// A tensor that owns memory of a device. It is row-major without gaps.
+/// A tensor in a device's memory, which it owns unless it was made by `foreign`. It is row-major
+/// without gaps.
 ///
-/// Copies are queued behind all that the device was asked for before, so one into a tensor that a kernel still reads, or
-/// out of one that a kernel still writes, is in order.
+/// Copies are queued behind all operations that were queued on the device before. A copy into a
+/// tensor that a kernel still reads, or out of a tensor that a kernel still writes, is therefore in
+/// order.
 ///
-/// Programs that it is bound to as a constant input share its memory. What is written to it afterwards goes elsewhere, so
-/// that they do not see it.
+/// Programs that the tensor is bound to as a constant input share its memory. A later write to the
+/// tensor goes to new memory, so the programs do not see it.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     layout: Layout,
@@ -42,7 +45,7 @@ impl DeviceBuffer {
         Ok(DeviceBuffer { layout, memory })
     }
 
-    /// A tensor for a result: its elements are what lies there, until something is written.
+    /// A tensor for a result. Its elements are undefined until something is written.
     pub fn undefined(device: &Device, dtype: DType, shape: &[usize]) -> Result<DeviceBuffer, RunError> {
         let layout = Layout::contiguous(dtype, shape)?;
         let memory = Arc::new(Memory::new(device, layout.bytes())?);
@@ -52,7 +55,7 @@ impl DeviceBuffer {
     /// A copy of a tensor of the IR.
     pub fn from_tensor(device: &Device, tensor: &Tensor) -> Result<DeviceBuffer, RunError> {
         if tensor.dtype() == DType::Bool {
-            // What is true may be any byte there, and is 1 here.
+            // In a `Tensor` any byte but 0 is true, and on the device only 1 is.
             return DeviceBuffer::from_view(device, &Buffer::from_tensor(tensor)?.view());
         }
         let layout = Layout::contiguous(tensor.dtype(), tensor.shape())?;
@@ -61,8 +64,9 @@ impl DeviceBuffer {
         Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
     }
 
-    /// A tensor whose bytes `make` writes part by part, given where each begins: the next while one is on its way to the device.
-    /// So a tensor that is only wanted there takes little memory of the host.
+    /// A tensor whose bytes `make` writes part by part, given the offset of each part. `make`
+    /// writes the next part while the last one is on its way to the device. A tensor that is only
+    /// needed on the device therefore takes little memory of the host.
     pub fn from_parts(
         device: &Device,
         dtype: DType,
@@ -95,12 +99,13 @@ impl DeviceBuffer {
         Ok(buffer)
     }
 
-    /// Memory of somebody else on a CUDA device, as a tensor that is row-major without gaps.
+    /// Memory of another library on a CUDA device, as a tensor that is row-major without gaps.
     ///
     /// # Safety
     ///
-    /// At the address, the device has as many elements of this type, which nobody else writes, and for a result nobody else
-    /// reads, until all that was queued with this is done.
+    /// At the address, the device has as many elements of this type as the shape says. Until all
+    /// operations that were queued with this tensor are done, nobody else writes the elements.
+    /// Nobody else reads them either, if the tensor is a result.
     pub unsafe fn foreign(
         device: &Device,
         dtype: DType,
@@ -114,17 +119,18 @@ impl DeviceBuffer {
             return Err(GpuError::Misaligned(ALIGNMENT).into());
         }
         let layout = Layout::contiguous(dtype, shape)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let memory = unsafe { Memory::foreign(device, Address(address), layout.bytes()) };
         Ok(DeviceBuffer { layout, memory: Arc::new(memory) })
     }
 
-    /// Where it lies: an address on a CUDA device, and a handle elsewhere. Good for as long as this lives.
+    /// The location of the tensor: an address on a CUDA device, and a handle elsewhere. Valid as
+    /// long as the tensor lives, but a write to a tensor whose memory is shared moves the tensor.
     pub fn address(&self) -> u64 {
         self.memory.address().0
     }
 
-    /// The device it lies on.
+    /// The device that the tensor is on.
     pub fn device(&self) -> &Device {
         self.memory.device()
     }
@@ -134,7 +140,7 @@ impl DeviceBuffer {
         &self.layout
     }
 
-    /// Replaces every element by those of a tensor of the host, with any strides.
+    /// Replaces all elements by those of a tensor of the host, with any strides.
     pub fn upload(&mut self, view: &View<'_>) -> Result<(), RunError> {
         self.check(view.layout())?;
         self.part_from_sharers()?;
@@ -145,7 +151,7 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    /// Replaces every element by those of another tensor of the same device. Nothing is waited for.
+    /// Replaces all elements by those of another tensor of the same device, without waiting.
     pub fn copy_from(&mut self, from: &DeviceBuffer) -> Result<(), RunError> {
         self.check(&from.layout)?;
         if from.device() != self.device() {
@@ -183,17 +189,18 @@ impl DeviceBuffer {
         Ok(Tensor::from_bytes(self.layout.dtype(), self.layout.shape(), bytes)?)
     }
 
-    /// Whether programs that it is bound to hold its memory as well.
+    /// Checks whether programs that the tensor is bound to hold its memory as well.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.memory) > 1
     }
 
-    /// Where it lies, to be read there by others as well.
+    /// The memory of the tensor, which bound programs may share.
     pub(super) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// Makes a copy to write to, if others have the memory too.
+    /// Moves the tensor to a new copy of its memory for writing, if bound programs share the
+    /// memory.
     pub(super) fn part_from_sharers(&mut self) -> Result<(), GpuError> {
         if self.is_shared() {
             let own = Memory::new(self.device(), self.layout.bytes())?;

@@ -1,4 +1,5 @@
-//! What the host does around kernels: loops and choices, whose bounds are worked out here.
+//! Executes the host code around kernels: loops and branches, whose extents and conditions are
+//! evaluated here.
 
 use smallvec::SmallVec;
 use tilewright_codegen::c_family::{Command, Launch};
@@ -6,12 +7,12 @@ use tilewright_ir::{Atom, IndexExpr, VarId};
 
 use super::error::GpuError;
 
-/// The variables of the host's loops that are under way, outermost first.
+/// The variables of the host's loops that are being executed, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Variables(SmallVec<[(VarId, i64); 4]>);
 
 impl Variables {
-    /// The value of a variable, if its loop is under way.
+    /// The value of a variable, if its loop is being executed.
     pub(super) fn get(&self, var: VarId) -> Option<i64> {
         self.0.iter().find(|(name, _)| *name == var).map(|(_, value)| *value)
     }
@@ -34,7 +35,7 @@ impl Variables {
     }
 }
 
-/// Does what commands say: `launch` is called for one kernel after the other.
+/// Executes commands, and calls `launch` for one kernel after the other.
 pub(super) fn run(
     commands: &[Command],
     launch: &mut dyn FnMut(&Launch, &Variables) -> Result<(), GpuError>,
@@ -66,7 +67,7 @@ fn run_inside(
     Ok(())
 }
 
-/// Every launch of a list of commands, whether or not a call comes to it.
+/// All launches in a list of commands, whether or not a call reaches them.
 pub(super) fn launches(commands: &[Command]) -> Vec<&Launch> {
     let mut found = Vec::new();
     for command in commands {
@@ -100,7 +101,7 @@ mod tests {
         IndexExpr::var(VarId(at))
     }
 
-    /// `for i in 3 { for j in i { a } if j is needed { b } else { c } }`, where the condition is `i - 1 >= 0`.
+    /// `for i in 0..3 { for j in 0..i { a } if 0 >= 0 && i - 1 >= 0 { b } else { c } }`
     fn nested() -> Vec<Command> {
         let inner = Command::Repeat { var: VarId(1), extent: var(0), body: vec![launch("a")] };
         let choice = Command::Choose {

@@ -1,4 +1,4 @@
-//! Which devices there are, and opening one.
+//! Lists the devices of this machine, and opens one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::{cuda, opencl};
 /// A device of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its name on the command line: `cuda:0`, `opencl:1`.
+    /// The name on the command line: `cuda:0`, `opencl:1`.
     pub name: String,
-    /// Its number among those that are programmed like it.
+    /// The number among the devices of the same API.
     pub ordinal: usize,
-    /// What it has.
+    /// The properties of the device.
     pub gpu: Gpu,
 }
 
@@ -26,7 +26,7 @@ pub fn devices() -> Vec<DeviceInfo> {
 }
 
 impl DeviceInfo {
-    /// A device by its kind and number. It is not opened for that.
+    /// Finds a device by its API and number, without opening it.
     pub fn find(api: GpuApi, ordinal: usize) -> Result<DeviceInfo, GpuError> {
         let mut devices = list(api)?;
         match ordinal < devices.len() {
@@ -36,7 +36,7 @@ impl DeviceInfo {
     }
 }
 
-/// The devices of one kind.
+/// The devices of one API.
 fn list(api: GpuApi) -> Result<Vec<DeviceInfo>, GpuError> {
     let gpus = match api {
         GpuApi::Cuda => cuda::gpus()?,
@@ -50,7 +50,7 @@ fn name(api: GpuApi, ordinal: usize) -> String {
     format!("{}:{ordinal}", api.name())
 }
 
-/// A device that is open for work. Clones are the same opening; another one has its own queue, and its own memory.
+/// An open device. Clones share one opening; another opening has its own queue, and its own memory.
 #[derive(Clone)]
 pub struct Device {
     info: Arc<DeviceInfo>,
@@ -58,7 +58,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device by its kind and number.
+    /// Opens a device by its API and number.
     pub fn open(api: GpuApi, ordinal: usize) -> Result<Device, GpuError> {
         let info = DeviceInfo::find(api, ordinal)?;
         let backend: Arc<dyn Backend> = match api {
@@ -68,42 +68,44 @@ impl Device {
         Ok(Device { info: Arc::new(info), backend })
     }
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
-    /// What it has.
+    /// The properties of the device.
     pub fn gpu(&self) -> &Gpu {
         &self.info.gpu
     }
 
-    /// Waits until it has done all that it was asked for. A failure of something that was only queued is told here.
+    /// Waits until all queued operations are done. Reports the failure of an operation that was
+    /// only queued.
     pub fn wait(&self) -> Result<(), GpuError> {
         self.backend.wait()
     }
 
-    /// Lets what is queued from now on on one CUDA stream wait for all that was queued on another; 0 is the stream that all share.
+    /// Makes all operations that are queued on the CUDA stream `stream` from now on wait for all
+    /// operations that were queued on `other`; 0 is the default stream, which all libraries share.
     ///
     /// # Safety
     ///
-    /// They are streams of this device.
+    /// Both are streams of this device.
     pub unsafe fn let_wait(&self, stream: u64, other: u64) -> Result<(), GpuError> {
         let mut mark = self.streams()?.mark()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             mark.set(Queue::Foreign(other))?;
             mark.hold(Queue::Foreign(stream))
         }
     }
 
-    /// Waits until all is done that was queued on a CUDA stream.
+    /// Waits until all operations that were queued on a CUDA stream are done.
     ///
     /// # Safety
     ///
-    /// It is a stream of this device.
+    /// `stream` is a stream of this device.
     pub unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.streams()?.wait_for(stream) }
     }
 
@@ -116,7 +118,7 @@ impl Device {
     }
 }
 
-/// The same opening of a device.
+/// Two devices are equal if they are the same opening.
 impl PartialEq for Device {
     fn eq(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.backend, &other.backend)

@@ -1,111 +1,114 @@
-//! What can go wrong with a device.
+//! The errors of devices and their drivers.
 
 use thiserror::Error;
 use tilewright_target::GpuApi;
 
-/// Why a device could not be used, or did not do what it was asked for.
+/// Why a device could not be used, or did not complete an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GpuError {
-    /// Nothing on this machine speaks to such devices.
+    /// This machine has no driver for such devices.
     #[error("there is no {} on this machine", driver(*.0))]
     NoDriver(GpuApi),
-    /// The driver lacks what is needed; versions are 1000 times the major plus 10 times the minor one.
+    /// The driver is too old. Versions are 1000 times the major plus 10 times the minor version.
     #[error("the CUDA driver is one of CUDA {}, and CUDA {} or newer is needed", version(*.found), version(*.wanted))]
     OldDriver {
         /// The version of the driver.
         found: i32,
-        /// The oldest that will do.
+        /// The oldest version with all functions that are needed.
         wanted: i32,
     },
-    /// There is a driver, but not so many devices.
+    /// There is a driver, but no device of this number.
     #[error("there is no {}:{ordinal}: {}", api.name(), last(*api, *devices))]
     NoDevice {
-        /// How it is programmed.
+        /// The API of the device.
         api: GpuApi,
-        /// Its number.
+        /// The requested number.
         ordinal: usize,
-        /// How many there are.
+        /// The number of devices.
         devices: usize,
     },
-    /// The compiler for CUDA is not there.
+    /// NVRTC, the compiler for CUDA, is missing.
     #[error(
         "there is no NVRTC on this machine, which compiles for CUDA: it comes with the CUDA toolkit, and with the \
          Python package nvidia-cuda-nvrtc; LD_LIBRARY_PATH says where to look"
     )]
     NoCompiler,
-    /// The device's compiler refused the text.
+    /// The device's compiler refused the source text.
     #[error("the device's compiler says:\n{log}")]
     Compile {
-        /// All it said.
+        /// The complete log of the compiler.
         log: String,
     },
-    /// The code is for devices of another kind.
+    /// The code is for devices of another API.
     #[error("{} code cannot run on {device}", .api.name())]
     OtherApi {
-        /// What the code is written for.
+        /// The API of the code.
         api: GpuApi,
-        /// The device.
+        /// The name of the device.
         device: String,
     },
-    /// The text has no such kernel. A bug of who wrote it.
+    /// The source text has no such kernel. This is a bug in the code that wrote the text.
     #[error("the generated code has no kernel `{0}`")]
     NoKernel(String),
-    /// A kernel takes other parameters than it is given. A bug of who wrote it.
+    /// A kernel has other parameters than a launch passes. This is a bug in the code that wrote the
+    /// text.
     #[error("kernel `{0}` has other parameters than it is launched with")]
     OtherParameters(String),
-    /// A command of the host needs a buffer or a number that it does not have. A bug of who wrote it.
+    /// A command of the host needs a buffer or a number that the host does not have. This is a bug
+    /// in the code that wrote the command.
     #[error("{0} is not known to the host when it launches a kernel")]
     Unknown(String),
-    /// A launch asks for more than the device has.
+    /// A launch asks for more than the device, or the compiled kernel, allows.
     #[error("kernel `{kernel}` asks for {wanted} {what}, and the device has {limit}")]
     Limit {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: String,
-        /// Of what.
+        /// The limited resource.
         what: &'static str,
-        /// How much it asks for.
+        /// The amount that the launch asks for.
         wanted: usize,
-        /// How much there is.
+        /// The limit.
         limit: usize,
     },
-    /// A tensor lies on another device, or belongs to another opening of the same one.
+    /// A tensor is on another device, or belongs to another opening of the same device.
     #[error("`{0}` lies on another device")]
     OtherDevice(String),
-    /// Streams and memory of other libraries are those of CUDA.
+    /// The device cannot use streams and memory of other libraries: only CUDA devices can.
     #[error(
         "{0} has no streams and no memory that could be shared with other libraries: only CUDA devices have"
     )]
     Foreign(String),
-    /// A call that must be waited for cannot be recorded to be run later.
+    /// The call must be waited for, so it cannot be captured to run later.
     #[error(
         "a subscript that depends on data is checked after the call, so the call cannot be part of a CUDA graph"
     )]
     Captured,
-    /// Kernels read several elements at a time.
+    /// A tensor is misaligned: kernels read several elements at a time.
     #[error("a tensor on the device begins at an address that is no multiple of {0}")]
     Misaligned(u64),
-    /// The device has no such block of memory.
+    /// The device could not allocate a block of this size.
     #[error("no memory on the device: {bytes} bytes were asked for")]
     OutOfMemory {
-        /// How much was asked for.
+        /// The requested size.
         bytes: usize,
     },
     /// The driver refused, or the device failed.
     #[error("{doing}: {name}{}", explained(.text))]
     Driver {
-        /// What was being done. The failure may be of something that was asked for earlier.
+        /// The operation that failed. The cause may be an operation that was queued earlier.
         doing: &'static str,
         /// The driver's name for the failure.
         name: String,
-        /// What the driver says about it; empty where it says nothing.
+        /// The driver's description; empty if there is none.
         text: String,
-        /// The device cannot be used by this process any more.
+        /// Whether this process cannot use the device any more.
         sticky: bool,
     },
 }
 
 impl GpuError {
-    /// Whether the device is lost to this process: every call after this one fails too, and only a new process helps.
+    /// Checks whether this process has lost the device: every later call fails too, and only a new
+    /// process helps.
     pub fn is_sticky(&self) -> bool {
         matches!(self, GpuError::Driver { sticky: true, .. })
     }

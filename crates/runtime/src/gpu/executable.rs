@@ -1,4 +1,4 @@
-//! Generated code, compiled for a device.
+//! Compiles generated code for a device.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,34 +17,35 @@ use crate::kernel::{BuildError, OutOfBounds, meanings};
 use crate::signature::Signature;
 use crate::source::{Source, sources};
 
-/// Machine code of a device for one program. Clones share it. [`GpuExecutable::bind`] makes a function of it.
+/// Machine code of a device for one program. Clones share the code. [`GpuExecutable::bind`] makes a
+/// function from it.
 #[derive(Clone)]
 pub struct GpuExecutable {
     pub(super) code: Arc<Code>,
 }
 
-/// What every call of a program shares.
+/// The data that all calls of a program share.
 pub(super) struct Code {
     pub(super) device: Device,
     pub(super) commands: GpuCode,
     pub(super) module: Box<dyn Module>,
-    /// The place of each kernel in the module.
+    /// The index of each kernel in the module.
     pub(super) kernels: HashMap<String, usize>,
     pub(super) signature: Signature,
     /// Where each buffer of the nest is.
     pub(super) places: Vec<Place>,
-    /// What each check of the kernels means.
+    /// The error that each check of the kernels reports if it fails.
     pub(super) checks: Vec<OutOfBounds>,
 }
 
 /// Where a buffer of a nest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A tensor that the caller gives.
+    /// A tensor that the caller supplies.
     Given(Source),
-    /// Memory of this many bytes, which is the program's own for as long as it is bound.
+    /// Memory of this many bytes, which the program owns for as long as it is bound.
     Owned(usize),
-    /// Inside of a kernel.
+    /// Inside of a kernel, such as registers and shared memory.
     Inside,
 }
 
@@ -77,22 +78,22 @@ impl GpuExecutable {
         Ok(GpuExecutable { code: Arc::new(code) })
     }
 
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
         &self.code.signature
     }
 
-    /// The device that it was compiled for.
+    /// The device that the code was compiled for.
     pub fn device(&self) -> &Device {
         &self.code.device
     }
 
-    /// The code that it was compiled from.
+    /// The generated code, before compiling.
     pub fn source(&self) -> &GpuCode {
         &self.code.commands
     }
 
-    /// What each kernel takes of the device, in the order in which they are first launched.
+    /// The resources that each kernel uses, in the order in which the kernels are first launched.
     pub fn resources(&self) -> &[KernelResources] {
         self.code.module.resources()
     }
@@ -131,7 +132,7 @@ fn checks(code: &GpuCode, nest: &LoopNest) -> Result<Vec<OutOfBounds>, BuildErro
     Ok(meanings(&code.checks, nest))
 }
 
-/// Every kernel that is launched, once, with what all its launches ask for.
+/// All launched kernels, each once, with the requirements of all its launches.
 fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelUse>, BuildError> {
     let mut uses: Vec<KernelUse> = Vec::new();
     let mut found: HashMap<&str, usize> = HashMap::new();
@@ -154,7 +155,8 @@ fn uses(code: &GpuCode, nest: &LoopNest, places: &[Place]) -> Result<Vec<KernelU
     Ok(uses)
 }
 
-/// How many bytes an argument takes. What it stands for must be in the tables.
+/// The size of an argument in bytes. Returns an error if the scalar or buffer behind the argument
+/// does not exist.
 fn argument_bytes(argument: &Argument, nest: &LoopNest, places: &[Place]) -> Result<usize, BuildError> {
     match argument {
         Argument::Scalar(scalar) => {

@@ -1,4 +1,7 @@
-//! What a device has room for: a launch that asks for more is refused before anything is compiled.
+//! Checks launches against the limits of a device.
+//!
+//! Limits of the device are checked before anything is compiled. The limit that a kernel's
+//! registers impose is known and checked only after compiling.
 
 use tilewright_codegen::c_family::Launch;
 use tilewright_target::Gpu;
@@ -6,7 +9,7 @@ use tilewright_target::Gpu;
 use super::backend::KernelResources;
 use super::error::GpuError;
 
-/// Checks a launch against what every kernel of the device is limited to.
+/// Checks a launch against the limits that hold for every kernel on the device.
 pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
     let limit = |what, wanted: usize, limit: usize| at_most(launch, what, wanted, limit);
     limit("threads a block", threads(launch), gpu.block_threads)?;
@@ -17,7 +20,8 @@ pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
     limit("bytes of shared memory", launch.shared_bytes as usize, gpu.block_shared)
 }
 
-/// Checks a launch against what its kernel was compiled to: many registers leave room for few threads.
+/// Checks a launch against the limit of its compiled kernel: many registers leave room for few
+/// threads.
 pub(super) fn check_threads(launch: &Launch, kernel: &KernelResources) -> Result<(), GpuError> {
     at_most(launch, "threads a block, with the registers that it takes,", threads(launch), kernel.threads)
 }

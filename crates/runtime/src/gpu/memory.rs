@@ -1,10 +1,10 @@
-//! Bytes of a device.
+//! A block of device memory.
 
 use super::backend::Address;
 use super::device::Device;
 use super::error::GpuError;
 
-/// A block of a device's memory, which goes with this if it is ours.
+/// A block of device memory, which is freed on drop if the block owns it.
 #[derive(Debug)]
 pub(super) struct Memory {
     device: Device,
@@ -16,7 +16,7 @@ pub(super) struct Memory {
 impl Memory {
     /// A block with undefined content.
     pub(super) fn new(device: &Device, bytes: usize) -> Result<Memory, GpuError> {
-        // Some drivers promise more than there is, and fail at the first use.
+        // Some drivers promise more memory than there is, and fail at the first use.
         if bytes as u64 > device.gpu().memory {
             return Err(GpuError::OutOfMemory { bytes });
         }
@@ -24,11 +24,12 @@ impl Memory {
         Ok(Memory { device: device.clone(), address, bytes, is_ours: true })
     }
 
-    /// A block that somebody else owns.
+    /// A block that another library owns.
     ///
     /// # Safety
     ///
-    /// There are so many bytes at the address on this device, for as long as this lives and anything that uses it is queued.
+    /// The device has this many bytes at the address, as long as this block lives and as long as an
+    /// operation that uses it is queued.
     pub(super) unsafe fn foreign(device: &Device, address: Address, bytes: usize) -> Memory {
         Memory { device: device.clone(), address, bytes, is_ours: false }
     }
@@ -40,17 +41,17 @@ impl Memory {
         Ok(memory)
     }
 
-    /// The device it lies on.
+    /// The device that the block is on.
     pub(super) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Where it is.
+    /// The address of the block.
     pub(super) fn address(&self) -> Address {
         self.address
     }
 
-    /// Fills it with zeros.
+    /// Fills the block with zeros.
     pub(super) fn clear(&self) -> Result<(), GpuError> {
         if self.bytes == 0 {
             return Ok(());
@@ -59,22 +60,22 @@ impl Memory {
         unsafe { self.device.backend().clear(self.address, self.bytes) }
     }
 
-    /// Fills it.
+    /// Fills the block with bytes of the host.
     ///
     /// # Panics
     ///
-    /// If there are not as many bytes as it has.
+    /// If `from` does not have as many bytes as the block.
     pub(super) fn upload(&self, from: &[u8]) -> Result<(), GpuError> {
         assert_eq!(from.len(), self.bytes, "a block is copied as a whole");
-        // SAFETY: the block has as many bytes.
+        // SAFETY: the block has as many bytes as `from`.
         unsafe { self.device.backend().upload(from, self.address, 0) }
     }
 
-    /// Replaces a part of it, which begins so many bytes behind its begin.
+    /// Replaces a part of the block, which begins at offset `behind`.
     ///
     /// # Panics
     ///
-    /// If it ends before the part does.
+    /// If the part ends behind the end of the block.
     pub(super) fn upload_part(&self, behind: usize, from: &[u8]) -> Result<(), GpuError> {
         let end = behind.checked_add(from.len());
         assert!(end.is_some_and(|end| end <= self.bytes), "a part is inside of its block");
@@ -82,28 +83,28 @@ impl Memory {
         unsafe { self.device.backend().upload(from, self.address, behind) }
     }
 
-    /// Fills it with what another block of the same device holds.
+    /// Fills the block with the content of another block of the same device.
     ///
     /// # Panics
     ///
-    /// If they do not have as many bytes.
+    /// If the blocks do not have the same size.
     pub(super) fn copy_from(&self, from: &Memory) -> Result<(), GpuError> {
         assert_eq!(from.bytes, self.bytes, "a block is copied as a whole");
         if self.bytes == 0 || self.address == from.address {
             return Ok(());
         }
-        // SAFETY: both have this many bytes, and they are two.
+        // SAFETY: both blocks have this many bytes, and their addresses differ.
         unsafe { self.device.backend().copy(from.address, self.address, self.bytes) }
     }
 
-    /// Copies all of it.
+    /// Copies the whole block to the host.
     ///
     /// # Panics
     ///
-    /// If there is not room for as many bytes as it has.
+    /// If `to` does not have as many bytes as the block.
     pub(super) fn download(&self, to: &mut [u8]) -> Result<(), GpuError> {
         assert_eq!(to.len(), self.bytes, "a block is copied as a whole");
-        // SAFETY: the block has as many bytes.
+        // SAFETY: the block has as many bytes as `to`.
         unsafe { self.device.backend().download(self.address, to) }
     }
 }
@@ -111,7 +112,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.is_ours {
-            // SAFETY: the address is from `allocate`, and this was its only owner.
+            // SAFETY: the address is from `allocate`, and this block was its only owner.
             unsafe { self.device.backend().free(self.address) };
         }
     }

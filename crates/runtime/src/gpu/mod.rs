@@ -1,23 +1,26 @@
-//! Running generated code on GPUs, and on what is programmed like one.
+//! Runs generated code on GPUs, and on other devices with the same programming model.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | [`device`] | which devices there are, and opening one |
+//! | [`device`] | lists the devices, and opens one |
 //! | [`buffer`] | a tensor in a device's memory |
-//! | [`executable`] | generated code, compiled for a device |
-//! | [`bound`] | the same with its constant inputs: a function of tensors, here or on the device |
-//! | [`timing`] | how long a call takes, by the device's own clock |
-//! | [`error`] | what can go wrong |
-//! | `commands` | the loops and choices of the host around the kernels |
-//! | `limits` | what a device has room for |
-//! | `memory` | bytes of a device |
-//! | `backend` | what a driver must do for all of these |
-//! | `cuda`, `opencl` | the two drivers |
+//! | [`executable`] | compiles generated code for a device |
+//! | [`bound`] | an executable with its constant inputs: a function of tensors, on the host or on the device |
+//! | [`timing`] | measures how long a call takes, by the device's own clock |
+//! | [`error`] | the errors |
+//! | `commands` | the loops and branches of the host around the kernels |
+//! | `limits` | checks launches against the limits of a device |
+//! | `memory` | a block of device memory |
+//! | `backend` | the interface of the two backends |
+//! | `cuda`, `opencl` | the two backends, one for each driver |
 //!
-//! What holds everywhere: drivers are looked for when they are first needed, so that the same binary starts on a machine
-//! without any; all that is asked of one [`Device`] is done in order, one thing after the other; no size, and no failure
-//! of a device, is a panic; and a [`GpuExecutable`], a [`GpuBound`] and a [`Device`] can be used by several threads at
-//! once.
+//! Invariants:
+//!
+//! - A driver is loaded when it is first needed, so the same binary starts on a machine without any
+//!   driver.
+//! - A [`Device`] does everything that is queued on it in order, one operation after the other.
+//! - No size, and no failure of a device, causes a panic.
+//! - Several threads can use a [`GpuExecutable`], a [`GpuBound`] and a [`Device`] at once.
 //!
 //! Read next: `executable.rs` and `bound.rs`, which mirror `kernel.rs` of the CPU.
 

@@ -1,7 +1,8 @@
-//! How long a call takes on a device, by the device's own clock.
+//! Measures how long a call takes on a device, by the device's own clock.
 //!
-//! The clock starts and stops between kernels of the device's queue, so what the host does meanwhile does not count, as
-//! long as it is ahead: each sample is queued behind what empties the cache, or is a batch of calls.
+//! The clock starts and stops between kernels of the device's queue. Work of the host in the
+//! meantime does not count, as long as the host is ahead of the device. To keep the host ahead,
+//! each sample is queued behind the operation that empties the cache, or is a batch of calls.
 
 use std::time::{Duration, Instant};
 
@@ -15,28 +16,33 @@ use super::memory::Memory;
 use crate::kernel::RunError;
 use crate::timing::{Timing, batch};
 
-/// A sample that does not begin with an empty cache takes at least about this long, in seconds: some hundred times the
-/// resolution of a device's clock, and longer than the host takes to queue a kernel.
+/// The minimum duration, about, of a sample that does not begin with an empty cache, in seconds.
+/// This is some hundred times the resolution of a device's clock, and longer than the host takes to
+/// queue a kernel.
 const SHORTEST_SAMPLE: f64 = 100e-6;
 
-/// Calls of a sample, at most: a clock that says nothing happened must not lead to endless batches.
+/// The maximum number of calls in a sample: a clock that reports no time must not lead to endless
+/// batches.
 const LARGEST_BATCH: usize = 1000;
 
-/// Warming up ends after this part of the cap at the latest.
+/// Warming up ends at the latest after `1 / WARM_UP_SHARE` of the cap.
 const WARM_UP_SHARE: u32 = 4;
 
-/// When to stop, and in what state of the cache to measure.
+/// When to stop measuring, and in which state of the cache to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Calls before the first sample, at least; the first of all pays for what is done once.
+    /// The minimum number of calls before the first sample; the very first call includes one-time
+    /// work.
     pub warm_up_calls: usize,
-    /// Time before the first sample, at least: a device that was idle takes a while to reach its clock frequency.
+    /// The minimum time before the first sample: a device that was idle takes a while to reach its
+    /// clock frequency.
     pub warm_up_time: Duration,
-    /// Samples to take.
+    /// The number of samples.
     pub samples: usize,
-    /// No more time than this, whatever else is asked for. One sample is always taken.
+    /// The maximum time. The cap overrides all other options, but one sample is always taken.
     pub cap: Duration,
-    /// Empty the cache that all multiprocessors share before every sample, and time every call by itself.
+    /// Whether to empty the cache that all multiprocessors share before every sample, and to time
+    /// every call by itself.
     pub flush: bool,
 }
 
@@ -53,7 +59,7 @@ impl Default for Sampling {
 }
 
 impl GpuBound {
-    /// Measures how long a call with tensors of the device takes.
+    /// Measures how long a call with tensors on the device takes.
     pub fn time(
         &self,
         inputs: &[&DeviceBuffer],
@@ -66,24 +72,25 @@ impl GpuBound {
     }
 }
 
-/// Takes times of calls on a device, of one program or of several in turn.
+/// Measures the times of calls on a device, of one program or of several in turn.
 pub struct Stopwatch {
     clock: Box<dyn backend::Stopwatch>,
-    /// What is written to empty the cache.
+    /// The memory that is overwritten to empty the cache.
     cache: Option<Memory>,
 }
 
 impl Stopwatch {
-    /// A watch of a device, which may empty the cache before it starts.
+    /// A stopwatch of a device, which empties the cache before each start if `flush` is true.
     pub fn new(device: &Device, flush: bool) -> Result<Stopwatch, RunError> {
-        // Twice the cache, so that nothing of a call is left, whatever the cache decides to keep.
+        // Twice the size of the cache, so that no data of a call is left, whatever the cache
+        // decides to keep.
         let twice = device.gpu().cache.saturating_mul(2);
         let cache = if flush { Some(Memory::new(device, twice)?) } else { None };
         Ok(Stopwatch { clock: device.backend().stopwatch()?, cache })
     }
 
-    /// The time of one call, in seconds, from so many of them. It waits until they are done; whether their checks failed,
-    /// [`GpuBound::wait`] tells.
+    /// Runs `call` this many times, and returns the time of one call in seconds. Waits until the
+    /// calls are done; [`GpuBound::wait`] reports whether their checks failed.
     pub fn time(
         &mut self,
         calls: usize,
@@ -127,7 +134,8 @@ impl<'a> Series<'a> {
         Ok(Timing::of(samples, batch))
     }
 
-    /// Repeats the call until the device has settled, and gives about how long it takes.
+    /// Repeats the call until the device has settled, and returns the time of the last call in
+    /// seconds.
     fn warm_up(&mut self, call: &mut dyn FnMut() -> Result<(), RunError>) -> Result<f64, RunError> {
         let mut calls = 0;
         loop {
@@ -141,7 +149,7 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// Whether this part of the time is over.
+    /// Checks whether `1 / share` of the cap has passed.
     fn is_over(&self, share: u32) -> bool {
         self.started.elapsed() >= self.sampling.cap / share
     }

@@ -1,4 +1,4 @@
-//! Devices to test on, and what code generation would make.
+//! Devices to test on, and hand-written stand-ins for the output of code generation.
 
 use tilewright_codegen::Check;
 use tilewright_codegen::c_family::{Argument, Command, GpuCode, Launch};
@@ -11,7 +11,7 @@ use tilewright_target::GpuApi;
 
 use crate::dialect::text;
 
-/// Threads of a block in every test.
+/// Threads per block in every test.
 pub const THREADS: u32 = 64;
 
 /// Runs a test on every device.
@@ -28,7 +28,7 @@ pub fn on_every_device(test: impl Fn(&Device)) {
     }
 }
 
-/// Says that something is not tested, or fails if it must be.
+/// Reports that something is not tested, or fails if `TILEWRIGHT_REQUIRE` lists it.
 pub fn skip(what: &str, why: &str) {
     let required = std::env::var("TILEWRIGHT_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|name| name == what), "{what} is required: {why}");
@@ -42,7 +42,7 @@ pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     checked.program.unwrap_or_else(|| panic!("{source}\n{:?}", checked.diagnostics))
 }
 
-/// A nest without statements: a device needs only its tables.
+/// A nest without statements: the runtime of a device needs only its tables.
 pub fn nest(program: &Program, arguments: &[&str], others: &[Buffer]) -> LoopNest {
     let mut buffers: Vec<Buffer> = arguments.iter().map(|name| argument(program, name)).collect();
     buffers.extend_from_slice(others);
@@ -67,7 +67,7 @@ pub fn buffer(name: &str, shape: &[i64], scope: Scope) -> Buffer {
     Buffer { name: name.into(), dtype: DType::Float32, shape: shape.to_vec(), scope }
 }
 
-/// A launch of as many blocks as these many threads need.
+/// A launch with as many blocks as this number of threads needs.
 pub fn launch(kernel: &str, threads: usize, arguments: &[Argument]) -> Command {
     Command::Launch(Launch {
         kernel: kernel.to_owned(),
@@ -78,7 +78,7 @@ pub fn launch(kernel: &str, threads: usize, arguments: &[Argument]) -> Command {
     })
 }
 
-/// Buffers as arguments, by their places in the nest.
+/// Buffers as arguments, by their indices in the nest.
 pub fn buffers(places: &[u32]) -> Vec<Argument> {
     places.iter().map(|place| Argument::Buffer(TensorId(*place))).collect()
 }
@@ -106,10 +106,10 @@ KERNEL add(const GLOBAL float *a, const GLOBAL float *b, GLOBAL float *c) {
     if (i < 1000) c[i] = a[i] + b[i];
 }";
 
-/// Elements of the vectors of [`adding`].
+/// The number of elements of the vectors of [`adding`].
 pub const LENGTH: usize = 1000;
 
-/// `c(i) = a(i) + b(i)` with this code.
+/// Compiles `c(i) = a(i) + b(i)` with this code.
 pub fn adding_with(device: &Device, code: GpuCode) -> Result<GpuExecutable, BuildError> {
     let program =
         program("def add(float(N) a, float(N) b) -> (c) { c(i) = a(i) + b(i) }", &[("N", LENGTH as i64)]);
@@ -121,7 +121,7 @@ pub fn adding(device: &Device) -> GpuExecutable {
     adding_with(device, code(device, ADD, body)).unwrap()
 }
 
-/// What an error of a call says.
+/// The message of a call's error.
 pub fn says<T>(result: Result<T, RunError>) -> String {
     match result {
         Ok(_) => panic!("this was refused"),

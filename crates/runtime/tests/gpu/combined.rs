@@ -1,10 +1,10 @@
-//! Reductions that threads share: in warps, in blocks and in rows of any length, from schedule to device. Without a device,
-//! the CUDA that they become is compiled.
+//! Reductions that several threads share: in warps, in blocks and in rows of any length, from
+//! schedule to device. Without a device, the generated CUDA is compiled.
 
 use crate::case::on_every_device;
 use crate::scheduled::{Case, agrees, compiles_as_cuda};
 
-/// Rows of a matrix over threads of one axis, or two.
+/// Reduces the rows of a matrix along one of two axes of threads.
 const LARGEST: Case = Case {
     source: "def largest(int32(N, K) A) -> (C) { C(i) max=! A(i, k) * 3 - 100 }",
     sizes: &[("N", 13), ("K", 70)],
@@ -18,7 +18,7 @@ const LARGEST: Case = Case {
         bind C.ki -> thread.x",
 };
 
-/// A block of some warps for each row, and rows of a length that is no power of two.
+/// A block of several warps for each row, and rows whose length is no power of two.
 const SUMS: Case = Case {
     source: "def sums(float(N, K) A, float(N, L) B) -> (C, D) { C(i) +=! A(i, k)
         D(i) +=! B(i, l) }",
@@ -32,7 +32,7 @@ const SUMS: Case = Case {
         bind D.l -> thread.x",
 };
 
-/// A whole pass over rows in one kernel, with totals that all threads use.
+/// A whole softmax over rows in one kernel, with totals that all threads use.
 const SOFTMAX: Case = Case {
     source: "def softmax(float(N, D) I) -> (O) {
         top(n) max=! I(n, d)
@@ -60,7 +60,8 @@ const SOFTMAX: Case = Case {
         bind top.dt -> thread.x",
 };
 
-/// What no schedule is given for: everything in two kernels, columns, and several loops as one.
+/// Default schedules: a total in two kernels, a reduction of columns, and a reduction over several
+/// fused loops.
 const BY_DEFAULT: Case = Case {
     source: "def all(float(N, M) A, float(B, M, L) I) -> (s, c, m) { s +=! A(i, j)
         c(j) +=! A(i, j)
@@ -85,7 +86,7 @@ const TYPES: Case = Case {
         bind e.k -> thread.x",
 };
 
-/// The same with rows of threads that no warps are.
+/// The same with rows of 50 threads, which are not whole warps.
 const TYPES_IN_MEMORY: Case = Case { sizes: &[("K", 50)], ..TYPES };
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is refused when code is compiled, and the compiler for CUDA without a GPU.
+//! Errors of compiling code for devices, and the compiler for CUDA without a GPU.
 
 use tilewright_codegen::c_family::{Argument, Command, GpuCode};
 use tilewright_ir::{ScalarId, TensorId};
@@ -9,7 +9,7 @@ use tilewright_target::GpuApi;
 use crate::case::{ADD, LENGTH, adding_with, buffers, code, launch, on_every_device, skip};
 use crate::dialect::text;
 
-/// Why code for `c(i) = a(i) + b(i)` is refused.
+/// The error that refuses code for `c(i) = a(i) + b(i)`.
 fn refusal(device: &Device, code: GpuCode) -> GpuError {
     match adding_with(device, code) {
         Err(BuildError::Gpu(error)) => error,
@@ -84,7 +84,7 @@ fn code_for_another_kind_of_device_is_refused() {
     });
 }
 
-/// What the compiler for CUDA says, unless there is none.
+/// The result of the compiler for CUDA; `None` if there is no compiler.
 fn compiled(text: &str) -> Option<Result<tilewright_runtime::gpu::Cubin, GpuError>> {
     match compile_cuda(text, 90) {
         Err(GpuError::NoCompiler) => {

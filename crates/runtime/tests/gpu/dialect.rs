@@ -1,4 +1,4 @@
-//! Words that mean the same in OpenCL C and in CUDA C++.
+//! Macros that mean the same in OpenCL C and in CUDA C++.
 
 use tilewright_target::GpuApi;
 

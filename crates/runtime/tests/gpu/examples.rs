@@ -1,4 +1,5 @@
-//! The CUDA of the examples is accepted by NVRTC, which needs no GPU; `make setup-nvrtc` installs it.
+//! Checks that NVRTC accepts the CUDA of the examples. NVRTC needs no GPU; `make setup-nvrtc`
+//! installs it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,9 @@ use crate::case::skip;
 #[path = "../../../../tests/examples.rs"]
 mod corpus;
 
-/// Sizes at which schedules have tiles, shared memory and pipelines, which those of the examples' own texts are too small
-/// for: with and without remainders, padding, several statements.
+/// Sizes that are large enough for tiles, shared memory and pipelines, unlike those in the
+/// examples' own texts. There are cases with and without remainders, with padding, and with several
+/// statements.
 const LARGE: &[&str] = &[
     "examples/flextensor/gemm.tw --sizes M=1024,K=1024,N=1024",
     "examples/flextensor/gemm.tw --sizes M=130,K=33,N=257",
@@ -32,7 +34,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the text of each example says to run it with.
+/// The command line that the text of each example gives to run it.
 fn own_lines() -> Vec<String> {
     let line = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).unwrap();
@@ -42,7 +44,8 @@ fn own_lines() -> Vec<String> {
     lines.expect("every example says how to run it")
 }
 
-/// The program that a command line means: `FILE[:NAME] --sizes M=4,N=5`, and inputs, which do not matter here.
+/// The program that a command line names: `FILE[:NAME] --sizes M=4,N=5`. The line may also name
+/// inputs, which do not matter here.
 fn program(line: &str) -> Program {
     let mut words = line.split_whitespace();
     let (file, name) = words.next().map(|word| word.split_once(':').unwrap_or((word, ""))).unwrap();
@@ -55,7 +58,7 @@ fn program(line: &str) -> Program {
     checked.program.unwrap_or_else(|| panic!("{line}\n{:?}", checked.diagnostics))
 }
 
-/// What the compiler makes of the default schedule for an H200.
+/// Compiles a program with the default schedule for an H200.
 fn compiled(line: &str) -> Result<(), GpuError> {
     let (program, gpu) = (program(line), Gpu::h200());
     let schedule = default_schedule(&program, &gpu);

@@ -1,5 +1,5 @@
-//! Rows that data chooses, staged in shared memory: from schedule to device. Without a device, the CUDA that they become is
-//! compiled.
+//! Rows that data chooses, staged in shared memory: from schedule to device. Without a device, the
+//! generated CUDA is compiled.
 
 use ndarray::Array2;
 use tilewright_codegen::c_family::gpu_code;
@@ -14,7 +14,7 @@ use crate::case::{on_every_device, program, skip};
 const SOURCE: &str = "def lut(float(E, D) LUT, int32(B, L) I) -> (O) { O(b, d) +=! LUT(I(b, l), d) }";
 const ROWS: usize = 9;
 
-/// Blocks of eight batches and sixteen columns, and four elements of a row that a thread copies at once.
+/// Blocks of eight batches and sixteen columns; a thread copies four elements of a row at once.
 const STEPS: &str = "split O.b -> bb, bt:4, bi:2
     split O.d -> db, dt:16
     split O.l -> lo, lk:3
@@ -32,7 +32,7 @@ const STEPS: &str = "split O.b -> bb, bt:4, bi:2
     bind rows.lt -> thread.x
     vectorize rows.lv";
 
-/// The indices in shared memory too.
+/// Stages the indices in shared memory too.
 const INDICES: &str = "
     promote I at O.lo -> Is shared
     fuse Is.l0, Is.l1 -> l
@@ -58,7 +58,7 @@ fn bound(device: &Device, sizes: [i64; 3], steps: &str) -> GpuBound {
     built.unwrap_or_else(|error| panic!("{error}\n{text}")).bind(&[]).unwrap()
 }
 
-/// A table, indices, and the sums of rows.
+/// A table, indices, and the expected sums of rows.
 fn data([b, d, l]: [i64; 3]) -> (Array2<f32>, Array2<i32>, Array2<f32>) {
     let [b, d, l] = [b, d, l].map(|extent| extent as usize);
     let table = Array2::from_shape_fn((ROWS, d), |(row, column)| (100 * row + column) as f32);
@@ -68,7 +68,7 @@ fn data([b, d, l]: [i64; 3]) -> (Array2<f32>, Array2<i32>, Array2<f32>) {
     (table, indices, sums)
 }
 
-/// Whole tiles, and such that end early in every dimension.
+/// Sizes with whole tiles only, and sizes with partial tiles in every dimension.
 const SIZES: [[i64; 3]; 2] = [[16, 32, 9], [13, 27, 7]];
 
 fn all_steps() -> [String; 4] {
@@ -109,7 +109,8 @@ fn gathers_become_cuda_that_compiles() {
     for (sizes, steps) in SIZES.into_iter().flat_map(|sizes| all_steps().map(|steps| (sizes, steps))) {
         let (_, nest) = nest_of(sizes, &steps, &gpu);
         let code = gpu_code(&nest, &gpu, "a test").unwrap();
-        // A row that data chooses begins where an access of four elements may.
+        // Rows of 32 elements begin at an address where four elements can be accessed at once; rows
+        // of 27 do not.
         let whole = sizes == SIZES[0];
         assert_eq!(
             code.text.contains("(const float4*)&LUT_") || code.text.contains("tw_copy_later_16"),

@@ -1,4 +1,4 @@
-//! What the code generator makes of a loop nest runs as it is launched here.
+//! Runs the output of the code generator for loop nests on devices.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn load(dtype: DType, buffer: u32, index: &IndexExpr) -> Expr {
     Expr { dtype, kind: ExprKind::Load(access(buffer, index)) }
 }
 
-/// One store for every element of a vector, by blocks of 64 threads.
+/// One store for every element of a vector, in blocks of 64 threads.
 fn spread(extent: i64, store: impl Fn(&IndexExpr) -> Store) -> Vec<Stmt> {
     let at = IndexExpr::var(VarId(0)).scale(64).add(&IndexExpr::var(VarId(1)));
     let inside = Stmt::If(If {
@@ -54,7 +54,8 @@ fn scaled() -> (Program, LoopNest) {
     (program, nest)
 }
 
-/// `o(i) = a(index(i))`, which leaves `a` where the index does; or what is declared of it.
+/// `o(i) = a(index(i))`, which fails where the index is outside of `a`, or outside of the range
+/// declared for it.
 fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
     let source = "def gather(float(N) a, int32(K) index) -> (o) { o(i) = a(index(i)) }";
     let declared = declared.map(|(low, end)| (IndexExpr::constant(low), IndexExpr::constant(end)));
@@ -110,7 +111,7 @@ fn squares() -> (Program, LoopNest) {
     (program, nest)
 }
 
-/// The compilers of devices fuse nothing by themselves.
+/// The compilers of devices fuse no products with sums by themselves.
 #[test]
 fn products_are_fused_with_sums_by_the_rule_alone() {
     let vector = |seed: usize| Array1::from_iter((0..1000).map(|at| ((at * seed) % 1009) as f32 / 7.0));
@@ -185,7 +186,8 @@ fn numbers_are_rounded_once_to_16_bits() {
         sizes: &[("N", 3)],
         steps: "",
     };
-    // Just above the middle between two 16-bit floats, by less than single precision shows; below it; and beyond all.
+    // The values are just above the middle between two neighbouring 16-bit floats, by less than
+    // single precision resolves; just below the middle; and beyond the range of 16-bit floats.
     let (half, brain) = (2f64.powi(-11), 2f64.powi(-8));
     let above = |middle: f64| 1.0 + middle + 2f64.powi(-40);
     let x = [above(half), above(brain), -1e300];

@@ -1,5 +1,5 @@
-//! Indices as values, and data as indices: every number is exact until it is converted, and every expression keeps its
-//! parentheses. Without a device, the CUDA that programs become is compiled.
+//! Indices as values, and data as indices: every number is exact until it is converted, and every
+//! expression keeps its parentheses. Without a device, the generated CUDA is compiled.
 
 use tilewright_codegen::CodegenError;
 use tilewright_codegen::c_family::gpu_code;
@@ -14,7 +14,8 @@ use tilewright_target::Gpu;
 use crate::case::on_every_device;
 use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_agrees_on, nest_of};
 
-/// Indices of several terms beside operators that bind more tightly, and in casts, conditions, choices and subscripts.
+/// Indices of several terms beside operators that bind more tightly, and in casts, conditions,
+/// selects and subscripts.
 const PARENTHESES: Case = Case {
     source: "def f(int(N) x, bool(N) m, int8(N) s) -> (a, b, c, d, e, g) {
         a(i) = x(i) * int32(i) - -(i - 3) * x(i)
@@ -28,7 +29,7 @@ const PARENTHESES: Case = Case {
     steps: "",
 };
 
-/// The least number of each type, which is its own absolute value.
+/// The smallest number of each type, which is its own absolute value.
 const LEAST: Case = Case {
     source: "def f(int8(N) a, int16(N) b, int(N) c, int64(N) d) -> (w, x, y, z) {
         w(i) = abs(i < N ? int8(-128) + min(a(i), 0) % 1 : a(i)) % 3
@@ -40,7 +41,7 @@ const LEAST: Case = Case {
     steps: "",
 };
 
-/// Products beyond 32 bits, and what narrower types make of them.
+/// Products beyond 32 bits, and their conversions to narrower types.
 const CONVERTED: Case = Case {
     source: "def f(int64(N) A, uint64(N) U, float(N) F) -> (a, b, c, d, e, g) {
         a(i) = A(i) + uint32(i * 4294967295) - int32(i * 4294967296 - 2147483649)
@@ -54,7 +55,7 @@ const CONVERTED: Case = Case {
     steps: "",
 };
 
-/// The variable of a loop of the host, as a value, in conditions, in subscripts and in extents.
+/// The variable of a host loop, as a value, in conditions, in subscripts and in extents.
 const ORDERED: Case = Case {
     source: "def f(int(N) x, int(T) w, float(N, 9) y) -> (d, e, g, h) {
         d(i) = x(i)
@@ -72,7 +73,7 @@ const ORDERED: Case = Case {
     steps: "",
 };
 
-/// The elimination of a pipeline, whose kernels ask whether a row is that of the pivot.
+/// A Gauss-Jordan elimination, as in a pipeline, whose kernels test whether a row is the pivot row.
 const ELIMINATION: Case = Case {
     source: "def solved(float(B, 4, 7) A) -> (M) {
         M(b, i, j) = A(b, i, j) + (i == j ? 8.0 : 0.0)
@@ -86,7 +87,7 @@ const ELIMINATION: Case = Case {
     steps: "",
 };
 
-/// Names that the languages have a meaning for, and two that would be one.
+/// Names that have a meaning in the target languages, and two names that would become the same.
 const NAMES: Case = Case {
     source: "def f(float(N) float4, float(N) fmin, int(N) linux, float s, float(N) s_value) -> (nullptr, double2, y) {
         nullptr(i) = min(float4(i), fmin(i)) * s - s_value(i)
@@ -97,7 +98,7 @@ const NAMES: Case = Case {
     steps: "",
 };
 
-/// Data beyond 32 bits in subscripts.
+/// Data beyond 32 bits in subscripts of reads.
 const GATHERED: Case = Case {
     source: "def f(float(N) x, int64(M) p, uint64(M) q, uint32(M) r, uint8(M) s) -> (a, b, c, d) {
         a(i) = x(clamp(p(i) + 1, 0, N - 1)) + x(clamp(p(i) / 7 - 3, 0, N - 1)) + x(p(i) % 5)
@@ -109,7 +110,7 @@ const GATHERED: Case = Case {
     steps: "",
 };
 
-/// The same in what is written to.
+/// Data beyond 32 bits in subscripts of writes.
 const SCATTERED: Case = Case {
     source: "def f(float(M) x, int64(M) p, uint64(M) q, uint32(M) r, uint8(M) s)
         -> (int32(5) h, float(5) least, float(5) most, int64(256) count) {
@@ -126,7 +127,7 @@ const SIGNED: [i128; 8] = [(1 << 32) + 1, 1 - (1 << 32), 1, -1, 1 << 62, -(1 << 
 const UNSIGNED: [i128; 8] = [(1 << 32) + 1, (1 << 63) + 1, 1, u64::MAX as i128, 1 << 62, 0, 3, 1 << 31];
 const HALF: [i128; 8] = [1 << 31, u32::MAX as i128, 1, (1 << 31) + 1, 2, 0, (1 << 31) + 5, 4];
 
-/// Inputs from a seed, but for `p`, `q` and `r`.
+/// Inputs from a seed, with extreme values for `p`, `q` and `r`.
 fn extremes(case: &Case, gpu: &Gpu) -> Inputs {
     let (program, _) = nest_of(case, gpu);
     let mut inputs = seed::inputs(&program, 7).unwrap();
@@ -166,7 +167,7 @@ fn all_of_it_compiles_as_cuda() {
     }
 }
 
-/// The sum of elements that 64-bit data chooses, or why there is none.
+/// The element that the 64-bit `index` chooses, or the error.
 fn chosen(device: &Device, source: &'static str, index: i64) -> Result<f32, RunError> {
     let (program, nest) = nest_of(&Case { source, sizes: &[("N", 5), ("M", 2)], steps: "" }, device.gpu());
     let code = gpu_code(&nest, device.gpu(), "a test").unwrap();
@@ -186,9 +187,9 @@ fn data_is_checked_before_it_is_cut() {
         assert_eq!(chosen(device, plain, 4), Ok(16.0));
         assert_eq!(chosen(device, scaled, 2), Ok(8.0));
         assert_eq!(chosen(device, declared, 3), Ok(4.0));
-        // Each would be a subscript if some of its bits were left out.
+        // Each value would be a valid subscript if some of its bits were cut off.
         let far = [1 << 32, (1 << 32) + 3, -(1 << 32), i64::MAX, (1 << 62) + 1, i64::MIN + 2];
-        // Twice the last two would be beyond 64 bits.
+        // Twice the last two values would be beyond 64 bits.
         for (source, far) in [(plain, &far[..]), (declared, &far), (scaled, &far[..4])] {
             for index in far {
                 let found = chosen(device, source, *index);

@@ -1,4 +1,4 @@
-//! Vector loops in kernels: which accesses are of several elements, and that all come out right.
+//! Vector loops in kernels: which accesses cover several elements, and that all results are right.
 
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_ir::nest::{Axis, For, If, LoopKind, LoopNest, Stmt, Store};
@@ -10,7 +10,8 @@ use tilewright_target::{Gpu, GpuApi};
 use crate::case::{nest, on_every_device, program};
 use crate::scheduled::{Case, agrees, compiles_as_cuda, nest_agrees, nest_of};
 
-/// Four results of a row side by side: operands of a whole row, of a column, shifted, and behind a condition.
+/// Four neighbouring results of a row. The operands are a whole row, a column, shifted elements,
+/// and elements behind a condition.
 const POINTWISE: Case = Case {
     source: "def f(float(N, M) A, float(M) b, float(N) c) -> (C) {
         C(i, j) = A(i, j) * b(j) + c(i) + (j >= 3 ? A(i, j - 3) : 0) + (j < M - 4 ? b(j + 4) : 0) }",
@@ -23,7 +24,7 @@ const POINTWISE: Case = Case {
         vectorize C.v",
 };
 
-/// Neighbours that begin anywhere, in what is read and what is written.
+/// Vectors that begin at any element, in loads and in stores.
 const SHIFTED: Case = Case {
     source: "def f(float(N) A) -> (C, D) { C(i) = A(i) + A(i + 1) where i in 0:(N - 1)
         D(i) = 0 where i in 0:N
@@ -38,7 +39,7 @@ const SHIFTED: Case = Case {
         vectorize D[2].v",
 };
 
-/// Lanes past the end.
+/// A loop with lanes past the end.
 const REMAINDER: Case = Case {
     source: "def f(float(N) A) -> (C) { C(i) = A(i) * 2 }",
     sizes: &[("N", 103)],
@@ -49,7 +50,7 @@ const REMAINDER: Case = Case {
         vectorize C.v",
 };
 
-/// More lanes than an access takes.
+/// More lanes than one access covers.
 const SIXTEEN: Case = Case {
     sizes: &[("N", 128)],
     steps: "split C.i -> o, v:16
@@ -58,7 +59,7 @@ const SIXTEEN: Case = Case {
     ..REMAINDER
 };
 
-/// Rows of which every other begins in the middle of four.
+/// Rows of which every other one begins in the middle of a group of four elements.
 const HALVES: Case = Case {
     source: "def f(float(N, 6) A) -> (C) { C(i, j) = A(i, j) * 2 where j in 0:4 }",
     sizes: &[("N", 5)],
@@ -66,7 +67,7 @@ const HALVES: Case = Case {
         vectorize C.j",
 };
 
-/// Types of every size, with what becomes another type on the way.
+/// Types of every size, with conversions to other types.
 const TYPES: Case = Case {
     source: "def f(uint8(K) A, int64(K) B, double(K) C, half(K) D, int16(K) E, bfloat16(K) F, bool(K) G) -> (a, b, c, d, e, f, g) {
         a(k) = A(k) + 1
@@ -86,7 +87,7 @@ const TYPES: Case = Case {
         split g.k -> o, v:4\nbind g.o -> thread.x\nvectorize g.v",
 };
 
-/// What is reduced into memory, and into one element by all lanes.
+/// Reductions into memory, and into one element by all lanes.
 const REDUCTIONS: Case = Case {
     source: "def f(float(K, N) A, half(K, N) H, int32(K, N) I) -> (C, D, E, s) {
         C(i) +=! A(k, i)
@@ -110,7 +111,7 @@ const GATHERED: Case = Case {
         vectorize C.v",
 };
 
-/// Operands in shared memory, results in registers.
+/// An operand in shared memory, results in registers.
 const TILES: Case = Case {
     source: "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }",
     sizes: &[("M", 16), ("N", 32), ("K", 12)],
@@ -130,7 +131,7 @@ const TILES: Case = Case {
         vectorize Bs.v",
 };
 
-/// A window with padding, of which whole groups of elements are in shared memory.
+/// A window with padding, of which whole groups of elements are staged in shared memory.
 const GROUPS: Case = Case {
     source: "def blur(float(H, W) I) -> (O) {
         O(y, x) +=! (0 <= u && u < H && 0 <= v && v < W) ? I(u, v) : 7
@@ -153,7 +154,7 @@ fn opencl() -> Gpu {
     Gpu { api: GpuApi::OpenCl, ..Gpu::h200() }
 }
 
-/// The kernels of a case, with one space for each several.
+/// The kernels of a case, with single spaces between words.
 fn text(case: &Case, gpu: &Gpu) -> String {
     text_of(&nest_of(case, gpu).1, gpu)
 }
@@ -196,8 +197,8 @@ fn neighbours_are_one_access() {
 #[test]
 fn what_a_condition_guards_is_read_behind_it() {
     let cuda = text(&POINTWISE, &Gpu::h200());
-    // Four lanes each, of which the shifted ones of `b` would be aligned; in full blocks, and in the last one, whose vectors
-    // are whole as well.
+    // Four lanes each, in full blocks and in the last block, whose vectors are whole as well. The
+    // shifted lanes of `b` would be aligned, but a condition guards them.
     assert_eq!(cuda.matches("? A[").count(), 8, "{cuda}");
     assert_eq!(cuda.matches("? b[").count(), 8, "{cuda}");
     assert_eq!(cuda.matches("*(const float4*)&").count(), 4, "{cuda}");
@@ -215,7 +216,7 @@ fn neighbours_that_begin_anywhere_are_apart() {
         ],
     );
     has(&cuda, &["D[4 * o_1 + 1] = A_lanes.x * 2.0f", "D[4 * o_1 + 4] = A_lanes.w * 2.0f"]);
-    // Lanes past the end are no part of an access.
+    // An access does not cover lanes past the end.
     let cuda = text(&REMAINDER, &Gpu::h200());
     has(&cuda, &["#pragma unroll for (int v = 0;"]);
 }
@@ -287,7 +288,8 @@ fn lanes_compile_as_cuda() {
     }
 }
 
-/// `T(i) = a(i) + 1`, and from that `C(i)`, all in one loop: of even threads in one way, of odd ones in another.
+/// `A_lanes(i) = a(i) + 1`, and `C(i)` from it, all in one vector loop. Even threads compute `C(i)`
+/// in one way, and odd threads in another.
 fn one_after_the_other() -> (Program, LoopNest) {
     let source = "def f(float(N) a) -> (A_lanes, C) { A_lanes(i) = a(i) + 1
         C(i) = i % 8 < 4 ? 2 * A_lanes(i) : A_lanes(i) - 1 where i in 0:N }";
@@ -322,7 +324,7 @@ fn one_after_the_other() -> (Program, LoopNest) {
 fn statements_read_what_those_before_them_stored() {
     let (program, nest) = one_after_the_other();
     let cuda = text_of(&nest, &Gpu::h200());
-    // The program has a name like those of lanes already.
+    // The program already has a name like those that lanes get.
     let stored = cuda.find("*(float4*)&A_lanes[4 * s] = A_lanes_results;").expect("the first is stored");
     let loaded = cuda.find("const float4 A_lanes_lanes = *(const float4*)&A_lanes[4 * s];");
     assert!(loaded.expect("the second loads it") > stored, "{cuda}");

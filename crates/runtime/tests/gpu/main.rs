@@ -1,10 +1,13 @@
-//! Generated code on devices: every test runs on every device of this machine, and says so where there is none.
+//! Generated code on devices: every test runs on every device of this machine, and reports if there
+//! is none.
 //!
-//! Most code is written by hand here, in words that `dialect.rs` gives a meaning in both languages, so that what is tested
-//! is the launching and not a schedule or a code generator; `generated.rs` tries the two together, and
-//! `scheduled.rs` is the way from a schedule to a device.
+//! Most kernels are written by hand here, with macros that `dialect.rs` defines for both languages.
+//! The tests therefore cover the launching, and not a schedule or a code generator. `generated.rs`
+//! tests launching and code generation together, and `scheduled.rs` tests the path from a schedule
+//! to a device.
 //!
-//! TILEWRIGHT_REQUIRE=opencl, or cuda, or nvrtc, or several with commas, makes it a failure that one is missing.
+//! `TILEWRIGHT_REQUIRE` makes it a failure that a device or a compiler is missing. Its value is
+//! `opencl`, `cuda`, `nvrtc` or `cuda-headers`, or several of them with commas.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

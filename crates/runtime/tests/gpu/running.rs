@@ -1,4 +1,5 @@
-//! Calls: tensors here and on the device, constants, scalars, scratch memory, checks, loops of the host.
+//! Calls on devices: tensors of the host and of the device, constants, scalars, scratch memory,
+//! checks, host loops.
 
 use ndarray::{Array1, Array2, s};
 use tilewright_codegen::c_family::{Argument, Command, GpuCode};
@@ -25,7 +26,7 @@ fn build(program: &Program, nest: &LoopNest, code: GpuCode, device: &Device) -> 
 fn a_tensor_is_made_in_parts() {
     let made = |at: usize| (at % 251) as u8;
     on_every_device(|device| {
-        // Nothing, one part that is not whole, and some with another at the end.
+        // An empty tensor, one partial part, and two whole parts with a partial part at the end.
         for length in [0, 1000, (64 << 20) + 77] {
             let make = |begin: usize, part: &mut [u8]| {
                 part.iter_mut().enumerate().for_each(|(at, byte)| *byte = made(begin + at));
@@ -94,7 +95,8 @@ fn tensors_of_others_are_used_on_their_stream() {
         let on_device = |array: &Array1<f32>| DeviceBuffer::from_view(device, &array.view().into()).unwrap();
         let (first, second) = (on_device(&a), on_device(&b));
         device.wait().unwrap();
-        // SAFETY: the memory is that of a tensor of ours, which lives longer; 0 is a stream of every device.
+        // SAFETY: the memory belongs to a tensor of this test, which lives longer; 0 is a stream of
+        // every device.
         let foreign = |own: &DeviceBuffer, at| unsafe {
             DeviceBuffer::foreign(device, DType::Float32, &[LENGTH], own.address() + at)
         };
@@ -118,7 +120,7 @@ fn tensors_of_others_are_used_on_their_stream() {
     });
 }
 
-/// What [`gather`] takes for an index.
+/// The index tensor of [`gather`].
 fn picks(device: &Device, index: [i32; 6]) -> DeviceBuffer {
     DeviceBuffer::from_view(device, &View::from_slice(&index, &[6]).unwrap()).unwrap()
 }
@@ -134,7 +136,8 @@ fn what_fails_on_a_stream_of_others_is_told_at_once() {
         let (inside, outside) = (picks(device, [1; 6]), picks(device, [0, 0, 11, 0, 0, 0]));
         let mut o = DeviceBuffer::zeros(device, DType::Float32, &[6]).unwrap();
         device.wait().unwrap();
-        // SAFETY: 0 is a stream of every device, and all that was queued for the tensors is done.
+        // SAFETY: 0 is a stream of every device, and all operations that were queued for the
+        // tensors are done.
         let mut call = |index| unsafe { bound.launch_on(0, &[&a, index], &mut [&mut o], &[]) };
         assert_eq!(call(&outside), Err(out_of_bounds()));
         assert_eq!(call(&inside), Ok(()));
@@ -145,7 +148,7 @@ fn what_fails_on_a_stream_of_others_is_told_at_once() {
 #[test]
 fn large_copies_arrive_whole() {
     on_every_device(|device| {
-        // Several of the blocks that copies go through, and a part of one.
+        // Several staging blocks, and a part of one.
         let array = Array1::from_iter((0..5_300_007u32).map(|at| at.wrapping_mul(2_654_435_761)));
         let buffer = DeviceBuffer::from_view(device, &array.view().into()).unwrap();
         let mut back = Array1::<u32>::zeros(array.len());
@@ -210,7 +213,7 @@ KERNEL wide(const GLOBAL float *a, GLOBAL float *o) {
 #[test]
 fn a_block_gets_all_the_shared_memory_there_is() {
     on_every_device(|device| {
-        // CUDA gives more than 48 KB only to who asks.
+        // CUDA gives more than 48 KB only to kernels that request it.
         let extent = device.gpu().block_shared.min(227 << 10) / 4;
         let program = program("def wide(float(N) a) -> (o) { o(i) = a(i) }", &[("N", extent as i64)]);
         let nest = nest(&program, &["a", "o"], &[]);
@@ -240,7 +243,8 @@ KERNEL sum(const GLOBAL float *scratch, float s, unsigned char negate, GLOBAL fl
     if (at < 960) y[at] = (negate ? -scratch[at] : scratch[at]) + s;
 }";
 
-/// `y(i,j) = ±x(i,j) * w(j) + s`, with `w` kept backward as a constant, and the products first in scratch memory.
+/// `y(i,j) = ±x(i,j) * w(j) + s`, with `w` stored backward as a constant, and the products stored
+/// in scratch memory first.
 fn layer(device: &Device) -> GpuExecutable {
     let source = "def layer(float(N,M) x, const float(M) w, float s, bool negate) -> (y) { \
                   y(i,j) = (negate ? -x(i,j) : x(i,j)) * w(j) + s }";
@@ -279,7 +283,7 @@ fn every_bind_has_its_own_constants() {
     });
 }
 
-/// `y(i) = x(i) + w(i)`, of which every call reads the constant `w`.
+/// `y(i) = x(i) + w(i)`, where every call reads the constant `w`.
 fn shifting(device: &Device) -> GpuExecutable {
     let source = "def shift(float(N) x, const float(N) w) -> (y) { y(i) = x(i) + w(i) }";
     let program = program(source, &[("N", LENGTH as i64)]);
@@ -445,7 +449,7 @@ KERNEL clear(GLOBAL float *o) { if (THREAD < 8) o[THREAD] = 0; }
 KERNEL advance(GLOBAL float *o, INT s, INT t) { if (THREAD < 8) o[THREAD] = 10 * o[THREAD] + 3 * s + t + THREAD; }
 KERNEL halve(GLOBAL float *o) { if (THREAD < 8) o[THREAD] *= 0.5f; }";
 
-/// `o = 0; for s in 3 { for t in min(s + 1, 2) { advance } if s >= 1 and 1 - s >= 0 { halve } else { } }`
+/// `o = 0; for s in 0..3 { for t in 0..min(s + 1, 2) { advance } if 1 <= s && s <= 1 { halve } }`
 #[test]
 fn the_host_loops_and_chooses() {
     on_every_device(|device| {

@@ -1,5 +1,5 @@
-//! Programs with schedules, from their texts to a device: what comes out is what the interpreter says. Without a device, the
-//! CUDA that they become is compiled.
+//! Runs programs with schedules on a device, from their source texts, and compares the results with
+//! those of the interpreter. Without a device, the generated CUDA is compiled.
 
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::{Inputs, seed};
@@ -11,7 +11,7 @@ use tilewright_target::Gpu;
 
 use crate::case::{program, skip};
 
-/// A program with a schedule, or with the default one, at its sizes.
+/// A program at given sizes, with a schedule; without steps, the default schedule is used.
 pub struct Case {
     pub source: &'static str,
     pub sizes: &'static [(&'static str, i64)],
@@ -28,18 +28,18 @@ pub fn nest_of(case: &Case, gpu: &Gpu) -> (Program, LoopNest) {
     (program, nest)
 }
 
-/// Runs a program on a device and as the interpreter does.
+/// Checks that a program has the same results on a device as in the interpreter.
 pub fn agrees(device: &Device, case: &Case) {
     let (program, nest) = nest_of(case, device.gpu());
     nest_agrees(device, &program, &nest);
 }
 
-/// The same with loops that are there already.
+/// Like `agrees`, with a given loop nest.
 pub fn nest_agrees(device: &Device, program: &Program, nest: &LoopNest) {
     nest_agrees_on(device, program, nest, seed::inputs(program, 7).unwrap());
 }
 
-/// The same with given inputs.
+/// Like `nest_agrees`, with given inputs.
 pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, supplied: Inputs) {
     let code = gpu_code(nest, device.gpu(), "a test").unwrap();
     let text = code.text.clone();
@@ -55,7 +55,7 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
     let bound = executable.bind(&constants).unwrap();
     let inputs = given(|role| role == Role::Input { constant: false });
     let results: Vec<String> = named(|role| role.is_result()).collect();
-    // What is updated has old values.
+    // Tensors that the program updates have old values.
     let room = |name: &String| match supplied.tensors.get(name) {
         Some(before) => Buffer::from_tensor(before).unwrap(),
         None => Buffer::zeros(wanted[name].tensor.dtype(), wanted[name].tensor.shape()).unwrap(),
@@ -73,7 +73,7 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
     }
 }
 
-/// The compiler for CUDA accepts what becomes of a program.
+/// Checks that the compiler for CUDA accepts the generated code of a program.
 pub fn compiles_as_cuda(case: &Case) {
     let gpu = Gpu::h200();
     let (_, nest) = nest_of(case, &gpu);

@@ -1,4 +1,5 @@
-//! The results of a thread in turns: the order in the text, and that all come out right.
+//! The serpentine order of a thread's results: the order in the text, and that all results are
+//! right.
 
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_target::Gpu;
@@ -6,7 +7,8 @@ use tilewright_target::Gpu;
 use crate::case::on_every_device;
 use crate::scheduled::{Case, agrees, nest_of};
 
-/// Tiles with an odd number of rows, an even one of columns in two loops, and operands in shared memory.
+/// Tiles with an odd number of rows, an even number of columns in two loops, and an operand in
+/// shared memory.
 const TILES: Case = Case {
     source: "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }",
     sizes: &[("M", 12), ("N", 32), ("K", 6)],
@@ -37,7 +39,7 @@ fn from_one_result_to_the_next_one_loop_moves_by_one() {
     let (_, nest) = nest_of(&TILES, &gpu);
     let text = gpu_code(&nest, &gpu, "a test").unwrap().text;
     assert!(text.contains("const int ii = ki % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
-    // Three rows: whether a row is an odd one depends on the step too.
+    // The number of rows is odd, so the direction along a row depends on the step `ki` too.
     assert!(text.contains("const int jw = (ki + ii_turn) % 2 == 0 ? jw_turn : 1 - jw_turn;"), "{text}");
     assert!(text.contains("const int ji = jw_turn % 2 == 0 ? ji_turn : 3 - ji_turn;"), "{text}");
 }

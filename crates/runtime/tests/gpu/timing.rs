@@ -1,4 +1,5 @@
-//! Times by the device's clock. Only that there are some is tested: how long they are depends on the machine.
+//! Times by the device's clock. The tests only check that there are times: how long they are
+//! depends on the machine.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ fn samples_are_taken_with_and_without_an_empty_cache() {
         let zeros = || DeviceBuffer::zeros(device, DType::Float32, &[LENGTH]).unwrap();
         let (a, b, mut c) = (zeros(), zeros(), zeros());
         for flush in [false, true] {
-            // A machine that is busy with other tests must not run into the cap.
+            // A machine that is busy with other tests must not reach the cap.
             let cap = Duration::from_secs(120);
             let sampling =
                 Sampling { samples: 7, warm_up_time: Duration::ZERO, cap, flush, ..Sampling::default() };

@@ -1,4 +1,4 @@
-//! What the errors of CUDA's driver mean.
+//! Converts errors of the CUDA driver.
 
 use std::ffi::CStr;
 
@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUresult;
 
 use crate::gpu::error::GpuError;
 
-/// Turns an error of the driver into one of ours, which says what was being done.
+/// Converts an error of the driver to a `GpuError` that names the operation.
 pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> GpuError {
     move |error| GpuError::Driver {
         doing,
@@ -24,7 +24,8 @@ fn text(told: Result<&CStr, DriverError>) -> String {
     )
 }
 
-/// Whether the driver's manual says that after this error the process must be ended and started again.
+/// Checks whether the driver's manual says that the process must be ended and started again after
+/// this error.
 fn is_sticky(error: CUresult) -> bool {
     matches!(
         error,

@@ -1,16 +1,16 @@
-//! The driver of NVIDIA's GPUs.
+//! The backend for NVIDIA's GPUs, which uses the CUDA driver.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | `properties` | what a GPU has |
+//! | `properties` | the properties of a GPU |
 //! | `nvrtc` | the compiler |
 //! | `module` | compiled code on a GPU |
-//! | `streams` | our stream and those of others |
-//! | `staging` | copies by way of memory that the GPU reads and writes itself |
-//! | `failure` | what the driver's errors mean |
+//! | `streams` | the stream of this backend, and those of other libraries |
+//! | `staging` | copies through pinned memory, which the GPU reads and writes itself |
+//! | `failure` | converts the driver's errors |
 //!
-//! `libcuda` is loaded when it is first needed. The crate `cudarc` panics where a library or a function of one is
-//! missing, so [`load`] comes before anything else of it.
+//! `libcuda` is loaded when it is first needed. The crate `cudarc` panics if a library or one of
+//! its functions is missing, so [`load`] must come before any other use of the crate.
 
 mod failure;
 mod module;
@@ -34,34 +34,34 @@ use super::error::GpuError;
 pub use nvrtc::{Cubin, compile_cuda, look_for_nvrtc_in};
 pub(super) use properties::gpus;
 
-/// The oldest driver with all functions that are called here, as it tells its version.
+/// The oldest driver that has all functions called here, in the driver's encoding of versions.
 const OLDEST_DRIVER: i32 = 12_080;
 
-/// Loads the driver and makes it ready, once.
+/// Loads and initialises the driver, once.
 fn load() -> Result<(), GpuError> {
     static LOADED: OnceLock<Result<(), GpuError>> = OnceLock::new();
     LOADED.get_or_init(load_now).clone()
 }
 
 fn load_now() -> Result<(), GpuError> {
-    // SAFETY: this only looks for the library; that of the driver does nothing when it is loaded.
+    // SAFETY: this only looks for the library; loading the driver's library has no side effects.
     if !unsafe { sys::is_culib_present() } {
         return Err(GpuError::NoDriver(GpuApi::Cuda));
     }
     let mut found = 0;
-    // SAFETY: the pointer is to an integer of ours.
+    // SAFETY: the pointer is to a local integer.
     unsafe { sys::cuDriverGetVersion(&raw mut found) }.result().map_err(failed("asking for the version"))?;
     if found < OLDEST_DRIVER {
         return Err(GpuError::OldDriver { found, wanted: OLDEST_DRIVER });
     }
     match result::init() {
-        // A driver without a device is like one that finds none.
+        // A driver that finds no device is no error: the list of devices is empty then.
         Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(()),
         other => other.map_err(failed("starting the driver")),
     }
 }
 
-/// A GPU that is open, with one stream of work.
+/// An open GPU, with one stream of its own.
 #[derive(Debug)]
 pub(super) struct Cuda {
     architecture: u32,
@@ -80,7 +80,7 @@ impl Cuda {
         Ok(Cuda { architecture, context, stream, staging })
     }
 
-    /// Makes the calling thread speak to this device, for a while.
+    /// Makes this device current on the calling thread, until the guard is dropped.
     fn enter(&self, doing: &'static str) -> Result<Entered, GpuError> {
         enter(&self.context, doing)
     }
@@ -90,7 +90,7 @@ impl Backend for Cuda {
     fn allocate(&self, bytes: usize) -> Result<Address, GpuError> {
         const DOING: &str = "allocating memory";
         let _inside = self.enter(DOING)?;
-        // SAFETY: who asked must not read before writing.
+        // SAFETY: the caller of `allocate` must not read the memory before writing it.
         match unsafe { result::malloc_sync(bytes) } {
             Ok(pointer) => Ok(Address(pointer)),
             Err(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(GpuError::OutOfMemory { bytes }),
@@ -99,17 +99,18 @@ impl Backend for Cuda {
     }
 
     unsafe fn free(&self, address: Address) {
-        // There is nobody to tell of a failure; if it matters, the next call fails too.
+        // There is no caller to report a failure to; if the failure matters, the next call fails
+        // too.
         let _inside = self.enter("freeing memory");
         let _ = self.stream.synchronize();
-        // SAFETY: the caller's promise, and nothing that is queued uses it any more.
+        // SAFETY: guaranteed by the caller, and no queued operation uses the memory any more.
         let _ = unsafe { result::free_sync(address.0) };
     }
 
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError> {
         const DOING: &str = "clearing memory";
         let _inside = self.enter(DOING)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { result::memset_d8_async(address.0, 0, bytes, self.stream.cu_stream()) }
             .map_err(failed(DOING))
     }
@@ -118,7 +119,7 @@ impl Backend for Cuda {
         const DOING: &str = "copying to the device";
         let _inside = self.enter(DOING)?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { staging.upload(&self.stream, from, to.0 + behind as u64) }.map_err(failed(DOING))
     }
 
@@ -126,14 +127,14 @@ impl Backend for Cuda {
         const DOING: &str = "copying from the device";
         let _inside = self.enter(DOING)?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { staging.download(&self.stream, from.0, to) }.map_err(failed(DOING))
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
         const DOING: &str = "copying on the device";
         let _inside = self.enter(DOING)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { result::memcpy_dtod_async(to.0, from.0, bytes, self.stream.cu_stream()) }
             .map_err(failed(DOING))
     }

@@ -15,7 +15,7 @@ use super::streams::{enter, raw};
 use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
 use crate::gpu::error::GpuError;
 
-/// Kernels that are loaded, and the device's own stream.
+/// Loaded kernels, and the device's own stream.
 pub(super) struct CudaModule {
     stream: Arc<CudaStream>,
     functions: Vec<CudaFunction>,
@@ -47,7 +47,7 @@ impl CudaModule {
 
 fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunction, GpuError> {
     let missing = || GpuError::NoKernel(name.to_owned());
-    // `load_function` panics on such a name.
+    // `load_function` panics on a name with a zero byte.
     if name.contains('\0') {
         return Err(missing());
     }
@@ -57,8 +57,10 @@ fn find(module: &Arc<cudarc::driver::CudaModule>, name: &str) -> Result<CudaFunc
     })
 }
 
-/// A launch reads as many arguments as the kernel has parameters, without knowing how many there are. So they are counted
-/// in the text: asking the driver for one that is not there would be an error that tools report.
+/// Checks the number and sizes of a kernel's parameters. A launch reads as many arguments as the
+/// kernel has parameters, without knowing how many arguments there are. The parameters are counted
+/// in the text: asking the driver for a parameter that does not exist would be an error that tools
+/// report.
 fn check_parameters(function: &CudaFunction, kernel: &KernelUse, text: &str) -> Result<(), GpuError> {
     let other = || GpuError::OtherParameters(kernel.name.clone());
     if parameters(text, &kernel.name) != Some(kernel.arguments.len()) {
@@ -66,7 +68,7 @@ fn check_parameters(function: &CudaFunction, kernel: &KernelUse, text: &str) -> 
     }
     for (at, wanted) in kernel.arguments.iter().enumerate() {
         let (mut offset, mut bytes) = (0, 0);
-        // SAFETY: the function is of a loaded module, and the pointers are to integers of ours.
+        // SAFETY: the function is of a loaded module, and the pointers are to local integers.
         let told = unsafe { cuFuncGetParamInfo(function.cu_function(), at, &raw mut offset, &raw mut bytes) };
         match told {
             CUresult::CUDA_SUCCESS if bytes == *wanted => {}
@@ -77,7 +79,7 @@ fn check_parameters(function: &CudaFunction, kernel: &KernelUse, text: &str) -> 
     Ok(())
 }
 
-/// How many parameters a kernel has, by its head: `void name(a, b) {`.
+/// The number of parameters of a kernel, from its head in the text: `void name(a, b) {`.
 fn parameters(text: &str, name: &str) -> Option<usize> {
     let heads = text.match_indices(name).map(|(at, _)| &text[at + name.len()..]);
     let head = heads.filter_map(|rest| rest.strip_prefix('(')).find_map(|rest| {
@@ -87,7 +89,7 @@ fn parameters(text: &str, name: &str) -> Option<usize> {
     Some(if head.trim().is_empty() { 0 } else { head.split(',').count() })
 }
 
-/// More than 48 KB of shared memory are given only to kernels that ask for them beforehand.
+/// Requests more than 48 KB of shared memory, which only kernels that request it beforehand get.
 fn allow_shared(function: &CudaFunction, bytes: u32) -> Result<(), DriverError> {
     const GIVEN_TO_ALL: u32 = 48 << 10;
     if bytes <= GIVEN_TO_ALL {
@@ -121,10 +123,12 @@ impl Module for CudaModule {
         const DOING: &str = "launching a kernel";
         let _inside = enter(self.stream.context(), DOING)?;
         let mut bits: SmallVec<[u64; 16]> = arguments.iter().map(|word| word.bits).collect();
-        // A parameter takes the low bytes of its word, since both machines are little-endian.
+        // A parameter takes the low bytes of its word, since both the host and the GPU are
+        // little-endian.
         let mut pointers: SmallVec<[*mut c_void; 16]> =
             bits.iter_mut().map(|bits| (&raw mut *bits).cast()).collect();
-        // SAFETY: the caller's promise; as many arguments as the kernel has parameters, which `load` has checked.
+        // SAFETY: guaranteed by the caller; `load` has checked that the kernel has as many
+        // parameters as there are arguments.
         unsafe {
             result::launch_kernel(
                 self.functions[kernel].cu_function(),

@@ -1,4 +1,4 @@
-//! NVIDIA's compiler for CUDA C++, as a library. It needs no GPU.
+//! Compiles CUDA C++ with NVRTC, NVIDIA's compiler as a library. It needs no GPU.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -11,16 +11,17 @@ use cudarc::nvrtc::sys;
 
 use crate::gpu::error::GpuError;
 
-/// Machine code for one kind of NVIDIA GPU.
+/// Machine code for NVIDIA GPUs of one compute capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
     /// The code, as the driver loads it.
     pub bytes: Vec<u8>,
-    /// What the compiler said: warnings, and what registers and memory each kernel takes.
+    /// The log of the compiler: warnings, and the registers and memory that each kernel uses.
     pub log: String,
 }
 
-/// Compiles CUDA C++ for GPUs of a version, such as 90 for 9.0. Fast but inexact arithmetic stays off.
+/// Compiles CUDA C++ for GPUs of a compute capability, such as 90 for 9.0. Fast but inexact
+/// arithmetic stays off.
 pub fn compile_cuda(text: &str, architecture: u32) -> Result<Cubin, GpuError> {
     if !is_present() {
         return Err(GpuError::NoCompiler);
@@ -38,25 +39,27 @@ fn refused(error: NvrtcError, log: &str) -> GpuError {
     GpuError::Compile { log: format!("{:?}\n{log}", error.0) }
 }
 
-/// Folders with packages of Python, one of which may have the library.
+/// Folders with Python packages, one of which may contain the library.
 static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Lets the compiler be looked for among packages of Python too, if it is not where libraries are.
+/// Adds folders with Python packages, in which the compiler is searched for if it is not where
+/// libraries usually are.
 pub fn look_for_nvrtc_in(folders: impl IntoIterator<Item = PathBuf>) {
     PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).extend(folders);
 }
 
-/// Whether the library can be loaded. It may come later, with another library that needs it.
+/// Checks whether the library can be loaded. Only success is remembered, because another library
+/// that needs NVRTC may load it later.
 fn is_present() -> bool {
     static PRESENT: AtomicBool = AtomicBool::new(false);
-    // SAFETY: this only looks for the library, which does nothing when it is loaded.
+    // SAFETY: this only looks for the library; loading it has no side effects.
     let found = || unsafe { sys::is_culib_present() };
     let present = PRESENT.load(Ordering::Relaxed) || found() || load_from_packages() && found();
     PRESENT.store(present, Ordering::Relaxed);
     present
 }
 
-/// Loads the library from a package, `nvidia/*/lib`, after which it is found by its name.
+/// Loads the library from a package, `nvidia/*/lib`. Afterwards it is found by its name.
 fn load_from_packages() -> bool {
     let packages = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let entries =
@@ -68,9 +71,9 @@ fn load_from_packages() -> bool {
         if !file.file_name().and_then(|name| name.to_str()).is_some_and(named) {
             return false;
         }
-        // SAFETY: the library does nothing when it is loaded.
+        // SAFETY: loading the library has no side effects.
         let loaded = unsafe { libloading::Library::new(&file) };
-        // It stays.
+        // The library must stay loaded.
         loaded.map(std::mem::forget).is_ok()
     })
 }
@@ -80,9 +83,9 @@ fn options(text: &str, architecture: u32) -> Vec<String> {
         format!("--gpu-architecture=sm_{architecture}"),
         "--std=c++17".to_owned(),
         "--device-as-default-execution-space".to_owned(),
-        // The text has fused multiply-adds where the language allows them.
+        // The text has explicit fused multiply-adds where the language allows them.
         "--fmad=false".to_owned(),
-        // Registers and spills of each kernel, in the log.
+        // Reports the registers and spills of each kernel in the log.
         "--ptxas-options=-v".to_owned(),
     ];
     if text.contains("#include") {
@@ -91,7 +94,8 @@ fn options(text: &str, architecture: u32) -> Vec<String> {
     options
 }
 
-/// Where headers such as `cuda_fp16.h` may be: in the toolkit, or beside the library, as Python's packages put them.
+/// The folder of headers such as `cuda_fp16.h`: in the toolkit, or beside the library, where Python
+/// packages put them.
 fn headers() -> Option<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let libraries = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
@@ -115,12 +119,12 @@ impl<'s> Program<'s> {
     }
 
     fn compile(&self, options: &[String]) -> Result<(), NvrtcError> {
-        // SAFETY: the program lives.
+        // SAFETY: the program has not been destroyed.
         unsafe { result::compile_program(self.program, options) }
     }
 
     fn log(&self) -> String {
-        // SAFETY: the program lives.
+        // SAFETY: the program has not been destroyed.
         let log = unsafe { result::get_program_log(self.program) }.unwrap_or_default();
         let bytes: Vec<u8> = log.into_iter().map(|byte| byte as u8).take_while(|byte| *byte != 0).collect();
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
@@ -128,10 +132,10 @@ impl<'s> Program<'s> {
 
     fn cubin(&self) -> Result<Vec<u8>, NvrtcError> {
         let mut size = 0;
-        // SAFETY: the program lives, and the pointer is to an integer of ours.
+        // SAFETY: the program has not been destroyed, and the pointer is to a local integer.
         unsafe { sys::nvrtcGetCUBINSize(self.program, &raw mut size) }.result()?;
         let mut bytes = vec![0u8; size];
-        // SAFETY: there is room for as many bytes as it has.
+        // SAFETY: `bytes` has room for the whole code.
         unsafe { sys::nvrtcGetCUBIN(self.program, bytes.as_mut_ptr().cast()) }.result()?;
         Ok(bytes)
     }
@@ -139,7 +143,8 @@ impl<'s> Program<'s> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was made in `new`, and nobody uses it any more. That it cannot be given back harms nobody.
+        // SAFETY: the program was made in `new`, and nobody uses it any more. A failure to destroy
+        // it does no harm.
         let _ = unsafe { result::destroy_program(self.program) };
     }
 }

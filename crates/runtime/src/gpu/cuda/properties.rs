@@ -1,4 +1,4 @@
-//! What an NVIDIA GPU has, as its driver tells.
+//! Reads the properties of NVIDIA GPUs from the driver.
 
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute};
 use cudarc::driver::{DriverError, result};
@@ -8,14 +8,15 @@ use super::failure::failed;
 use super::load;
 use crate::gpu::error::GpuError;
 
-/// Registers of a thread at most: so many have a name in the instructions of every GPU that is still supported.
+/// The maximum number of registers per thread: the instructions of every GPU that is still
+/// supported can name this many.
 const THREAD_REGISTERS: usize = 255;
 
 /// Every GPU of this machine, in the driver's order.
 pub(in crate::gpu) fn gpus() -> Result<Vec<Gpu>, GpuError> {
     load()?;
     let count = match result::device::get_count() {
-        // Asked of a driver that did not start, because it finds no device.
+        // The driver did not start, because it finds no device.
         Err(DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_NOT_INITIALIZED)) => 0,
         count => count.map_err(failed("counting devices"))?,
     };
@@ -24,7 +25,7 @@ pub(in crate::gpu) fn gpus() -> Result<Vec<Gpu>, GpuError> {
 }
 
 fn gpu(device: CUdevice) -> Result<Gpu, DriverError> {
-    // SAFETY: the device is one of the driver's.
+    // SAFETY: the device comes from the driver.
     let memory = unsafe { result::device::total_mem(device) }?;
     let ask = |attribute| number(device, attribute);
     let architecture = 10 * ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?
@@ -60,20 +61,21 @@ fn gpu(device: CUdevice) -> Result<Gpu, DriverError> {
 }
 
 fn number(device: CUdevice, attribute: Attribute) -> Result<usize, DriverError> {
-    // SAFETY: the device is one of the driver's.
+    // SAFETY: the device comes from the driver.
     let value = unsafe { result::device::get_attribute(device, attribute) }?;
     Ok(usize::try_from(value).unwrap_or(0))
 }
 
-/// The clock of memory comes in kHz, and its bus in bits; data moves at both edges of the clock.
+/// The memory bandwidth in MB per second. The driver gives the memory clock in kHz, and the width
+/// of the bus in bits; data moves at both edges of the clock.
 fn bandwidth_mb(device: CUdevice) -> Result<u64, DriverError> {
     let khz = number(device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as u64;
     let bits = number(device, Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as u64;
     Ok(2 * khz * (bits / 8) / 1000)
 }
 
-/// Multiply-adds of single precision that a multiprocessor begins in a cycle. The driver does not tell: this is from the
-/// table of throughputs in the programming guide.
+/// The single-precision multiply-adds that a multiprocessor starts per cycle. The driver does not
+/// report them: the numbers are from the table of throughputs in the programming guide.
 fn lanes(architecture: usize) -> usize {
     match architecture {
         60 | 70..=80 => 64,

@@ -1,7 +1,8 @@
-//! Copies by way of pinned memory, which the GPU reads and writes by itself.
+//! Copies through pinned memory, which the GPU reads and writes by itself.
 //!
-//! The caller's memory may be moved by the operating system, so the GPU cannot reach it. A large copy goes through two
-//! pinned blocks in turn: while the GPU copies one, the host fills or empties the other.
+//! The operating system may move the caller's memory, so the GPU cannot access it. A large copy
+//! goes through two pinned blocks in turn: while the GPU copies one block, the host fills or
+//! empties the other.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, PinnedHost
 use super::failure::failed;
 use crate::gpu::error::GpuError;
 
-/// Bytes of a block: large enough that starting a copy costs nothing beside it.
+/// The size of a block in bytes: large enough that the cost of starting a copy does not matter.
 const BLOCK: usize = 4 << 20;
 
 /// The blocks that copies go through.
@@ -23,7 +24,7 @@ pub(super) struct Staging {
 #[derive(Debug)]
 struct Block {
     pinned: PinnedHostSlice<u8>,
-    /// The last copy from or to this block.
+    /// The event after the last copy from or to this block.
     copied: CudaEvent,
 }
 
@@ -33,11 +34,12 @@ impl Staging {
         Ok(Staging { blocks: [block()?, block()?] })
     }
 
-    /// Copies to the device, behind all that is queued. The GPU may not have finished when this returns.
+    /// Copies to the device, behind all queued operations. The GPU may not have finished when this
+    /// returns.
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
+    /// The memory at `to` has at least as many bytes as `from`.
     pub(super) unsafe fn upload(
         &mut self,
         stream: &CudaStream,
@@ -47,17 +49,18 @@ impl Staging {
         for (at, part) in from.chunks(BLOCK).enumerate() {
             let block = &mut self.blocks[at % 2];
             block.bytes(part.len())?.copy_from_slice(part);
-            // SAFETY: part of what the caller promised; `copied` keeps the block as it is until the GPU has read it.
+            // SAFETY: this is a part of the memory that the caller guarantees; `copied` keeps the
+            // block unchanged until the GPU has read it.
             unsafe { block.send(stream, part.len(), to + (at * BLOCK) as u64)? };
         }
         Ok(())
     }
 
-    /// Copies from the device, when all that is queued is done.
+    /// Copies from the device, when all queued operations are done.
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
+    /// The memory at `from` has at least as many bytes as `to`.
     pub(super) unsafe fn download(
         &mut self,
         stream: &CudaStream,
@@ -68,7 +71,7 @@ impl Staging {
         let (mut this, mut other) = (this, other);
         let mut under_way: Option<&mut [u8]> = None;
         for (at, part) in to.chunks_mut(BLOCK).enumerate() {
-            // SAFETY: part of what the caller promised.
+            // SAFETY: this is a part of the memory that the caller guarantees.
             unsafe { this.receive(stream, part.len(), from + (at * BLOCK) as u64)? };
             if let Some(part) = under_way.replace(part) {
                 part.copy_from_slice(other.bytes(part.len())?);
@@ -84,15 +87,15 @@ impl Staging {
 
 impl Block {
     fn new(context: &Arc<CudaContext>) -> Result<Block, DriverError> {
-        // Without flags: write-combined memory, which is the default, is very slow to read.
-        // SAFETY: it is filled below, before anybody reads it.
+        // No flags: write-combined memory, which is the default, is very slow to read.
+        // SAFETY: the memory is filled below, before anything reads it.
         let mut pinned = unsafe { context.alloc_pinned_with_flags::<u8>(BLOCK, 0)? };
-        // SAFETY: there are so many bytes, and they are ours alone.
+        // SAFETY: the block has this many bytes, and is not yet shared.
         unsafe { pinned.as_mut_ptr()?.write_bytes(0, BLOCK) };
         Ok(Block { pinned, copied: context.new_event(None)? })
     }
 
-    /// The first bytes of the block, once the GPU is done with them.
+    /// The first bytes of the block, once the GPU does not use them any more.
     fn bytes(&mut self, bytes: usize) -> Result<&mut [u8], DriverError> {
         self.copied.synchronize()?;
         Ok(&mut self.pinned.as_mut_slice()?[..bytes])
@@ -102,10 +105,10 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
+    /// The memory at `to` has at least `bytes` bytes.
     unsafe fn send(&mut self, stream: &CudaStream, bytes: usize, to: CUdeviceptr) -> Result<(), DriverError> {
         let from = &self.pinned.as_slice()?[..bytes];
-        // SAFETY: the caller's promise; the block stays as it is until `copied`.
+        // SAFETY: guaranteed by the caller; the block stays unchanged until `copied`.
         unsafe { result::memcpy_htod_async(to, from, stream.cu_stream())? };
         self.copied.record(stream)
     }
@@ -114,7 +117,7 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The memory has at least as many bytes.
+    /// The memory at `from` has at least `bytes` bytes.
     unsafe fn receive(
         &mut self,
         stream: &CudaStream,
@@ -122,7 +125,7 @@ impl Block {
         from: CUdeviceptr,
     ) -> Result<(), DriverError> {
         let to = self.bytes(bytes)?;
-        // SAFETY: the caller's promise; nobody uses the block until `copied`.
+        // SAFETY: guaranteed by the caller; nobody uses the block until `copied`.
         unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream())? };
         self.copied.record(stream)
     }
@@ -130,7 +133,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // The memory must not go while the GPU copies. If the GPU failed, it does not copy any more.
+        // The memory must not be freed while the GPU copies. A GPU that failed does not copy any
+        // more.
         let _ = self.copied.synchronize();
     }
 }

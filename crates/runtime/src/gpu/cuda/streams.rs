@@ -1,4 +1,4 @@
-//! Our stream and those of other libraries, which have the device's one context in common with us.
+//! The stream of this backend and those of other libraries, which share the device's one context.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use super::failure::failed;
 use crate::gpu::backend::{Mark, Queue, Streams};
 use crate::gpu::error::GpuError;
 
-/// The calling thread speaks to a device while this lives, and to the one that it spoke to before from then on: other libraries take that for the
-/// device on which the caller wants to work.
+/// A guard that keeps a device's context current on the calling thread. Dropping the guard restores
+/// the context that was current before: other libraries take it for the device on which the caller
+/// wants to work.
 #[must_use]
 pub(super) struct Entered {
     before: Option<sys::CUcontext>,
 }
 
 impl Entered {
-    /// Remembers to whom the thread speaks.
+    /// Remembers the context that is current on the calling thread.
     pub(super) fn before() -> Entered {
         Entered { before: result::ctx::get_current().ok().flatten() }
     }
 }
 
-/// Makes the calling thread speak to a device.
+/// Makes a device's context current on the calling thread, until the guard is dropped.
 pub(super) fn enter(context: &CudaContext, doing: &'static str) -> Result<Entered, GpuError> {
     let entered = Entered::before();
     context.bind_to_thread().map_err(failed(doing))?;
@@ -35,13 +36,14 @@ impl Drop for Entered {
         if let Some(before) = self.before
             && result::ctx::get_current().ok().flatten() != Some(before)
         {
-            // SAFETY: it was the thread's a moment ago. If it cannot be again, whoever needs it is told.
+            // SAFETY: the context was current on this thread a moment ago. If it cannot be
+            // restored, the code that needs it gets an error.
             let _ = unsafe { result::ctx::set_current(before) };
         }
     }
 }
 
-/// A queue as the driver names it.
+/// The driver's handle of a queue.
 pub(super) fn raw(queue: Queue, own: &CudaStream) -> sys::CUstream {
     match queue {
         Queue::Own => own.cu_stream(),
@@ -58,12 +60,13 @@ impl Streams for Cuda {
 
     unsafe fn is_captured(&self, stream: u64) -> Result<bool, GpuError> {
         const DOING: &str = "looking at a stream";
-        // The one that all share cannot be; asking for it would disturb those that are.
+        // The default stream, which all libraries share, cannot be captured. Asking the driver
+        // about it would disturb streams that are being captured.
         if stream == 0 {
             return Ok(false);
         }
         let _inside = self.enter(DOING)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let status = unsafe { result::stream::is_capturing(raw(Queue::Foreign(stream), &self.stream)) };
         Ok(status.map_err(failed(DOING))? != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
@@ -71,7 +74,7 @@ impl Streams for Cuda {
     unsafe fn wait_for(&self, stream: u64) -> Result<(), GpuError> {
         const DOING: &str = "waiting for a stream";
         let _inside = self.enter(DOING)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { result::stream::synchronize(raw(Queue::Foreign(stream), &self.stream)) }
             .map_err(failed(DOING))
     }
@@ -87,7 +90,7 @@ struct CudaMark {
 impl Mark for CudaMark {
     unsafe fn set(&mut self, on: Queue) -> Result<(), GpuError> {
         let _inside = enter(self.stream.context(), MARKING)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { result::event::record(self.event.cu_event(), raw(on, &self.stream)) }
             .map_err(failed(MARKING))
     }
@@ -95,7 +98,7 @@ impl Mark for CudaMark {
     unsafe fn hold(&mut self, on: Queue) -> Result<(), GpuError> {
         let _inside = enter(self.stream.context(), MARKING)?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { result::stream::wait_event(raw(on, &self.stream), self.event.cu_event(), flags) }
             .map_err(failed(MARKING))
     }

@@ -1,4 +1,4 @@
-//! What the error codes of OpenCL mean.
+//! Converts error codes of OpenCL.
 
 use opencl3::error_codes::{
     CL_CONTEXT_TERMINATED_KHR, CL_DEVICE_NOT_AVAILABLE, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
@@ -9,7 +9,7 @@ use opencl3::types::cl_int;
 
 use crate::gpu::error::GpuError;
 
-/// Turns an error code into an error that says what was being done.
+/// Converts an error code to a `GpuError` that names the operation.
 pub(super) fn failed(doing: &'static str) -> impl Fn(cl_int) -> GpuError {
     move |code| GpuError::Driver {
         doing,
@@ -19,8 +19,9 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(cl_int) -> GpuError {
     }
 }
 
-/// OpenCL does not say which errors a device recovers from. These are what drivers answer after a kernel left its memory,
-/// or ran for too long; that a new process is started in vain now and then does no harm.
+/// Checks whether an error may be permanent. OpenCL does not say from which errors a device
+/// recovers. Drivers return these codes after a kernel accessed memory out of bounds, or ran for
+/// too long. Starting a new process in vain now and then does no harm.
 fn is_sticky(code: cl_int) -> bool {
     matches!(
         code,
@@ -33,7 +34,7 @@ fn is_sticky(code: cl_int) -> bool {
     )
 }
 
-/// Whether a buffer could not be made because it is too large.
+/// Checks whether a buffer could not be allocated because it is too large.
 pub(super) fn is_out_of_memory(code: cl_int) -> bool {
     matches!(
         code,

@@ -1,13 +1,14 @@
-//! The drivers of OpenCL devices.
+//! The backend for OpenCL devices.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | `properties` | what a device has |
+//! | `properties` | the properties of a device |
 //! | `module` | compiled code on a device |
-//! | `failure` | what errors mean |
+//! | `failure` | converts error codes |
 //!
-//! `libOpenCL` is loaded when it is first needed. Copies take the caller's memory as it is: whether it goes by way of
-//! pinned memory is left to the driver, which for a CPU copies it just once.
+//! `libOpenCL` is loaded when it is first needed. Copies pass the caller's memory to the driver
+//! directly. The driver decides whether to copy through pinned memory; for a CPU it copies just
+//! once.
 
 mod failure;
 mod module;
@@ -34,7 +35,7 @@ use super::error::GpuError;
 
 pub(super) use properties::gpus;
 
-/// A device that is open, with one queue of work.
+/// An open device, with one queue.
 #[derive(Debug)]
 pub(super) struct OpenCl {
     device: Device,
@@ -47,7 +48,7 @@ impl OpenCl {
         const DOING: &str = "opening the device";
         let device = properties::device(ordinal)?;
         let context = Context::from_device(&device).map_err(|error| failed(DOING)(error.0))?;
-        // Version 2 of OpenCL has another function for this, which not all devices have.
+        // OpenCL 2 has another function for this, which not all devices support.
         let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
             .map_err(|error| failed(DOING)(error.0))?;
         Ok(OpenCl { device, context, queue: Arc::new(queue) })
@@ -62,7 +63,7 @@ impl Address {
 
 impl Backend for OpenCl {
     fn allocate(&self, bytes: usize) -> Result<Address, GpuError> {
-        // SAFETY: without a pointer of the host, any size may be asked for.
+        // SAFETY: without a host pointer, any size may be requested.
         let made = unsafe { create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) };
         match made {
             Ok(buffer) => Ok(Address(buffer as u64)),
@@ -72,13 +73,14 @@ impl Backend for OpenCl {
     }
 
     unsafe fn free(&self, address: Address) {
-        // SAFETY: the caller's promise; OpenCL itself waits for what is queued. There is nobody to tell of a failure.
+        // SAFETY: guaranteed by the caller; OpenCL itself waits for queued operations. There is no
+        // caller to report a failure to.
         let _ = unsafe { release_mem_object(address.buffer()) };
     }
 
     unsafe fn clear(&self, address: Address, bytes: usize) -> Result<(), GpuError> {
         let zero = [0u8];
-        // SAFETY: the caller's promise; the pattern is copied when the call returns.
+        // SAFETY: guaranteed by the caller; OpenCL has copied the pattern when the call returns.
         let queued = unsafe {
             enqueue_fill_buffer(
                 self.queue.get(),
@@ -96,7 +98,7 @@ impl Backend for OpenCl {
 
     unsafe fn upload(&self, from: &[u8], to: Address, behind: usize) -> Result<(), GpuError> {
         let start = from.as_ptr().cast::<c_void>().cast_mut();
-        // SAFETY: the caller's promise; the call returns when the bytes have been read.
+        // SAFETY: guaranteed by the caller; the call returns when the bytes have been read.
         let queued = unsafe {
             enqueue_write_buffer(
                 self.queue.get(),
@@ -114,7 +116,7 @@ impl Backend for OpenCl {
 
     unsafe fn download(&self, from: Address, to: &mut [u8]) -> Result<(), GpuError> {
         let start = to.as_mut_ptr().cast();
-        // SAFETY: the caller's promise; the call returns when the bytes have been written.
+        // SAFETY: guaranteed by the caller; the call returns when the bytes have been written.
         let queued = unsafe {
             enqueue_read_buffer(self.queue.get(), from.buffer(), CL_TRUE, 0, to.len(), start, 0, ptr::null())
         };
@@ -122,7 +124,7 @@ impl Backend for OpenCl {
     }
 
     unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let queued = unsafe {
             enqueue_copy_buffer(self.queue.get(), from.buffer(), to.buffer(), 0, 0, bytes, 0, ptr::null())
         };
@@ -148,9 +150,10 @@ impl Backend for OpenCl {
     }
 }
 
-/// Every command comes with an event. Where nobody waits for it, it is given back.
+/// Releases the event of a queued command. Every command makes an event, and nobody waits for this
+/// one.
 fn let_go(queued: Result<cl_event, cl_int>) -> Result<(), cl_int> {
-    // SAFETY: the event is new, and ours.
+    // SAFETY: the event is new, and nobody else holds it.
     unsafe { release_event(queued?) }
 }
 
@@ -161,9 +164,9 @@ struct OpenClStopwatch {
 }
 
 impl OpenClStopwatch {
-    /// An event that is reached when all that is queued is done.
+    /// An event that completes when all operations that are queued so far are done.
     fn mark(&self) -> Result<Option<Event>, GpuError> {
-        // SAFETY: an empty list of events.
+        // SAFETY: the list of events is empty.
         let event = unsafe { enqueue_marker_with_wait_list(self.queue.get(), 0, ptr::null()) };
         Ok(Some(Event::new(event.map_err(failed("recording an event"))?)))
     }

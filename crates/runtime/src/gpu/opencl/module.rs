@@ -16,10 +16,11 @@ use super::let_go;
 use crate::gpu::backend::{KernelResources, KernelUse, Module, Queue, Word};
 use crate::gpu::error::GpuError;
 
-/// Kernels that are built, and the queue that they are launched on.
+/// Compiled kernels, and the queue on which they are launched.
 pub(super) struct OpenClModule {
     queue: Arc<CommandQueue>,
-    /// A kernel holds its arguments between setting them and launching it, so only one thread may do so at a time.
+    /// The kernels. A kernel holds its arguments between setting them and launching it, so only one
+    /// thread may do so at a time.
     kernels: Mutex<Vec<Kernel>>,
     resources: Vec<KernelResources>,
 }
@@ -42,8 +43,10 @@ impl OpenClModule {
     }
 }
 
-/// The newest language that the device has; division and square roots that are rounded correctly, as on CPUs, where it
-/// can do that; whether it has an instruction for fused multiply-adds; and no optimisation where that breaks kernels.
+/// The compiler options. They select the newest language version of the device. They request
+/// correctly rounded division and square roots, as on CPUs, if the device supports them. They
+/// define `TW_HAS_FMA` if the device has an instruction for fused multiply-adds. They disable an
+/// optimiser that breaks kernels.
 fn options(device: &Device) -> String {
     let mut options = format!("-cl-std={}", standard(device));
     let single = device.single_fp_config().unwrap_or(0);
@@ -59,8 +62,8 @@ fn options(device: &Device) -> String {
     options
 }
 
-/// Whether a device is PoCL up to version 3. Of 5,500 random kernels its optimiser crashed on one and made another compute
-/// something else; both are right without it.
+/// Checks whether a device is PoCL up to version 3. Of 5,500 random kernels, its optimiser crashed
+/// on one and made another compute something else; both are right without the optimiser.
 fn has_broken_optimiser(device: &Device) -> bool {
     let is_pocl = device.version().is_ok_and(|version| version.contains("PoCL"));
     let driver = device.driver_version().unwrap_or_default();
@@ -68,7 +71,8 @@ fn has_broken_optimiser(device: &Device) -> bool {
     is_pocl && major.is_some_and(|major| major <= 3)
 }
 
-/// A device of OpenCL 3.0 has the language of that version, but may tell only of an older one.
+/// The newest language version of a device. A device of OpenCL 3.0 supports the language of that
+/// version, but may report only an older one.
 fn standard(device: &Device) -> &'static str {
     let platform = device.version().unwrap_or_default();
     let language = device.opencl_c_version().unwrap_or_default();
@@ -83,7 +87,7 @@ fn standard(device: &Device) -> &'static str {
 
 fn find(program: &Program, kernel: &KernelUse) -> Result<Kernel, GpuError> {
     let missing = || GpuError::NoKernel(kernel.name.clone());
-    // `create` panics on such a name.
+    // `create` panics on a name with a zero byte.
     if kernel.name.contains('\0') {
         return Err(missing());
     }
@@ -118,14 +122,15 @@ impl Module for OpenClModule {
         kernel: usize,
         launch: &Launch,
         arguments: &[Word],
-        // There is only one.
+        // There is only one queue.
         _on: Queue,
     ) -> Result<(), GpuError> {
         const DOING: &str = "launching a kernel";
         let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel = kernels[kernel].get();
         for (at, word) in arguments.iter().enumerate() {
-            // SAFETY: a word has at least `bytes` bytes, the low ones first; a buffer is one of this device.
+            // SAFETY: a word has at least `bytes` bytes, the low ones first; a buffer belongs to
+            // this device.
             let set = unsafe { set_kernel_arg(kernel, at as u32, word.bytes, (&raw const word.bits).cast()) };
             set.map_err(failed(DOING))?;
         }

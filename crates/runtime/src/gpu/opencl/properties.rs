@@ -1,4 +1,5 @@
-//! What an OpenCL device has, as its driver tells. What no driver tells is that of [`Gpu::opencl`].
+//! Reads the properties of OpenCL devices from their drivers. Properties that no driver reports are
+//! those of [`Gpu::opencl`].
 
 use std::sync::OnceLock;
 
@@ -16,14 +17,14 @@ pub(in crate::gpu) fn gpus() -> Result<Vec<Gpu>, GpuError> {
     devices()?.iter().map(gpu).collect()
 }
 
-/// The device of this number.
+/// The device with this number.
 pub(super) fn device(ordinal: usize) -> Result<Device, GpuError> {
     let devices = devices()?;
     let missing = GpuError::NoDevice { api: GpuApi::OpenCl, ordinal, devices: devices.len() };
     devices.get(ordinal).copied().ok_or(missing)
 }
 
-/// The devices are listed once: PoCL crashes when two threads are the first to ask.
+/// All devices. They are listed once: PoCL crashes if two threads make the first query at once.
 fn devices() -> Result<&'static [Device], GpuError> {
     static DEVICES: OnceLock<Result<Vec<Device>, GpuError>> = OnceLock::new();
     DEVICES.get_or_init(list).as_deref().map_err(GpuError::clone)
@@ -35,7 +36,7 @@ fn list() -> Result<Vec<Device>, GpuError> {
         Err(ClError(CL_PLATFORM_NOT_FOUND_KHR)) => Vec::new(),
         platforms => platforms.map_err(|error| failed("listing platforms")(error.0))?,
     };
-    // A platform without a device answers with an error.
+    // A platform without a device returns an error.
     let ids =
         platforms.iter().flat_map(|platform| platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default());
     Ok(ids.map(Device::new).collect())
@@ -63,8 +64,9 @@ fn gpu(device: &Device) -> Result<Gpu, ClError> {
     })
 }
 
-/// Threads that run in step: what the device prefers blocks to be a multiple of. Older devices say it in words of their
-/// makers, and CPUs by their vectors.
+/// The number of threads that run in lockstep, which is the preferred multiple of the block size.
+/// Older devices report it through extensions of their vendors, and CPUs through the width of their
+/// vectors.
 fn warp(device: &Device) -> usize {
     let told = device.preferred_work_group_size_multiple();
     let told = told.or_else(|_| device.wrap_size_nv().map(|warp| warp as usize));
@@ -72,8 +74,8 @@ fn warp(device: &Device) -> usize {
     told.or_else(|_| device.native_vector_width_float().map(|lanes| lanes as usize)).unwrap_or(1)
 }
 
-/// Multiply-adds that begin in a cycle: on a CPU, those of two vectors; of other devices nobody tells, and most have as
-/// many as half of those of NVIDIA.
+/// The multiply-adds that start per cycle. On a CPU, these are the lanes of two vectors. Other
+/// devices do not report the number, and most have 64, half of the 128 of most NVIDIA GPUs.
 fn lanes(device: &Device) -> Result<usize, ClError> {
     const USUAL: usize = 64;
     if device.dev_type()? & CL_DEVICE_TYPE_CPU == 0 {
