@@ -34,7 +34,8 @@ fn compare(op: BinaryOp, left: Number, right: Number) -> bool {
     })
 }
 
-/// Exact for operands of 64 bits; the caller wraps the result to its type.
+/// Exact for operands of 64 bits, except that a product may wrap at 128 bits. The caller wraps the
+/// result to its type.
 fn integers(op: BinaryOp, left: i128, right: i128) -> i128 {
     match op {
         BinaryOp::Add => left + right,
@@ -66,18 +67,18 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> f64 {
             let opposite = remainder != 0.0 && (remainder < 0.0) != (right < 0.0);
             if opposite { remainder + right } else { remainder }
         }
-        // Both ignore a NaN.
+        // Both `min` and `max` ignore a NaN operand.
         BinaryOp::Min => left.min(right),
         _ => left.max(right),
     }
 }
 
-/// One more value reduced into a total.
+/// Reduces one more value into a total.
 pub fn reduce(op: ReduceOp, total: Number, value: Number, dtype: DType) -> Number {
     binary(op.operator(), total, value, dtype)
 }
 
-/// What a reduction starts from: 0, 1, or the end of the type's range.
+/// The initial value of a reduction: 0, 1, or an end of the type's range.
 pub fn neutral(op: ReduceOp, dtype: DType) -> Number {
     let bounds = dtype.integer_bounds();
     match (op, bounds) {
@@ -92,7 +93,7 @@ pub fn neutral(op: ReduceOp, dtype: DType) -> Number {
     }
 }
 
-/// A mathematical function, computed in double precision and rounded to `dtype`.
+/// Calls a mathematical function in double precision and rounds the result to `dtype`.
 pub fn call(builtin: Builtin, arguments: &[Number], dtype: DType) -> Number {
     if let (Builtin::Abs, Number::Int(value)) = (builtin, arguments[0]) {
         return Number::Int(value.abs()).convert(dtype);
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(int(BinaryOp::Mod, 7, -2), Number::Int(-1));
         assert_eq!(int(BinaryOp::Div, 7, 0), Number::Int(0));
         assert_eq!(int(BinaryOp::Mod, 7, 0), Number::Int(0));
-        // The one quotient that overflows wraps.
+        // The only quotient that overflows is -2^31 / -1, and it wraps.
         assert_eq!(int(BinaryOp::Div, i32::MIN as i128, -1), Number::Int(i32::MIN as i128));
     }
 

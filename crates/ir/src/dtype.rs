@@ -39,7 +39,7 @@ impl DType {
         DType::Float64,
     ];
 
-    /// The name a program uses.
+    /// The name of the type in a program.
     pub fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -58,7 +58,7 @@ impl DType {
         }
     }
 
-    /// Bytes of one element.
+    /// The size of one element in bytes.
     pub fn bytes(self) -> usize {
         match self {
             DType::Bool | DType::Int8 | DType::UInt8 => 1,
@@ -68,32 +68,33 @@ impl DType {
         }
     }
 
-    /// Bits of one element.
+    /// The size of one element in bits.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
     }
 
-    /// One of the floating-point types.
+    /// Returns true for the floating-point types.
     pub fn is_float(self) -> bool {
         matches!(self, DType::Float16 | DType::BFloat16 | DType::Float32 | DType::Float64)
     }
 
-    /// A signed or unsigned integer; `bool` is neither.
+    /// Returns true for signed and unsigned integers; `bool` is neither.
     pub fn is_integer(self) -> bool {
         !self.is_float() && self != DType::Bool
     }
 
-    /// One of the signed integers.
+    /// Returns true for the signed integers.
     pub fn is_signed_integer(self) -> bool {
         matches!(self, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64)
     }
 
-    /// One of the unsigned integers.
+    /// Returns true for the unsigned integers.
     pub fn is_unsigned_integer(self) -> bool {
         self.is_integer() && !self.is_signed_integer()
     }
 
-    /// The type in which arithmetic on this type is done: 16-bit floats are stored narrow and computed in float32.
+    /// The type in which arithmetic on this type is done. 16-bit floats are stored in 16 bits and
+    /// computed in float32.
     pub fn compute_type(self) -> DType {
         match self {
             DType::Float16 | DType::BFloat16 => DType::Float32,
@@ -114,7 +115,7 @@ impl DType {
         }
     }
 
-    /// Whether every value of this type is a value of `wider`.
+    /// Returns true when every value of this type is a value of `wider`.
     pub fn fits_in(self, wider: DType) -> bool {
         if self == wider || self == DType::Bool {
             return true;

@@ -1,4 +1,4 @@
-//! Value expressions: what a statement computes at one point of its box.
+//! Value expressions: the value that a statement computes at one point of its box.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -7,9 +7,9 @@ use crate::dtype::DType;
 use crate::index::IndexExpr;
 use crate::program::{ScalarId, TensorId, VarId};
 
-/// Where in the source text a piece of the program came from, as a byte range.
+/// The byte range of the source text that a piece of the program came from.
 ///
-/// Origins serve messages only: two expressions that differ in nothing else are equal.
+/// Only messages use origins: two expressions that differ in nothing else are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// First byte.
@@ -38,7 +38,8 @@ impl Ord for Origin {
     }
 }
 
-/// One number, exact: any integer type fits `Int`, any float type fits `Float`, and `bool` is 0 or 1.
+/// One exact number: every integer type fits `Int`, every float type fits `Float`, and `bool` is 0
+/// or 1.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// An integer or a truth value.
@@ -71,7 +72,7 @@ impl Number {
         }
     }
 
-    /// Whether the number is other than zero.
+    /// Returns true when the number is not zero.
     pub fn is_true(self) -> bool {
         match self {
             Number::Int(value) => value != 0,
@@ -79,7 +80,8 @@ impl Number {
         }
     }
 
-    /// The number as a value of `dtype`: integers wrap, floats round, float to integer truncates and saturates.
+    /// Converts the number to a value of `dtype`. Integers wrap, floats round, and float to integer
+    /// truncates and saturates.
     pub fn convert(self, dtype: DType) -> Number {
         match (dtype, self) {
             (DType::Bool, number) => Number::Int(number.is_true() as i128),
@@ -99,8 +101,9 @@ impl Number {
     }
 }
 
-/// The value in single precision, rounded to odd: cut off, with the last bit set where something was cut. Rounding
-/// that to 16 bits is the same as rounding the value itself, which rounding twice to nearest is not.
+/// Converts the value to single precision, rounded to odd: truncated, with the last bit set if the
+/// truncation was inexact. Rounding the result to 16 bits equals rounding `value` directly to 16
+/// bits; rounding twice to nearest does not.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let exact = nearest as f64;
@@ -111,7 +114,7 @@ fn to_odd(value: f64) -> f32 {
     f32::from_bits(toward_zero | 1)
 }
 
-/// `value` modulo two to the width of `dtype`, in its range.
+/// `value` modulo two to the width of `dtype`, in the range of `dtype`.
 fn wrap(value: i128, dtype: DType) -> i128 {
     let width = 1i128 << dtype.bits();
     let (_, high) = dtype.integer_bounds().expect("only integer types wrap");
@@ -146,16 +149,16 @@ impl Ord for Number {
 pub struct Expr {
     /// The type of the value.
     pub dtype: DType,
-    /// How the value comes about.
+    /// How the value is computed.
     pub kind: ExprKind,
 }
 
-/// The kinds of value expression. Operands have the type of the result unless it is said otherwise.
+/// The kinds of value expression. Operands have the type of the result unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExprKind {
     /// A constant.
     Literal(Number),
-    /// Index variables and sizes as a value: evaluated exactly, then converted to the node's type.
+    /// An index expression used as a value: evaluated exactly, then converted to the node's type.
     Index(Box<IndexExpr>),
     /// A scalar parameter.
     Scalar(ScalarId),
@@ -163,22 +166,24 @@ pub enum ExprKind {
     Load(Access),
     /// A unary operation.
     Unary(UnaryOp, Box<Expr>),
-    /// A binary operation; comparisons take two operands of one type and give `bool`; `&&` and `||` are lazy.
+    /// A binary operation. Comparisons take two operands of one type and return `bool`; `&&` and
+    /// `||` are lazy.
     Binary(BinaryOp, Box<[Expr; 2]>),
     /// `condition ? then : otherwise`; only the chosen side is evaluated.
     Select(Box<[Expr; 3]>),
-    /// A mathematical function; its arguments have the type of the result, but for `isnan` and its kin.
+    /// A mathematical function. Its arguments have the type of the result, except for the
+    /// predicates such as `isnan`.
     Call(Builtin, Vec<Expr>),
-    /// Conversion of another type to the node's.
+    /// A conversion to the node's type from another type.
     Cast(Box<Expr>),
 }
 
-/// A tensor with one subscript a dimension.
+/// A tensor with one subscript per dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Access {
     /// The tensor.
     pub tensor: TensorId,
-    /// One subscript a dimension.
+    /// One subscript per dimension.
     pub indices: Vec<IndexExpr>,
     /// Where the access was written.
     pub origin: Origin,
@@ -199,13 +204,14 @@ pub enum BinaryOp {
     Add,
     Sub,
     Mul,
-    /// Rounds toward minus infinity on integers; by zero gives 0.
+    /// Rounds toward minus infinity on integers; integer division by zero returns 0.
     Div,
-    /// The remainder that belongs to `Div`: it has the sign of the divisor; by zero gives 0.
+    /// The remainder that belongs to `Div`: it has the sign of the divisor, and for a zero integer
+    /// divisor it is 0.
     Mod,
-    /// If one operand is NaN, the other.
+    /// If one operand is NaN, the result is the other operand.
     Min,
-    /// If one operand is NaN, the other.
+    /// If one operand is NaN, the result is the other operand.
     Max,
     Equal,
     NotEqual,
@@ -218,7 +224,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// `==` and its kin.
+    /// Returns true for `==` and the other comparisons.
     pub fn is_comparison(self) -> bool {
         matches!(
             self,
@@ -231,7 +237,8 @@ impl BinaryOp {
         )
     }
 
-    /// Whether a comparison is true of operands in this order; `None` where one is NaN.
+    /// Returns true when the comparison holds for operands in this order. The order is `None` where
+    /// an operand is NaN.
     pub fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             BinaryOp::Equal => order == Some(Ordering::Equal),
@@ -244,7 +251,7 @@ impl BinaryOp {
         }
     }
 
-    /// `&&` and `||`.
+    /// Returns true for `&&` and `||`.
     pub fn is_logical(self) -> bool {
         matches!(self, BinaryOp::And | BinaryOp::Or)
     }
@@ -287,7 +294,7 @@ macro_rules! builtins {
                 match self { $(Builtin::$variant => $name,)* }
             }
 
-            /// How many arguments it takes.
+            /// The number of arguments.
             pub fn arity(self) -> usize {
                 match self { $(Builtin::$variant => $arity,)* }
             }
@@ -341,32 +348,33 @@ builtins! {
 }
 
 impl Builtin {
-    /// `isnan` and its kin: they take a float and give `bool`.
+    /// Returns true for `isnan`, `isinf` and `isfinite`, which take a float and return `bool`.
     pub fn is_predicate(self) -> bool {
         matches!(self, Builtin::IsNan | Builtin::IsInf | Builtin::IsFinite)
     }
 }
 
 impl Expr {
-    /// A constant of a type.
+    /// A constant of the given type.
     pub fn literal(dtype: DType, number: Number) -> Expr {
         Expr { dtype, kind: ExprKind::Literal(number.convert(dtype)) }
     }
 
-    /// `lhs op rhs`, of the type that the operator gives.
+    /// `lhs op rhs`, with the result type of the operator.
     pub fn binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr {
         let dtype = if op.is_comparison() || op.is_logical() { DType::Bool } else { lhs.dtype };
         Expr { dtype, kind: ExprKind::Binary(op, Box::new([lhs, rhs])) }
     }
 
-    /// The value converted to `dtype`, if it is of another type.
+    /// Converts the value to `dtype`, unless it already has that type.
     pub fn cast(self, dtype: DType) -> Expr {
         if self.dtype == dtype {
             return self;
         }
         match self.kind {
             ExprKind::Literal(number) => Expr::literal(dtype, number),
-            // Every index is an int64, and is converted once, straight to the wanted type. A narrower type wraps.
+            // An index value is an exact int64, so one conversion straight to the wanted type
+            // suffices. A narrower type wraps.
             ExprKind::Index(index) if self.dtype == DType::Int64 => {
                 Expr { dtype, kind: ExprKind::Index(index) }
             }
@@ -385,7 +393,7 @@ impl Expr {
         }
     }
 
-    /// The operands, in order, to be changed.
+    /// The operands, in order, for modification.
     pub fn operands_mut(&mut self) -> &mut [Expr] {
         match &mut self.kind {
             ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => &mut [],
@@ -396,8 +404,8 @@ impl Expr {
         }
     }
 
-    /// The elements that are loaded whatever the conditions inside say, each once; those that subscripts depend on are left
-    /// out.
+    /// The elements that every evaluation loads, whichever way the conditions inside evaluate, each
+    /// once. Loads inside subscripts are not included.
     pub fn certain_loads(&self) -> Vec<&Access> {
         let mut found = Vec::new();
         self.add_certain_loads(&mut found);
@@ -408,13 +416,14 @@ impl Expr {
         match &self.kind {
             ExprKind::Load(access) if !found.contains(&access) => found.push(access),
             ExprKind::Select(parts) => parts[0].add_certain_loads(found),
-            // The second side is looked at only where the first does not decide.
+            // The right operand is evaluated only where the left operand does not decide the
+            // result.
             ExprKind::Binary(op, pair) if op.is_logical() => pair[0].add_certain_loads(found),
             _ => self.operands().iter().for_each(|operand| operand.add_certain_loads(found)),
         }
     }
 
-    /// Whether a loop's variable is in any subscript.
+    /// Returns true when the variable occurs in any subscript or index value.
     pub fn mentions(&self, var: VarId) -> bool {
         match &self.kind {
             ExprKind::Index(index) => index.mentions(var),
@@ -423,7 +432,8 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` on every subscript or index value inside, not descending into data-dependent parts.
+    /// Replaces every subscript and index value by the result of `map`. The method does not descend
+    /// into the data-dependent parts of subscripts.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         match &mut self.kind {
             ExprKind::Index(index) => **index = map(index),
@@ -480,7 +490,7 @@ mod tests {
         assert_eq!(Number::Float(f64::NAN).convert(DType::Int32), Number::Int(0));
         assert_eq!(Number::Float(0.1).convert(DType::Float32), Number::Float(0.1f32 as f64));
         assert_eq!(Number::Float(-0.5).convert(DType::Bool), Number::Int(1));
-        // Just above the middle between two 16-bit floats, by less than single precision shows.
+        // Just above the midpoint between two 16-bit floats, by less than the precision of float32.
         let (half, brain) = (1.0 + 2f64.powi(-11) + 2f64.powi(-30), 1.0 + 2f64.powi(-8) + 2f64.powi(-40));
         assert_eq!(Number::Float(half).convert(DType::Float16), Number::Float(1.0 + 2f64.powi(-10)));
         assert_eq!(Number::Float(brain).convert(DType::BFloat16), Number::Float(1.0 + 2f64.powi(-7)));

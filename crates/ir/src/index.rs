@@ -1,12 +1,13 @@
 //! Integer expressions over index variables and sizes, in one normal form.
 //!
-//! An [`IndexExpr`] is a polynomial: a constant and a sorted list of terms, each an integer times a product of
-//! [`Atom`]s. Atoms are the variables, the symbols and what is not polynomial: floor division, remainder,
-//! minimum, maximum and values read from data. Building an expression brings it into normal form, so equal
-//! subscripts are equal values, and `i + 1 - i` is the constant 1.
+//! An [`IndexExpr`] is a polynomial: a constant and a sorted list of terms, each an integer times a
+//! product of [`Atom`]s. Atoms are the variables, the symbols and the non-polynomial parts: floor
+//! division, remainder, minimum, maximum and values read from data. Every constructor brings its
+//! result into normal form, so equal subscripts are equal values, and `i + 1 - i` is the constant
+//! 1.
 //!
-//! Arithmetic is exact. A coefficient that leaves 64 bits, or an expression that grows beyond what a person
-//! could have meant, becomes [`Atom::Overflow`], which absorbs everything; the checker turns it into a message.
+//! Arithmetic is exact. A coefficient that overflows 64 bits, or an expression of implausible size,
+//! becomes [`Atom::Overflow`], which absorbs everything; the checker turns it into a message.
 
 mod quotient;
 
@@ -19,7 +20,7 @@ use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
 use crate::program::{SymbolId, TensorId, VarId};
 
-/// More terms than this in one expression make it an [`Atom::Overflow`].
+/// An expression with more terms than this becomes an [`Atom::Overflow`].
 const MOST_TERMS: usize = 256;
 
 /// A polynomial with integer coefficients over [`Atom`]s.
@@ -34,26 +35,27 @@ pub struct IndexExpr {
 pub struct Term {
     /// The factors, sorted; never empty.
     pub factors: SmallVec<[Atom; 1]>,
-    /// Never zero.
+    /// The coefficient; never zero.
     pub coefficient: i64,
 }
 
-/// What a polynomial is built from.
+/// A factor of a polynomial's terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atom {
     /// An index variable.
     Var(VarId),
     /// A size or an integer scalar whose value is not known yet.
     Symbol(SymbolId),
-    /// The extent of a dimension of a tensor whose shape is not inferred yet. None is left in a checked program.
+    /// The extent of a dimension of a tensor whose shape is not inferred yet. A checked program
+    /// contains none.
     Extent(TensorId, u32),
     /// Quotient rounded toward minus infinity.
     FloorDiv(Arc<(IndexExpr, IndexExpr)>),
     /// The remainder that belongs to `FloorDiv`.
     Mod(Arc<(IndexExpr, IndexExpr)>),
-    /// The smaller of two.
+    /// The smaller of two expressions.
     Min(Arc<(IndexExpr, IndexExpr)>),
-    /// The larger of two.
+    /// The larger of two expressions.
     Max(Arc<(IndexExpr, IndexExpr)>),
     /// A value that depends on data.
     Data(Arc<Data>),
@@ -66,7 +68,7 @@ pub enum Atom {
 pub struct Data {
     /// The value, of an integer type.
     pub value: Expr,
-    /// Bounds that a `where` clause declares: from, and one past the last.
+    /// The bounds that a `where` clause declares: the first value, and one past the last.
     pub declared: Option<(IndexExpr, IndexExpr)>,
 }
 
@@ -77,22 +79,22 @@ impl From<&Term> for IndexExpr {
 }
 
 impl IndexExpr {
-    /// A number.
+    /// A constant expression.
     pub fn constant(constant: i64) -> IndexExpr {
         IndexExpr { terms: Vec::new(), constant }
     }
 
-    /// One atom.
+    /// An expression of one atom.
     pub fn atom(atom: Atom) -> IndexExpr {
         IndexExpr { terms: vec![Term { factors: smallvec![atom], coefficient: 1 }], constant: 0 }
     }
 
-    /// A variable.
+    /// An expression of one variable.
     pub fn var(var: VarId) -> IndexExpr {
         IndexExpr::atom(Atom::Var(var))
     }
 
-    /// A size or integer scalar.
+    /// An expression of one size or integer scalar.
     pub fn symbol(symbol: SymbolId) -> IndexExpr {
         IndexExpr::atom(Atom::Symbol(symbol))
     }
@@ -116,7 +118,7 @@ impl IndexExpr {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// The variable, if the expression is just one.
+    /// The variable, if the expression is a single variable.
     pub fn as_var(&self) -> Option<VarId> {
         match self.terms.as_slice() {
             [Term { factors, coefficient: 1 }] if self.constant == 0 => match factors.as_slice() {
@@ -178,7 +180,7 @@ impl IndexExpr {
         if by == 0 || self.is_overflow() {
             return self.mul(&IndexExpr::constant(by));
         }
-        // The order of the terms stays.
+        // Scaling keeps the order of the terms, so they need no sorting.
         let scaled = |term: &Term| {
             Some(Term { factors: term.factors.clone(), coefficient: term.coefficient.checked_mul(by)? })
         };
@@ -244,18 +246,18 @@ impl IndexExpr {
         }
     }
 
-    /// The order of two expressions that differ by a number.
+    /// The order of two expressions whose difference is a number.
     fn compare(&self, other: &IndexExpr) -> Option<std::cmp::Ordering> {
         self.sub(other).as_constant().map(|difference| difference.cmp(&0))
     }
 
-    /// Whether some number in it grew too large.
+    /// Returns true when a number in the expression overflowed.
     pub fn is_overflow(&self) -> bool {
         matches!(self.terms.as_slice(), [Term { factors, .. }] if factors.as_slice() == [Atom::Overflow])
     }
 
-    /// `self = coefficient * atom + rest`, where `rest` does not hold `atom` as a factor and the coefficient
-    /// does not either. `None` if the atom is squared or does not occur.
+    /// Splits the expression into `coefficient * atom + rest`, where neither `coefficient` nor
+    /// `rest` has `atom` as a factor. Returns `None` if the atom is squared or does not occur.
     pub fn split_on(&self, atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
         let mut coefficient = Vec::new();
         let mut coefficient_constant = 0i64;
@@ -283,13 +285,14 @@ impl IndexExpr {
         Some((coefficient, IndexExpr { terms: rest, constant: self.constant }))
     }
 
-    /// The expression with atoms replaced, from the inside out. `replace` sees every atom after the atoms inside
-    /// it were replaced, and answers with what to put in its place.
+    /// Replaces atoms, from the inside out. `replace` receives every atom after the atoms inside it
+    /// were replaced, and returns the replacement, if any.
     pub fn substitute(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> IndexExpr {
         self.substituted(replace).unwrap_or_else(|| self.clone())
     }
 
-    /// The same; `None` where nothing is replaced, as in most terms of most expressions.
+    /// Like `substitute`, but returns `None` where nothing is replaced, as in most terms of most
+    /// expressions.
     fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut kept = Vec::new();
         let mut changed: Option<IndexExpr> = None;
@@ -308,8 +311,8 @@ impl IndexExpr {
         changed.map(|changed| kept().add(&changed))
     }
 
-    /// The value, given the values of variables, symbols, extents and data. `None` where one is missing or a
-    /// number leaves 64 bits.
+    /// The value, given the values of variables, symbols, extents and data. Returns `None` where a
+    /// value is missing or a number overflows 64 bits.
     pub fn eval(&self, leaf: &mut dyn FnMut(&Atom) -> Option<i64>) -> Option<i64> {
         let mut sum = self.constant;
         for term in &self.terms {
@@ -322,7 +325,8 @@ impl IndexExpr {
         Some(sum)
     }
 
-    /// Calls `visit` on every atom, outermost first, those inside data and in its declared bounds included.
+    /// Calls `visit` on every atom, outermost first, including the atoms inside data and in
+    /// declared bounds.
     pub fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
         for term in &self.terms {
             for factor in &term.factors {
@@ -331,7 +335,7 @@ impl IndexExpr {
         }
     }
 
-    /// The variables that occur anywhere in it, also inside data.
+    /// The variables that occur anywhere in the expression, also inside data.
     pub fn vars(&self) -> BTreeSet<VarId> {
         let mut vars = BTreeSet::new();
         self.visit(&mut |atom| {
@@ -342,18 +346,19 @@ impl IndexExpr {
         vars
     }
 
-    /// Whether the variable occurs anywhere in it.
+    /// Returns true when the variable occurs anywhere in the expression.
     pub fn mentions(&self, var: VarId) -> bool {
         self.any(&mut |atom| *atom == Atom::Var(var))
     }
 
-    /// Whether its value depends on data.
+    /// Returns true when the value depends on data.
     pub fn has_data(&self) -> bool {
         self.any(&mut |atom| matches!(atom, Atom::Data(_)))
     }
 
-    /// What `where` clauses declare of the data in it, and what a check that it is in 0 to `extent` does not show anyway:
-    /// expressions that are at least 0.
+    /// The conditions that `where` clauses declare for the data in this subscript, as expressions
+    /// that are at least 0. Conditions that a check of the subscript against `0..extent` already
+    /// implies are left out.
     pub fn declared(&self, extent: i64) -> Vec<IndexExpr> {
         let mut conditions = Vec::new();
         self.visit(&mut |atom| {
@@ -371,7 +376,7 @@ impl IndexExpr {
         conditions
     }
 
-    /// Whether some atom anywhere in it satisfies the predicate.
+    /// Returns true when some atom anywhere in the expression satisfies the predicate.
     pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
         let mut found = false;
         self.visit(&mut |atom| found = found || test(atom));
@@ -380,7 +385,7 @@ impl IndexExpr {
 }
 
 impl Term {
-    /// The product with atoms replaced; `None` where none is.
+    /// The product with atoms replaced, or `None` where none is replaced.
     fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut kept = SmallVec::new();
         let mut changed: Option<IndexExpr> = None;
@@ -404,7 +409,7 @@ impl Term {
 }
 
 impl Atom {
-    /// What to put in its place; `None` where it stays as it is.
+    /// The replacement of the atom, or `None` where it stays unchanged.
     fn substituted(&self, replace: &mut dyn FnMut(&Atom) -> Option<IndexExpr>) -> Option<IndexExpr> {
         let mut both = |pair: &(IndexExpr, IndexExpr)| match (
             pair.0.substituted(replace),
@@ -482,8 +487,8 @@ fn visit_expr(expr: &Expr, visit: &mut dyn FnMut(&Atom)) {
 }
 
 impl Data {
-    /// The bounds that are known without looking at the data: declared ones, or those of a narrow unsigned type.
-    /// From, and one past the last.
+    /// The bounds that are known without reading the data: the declared ones, or those of a narrow
+    /// unsigned type. The pair is the first value, and one past the last.
     pub fn bounds(&self) -> Option<(IndexExpr, IndexExpr)> {
         if self.declared.is_some() {
             return self.declared.clone();
@@ -510,7 +515,8 @@ fn ordered_pair(left: &IndexExpr, right: &IndexExpr) -> (IndexExpr, IndexExpr) {
     if left <= right { (left.clone(), right.clone()) } else { (right.clone(), left.clone()) }
 }
 
-/// Quotient rounded toward minus infinity; by zero gives 0; `None` where it leaves 64 bits.
+/// The quotient rounded toward minus infinity. Division by zero returns 0; `None` means that the
+/// quotient overflows 64 bits.
 pub fn floor_div(value: i64, by: i64) -> Option<i64> {
     if by == 0 {
         return Some(0);
@@ -519,7 +525,7 @@ pub fn floor_div(value: i64, by: i64) -> Option<i64> {
     Some(if value % by != 0 && (value < 0) != (by < 0) { quotient - 1 } else { quotient })
 }
 
-/// Remainder with the sign of the divisor; by zero gives 0.
+/// The remainder with the sign of the divisor. A zero divisor returns 0.
 pub fn floor_mod(value: i64, by: i64) -> i64 {
     if by == 0 {
         return 0;
@@ -528,7 +534,7 @@ pub fn floor_mod(value: i64, by: i64) -> i64 {
     if remainder != 0 && (remainder < 0) != (by < 0) { remainder + by } else { remainder }
 }
 
-/// The largest number that divides both; 0 only where both are.
+/// The largest number that divides both; 0 only where both are 0.
 pub fn greatest_common_divisor(left: i64, right: i64) -> i64 {
     match right {
         0 => left.saturating_abs(),
@@ -556,7 +562,7 @@ mod tests {
         let even = x.sub(&x.modulo(&two));
         assert_eq!(even.floor_div(&two), x.floor_div(&two));
         assert_eq!(even.modulo(&two), c(0));
-        // Where nothing cancels, nothing changes.
+        // An expression in which nothing cancels does not change.
         let sum = n().add(&x.modulo(&two));
         assert_eq!(sum.floor_div(&two), IndexExpr::atom(Atom::FloorDiv(Arc::new((sum, two)))));
     }
@@ -566,11 +572,11 @@ mod tests {
         let multiple = |expr: &IndexExpr| expr.is_multiple_of(4);
         let eights = i().scale(8).offset(4);
         assert!(multiple(&eights) && !multiple(&i()) && !multiple(&eights.offset(2)));
-        // The remainder, the smaller and the larger of multiples are multiples.
+        // The remainder, the minimum and the maximum of multiples are multiples.
         assert!(multiple(&eights.modulo(&c(12))) && !multiple(&eights.modulo(&c(10))));
         assert!(multiple(&eights.minimum(&n().scale(4)).sub(&i().scale(4))));
         assert!(!multiple(&eights.minimum(&n())) && !multiple(&n().maximum(&eights)));
-        // A factor can be in front of all of it.
+        // The coefficient alone can make the whole expression a multiple.
         assert!(multiple(&i().maximum(&n()).scale(4)) && !multiple(&i().maximum(&n()).scale(2)));
         assert_eq!((greatest_common_divisor(12, -8), greatest_common_divisor(0, -5)), (4, 5));
     }
@@ -580,11 +586,11 @@ mod tests {
         let (x, by) = (i().scale(16).add(&n()), c(12));
         let (quotient, remainder) = (x.floor_div(&by), x.modulo(&by));
         assert_eq!(quotient.scale(12).add(&remainder).joined(), x);
-        // Three dimensions, 5 x 12 x 12, and the same twice as far apart.
+        // Three dimensions, 5 x 12 x 12, and the same expression with all strides doubled.
         let (plane, row) = (quotient.floor_div(&by), quotient.modulo(&by));
         let place = plane.scale(144).add(&row.scale(12)).add(&remainder);
         assert_eq!(place.scale(2).offset(7).joined(), x.scale(2).offset(7));
-        // These do not belong together.
+        // This quotient and this remainder do not belong together.
         let other = quotient.scale(13).add(&remainder);
         assert_eq!(other.joined(), other);
     }

@@ -1,22 +1,23 @@
-//! Bounds of index expressions over boxes of variables, as expressions of the sizes.
+//! Lower and upper bounds of index expressions over boxes of variables. The bounds are expressions
+//! of the sizes.
 
 use crate::index::{Atom, IndexExpr, Term};
 use crate::program::{Range, SymbolId, VarId};
 
-/// What is known about the leaves of an expression.
+/// The known ranges of variables and least values of symbols.
 pub trait Knowledge {
-    /// The range of a variable; `None` leaves the variable in the bounds.
+    /// The range of a variable; with `None` the variable stays in the bounds.
     fn range(&self, var: VarId) -> Option<Range>;
     /// The least value of a symbol, if it has one.
     fn least(&self, symbol: SymbolId) -> Option<i64>;
 }
 
-/// The least value of `expr` over the box, or `None` where it has no bound that can be written down.
+/// The least value of `expr` over the box, or `None` where no bound can be expressed.
 pub fn lower_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
     bound(expr, known, End::Low)
 }
 
-/// The greatest value of `expr` over the box, or `None`.
+/// The greatest value of `expr` over the box, or `None` where no bound can be expressed.
 pub fn upper_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
     bound(expr, known, End::High)
 }
@@ -37,7 +38,7 @@ impl End {
 }
 
 fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
-    // A variable that stands in several terms, as in `N*i - i`, is bounded with all of its coefficient at once.
+    // A variable in several terms, as in `N*i - i`, is bounded once, with its whole coefficient.
     if let Some((coefficient, rest, range)) = several_terms(expr, known) {
         let (from, to) = (coefficient.mul(&range.from), coefficient.mul(&range.to.offset(-1)));
         let value = match (
@@ -59,7 +60,9 @@ fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
     Some(sum)
 }
 
-/// A variable of the box that is a factor of several terms, or of one whose sign is not known, and is nowhere else.
+/// Finds a variable of the box with a coefficient that is not a number, such as `N` or `N - 1`. The
+/// coefficient is fixed over the box, and the variable occurs nowhere else. Returns the
+/// coefficient, the remaining terms and the variable's range.
 fn several_terms(expr: &IndexExpr, known: &dyn Knowledge) -> Option<(IndexExpr, IndexExpr, Range)> {
     let vars = expr.terms().iter().flat_map(|term| &term.factors).filter_map(|factor| match factor {
         Atom::Var(var) => Some((*var, known.range(*var)?)),
@@ -84,7 +87,7 @@ fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
         }
         return Some(product);
     }
-    // With every other factor known to be non-negative, a product is bounded by the product of the bounds.
+    // If every other factor is non-negative, the product of the bounds bounds the product.
     let several = term.factors.len() > 1;
     let mut product = IndexExpr::constant(term.coefficient);
     for factor in &term.factors {
@@ -108,7 +111,7 @@ fn bound_term(term: &Term, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
     Some(product)
 }
 
-/// Whether the atom's value changes over the box, or depends on data.
+/// Returns true when the atom's value changes over the box, or depends on data.
 fn varies(atom: &Atom, known: &dyn Knowledge) -> bool {
     match atom {
         Atom::Var(var) => known.range(*var).is_some(),
@@ -127,7 +130,7 @@ fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
             End::High => range.to.offset(-1),
         }),
         Atom::FloorDiv(pair) => {
-            // Monotone in the dividend where the divisor is positive and does not vary.
+            // The quotient is monotone in the dividend where the divisor is positive and fixed.
             let by = fixed_positive(&pair.1, known)?;
             Some(bound(&pair.0, known, end)?.floor_div(&by))
         }
@@ -152,7 +155,8 @@ fn bound_atom(atom: &Atom, known: &dyn Knowledge, end: End) -> Option<IndexExpr>
     }
 }
 
-/// The bound of a minimum or maximum. At `enough` one side's bound serves where the other has none.
+/// The bound of a minimum or maximum. At the end `enough`, the bound of one operand suffices where
+/// the other operand has none.
 fn both_or_either(
     left: &IndexExpr,
     right: &IndexExpr,
@@ -173,8 +177,8 @@ fn fixed_positive(divisor: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExp
     (fixed && plainly_nonnegative(&divisor.offset(-1), known)).then(|| divisor.clone())
 }
 
-/// Whether the expression is non-negative by the least values of its symbols alone: each symbol `s` becomes
-/// `least + s'`, and no coefficient of the expansion may be negative.
+/// Returns true when the least values of the symbols alone make the expression non-negative. Each
+/// symbol `s` becomes `least + s'`, and no coefficient of the expansion may be negative.
 pub fn plainly_nonnegative(expr: &IndexExpr, known: &dyn Knowledge) -> bool {
     let unknown = |atom: &Atom| !matches!(atom, Atom::Symbol(_) | Atom::Extent(..));
     if expr.terms().iter().flat_map(|term| &term.factors).any(unknown) {

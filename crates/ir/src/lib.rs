@@ -1,18 +1,21 @@
-//! What to compute, apart from any surface language.
+//! The intermediate representation: what a program computes, independent of any surface language.
 //!
-//! A [`Program`] holds its tensors, its symbolic sizes and its stages in order; a stage defines one tensor by
-//! statements over boxes of index variables. Subscripts are [`IndexExpr`]s, kept in one normal form so that
-//! equal subscripts compare equal; values are [`Expr`]s with a data type on every node.
+//! A [`Program`] holds its tensors, its symbolic sizes and its stages in order. A stage defines one
+//! tensor by statements over boxes of index variables. Subscripts are [`IndexExpr`]s in one normal
+//! form, so that equal subscripts compare equal. Values are [`Expr`]s with a data type on every
+//! node.
 //!
-//! What holds everywhere:
-//! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its own table;
+//! Invariants:
+//! - every node of a [`Program`] that [`verify()`] accepts is typed, and every id points into its
+//!   own table;
 //! - sizes are at least 1, and integer scalars that multiply or divide an index are positive;
 //! - integer division and remainder round toward minus infinity, and integer arithmetic wraps.
 //!
-//! A [`LoopNest`] says how to compute a program: its loops, buffers and stores spelled out.
+//! A [`LoopNest`] says how to compute a program, with explicit loops, buffers and stores.
 //!
-//! [`arithmetic`] says what operators and functions do to single numbers. Read next: [`program`] for the shape of a
-//! program, [`index`] for subscripts, [`prove`] for what can be shown about them, [`nest`] for loops.
+//! [`arithmetic`] defines operators and functions on single numbers. Read next: [`program`] for the
+//! structure of a program, [`index`] for subscripts, [`prove`] for proofs about subscripts,
+//! [`nest`] for loops.
 
 pub mod arithmetic;
 pub mod dtype;

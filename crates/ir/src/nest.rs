@@ -1,26 +1,28 @@
-//! The loops spelled out: what code generation gets, and nothing else.
+//! Loop nests with explicit loops: the only input of code generation.
 //!
-//! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs with its own
-//! tables: in a loop nest a [`TensorId`] points into [`LoopNest::buffers`] and a [`VarId`] into
-//! [`LoopNest::vars`]. Sizes are numbers here, so no subscript holds a symbol.
+//! A [`LoopNest`] is a tree of [`Stmt`]s over [`Buffer`]s. It reuses the expressions of programs
+//! with its own tables: in a loop nest a [`TensorId`] points into [`LoopNest::buffers`] and a
+//! [`VarId`] into [`LoopNest::vars`]. Sizes are numbers here, so no subscript holds a symbol.
 //!
 //! What the statements mean:
-//! - a [`For`] runs its body for its variable at 0, 1, … up to its extent. [`LoopKind`] says how: one after the
-//!   other, spread over threads, all lanes of a vector at once, or written out, or, on a GPU, spread over blocks of
-//!   threads and over the threads of a block. The order of all but the first cannot be told from the results, up to the
-//!   rounding of a floating-point reduction;
+//! - a [`For`] runs its body with its variable at 0, 1, … up to its extent. [`LoopKind`] selects
+//!   serial execution, distribution over CPU threads, vector lanes or unrolling. On a GPU it also
+//!   selects distribution over thread blocks and over the threads of a block. The results of all
+//!   kinds but the serial one do not depend on the iteration order, up to the rounding of a
+//!   floating-point reduction;
 //! - a [`Store`] replaces its element, or reduces a value into it;
-//! - an [`Stmt::If`] runs `then` where every one of its conditions is at least 0, otherwise `otherwise`;
-//! - a [`Prefetch`] does nothing that can be told from the results;
-//! - an [`Stmt::Allocate`] gives a buffer room, with undefined content, for the time of its body. Inside a
-//!   parallel, block or thread loop each iteration has its own;
-//! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for what they store;
-//! - a [`Combine`] reduces what each thread of a loop has to one total.
+//! - an [`Stmt::If`] runs `then` where every one of its conditions is at least 0, otherwise
+//!   `otherwise`;
+//! - a [`Prefetch`] has no effect on the results;
+//! - an [`Stmt::Allocate`] allocates a buffer, with undefined content, for the duration of its
+//!   body. Inside a parallel, block or thread loop each iteration has its own copy;
+//! - an [`Stmt::Sync`] makes the threads of a block wait, for each other or for their own stores;
+//! - a [`Combine`] reduces the values of all threads of a loop to one total.
 //!
-//! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost, and what is inside them is
-//! done by all threads of the block together, one statement after the other; a thread loop gives each thread its share of
-//! one of these statements. So a loop over tiles of a reduction is around the thread loops, not inside them:
-//!
+//! On a GPU every statement outside of all loops is a kernel. Its block loops are outermost. All
+//! threads of the block execute the statements inside the block loops together, one statement after
+//! the other. A thread loop gives each thread its share of one of these statements. A loop over
+//! tiles of a reduction is therefore around the thread loops, not inside them:
 //! ```text
 //! block io in 8
 //!   shared float32 As[64, 16]
@@ -37,11 +39,12 @@
 //!     barrier
 //! ```
 //!
-//! Without a barrier between them, two statements of a block must not touch the same element from different threads,
-//! unless both only read it.
+//! Without a barrier between them, two statements of a block must not access the same element from
+//! different threads, unless both only read it.
 //!
-//! Threads give each other numbers without memory in one way: the threads of a loop along `x` are combined. All of them
-//! take part, so nothing but loops over threads and conditions is around it inside a block's statement:
+//! Threads exchange values without memory in one way: a [`Combine`] over the threads of a loop
+//! along `x`. All of these threads take part. Only thread loops and conditions may therefore
+//! surround the [`Combine`] inside a block's statement:
 //!
 //! ```text
 //! thread.y row in 8
@@ -50,10 +53,12 @@
 //!       s[row] = sum of partial[row, lane] over lane
 //! ```
 //!
-//! Where the total goes to registers, every thread of the row has it; memory is written by the first.
+//! If the target of the total is a register buffer, every thread of the row receives the total. If
+//! the target is in memory, the first thread writes it.
 //!
-//! [`crate::verify_nest()`] says what must hold. `setup` fills the buffers of scope [`Scope::Constant`]: it runs
-//! once for given constant inputs, before any number of runs of `body`.
+//! [`crate::verify_nest()`] lists the invariants. `setup` fills the buffers of scope
+//! [`Scope::Constant`]: it runs once for given constant inputs, before any number of runs of
+//! `body`.
 
 use crate::dtype::DType;
 use crate::expr::{Access, Expr};
@@ -67,53 +72,56 @@ pub struct LoopNest {
     pub name: String,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
-    /// Everything that is loaded from or stored to.
+    /// Every array that the statements load from or store to.
     pub buffers: Vec<Buffer>,
     /// The variables of the loops; each belongs to one loop.
     pub vars: Vec<LoopVar>,
-    /// Fills the constant buffers, once.
+    /// The statements that fill the constant buffers, once.
     pub setup: Vec<Stmt>,
-    /// What a call does.
+    /// The statements that one call runs.
     pub body: Vec<Stmt>,
-    /// Whether a product may be rounded together with the sum it stands in: [`Program::contract`](crate::Program).
+    /// Whether a product may be rounded together with the sum that contains it:
+    /// [`Program::contract`](crate::Program).
     pub contract: bool,
 }
 
 /// The variable of one loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopVar {
-    /// Its name, for people; not always the only one of its name.
+    /// The display name, which need not be unique.
     pub name: String,
 }
 
 /// An array in row-major order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its name, for people.
+    /// The display name.
     pub name: String,
-    /// The type of its elements.
+    /// The element type.
     pub dtype: DType,
-    /// Its extents.
+    /// The extents.
     pub shape: Vec<i64>,
-    /// Where it lives.
+    /// The memory that holds the buffer.
     pub scope: Scope,
 }
 
-/// Where a buffer lives, and for how long.
+/// The memory that holds a buffer, and the buffer's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Memory of the caller: the tensor of the program with this id.
     Argument(TensorId),
     /// Memory of the kernel, filled by `setup` and read by every call.
     Constant,
-    /// Memory for the time of an [`Stmt::Allocate`].
+    /// Memory that exists for the duration of an [`Stmt::Allocate`].
     Scratch,
-    /// Registers, for the time of an [`Stmt::Allocate`]. Subscripts hold numbers and variables of unrolled loops,
-    /// and the last one may be, or end in, the variable of a vector loop. Where room is made outside of thread loops, a
-    /// subscript may be the variable of one: each thread has the elements of its own. What a [`Combine`] writes, all
-    /// threads along its loop have.
+    /// Registers that exist for the duration of an [`Stmt::Allocate`]. Subscripts contain numbers
+    /// and variables of unrolled loops. The last subscript may also be the variable of a vector
+    /// loop, or a sum that ends in it. Where the allocation is outside of thread loops, a subscript
+    /// may be the variable of a thread loop: each thread then holds the elements at its own index.
+    /// All threads along the loop of a [`Combine`] hold the element that it writes.
     Register,
-    /// Memory that the threads of a block share, for the time of an [`Stmt::Allocate`] outside of thread loops.
+    /// Memory that the threads of a block share, for the duration of an [`Stmt::Allocate`] outside
+    /// of thread loops.
     Shared,
 }
 
@@ -122,74 +130,77 @@ pub enum Scope {
 pub enum Stmt {
     /// A loop.
     For(For),
-    /// A choice.
+    /// A choice by index conditions.
     If(If),
-    /// Room for a buffer.
+    /// The allocation of a buffer.
     Allocate(Allocate),
-    /// One element written.
+    /// A write of one element.
     Store(Store),
-    /// Memory asked for ahead of its use.
+    /// A request for memory ahead of its use.
     Prefetch(Prefetch),
-    /// The threads of a block wait. Never inside a thread loop.
+    /// A wait of the threads of a block. Never inside a thread loop.
     Sync(Sync),
-    /// What each thread of a loop has becomes one total.
+    /// A reduction of the values of all threads of a loop to one total.
     Combine(Combine),
 }
 
 /// What the threads of a block wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// For each other.
+    /// Every thread waits for all others.
     Barrier,
-    /// For nothing: the stores that are done later, and came since the last of these, are a group.
+    /// No thread waits. The deferred stores (`Store::later`) since the last `Commit` become one
+    /// group.
     Commit,
-    /// Each thread for its own stores that are done later, but for those of the last so many groups.
+    /// Each thread waits for its own deferred stores, except those of the given number of latest
+    /// groups.
     Wait(u32),
 }
 
 /// A loop from 0 up to, not including, its extent; an extent below 1 runs nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct For {
-    /// Its variable.
+    /// The loop variable.
     pub var: VarId,
-    /// How many times it runs. A number where the loop is a vector or unrolled.
+    /// The trip count. Where the loop is a vector or unrolled loop, it is a number.
     pub extent: IndexExpr,
-    /// How it runs.
+    /// How the iterations execute.
     pub kind: LoopKind,
-    /// What it runs.
+    /// The statements that one iteration runs.
     pub body: Vec<Stmt>,
 }
 
-/// How a loop runs.
+/// How the iterations of a loop execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopKind {
     /// One iteration after the other.
     Serial,
     /// Iterations spread over threads; never inside another parallel loop.
     Parallel,
-    /// All iterations at once, one a lane; never inside another vector loop.
+    /// All iterations at once, one per lane; never inside another vector loop.
     Vector,
     /// Iterations written out one after the other.
     Unrolled,
-    /// Iterations spread over blocks of threads, along this dimension of the grid.
+    /// Iterations spread over thread blocks, along this dimension of the grid.
     Block(Axis),
-    /// Iterations spread over the threads of a block, along this dimension of it.
+    /// Iterations spread over the threads of a block, along this dimension of the block.
     Thread(Axis),
 }
 
-/// A dimension of a grid of blocks, or of a block of threads. Neighbours along `X` run side by side.
+/// A dimension of a grid of blocks, or of a block of threads. Neighbours along `X` run side by
+/// side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Axis {
-    /// The first, and fastest.
+    /// The first dimension, which varies fastest.
     X,
-    /// The second.
+    /// The second dimension.
     Y,
-    /// The third.
+    /// The third dimension.
     Z,
 }
 
 impl Axis {
-    /// All of them, in order.
+    /// All axes, in order.
     pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
 
     /// Its name: `x`, `y` or `z`.
@@ -205,112 +216,117 @@ impl Axis {
 /// A choice by index conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct If {
-    /// All of these at least 0 is what is asked for.
+    /// The condition of the choice: all of these expressions are at least 0.
     pub conditions: Vec<IndexExpr>,
-    /// What runs where that holds.
+    /// The statements that run where the condition holds.
     pub then: Vec<Stmt>,
-    /// What runs where it does not.
+    /// The statements that run where it does not.
     pub otherwise: Vec<Stmt>,
 }
 
-/// Room for a buffer for the time of a body.
+/// The allocation of a buffer for the duration of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocate {
-    /// The buffer, of scope `Scratch` or `Register`.
+    /// The buffer, of scope `Scratch`, `Shared` or `Register`.
     pub buffer: TensorId,
-    /// The statements that may use it.
+    /// The statements that may use the buffer.
     pub body: Vec<Stmt>,
 }
 
-/// One element written.
+/// A write of one element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
     /// The element.
     pub target: Access,
-    /// The value, of the compute type of the buffer: its own, or float32 for 16-bit floats.
+    /// The value, of the compute type of the buffer: its own type, or float32 for 16-bit floats.
     pub value: Expr,
-    /// Reduce the value into what is there by this operator, instead of replacing it.
+    /// The operator that reduces the value into the old content; `None` replaces the old content.
     pub reduce: Option<ReduceOp>,
-    /// The thread need not wait until the element is there: that is so after a [`Sync::Wait`] for its group. Only for
-    /// copies from memory to shared memory.
+    /// Whether the store is deferred: the thread continues before the element is written. The
+    /// element is available after a [`Sync::Wait`] for the store's group. Only copies from memory
+    /// to shared memory may be deferred.
     pub later: bool,
-    /// Which instances of the program it is about, if whoever made the nest says so. Proofs start from it, and believe
-    /// none of it; nothing else looks at it.
+    /// The instances of the program's statements that the store computes, if the producer of the
+    /// nest recorded them. Proofs start from the claim but verify all of it; nothing else reads it.
     pub claim: Option<Box<Claim>>,
 }
 
-/// What a store has to do with the program's statements.
+/// The relation of a store to the statements of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What is stored.
+    /// The kind of value that is stored.
     pub role: ClaimRole,
-    /// The statement, by its place in [`crate::Program::statements`].
+    /// The statement, by its position in [`crate::Program::statements`].
     pub statement: usize,
-    /// The values of its variables, in terms of the loops around the store: those of the ordered loops around the statement,
-    /// then its own. None stands for all values at once.
+    /// The values of the statement's variables in terms of the loops around the store. The
+    /// variables of the ordered loops around the statement come first, then its own. `None` stands
+    /// for all values at once.
     pub point: Vec<Option<IndexExpr>>,
-    /// Which of the nest's computations of the statement it belongs to: the parts of a reduction and their total are
-    /// different ones.
+    /// The computation of the statement that the store belongs to, as a number within the nest. The
+    /// parts of a reduction and their total are different computations.
     pub computation: usize,
-    /// Tells computations of the same element apart, which may be done several times: values of loops that are the same for
-    /// all stores that belong to one result, and differ between results.
+    /// Distinguishes repeated computations of the same element. The values of these loop
+    /// expressions are equal for all stores that belong to one result, and differ between results.
     pub run: Vec<IndexExpr>,
 }
 
-/// What a store with a [`Claim`] stores.
+/// The kind of value that a store with a [`Claim`] stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimRole {
-    /// The value of the statement at the point; a reduction reduces it into what is there.
+    /// The value of the statement at the point; a reduction reduces it into the old content.
     Value,
-    /// The neutral element, with which a reduction begins.
+    /// The neutral element, which a reduction starts from.
     Neutral,
-    /// What a reduction has made so far, on its way from one buffer to another.
+    /// The partial result of a reduction, copied from one buffer to another.
     Carry,
-    /// Totals of a part of the reduction, which are reduced into what is there.
+    /// Totals of a part of the reduction, which are reduced into the old content.
     Total,
 }
 
-/// What the threads of a loop along x have, reduced to one total that is stored. It is alone in its loop, and all that is
-/// around it in its block's statement are loops over other threads and conditions. It may take shared memory of one value
-/// for each thread of the block.
+/// Reduces the values of the threads of a loop along x to one total and stores the total. The
+/// statement is alone in its loop. Only loops over other threads and conditions surround it in its
+/// block's statement. It may need shared memory for one value per thread of the block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
-    /// The variable of the loop directly around.
+    /// The variable of the directly enclosing loop.
     pub lane: VarId,
-    /// How two threads' values become one.
+    /// The operator that merges the values of two threads.
     pub op: ReduceOp,
-    /// The element that gets the total, whose subscripts do not depend on the lane; the value that each thread has; and
-    /// whether the total is reduced into what is there.
+    /// The store of the total. Its target's subscripts do not depend on the lane, its value is the
+    /// value of each thread, and `reduce` says whether the total is reduced into the old content.
     pub store: Store,
 }
 
-/// Loops over threads, with what is around a [`Combine`] at their end.
+/// Nested thread loops whose only content is a [`Combine`], possibly under conditions.
 #[derive(Clone, Debug)]
 pub struct Combining<'a> {
-    /// The loops, outermost first; the last is that of the lanes.
+    /// The loops, outermost first; the last one is the loop over the lanes.
     pub loops: Vec<&'a For>,
-    /// All of these at least 0 is what a thread takes part for, in the order in which they are asked.
+    /// The conditions of the [`Combine`], in the order of their evaluation. A thread takes part if
+    /// all of them are at least 0.
     pub conditions: Vec<&'a IndexExpr>,
-    /// The statement itself.
+    /// The [`Combine`] statement itself.
     pub combine: &'a Combine,
 }
 
-/// Asks for the cache line of an element, which may lie outside of its buffer: nothing is read then.
+/// Prefetches the cache line of an element. The element may lie outside of its buffer; nothing is
+/// read then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefetch {
     /// The element, of a buffer in memory. Its subscripts do not depend on data.
     pub element: Access,
-    /// It will be written.
+    /// Whether the prefetch announces a write.
     pub write: bool,
 }
 
 impl For {
-    /// Whether its iterations are spread over the blocks of a GPU, or over the threads of one.
+    /// Returns true when the iterations are spread over the blocks of a GPU, or over the threads of
+    /// a block.
     pub fn is_spread(&self) -> bool {
         matches!(self.kind, LoopKind::Block(_) | LoopKind::Thread(_))
     }
 
-    /// The axis of the threads that it is over.
+    /// The axis of a thread loop.
     pub fn thread_axis(&self) -> Option<Axis> {
         match self.kind {
             LoopKind::Thread(axis) => Some(axis),
@@ -318,7 +334,8 @@ impl For {
         }
     }
 
-    /// The combination of threads that this loop over threads is for, if it is for one and nothing else.
+    /// The [`Combine`] of this thread loop with its loops and conditions, if the loop contains
+    /// nothing else.
     pub fn combining(&self) -> Option<Combining<'_>> {
         let (mut loops, mut conditions) = (vec![self], Vec::new());
         let mut body = self.body.as_slice();
@@ -346,7 +363,7 @@ impl For {
 }
 
 impl Stmt {
-    /// Whether it, or a statement inside at any depth, combines threads.
+    /// Returns true when this statement, or a statement inside at any depth, combines threads.
     pub fn combines(&self) -> bool {
         match self {
             Stmt::For(own) => own.body.iter().any(Stmt::combines),
@@ -358,7 +375,7 @@ impl Stmt {
     }
 }
 
-/// Whether some loop in the statements, at any depth, satisfies the predicate.
+/// Returns true when some loop in the statements, at any depth, satisfies the predicate.
 pub fn any_loop(stmts: &[Stmt], test: &dyn Fn(&For) -> bool) -> bool {
     stmts.iter().any(|stmt| match stmt {
         Stmt::For(own) => test(own) || any_loop(&own.body, test),
@@ -381,12 +398,12 @@ impl LoopNest {
 }
 
 impl Buffer {
-    /// How many elements it has.
+    /// The number of elements.
     pub fn elements(&self) -> i64 {
         self.shape.iter().product()
     }
 
-    /// How many bytes its elements take.
+    /// The number of bytes that the elements take.
     pub fn bytes(&self) -> i64 {
         self.elements() * self.dtype.bytes() as i64
     }

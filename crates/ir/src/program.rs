@@ -1,9 +1,10 @@
-//! The shape of a program: tensors, symbols, and stages of statements in order.
+//! The structure of a program: tensors, symbols, and stages of statements in order.
 //!
-//! A statement means: for every point of the box of its variables, in any order, compute the value and store it
-//! at, or reduce it into, the element its left-hand indices name. All reads happen before the first write, which
-//! the checker has made sure nobody can tell. Statements run one after the other, and a [`ForLoop`] runs its body
-//! once for every value of its variable, in ascending order.
+//! A statement computes its value at every point of the box of its variables, in any order. It
+//! stores the value at the element that its left-hand indices name, or reduces the value into that
+//! element. All reads of a statement happen before its first write; the checker has proved that no
+//! program can observe a different order. Statements run one after the other, and a [`ForLoop`]
+//! runs its body once for every value of its variable, in ascending order.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The place in its table.
+            /// The position in the table that the id points into.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -31,40 +32,43 @@ id!(VarId, "an index variable of a program");
 id!(SymbolId, "a size or integer scalar of a program");
 id!(ScalarId, "a scalar parameter of a program");
 
-/// What to compute.
+/// A checked program: what to compute, without how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// The function's name.
     pub name: String,
-    /// Sizes, and the integer scalars that shapes, ranges or subscripts depend on. Once a value is known, the
-    /// expressions hold it in the symbol's place.
+    /// Sizes, and the integer scalars that shapes, ranges or subscripts depend on. Once the value
+    /// of a symbol is known, the expressions hold that value instead of the symbol.
     pub symbols: Vec<Symbol>,
     /// Scalar parameters, in the order of the signature.
     pub scalars: Vec<Scalar>,
-    /// Tensors: inputs in the order of the signature, then results in theirs, then temporaries.
+    /// Tensors: inputs in the order of the signature, then results in signature order, then
+    /// temporaries.
     pub tensors: Vec<TensorDecl>,
     /// Index variables of all statements.
     pub vars: Vec<Var>,
-    /// What is computed, in order.
+    /// The stages, in execution order.
     pub stages: Vec<Stage>,
-    /// Whether a product that is an operand of `+` or `-` may be rounded together with that sum, by a fused
-    /// multiply-add. Where both operands are products, each is always rounded by itself.
+    /// Whether code generation may fuse a product with the `+` or `-` that it is an operand of, by
+    /// a multiply-add that rounds once. Where both operands are products, each product is always
+    /// rounded by itself.
     pub contract: bool,
-    /// The same program with symbols where this one holds their values, if it holds any. Programs that differ in
-    /// their sizes alone have this in common.
+    /// The same program with symbols in place of the values that this program holds, if it holds
+    /// any. Programs that differ only in their sizes share it.
     pub general: Option<Arc<Program>>,
 }
 
 /// A size or an integer scalar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name.
+    /// The name of the symbol.
     pub name: String,
-    /// What it is.
+    /// Whether the symbol is a size or a scalar.
     pub kind: SymbolKind,
-    /// The least value it may have: 1 for sizes, and for scalars that multiply or divide an index.
+    /// The least value of the symbol: 1 for sizes, and for scalars that multiply or divide an
+    /// index.
     pub least: Option<i64>,
-    /// Its value, where it is known.
+    /// The value of the symbol, where it is known.
     pub value: Option<i64>,
 }
 
@@ -80,53 +84,53 @@ pub enum SymbolKind {
 /// A scalar parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
-    /// Its name.
+    /// The name of the parameter.
     pub name: String,
-    /// Its type.
+    /// The type of the parameter.
     pub dtype: DType,
 }
 
 /// A tensor of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDecl {
-    /// Its name.
+    /// The name of the tensor.
     pub name: String,
-    /// The type of its elements.
+    /// The element type.
     pub dtype: DType,
-    /// Its extents, of symbols and numbers only.
+    /// The extents, which contain only symbols and numbers.
     pub shape: Vec<IndexExpr>,
-    /// Who supplies and who gets it.
+    /// Whether the caller supplies the tensor, receives it, both or neither.
     pub role: Role,
 }
 
-/// Who supplies a tensor and who gets it.
+/// Whether the caller supplies a tensor, receives it, both or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The caller supplies it.
+    /// The caller supplies the tensor.
     Input {
-        /// Its values stay the same between calls, so it may be repacked once.
+        /// The values stay the same between calls, so the tensor may be repacked once.
         constant: bool,
     },
-    /// The program defines it for the caller.
+    /// The program defines the tensor for the caller.
     Output,
-    /// The caller supplies it and the program updates it.
+    /// The caller supplies the tensor and the program updates it.
     InOut,
-    /// It lives inside the program.
+    /// The tensor exists only inside the program.
     Temporary,
 }
 
 /// An index variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Var {
-    /// Its name in the program text.
+    /// The name in the program text.
     pub name: String,
-    /// Where it ranges; the bounds hold symbols and numbers only.
+    /// The range of values; the bounds contain only symbols and numbers.
     pub range: Range,
-    /// How it is used.
+    /// The role of the variable in its statement or loop.
     pub kind: VarKind,
 }
 
-/// How a variable is used.
+/// The role of a variable in its statement or loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarKind {
     /// Different values write different elements.
@@ -147,22 +151,23 @@ pub struct Range {
 }
 
 impl Range {
-    /// How many values there are.
+    /// The number of values in the range.
     pub fn extent(&self) -> IndexExpr {
         self.to.sub(&self.from)
     }
 }
 
-/// Consecutive statements that define one tensor, or an ordered loop that defines several together.
+/// Consecutive statements that define one tensor, or an ordered loop that defines several tensors
+/// together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// The tensors it defines, in the order of their first statement.
+    /// The tensors that the stage defines, in the order of their first statement.
     pub tensors: Vec<TensorId>,
-    /// Its statements and loops in order.
+    /// The statements and loops of the stage, in order.
     pub body: Vec<Node>,
 }
 
-/// A statement, or a loop around some.
+/// A statement, or a loop around statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// One statement.
@@ -176,43 +181,44 @@ pub enum Node {
 pub struct ForLoop {
     /// The variable.
     pub var: VarId,
-    /// What is run.
+    /// The statements and loops that one iteration runs.
     pub body: Vec<Node>,
 }
 
 /// One comprehension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// The tensor it writes.
+    /// The tensor that the statement writes.
     pub target: TensorId,
-    /// The element it writes, one index a dimension.
+    /// The element that the statement writes, one index per dimension.
     pub indices: Vec<IndexExpr>,
-    /// The variables of its box: spatial ones in the order of the left-hand side, then reductions. Variables of
-    /// the loops around it are not among them.
+    /// The variables of the statement's box: spatial variables in the order of the left-hand side,
+    /// then reduction variables. The variables of the loops around the statement are not included.
     pub vars: Vec<VarId>,
-    /// How the value gets into the element.
+    /// How the value is combined with the element.
     pub update: Update,
-    /// The value; of the target's compute type.
+    /// The value, which has the compute type of the target.
     pub value: Expr,
-    /// Whether nobody wrote it: it puts 0 into all elements of a tensor of which it could not be proved that the program
-    /// defines what it needs. Kernels so never show what was in memory before; the interpreter leaves it out, and sees what
-    /// is not defined.
+    /// Whether the compiler inserted the statement to zero-fill its target. It does so when it
+    /// cannot prove that the program defines every element that it needs. The fill keeps compiled
+    /// kernels from exposing earlier memory contents. The interpreter skips the fill, so that it
+    /// can detect reads of undefined elements.
     pub is_filler: bool,
     /// Where the statement was written.
     pub origin: Origin,
 }
 
-/// How a value gets into its element.
+/// How a value is combined with its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// It replaces what was there.
+    /// The value replaces the old content.
     Assign,
-    /// It is reduced into what was there.
+    /// The value is reduced into the old content.
     Reduce {
         /// The operator.
         op: ReduceOp,
-        /// The elements that the statement names are first set to the operator's neutral element; a scatter
-        /// whose index depends on data so resets the whole tensor.
+        /// Whether the elements that the statement names are first set to the operator's neutral
+        /// element. A scatter whose index depends on data therefore resets the whole tensor.
         reset: bool,
     },
 }
@@ -248,7 +254,7 @@ impl ReduceOp {
         }
     }
 
-    /// What its result is called.
+    /// The noun for the result of the reduction.
     pub fn total(self) -> &'static str {
         match self {
             ReduceOp::Add => "sum",
@@ -270,13 +276,13 @@ impl Program {
         &self.vars[id.index()]
     }
 
-    /// The same program with every operation rounded by itself: see [`Program::contract`].
+    /// The same program with every operation rounded by itself; see [`Program::contract`].
     pub fn without_contraction(self) -> Program {
         let general = self.general.map(|general| Arc::new((*general).clone().without_contraction()));
         Program { contract: false, general, ..self }
     }
 
-    /// Whether every size is known, so that shapes and ranges are numbers.
+    /// Returns true when every size is known, so that shapes and ranges are numbers.
     pub fn is_concrete(&self) -> bool {
         self.symbols.iter().all(|symbol| symbol.value.is_some())
     }
@@ -292,7 +298,7 @@ impl Program {
         self.tensors.iter().position(|tensor| tensor.name == name).map(|at| TensorId(at as u32))
     }
 
-    /// Tensors whose role satisfies the predicate.
+    /// The tensors whose role satisfies the predicate.
     pub fn tensors_with(&self, test: impl Fn(Role) -> bool) -> impl Iterator<Item = (TensorId, &TensorDecl)> {
         self.tensors
             .iter()
@@ -328,12 +334,12 @@ impl Program {
 }
 
 impl Role {
-    /// Supplied by the caller.
+    /// Returns true when the caller supplies the tensor.
     pub fn is_supplied(self) -> bool {
         matches!(self, Role::Input { .. } | Role::InOut)
     }
 
-    /// Handed back to the caller.
+    /// Returns true when the caller receives the tensor.
     pub fn is_result(self) -> bool {
         matches!(self, Role::Output | Role::InOut)
     }

@@ -1,14 +1,14 @@
 //! Proofs that an index expression is never negative, for every size.
 //!
-//! The method is elimination. To show `e >= 0`, an atom of `e` is replaced by a bound that can only make `e`
-//! smaller, until nothing but sizes is left, which are at least 1:
-//! - a variable becomes the end of its range that its coefficient's sign asks for;
+//! The method is elimination. To show `e >= 0`, the search replaces an atom of `e` by a bound that
+//! can only make `e` smaller. It repeats this until only sizes are left, which are at least 1:
+//! - a variable becomes one end of its range, selected by the sign of its coefficient;
 //! - `floor(n/d)` lies between `(n-d+1)/d` and `n/d`, and a remainder between 0 and `d-1`;
-//! - `min` and `max` are tried by both sides, or by either, as the sign asks for;
-//! - a known fact `h >= 0` may be taken away: `e - h >= 0` shows `e >= 0`.
+//! - `min` and `max` are proved with both operands, or with either one, depending on the sign;
+//! - a known fact `h >= 0` may be subtracted: `e - h >= 0` shows `e >= 0`.
 //!
-//! The search is sound and incomplete: `false` means that no proof was found within the budget, not that the
-//! claim is wrong. Who needs to know looks for a counterexample.
+//! The search is sound and incomplete: `false` means that no proof was found within the budget, not
+//! that the claim is wrong. Callers that need certainty search for a counterexample.
 
 use std::cell::Cell;
 
@@ -16,17 +16,18 @@ use crate::index::{Atom, IndexExpr};
 use crate::interval::{Knowledge, lower_bound, plainly_nonnegative, upper_bound};
 use crate::program::VarId;
 
-/// How many replacements one proof may try.
+/// The maximal number of replacements that one proof may try.
 const BUDGET: usize = 4000;
-/// How many known facts may be used one on top of the other.
+/// The maximal number of known facts that one proof may combine.
 const MOST_FACTS: usize = 3;
 
-/// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is non-negative.
+/// Shows that `goal >= 0` wherever the variables are in their ranges and every fact is
+/// non-negative.
 pub fn nonnegative(goal: &IndexExpr, facts: &[IndexExpr], known: &dyn Knowledge) -> bool {
     nonnegative_within(BUDGET, goal, facts, known)
 }
 
-/// The same with another budget: so many replacements are tried.
+/// Like `nonnegative`, with a given budget of replacements.
 pub fn nonnegative_within(
     budget: usize,
     goal: &IndexExpr,
@@ -34,7 +35,8 @@ pub fn nonnegative_within(
     known: &dyn Knowledge,
 ) -> bool {
     let search = Search { facts, known, budget: Cell::new(budget) };
-    // Few facts first: most proofs need none or one, and each more multiplies the ways.
+    // Most proofs need at most one fact, and each further fact multiplies the search space, so
+    // small numbers of facts come first.
     (0..=MOST_FACTS.min(facts.len())).any(|more| search.shown(goal, more))
 }
 
@@ -44,7 +46,7 @@ struct Search<'a> {
     budget: Cell<usize>,
 }
 
-/// The sign of a coefficient, where it has one.
+/// The sign of a coefficient, where it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Positive,
@@ -52,7 +54,7 @@ enum Sign {
 }
 
 impl Search<'_> {
-    /// The whole search for one goal: by elimination, else with up to `more` facts taken away first.
+    /// The whole search for one goal: by elimination, else after subtracting up to `more` facts.
     fn shown(&self, goal: &IndexExpr, more: usize) -> bool {
         self.eliminate(goal, more) || self.with_a_fact(goal, more)
     }
@@ -82,7 +84,7 @@ impl Search<'_> {
             return plainly_nonnegative(goal, self.known);
         };
         let Some((coefficient, rest)) = goal.split_on(&atom) else {
-            // A square, say: what its ends tell must do.
+            // The atom is squared, for example, so only the bounds of the whole goal remain.
             let low = lower_bound(goal, self.known).filter(|low| low != goal);
             return low.is_some_and(|low| self.eliminate(&low, more));
         };
@@ -97,9 +99,10 @@ impl Search<'_> {
             }),
             Atom::Min(pair) | Atom::Max(pair) => {
                 let (left, right) = (with(&pair.0), with(&pair.1));
-                // The smaller of two is below both, so one suffices where it counts against the goal.
+                // The minimum is below both operands. Where a larger minimum makes the goal
+                // smaller, a proof with one operand suffices.
                 if matches!(atom, Atom::Min(_)) == (sign == Sign::Negative) {
-                    // max(e, -e) is never negative, though neither side need be.
+                    // max(e, -e) is never negative, although each operand can be.
                     let opposite = pair.0.add(&pair.1).as_constant() == Some(0);
                     self.shown(&left, more)
                         || self.shown(&right, more)
@@ -126,8 +129,9 @@ impl Search<'_> {
         }
     }
 
-    /// The atom to replace next. A variable inside a compound atom must stay until that is gone; any other goes
-    /// first, because its range's end may cancel a quotient that would otherwise lose by being bounded.
+    /// The atom to replace next. A variable inside a compound atom must stay until that atom is
+    /// gone. Any other variable goes first, because the end of its range may cancel a quotient
+    /// whose bounds would lose precision.
     fn next_atom(&self, goal: &IndexExpr) -> Option<Atom> {
         let atoms = || goal.terms().iter().flat_map(|term| &term.factors);
         let compound = |atom: &Atom| matches!(atom, Atom::FloorDiv(_) | Atom::Mod(_) | Atom::Data(_));
@@ -169,7 +173,8 @@ impl Search<'_> {
     }
 }
 
-/// Goals that each imply `coefficient * floor(value/by) + rest >= 0`, without the quotient; `by` is positive.
+/// Goals without the quotient that each imply `coefficient * floor(value/by) + rest >= 0`, where
+/// `by` is positive.
 fn quotient_bounds(
     coefficient: &IndexExpr,
     rest: &IndexExpr,
@@ -178,7 +183,8 @@ fn quotient_bounds(
     by: &IndexExpr,
     known: &dyn Knowledge,
 ) -> Vec<IndexExpr> {
-    // A quotient that stands alone is exact: floor(v/b) >= -r  is  v >= -r*b, and floor(v/b) <= r  is  v <= r*b + b-1.
+    // With coefficient 1 or -1 the bound is exact: floor(v/b) >= -r is v >= -r*b, and floor(v/b) <=
+    // r is v <= r*b + b-1.
     match coefficient.as_constant() {
         Some(1) => return vec![value.add(&rest.mul(by))],
         Some(-1) => return vec![rest.mul(by).add(by).offset(-1).sub(value)],
@@ -190,7 +196,8 @@ fn quotient_bounds(
     if times.mul(by) == *coefficient {
         return vec![rest.add(&times.mul(&product))];
     }
-    // Or the quotient is that of the dividend's end, which is exact where the end is.
+    // Alternatively, the quotient is bounded by that of the dividend's bound, which is exact where
+    // the dividend's bound is.
     let end = match sign {
         Sign::Positive => lower_bound(value, known),
         Sign::Negative => upper_bound(value, known),
@@ -210,7 +217,8 @@ mod tests {
     use super::*;
     use crate::program::{Range, SymbolId};
 
-    /// Variable 0 is in 0:N, variable 1 in 0:K, where N is symbol 0, K symbol 1, and symbol 2 any positive scalar.
+    /// Variable 0 is in 0:N and variable 1 in 0:K. N is symbol 0, K is symbol 1, and symbol 2 is
+    /// any positive scalar.
     struct Boxed;
 
     impl Knowledge for Boxed {

@@ -13,42 +13,42 @@ pub struct Tensor {
     bytes: Vec<u8>,
 }
 
-/// Why a tensor could not be made.
+/// The reason why a tensor could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TensorError {
-    /// More bytes than an address space holds.
+    /// The tensor needs more bytes than an address space holds.
     #[error("a {dtype} tensor of shape {shape:?} is larger than the address space")]
     TooLarge {
         /// The element type.
         dtype: DType,
-        /// The wanted shape.
+        /// The requested shape.
         shape: Vec<usize>,
     },
-    /// The allocator refused.
+    /// The allocator returned no memory.
     #[error("no memory for a {dtype} tensor of shape {shape:?} ({bytes} bytes)")]
     OutOfMemory {
         /// The element type.
         dtype: DType,
-        /// The wanted shape.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// How much was asked for.
+        /// The number of bytes that were requested.
         bytes: usize,
     },
-    /// The data does not have the length that the shape asks for.
+    /// The data does not have the length that the shape requires.
     #[error("{found} bytes of data for a {dtype} tensor of shape {shape:?}, which takes {wanted}")]
     WrongLength {
         /// The element type.
         dtype: DType,
-        /// The wanted shape.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// Bytes that the shape takes.
+        /// The number of bytes that the shape takes.
         wanted: usize,
-        /// Bytes that were given.
+        /// The number of bytes that were given.
         found: usize,
     },
 }
 
-/// The bytes of a tensor, or `None` if they do not fit the address space.
+/// The number of bytes of a tensor, or `None` if they do not fit the address space.
 pub fn byte_size(dtype: DType, shape: &[usize]) -> Option<usize> {
     let elements = shape.iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
     elements.checked_mul(dtype.bytes()).filter(|bytes| *bytes <= isize::MAX as usize)
@@ -94,12 +94,12 @@ impl Tensor {
         &self.shape
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether there are no elements.
+    /// Returns true when there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -109,7 +109,7 @@ impl Tensor {
         &self.bytes
     }
 
-    /// The element at a place in row-major order.
+    /// The element at a position in row-major order.
     pub fn get(&self, at: usize) -> Number {
         let width = self.dtype.bytes();
         let raw = &self.bytes[at * width..(at + 1) * width];
@@ -130,7 +130,7 @@ impl Tensor {
         }
     }
 
-    /// Stores a number, converted to the element type, at a place in row-major order.
+    /// Converts a number to the element type and stores it at a position in row-major order.
     pub fn set(&mut self, at: usize, number: Number) {
         let width = self.dtype.bytes();
         let raw = &mut self.bytes[at * width..(at + 1) * width];

@@ -1,13 +1,15 @@
-//! The invariants of a [`Program`], checked.
+//! Checks the invariants of a [`Program`].
 //!
 //! - Every id points into its table.
-//! - An access has one subscript a dimension; shapes and ranges hold symbols and numbers only.
-//! - Operands have the types that their operator asks for, and a statement's value has its target's compute type.
+//! - An access has one subscript per dimension; shapes and ranges contain only symbols and numbers.
+//! - Operands have the types that their operator requires, and a statement's value has its target's
+//!   compute type.
 //! - No [`Atom::Extent`] and no [`Atom::Overflow`] is left.
 //! - A statement mentions only its own variables and those of the loops around it.
 //!
-//! A program that fails here is a bug in whoever built it, never the user's mistake. Expressions are checked against
-//! `Tables`, so that loop nests are held to the same rules; [`crate::verify_nest()`] adds its own.
+//! A program that fails here is a bug in the code that built it, never the user's mistake. The
+//! checks of expressions are written against the `Tables` trait, so that loop nests satisfy the
+//! same rules; [`crate::verify_nest()`] adds the rules for loop nests.
 
 use thiserror::Error;
 
@@ -17,13 +19,13 @@ use crate::index::{Atom, Data, IndexExpr};
 use crate::print::{self, Names};
 use crate::program::{Program, Range, Scalar, ScalarId, Statement, SymbolId, TensorId, VarId};
 
-/// An invariant that does not hold.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid program {program}: {what}")]
 pub struct Invalid {
     /// The program's name.
     pub program: String,
-    /// Which invariant, and where.
+    /// Which invariant is violated, and where.
     pub what: String,
 }
 
@@ -37,10 +39,10 @@ struct Check<'a> {
     program: &'a Program,
 }
 
-/// Whether an invariant holds, and if not, which and where.
+/// The result of a check: on failure, which invariant is violated and where.
 pub(crate) type Verdict = Result<(), String>;
 
-/// The verdict about one condition.
+/// Returns an error with the message of `what` unless the condition holds.
 pub(crate) fn hold(condition: bool, what: impl FnOnce() -> String) -> Verdict {
     if condition { Ok(()) } else { Err(what()) }
 }
@@ -66,7 +68,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The program as a statement with these variables sees it.
+    /// The view of the program from a statement with these variables in scope.
     fn at<'b>(&'b self, vars: &'b [VarId]) -> InProgram<'b> {
         InProgram { program: self.program, vars }
     }
@@ -112,19 +114,20 @@ impl Tables for InProgram<'_> {
     }
 }
 
-/// What the ids of an expression may point at, where the expression stands, and the rules for the expression.
+/// The tables that the ids of an expression point into, at one position of the program, and the
+/// rules for the expression.
 pub(crate) trait Tables {
     /// The names behind the ids.
     fn names(&self) -> &dyn Names;
-    /// Whether the variable has a value here.
+    /// Returns true when the variable is in scope here.
     fn in_scope(&self, var: VarId) -> bool;
-    /// Whether the symbol exists.
+    /// Returns true when the symbol exists.
     fn has_symbol(&self, symbol: SymbolId) -> bool;
     /// A scalar parameter, if it exists.
     fn scalar(&self, id: ScalarId) -> Option<&Scalar>;
     /// The type and the rank of a tensor, if it exists.
     fn tensor(&self, id: TensorId) -> Option<(DType, usize)>;
-    /// Checks what an access to an existing tensor must satisfy besides its type and rank.
+    /// Checks the rules for an access to an existing tensor beyond its type and rank.
     fn accessible(&self, _: &Access) -> Verdict {
         Ok(())
     }
@@ -222,8 +225,8 @@ pub(crate) trait Tables {
         expr.operands().iter().try_for_each(|operand| self.expr(operand))
     }
 }
-/// Data in a subscript that is not inside of other data: whoever checks that checks what is inside, so that nested subscripts are looked
-/// at once.
+/// Collects the data in a subscript that is not inside other data. The check of each outer data
+/// value covers the data inside it, so nested subscripts are checked only once.
 fn outermost_data<'e>(expr: &'e IndexExpr, found: &mut Vec<&'e Data>) {
     for factor in expr.terms().iter().flat_map(|term| &term.factors) {
         match factor {

@@ -1,4 +1,4 @@
-//! How the time to check grows with the number of statements.
+//! Measures how the time to check a program grows with the number of statements.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -6,7 +6,8 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_syntax::{Bindings, diagnose, parse};
 
-/// A chain of statements of five kinds: pointwise, reduction, guarded neighbour, clamped access, nested function.
+/// A chain of statements of five kinds: pointwise, reduction, nested function calls, guarded
+/// neighbour, clamped access.
 fn program(statements: usize) -> String {
     let mut text = String::from("def chain(float(N,M) A, float(H,W) I) -> (O) {\n");
     let mut previous = "A".to_owned();

@@ -1,58 +1,59 @@
-//! The program as it was written.
+//! The abstract syntax tree: the program as it was written.
 
 use tilewright_ir::{BinaryOp, DType, ReduceOp, UnaryOp};
 
 use crate::lexer::Suffix;
 use crate::span::Span;
 
-/// A name and where it stands.
+/// A name and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The name.
     pub text: String,
-    /// Where it stands.
+    /// The position of the name.
     pub span: Span,
 }
 
-/// A file: its functions.
+/// A file: a list of functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// In the order of the file.
+    /// The functions, in the order of the file.
     pub functions: Vec<Function>,
 }
 
 /// `def name(params) -> (results) { body }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: Name,
-    /// What the caller supplies.
+    /// The parameters, which the caller supplies.
     pub params: Vec<Param>,
-    /// What it gives back.
+    /// The results, which the caller receives.
     pub results: Vec<Declaration>,
-    /// What it does.
+    /// The statements of the body.
     pub body: Vec<Stmt>,
-    /// Whether some of the body could not be parsed, so that what it defines is not known.
+    /// Whether part of the body could not be parsed, so that the tensors which it defines are not
+    /// known.
     pub incomplete: bool,
 }
 
 /// `const float(M, K) A`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Whether it is marked `const`.
+    /// Whether the parameter is marked `const`.
     pub constant: bool,
-    /// Its type.
+    /// The type of the parameter.
     pub ty: Type,
-    /// Its name.
+    /// The name of the parameter.
     pub name: Name,
 }
 
 /// A result or local tensor, with a type if one is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// Its type; inferred where there is none.
+    /// The type; inferred where none is written.
     pub ty: Option<Type>,
-    /// Its name.
+    /// The name of the tensor.
     pub name: Name,
 }
 
@@ -61,18 +62,18 @@ pub struct Declaration {
 pub struct Type {
     /// The element type.
     pub dtype: DType,
-    /// Its extents; none for a scalar.
+    /// The extents; empty for a scalar.
     pub dims: Vec<Expr>,
-    /// Where it stands.
+    /// The position of the type.
     pub span: Span,
 }
 
-/// A statement and where it stands.
+/// A statement and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What it is.
+    /// The kind of statement.
     pub kind: StmtKind,
-    /// Where it stands.
+    /// The position of the statement.
     pub span: Span,
 }
 
@@ -83,13 +84,13 @@ pub enum StmtKind {
     Comprehension(Comprehension),
     /// `(A, B) = f(C, D)`
     Call {
-        /// Who gets the results.
+        /// The tensors that receive the results.
         targets: Vec<Name>,
-        /// The function.
+        /// The called function.
         callee: Name,
-        /// Its arguments.
+        /// The arguments.
         arguments: Vec<Expr>,
-        /// Where the call itself stands.
+        /// The position of the call expression.
         value: Span,
     },
     /// `int32(256) hist`
@@ -102,7 +103,7 @@ pub enum StmtKind {
         from: Expr,
         /// One past the last value.
         to: Expr,
-        /// What is run in order.
+        /// The statements of one iteration; iterations run in order.
         body: Vec<Stmt>,
     },
 }
@@ -112,15 +113,15 @@ pub enum StmtKind {
 pub struct Comprehension {
     /// The tensor on the left.
     pub target: Name,
-    /// Its subscripts.
+    /// The subscripts of the target.
     pub indices: Vec<Expr>,
     /// `=`, or a reduction.
     pub op: AssignOp,
-    /// Where the operator stands.
+    /// The position of the operator.
     pub op_span: Span,
     /// The right-hand side.
     pub value: Expr,
-    /// What stands behind `where`.
+    /// The clauses after `where`.
     pub clauses: Vec<Clause>,
 }
 
@@ -129,16 +130,16 @@ pub struct Comprehension {
 pub enum AssignOp {
     /// `=`
     Assign,
-    /// `+=` and its kin.
+    /// `+=` or another reduction.
     Reduce {
         /// The operator.
         op: ReduceOp,
-        /// With `!`.
+        /// Whether the operator has a `!`.
         reset: bool,
     },
 }
 
-/// One clause behind `where`.
+/// One clause after `where`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clause {
     /// `k in 0:3`
@@ -154,21 +155,21 @@ pub enum Clause {
     Let {
         /// The name.
         name: Name,
-        /// What it stands for.
+        /// The value that the name stands for.
         value: Expr,
     },
-    /// `exists A(i)`: an expression that takes part in the inference of ranges and is not computed.
+    /// `exists A(i)`: an expression that takes part in range inference and is not computed.
     Exists(Expr),
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
-    /// Where it stands.
+    /// The position of the expression.
     pub span: Span,
-    /// How many levels there are below, itself included.
+    /// The height of the tree, counting this node.
     pub height: u32,
 }
 
@@ -198,7 +199,7 @@ pub enum ExprKind {
 }
 
 impl Expr {
-    /// An expression at a place.
+    /// Creates an expression at a position and computes its height.
     pub fn new(kind: ExprKind, span: Span) -> Expr {
         let tallest = |operands: &[Expr]| operands.iter().map(|operand| operand.height).max().unwrap_or(0);
         let below = match &kind {
@@ -213,7 +214,7 @@ impl Expr {
 }
 
 impl Module {
-    /// The function with this name; the first, where several have it.
+    /// The function with this name; the first one where several functions have it.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name.text == name)
     }

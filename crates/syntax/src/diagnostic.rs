@@ -1,7 +1,7 @@
-//! What went wrong, where, and what to write instead.
+//! Diagnostics: what went wrong, where, and what to write instead.
 //!
-//! A [`Diagnostic`] is data: a [`Code`], a sentence, labelled places in the source, notes and suggestions. Drawing
-//! it is left to `annotate-snippets`, which the Rust compiler's own messages use.
+//! A [`Diagnostic`] is data: a [`Code`], a sentence, labelled positions in the source, notes and
+//! suggestions. `annotate-snippets`, which the Rust compiler's own messages use, draws it.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::span::Span;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The program is refused.
@@ -41,11 +41,11 @@ macro_rules! codes {
 codes! {
     /// The text does not follow the grammar.
     Syntax "syntax",
-    /// Nesting or size beyond what is accepted.
+    /// Nesting or size beyond the limits.
     TooComplex "too-complex",
     /// A name that nothing defines.
     UndefinedName "undefined-name",
-    /// Two things with one name.
+    /// Two definitions with the same name.
     NameCollision "name-collision",
     /// A function that calls itself.
     Recursion "recursion",
@@ -57,27 +57,27 @@ codes! {
     SizeMismatch "size-mismatch",
     /// A range that the accesses do not determine.
     AmbiguousRange "ambiguous-range",
-    /// A range without a value.
+    /// A range without any value.
     EmptyRange "empty-range",
-    /// A bound of a range that is not of sizes alone.
+    /// A bound of a range that depends on more than sizes and integer scalars.
     InvalidRange "invalid-range",
     /// An access outside its tensor.
     OutOfBounds "out-of-bounds",
     /// A statement that reads elements which it overwrites.
     InPlace "in-place",
-    /// A reduction that starts anew and reads the tensor it resets.
+    /// A reduction that resets its target and reads the same tensor.
     ResetInPlace "reset-in-place",
-    /// A variable on the right alone, without a reduction operator.
+    /// A variable that occurs only on the right-hand side, without a reduction operator.
     MissingReduction "missing-reduction",
     /// A left-hand side that names one element more than once.
     RepeatedWrite "repeated-write",
-    /// An assignment to something that cannot be assigned.
+    /// An assignment to a name that cannot be assigned.
     InvalidTarget "invalid-target",
     /// An element that no statement defines.
     UndefinedElement "undefined-element",
     /// A tensor that is read before anything defines it.
     ReadBeforeWrite "read-before-write",
-    /// A reduction over what nothing initialised.
+    /// A reduction into elements that nothing initialised.
     UninitializedReduction "uninitialized-reduction",
     /// A temporary that nothing reads.
     UnusedTensor "unused-tensor",
@@ -91,27 +91,27 @@ impl fmt::Display for Code {
     }
 }
 
-/// A message about a place in the source.
+/// A message about a position in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Which kind.
+    /// The kind of diagnostic.
     pub code: Code,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// The place it is about, and what to say there.
+    /// The main position, and the label there.
     pub primary: (Span, String),
-    /// Places that explain it.
+    /// Positions that explain the message, with their labels.
     pub secondary: Vec<(Span, String)>,
-    /// What was inferred, and from where.
+    /// The inferred facts behind the message, and their origins.
     pub notes: Vec<String>,
-    /// What to write instead.
+    /// Suggestions of what to write instead.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error at a position.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -124,41 +124,41 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at a place.
+    /// Creates a warning at a position.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// What to say at the place itself.
+    /// Sets the label of the main position.
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.primary.1 = text.into();
         self
     }
 
-    /// Another place that explains it.
+    /// Adds another position that explains the message.
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.secondary.push((span, text.into()));
         self
     }
 
-    /// What was inferred.
+    /// Adds an inferred fact.
     pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
         self.notes.push(text.into());
         self
     }
 
-    /// What to write instead.
+    /// Adds a suggestion of what to write instead.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help.push(text.into());
         self
     }
 
-    /// Whether the program is refused.
+    /// Returns true when the diagnostic refuses the program.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// The message drawn with the lines of source it is about.
+    /// Draws the message with the source lines that it is about.
     pub fn render(&self, path: &str, source: &str, style: Style) -> String {
         let level = if self.is_error() { Level::ERROR } else { Level::WARNING };
         let near = |span: &Span| !on_one_endless_line(source, &self.primary.0, span);
@@ -194,12 +194,12 @@ impl Diagnostic {
     }
 }
 
-/// How to draw.
+/// The drawing style.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// With terminal colours.
+    /// Whether to use terminal colours.
     pub color: bool,
-    /// Longer source lines are trimmed.
+    /// The width of the output in columns; longer source lines are trimmed.
     pub width: usize,
 }
 
@@ -209,14 +209,16 @@ impl Default for Style {
     }
 }
 
-/// Whether two places are so far apart on one line that drawing both would fill the screen.
+/// Returns true when two positions are so far apart on one line that drawing both would fill the
+/// screen.
 fn on_one_endless_line(source: &str, left: &Span, right: &Span) -> bool {
     let (first, last) = (left.start.min(right.start) as usize, left.end.max(right.end) as usize);
     let between = source.as_bytes().get(first..last.min(source.len())).unwrap_or_default();
     between.len() > 1000 && !between.contains(&b'\n')
 }
 
-/// The lines around the labels, so that drawing does not depend on the length of the file.
+/// The lines around the labels. With this window, the cost of drawing does not depend on the length
+/// of the file.
 fn window(source: &str, labels: &[(&Span, &String)]) -> Range<usize> {
     let first = labels.iter().map(|(span, _)| span.start as usize).min().unwrap_or(0);
     let last = labels.iter().map(|(span, _)| span.end as usize).max().unwrap_or(0);
@@ -238,11 +240,11 @@ fn floor_boundary(source: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| source.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The name among `candidates` that a mistyped `name` most likely meant.
+/// The candidate that a mistyped `name` most likely meant.
 pub fn similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length < 3 {
-        // Any other short name is as close.
+        // By edit distance, any other short name would be as close.
         return candidates
             .into_iter()
             .find(|candidate| candidate.eq_ignore_ascii_case(name) && *candidate != name);

@@ -1,24 +1,25 @@
-//! Text to tokens.
+//! Cuts text into tokens.
 //!
-//! Two rules are unusual. An identifier may begin with a digit as long as it holds a letter (`2LUT`), so a word is
-//! a number only if all of it is one. And a token remembers whether a line break comes before it, because a
-//! statement ends where the next begins, and `(A, B) = f(C)` on a new line is not an argument list.
+//! Two rules are unusual. An identifier may begin with a digit if it contains a letter (`2LUT`), so
+//! a word is a number only if the whole word is one. And a token records whether it is the first on
+//! its line. A statement ends where the next one begins, and `(A, B) = f(C)` on a new line is not
+//! an argument list.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-/// A token and where it is.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
-    /// What it is.
+    /// The kind of token.
     pub kind: TokenKind,
-    /// Where it is.
+    /// The position of the token.
     pub span: Span,
-    /// Whether it is the first on its line.
+    /// Whether the token is the first on its line.
     pub starts_line: bool,
 }
 
-/// The type that a suffix gives a number, as in C.
+/// The type suffix of a number, as in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Suffix {
@@ -29,7 +30,7 @@ pub enum Suffix {
     UnsignedLong,
 }
 
-/// What a token is. Keywords are words; the parser knows them by their place.
+/// The kinds of token. Keywords are words; the parser recognises them by their position.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TokenKind {
@@ -72,7 +73,7 @@ pub enum TokenKind {
     End,
 }
 
-/// Longer names are no names.
+/// The maximal length of a name.
 const LONGEST_NAME: usize = 200;
 
 /// Operators and punctuation, longest first.
@@ -112,9 +113,10 @@ const SYMBOLS: &[(&str, TokenKind)] = &[
     ("!", TokenKind::Not),
 ];
 
-/// The tokens of a text, the last one being [`TokenKind::End`], and what is no token at all.
+/// Returns the tokens of a text, the last one being [`TokenKind::End`], and errors about text that
+/// is not a token.
 pub fn lex(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
-    // Some editors begin every file with a mark of its encoding.
+    // Some editors begin every file with a byte order mark.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, tokens: Vec::new(), diagnostics: Vec::new(), starts_line: true };
     lexer.run();
@@ -158,7 +160,7 @@ impl Lexer<'_> {
         self.at += length;
     }
 
-    /// `.5` is a number, but not right behind a word: `A.1` is an extent.
+    /// `.5` is a number, except directly after a word: `A.1` is an extent.
     fn starts_fraction(&self) -> bool {
         let behind_word = self
             .tokens
@@ -171,7 +173,8 @@ impl Lexer<'_> {
         let rest = self.rest();
         let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
         let number = number_length(rest);
-        // `1e5` and `0x1F` are numbers though they could be words; `2LUT` is a word though it begins with a number.
+        // `1e5` and `0x1F` are numbers although they could be words; `2LUT` is a word although it
+        // begins with a number.
         if number > 0 && number >= word {
             match number_token(&rest[..number]) {
                 Some(kind) => self.push(kind, number),
@@ -209,7 +212,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Brackets are taken for the parentheses they stand for, and reported where they open.
+    /// Reads a square bracket as a parenthesis. Only the opening bracket is reported.
     fn bracket(&mut self, opens: bool) {
         if opens {
             let span = Span::new(self.at, self.at + 1);
@@ -248,7 +251,7 @@ impl Lexer<'_> {
                 || SYMBOLS.iter().any(|(text, _)| text.starts_with(c))
         };
         let length = self.rest().find(known).unwrap_or(self.rest().len()).max(
-            // A lone `&` or `|` begins a symbol but is none.
+            // A lone `&` or `|` begins a symbol but is not one.
             self.rest().chars().next().map_or(1, char::len_utf8),
         );
         let span = Span::new(self.at, self.at + length);
@@ -274,7 +277,8 @@ impl Lexer<'_> {
     }
 }
 
-/// The length of the C number literal that the text begins with, suffix included; 0 if there is none.
+/// The length of the C number literal at the start of the text, including its suffix; 0 if there is
+/// none.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits =

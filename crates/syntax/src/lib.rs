@@ -1,8 +1,9 @@
-//! Text to a checked [`Program`](tilewright_ir::Program).
+//! Turns source text into a checked [`Program`](tilewright_ir::Program).
 //!
-//! The way of a program: [`lexer`] cuts the text into tokens, [`parser`] builds an [`ast`], and [`mod@check`] resolves
-//! names, infers types and ranges, and proves every access in bounds. Each reports what it finds as
-//! [`Diagnostic`]s and goes on, so that one run shows all mistakes; nothing here panics on any text.
+//! [`lexer`] cuts the text into tokens, and [`parser`] builds an [`ast`]. [`mod@check`] resolves
+//! names, infers types and ranges, and proves every access in bounds. Each step reports its
+//! findings as [`Diagnostic`]s and continues, so that one run shows all mistakes. Nothing here
+//! panics on any text.
 //!
 //! ```
 //! let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";

@@ -1,4 +1,4 @@
-//! What the checker made of a function, for people.
+//! Prints the shapes and ranges that the checker inferred for a function, for human readers.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use tilewright_ir::{Program, Role, TensorId, VarId, print as text};
 use crate::check::Checked;
 use crate::span::Span;
 
-/// Each tensor's shape, and each statement with its variables' ranges and what determined them.
+/// Prints the shape of each tensor, and each statement with the ranges of its variables and their
+/// reasons.
 pub fn ranges(source: &str, checked: &Checked, program: &Program) -> String {
     let mut out = format!("{}\n", program.name);
     for (at, tensor) in program.tensors.iter().enumerate() {

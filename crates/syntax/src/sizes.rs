@@ -1,4 +1,4 @@
-//! Sizes from the shapes of the tensors that a function is given.
+//! Infers sizes from the shapes of the tensors that are passed to a function.
 //!
 //! ```
 //! let module = tilewright_syntax::parse("def twice(float(2*H + 1) x) -> (y) { y(i) = 2 * x(i) }");
@@ -18,15 +18,15 @@ use crate::check::Bindings;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-/// What is known of a function's sizes, and from where.
+/// The known sizes of a function, and the origin of each value.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// The values.
+    /// The values of the sizes.
     pub bindings: Bindings,
     origins: BTreeMap<String, GivenBy>,
 }
 
-/// Where a size got its value.
+/// The origin of a size's value.
 #[derive(Clone, Debug)]
 struct GivenBy {
     from: String,
@@ -34,19 +34,19 @@ struct GivenBy {
 }
 
 impl Sizes {
-    /// Sets a value that somebody has given by name.
+    /// Sets a value that was given by name.
     pub fn set(&mut self, name: &str, value: i64, from: &str) {
         self.bindings.set(name, value);
         self.origins.insert(name.to_owned(), GivenBy { from: from.to_owned(), span: None });
     }
 
-    /// Who has given a value.
+    /// The origin of a value, for messages.
     pub fn origin(&self, name: &str) -> Option<&str> {
         self.origins.get(name).map(|origin| origin.from.as_str())
     }
 
-    /// Takes sizes from the shape of a tensor, and refuses what contradicts those that are known. `from` is who the tensor
-    /// is, for messages.
+    /// Infers sizes from the shape of a tensor, and returns an error if the shape contradicts known
+    /// sizes. `from` describes the tensor in messages.
     pub fn take(
         &mut self,
         tensor: &Name,
@@ -84,7 +84,7 @@ impl Sizes {
         Ok(())
     }
 
-    /// A dimension that is nothing but a size.
+    /// Handles a dimension that is a single size name.
     fn take_size(&mut self, name: &str, span: Span, extent: i64, from: &str) -> Result<(), Box<Diagnostic>> {
         match (self.bindings.get(name), self.origins.get(name)) {
             (Some(first), Some(origin)) if first != extent => {
@@ -110,19 +110,19 @@ impl Sizes {
     }
 }
 
-/// Tensors in a signature: parameters, and results that may be in-out.
+/// The tensors in a signature: parameters, and results, which may be in-out.
 pub fn tensors(function: &Function) -> impl Iterator<Item = (&Name, Option<&Type>)> {
     let params = function.params.iter().filter(|param| !param.ty.dims.is_empty());
     let params = params.map(|param| (&param.name, Some(&param.ty)));
     params.chain(function.results.iter().map(|result| (&result.name, result.ty.as_ref())))
 }
 
-/// Scalars in a signature.
+/// The scalars in a signature.
 pub fn scalars(function: &Function) -> impl Iterator<Item = (&Name, DType)> {
     function.params.iter().filter(|param| param.ty.dims.is_empty()).map(|param| (&param.name, param.ty.dtype))
 }
 
-/// Names that can be given a value: sizes, and integer scalars.
+/// The names that can be given a value: sizes, and integer scalars.
 pub fn size_names(function: &Function) -> Vec<&str> {
     let dims = tensors(function).filter_map(|(_, ty)| ty).flat_map(|ty| &ty.dims);
     let sizes = dims.filter_map(|dim| match &dim.kind {
@@ -137,7 +137,7 @@ pub fn size_names(function: &Function) -> Vec<&str> {
     names
 }
 
-/// A shape as NumPy writes it.
+/// A shape in the notation of NumPy.
 pub fn shape_text(shape: &[usize]) -> String {
     match shape {
         [one] => format!("({one},)"),
@@ -145,7 +145,8 @@ pub fn shape_text(shape: &[usize]) -> String {
     }
 }
 
-/// The one unknown size in an extent such as `2*H + 1`, if it is linear in it. The check of shapes judges the rest.
+/// Solves an extent such as `2*H + 1` for its only unknown size, if the extent is linear in that
+/// size. The later check of shapes covers all other cases.
 fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i64)> {
     let mut unknown = None;
     let at = |value: i64, unknown: &mut Option<String>| evaluate(dim, sizes, value, unknown);
@@ -156,7 +157,8 @@ fn solve_extent(dim: &Expr, extent: i64, sizes: &Bindings) -> Option<(String, i6
     (linear && slope != 0 && rest % slope == 0).then_some((unknown?, rest / slope))
 }
 
-/// The value of an extent with `value` for its one unknown name; `None` if there are two, or it is no arithmetic.
+/// The value of an extent with `value` for its only unknown name. Returns `None` if there are two
+/// unknown names, or if the expression is not plain arithmetic.
 fn evaluate(expr: &Expr, sizes: &Bindings, value: i64, unknown: &mut Option<String>) -> Option<i64> {
     match &expr.kind {
         ExprKind::Int(number, _) => i64::try_from(*number).ok(),

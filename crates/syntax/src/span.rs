@@ -1,4 +1,4 @@
-//! Places in the source text.
+//! Positions in the source text.
 
 use tilewright_ir::Origin;
 
@@ -17,17 +17,17 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// From the start of this one to the end of the other.
+    /// The span from the start of this span to the end of the other.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The same place for the intermediate representation.
+    /// The same byte range as an `Origin` of the intermediate representation.
     pub fn origin(self) -> Origin {
         Origin { start: self.start, end: self.end }
     }
 
-    /// The text it covers.
+    /// The text that the span covers.
     pub fn text(self, source: &str) -> &str {
         source.get(self.start as usize..self.end as usize).unwrap_or_default()
     }

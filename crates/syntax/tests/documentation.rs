@@ -1,4 +1,5 @@
-//! The programs of docs/language.md do what the text says.
+//! Checks that the programs of docs/language.md behave as the text says, and that the documents
+//! name existing files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read the document has failed")]
 
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Diagnostic, diagnose, parse};
 
-/// Fenced blocks with their mark and the line they begin at.
+/// The fenced blocks, each with its starting line and its mark.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -30,7 +31,8 @@ fn errors(found: &[Diagnostic]) -> Vec<&'static str> {
     found.iter().filter(|diagnostic| diagnostic.is_error()).map(|diagnostic| diagnostic.code.name()).collect()
 }
 
-/// Whether the lines of a message, which may have been shortened, are those that are drawn.
+/// Returns true when the lines of a message, which may have been shortened, all occur in the drawn
+/// messages, in order.
 fn is_drawn(message: &str, source: &str, found: &[Diagnostic]) -> bool {
     let drawn: Vec<String> =
         found.iter().map(|found| found.render("example.tw", source, Style::default())).collect();

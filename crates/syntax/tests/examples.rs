@@ -1,4 +1,4 @@
-//! Every example as the program it becomes.
+//! Snapshots of the programs that the examples become.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 

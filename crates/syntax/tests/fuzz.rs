@@ -1,4 +1,4 @@
-//! The fuzz target of `fuzz/`, run for a short bounded time on mutations of the examples.
+//! Runs the fuzz target of `fuzz/` for a short bounded time on mutations of the examples.
 //!
 //! `TILEWRIGHT_FUZZ_SECONDS` sets the time; a failure prints the text that caused it.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, diagnose, parse};
 
-/// What must hold for any text: it is parsed, checked and every message drawn, without a panic.
+/// Parses and checks any text and draws every message, without a panic.
 fn survives(source: &str) {
     for diagnostic in diagnose(&parse(source), &Bindings::default()) {
         diagnostic.render("fuzz.tw", source, Style::default());
@@ -37,7 +37,7 @@ fn corpus() -> Vec<String> {
     texts
 }
 
-/// The same mutants in the same order every time.
+/// The fixed seed gives the same mutants in the same order every time.
 const SEED: u64 = 11;
 
 struct Random(u64);
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// Words of the language, to be put where they do not belong.
+/// Words of the language, which mutations insert at arbitrary positions.
 const WORDS: &[&str] = &[
     "def",
     "where",
@@ -136,7 +136,7 @@ fn mutated_programs_never_panic() {
         let text = &corpus[random.below(corpus.len())];
         let other = &corpus[random.below(corpus.len())];
         let mutant = mutate(text, other, &mut random);
-        // On a thread of its own, so that a hang is a failure with the text that caused it.
+        // A separate thread turns a hang into a failure that shows the text.
         let (done, finished) = mpsc::channel();
         let text = mutant.clone();
         let thread = std::thread::spawn(move || {

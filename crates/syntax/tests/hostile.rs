@@ -1,4 +1,4 @@
-//! Text made to hurt: it is refused, quickly, with a message.
+//! Hostile text is refused quickly, with a message.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
@@ -8,7 +8,8 @@ use tilewright_ir::verify;
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Code, check, diagnose, parse};
 
-/// The codes found, after making sure that finding and drawing them takes no time to speak of.
+/// The codes that are found. Asserts that finding and drawing the messages takes little time and
+/// space.
 fn codes(source: &str) -> Vec<Code> {
     let start = Instant::now();
     let all = diagnose(&parse(source), &Bindings::default());
@@ -16,7 +17,7 @@ fn codes(source: &str) -> Vec<Code> {
         let drawn = diagnostic.render("hostile.tw", source, Style::default());
         assert!(drawn.len() < 10_000, "a message of {} bytes", drawn.len());
     }
-    // Generous: unoptimised builds on busy machines run this too.
+    // The limit is generous, because unoptimised builds on busy machines run this test too.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     all.into_iter().map(|diagnostic| diagnostic.code).collect()
 }
@@ -37,7 +38,7 @@ fn nesting_thousands_deep() {
     assert!(codes(&function(&loops)).contains(&Code::TooComplex));
 }
 
-/// Each level of a table in a table is looked at once, by the checker and by who verifies what it says.
+/// The checker and the verifier visit each level of nested subscripts only once.
 #[test]
 fn tables_in_tables() {
     let levels = 200;
@@ -54,7 +55,7 @@ fn tables_in_tables() {
 fn chains_thousands_long() {
     let sum = vec!["A(i)"; 20_000].join(" + ");
     assert_eq!(codes(&function(&format!("O(i) = {sum}"))), [Code::TooComplex]);
-    // Chains inside chains, which add up without any one of them being long.
+    // Chains inside chains add up without any one of them being long.
     let mut chain = "A(i)".to_owned();
     for _ in 0..40 {
         chain = format!("({chain}){}", " + 1".repeat(200));
@@ -94,7 +95,7 @@ fn numbers_too_large() {
     }
 }
 
-/// A scalar that is given makes numbers large that the text does not have.
+/// A given scalar produces large numbers that do not occur in the text.
 #[test]
 fn scalars_too_large() {
     let with = |k: i64| {

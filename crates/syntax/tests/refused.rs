@@ -1,4 +1,4 @@
-//! Every program that must be refused, with what is said about it.
+//! Snapshots of the messages for every program that must be refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
@@ -24,7 +24,7 @@ fn refused_programs_are_explained() {
     });
 }
 
-/// Deep nesting and oversized numbers have tests of their own, in `hostile.rs`.
+/// `hostile.rs` tests deep nesting and oversized numbers.
 #[test]
 fn every_kind_of_diagnostic_has_a_program() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");

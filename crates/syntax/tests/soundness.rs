@@ -1,8 +1,9 @@
-//! What the checker accepts never fails when it runs.
+//! Programs that the checker accepts never fail when they run.
 //!
-//! Random small programs, with subscripts that shift, stride, divide, clamp and stand under conditions, are checked
-//! for all sizes and at given ones. A program that is accepted must run without leaving a tensor and without
-//! reading an element that nothing defined; one that is accepted for all sizes must be accepted at each.
+//! The test generates random small programs, whose subscripts shift, stride, divide, clamp and
+//! stand under conditions. It checks each program for all sizes and at given sizes. An accepted
+//! program must run without leaving a tensor and without reading an undefined element. A program
+//! that is accepted for all sizes must be accepted at each size.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot build its program has failed")]
 
@@ -54,7 +55,7 @@ fn range() -> impl Strategy<Value = String> {
     ]
 }
 
-/// How the temporary is defined: in full, in pieces, with a gap, by a recurrence.
+/// A definition of the temporary: in full, in pieces, with a gap, or by a recurrence.
 fn definition() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("t(i) = A(i)".to_owned()),
@@ -75,7 +76,7 @@ fn program() -> impl Strategy<Value = String> {
     })
 }
 
-/// A warning that leaves something to be checked at run time.
+/// Returns true for a warning that leaves a property to be checked at run time.
 fn is_unproved(found: &Diagnostic) -> bool {
     matches!(found.code, Code::OutOfBounds | Code::UndefinedElement)
 }
@@ -109,7 +110,7 @@ proptest! {
                 }
                 None => {
                     let proved = everywhere.program.is_some() && !everywhere.diagnostics.iter().any(is_unproved);
-                    // Proofs for all sizes leave out those at which a range has no value.
+                    // Proofs for all sizes exclude sizes at which a range is empty.
                     let empty = here.diagnostics.iter().any(|found| {
                         matches!(found.code, Code::EmptyRange | Code::InvalidSize)
                     });

@@ -1,4 +1,5 @@
-//! Quotients and remainders: what is plainly a multiple leaves them, and what belongs together is put together.
+//! Simplification of quotients and remainders. Multiples of a divisor leave the division, and a
+//! quotient and a remainder of the same division cancel.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl IndexExpr {
         whole.add(&quotient)
     }
 
-    /// The remainder that belongs to [`IndexExpr::floor_div`]; by zero gives 0.
+    /// The remainder that belongs to [`IndexExpr::floor_div`]. A zero divisor gives 0.
     pub fn modulo(&self, divisor: &IndexExpr) -> IndexExpr {
         if divisor.is_overflow() || self.is_overflow() {
             return IndexExpr::overflow();
@@ -46,12 +47,12 @@ impl IndexExpr {
         }
     }
 
-    /// Whether it is a multiple of a number whatever its variables are.
+    /// Returns true when the value is a multiple of `number` for all values of its variables.
     pub fn is_multiple_of(&self, number: i64) -> bool {
         let multiple = |term: &Term| {
             term.coefficient % number == 0
                 || term.factors.iter().any(|factor| match factor {
-                    // The remainder of a multiple by a multiple is one too.
+                    // The remainder of a multiple divided by a multiple is a multiple too.
                     Atom::Mod(pair) => {
                         let scaled = pair.0.scale(term.coefficient);
                         let by = pair.1.scale(term.coefficient);
@@ -66,8 +67,8 @@ impl IndexExpr {
         self.constant_part() % number == 0 && self.terms().iter().all(multiple)
     }
 
-    /// The same with quotients and remainders that belong together put together: `12*(x/12) + x%12` is `x`. Loops that
-    /// were fused have such subscripts, and where the dimensions are neighbours in memory they cancel.
+    /// Merges quotients and remainders of the same division: `12*(x/12) + x%12` is `x`. Fused loops
+    /// have such subscripts, and the parts cancel where the dimensions are adjacent in memory.
     pub fn joined(&self) -> IndexExpr {
         let mut sum = self.clone();
         while let Some(next) = sum.joined_once() {
@@ -76,7 +77,7 @@ impl IndexExpr {
         sum
     }
 
-    /// One pair put together, if there is one.
+    /// Merges one quotient with its remainder, if the expression contains such a pair.
     fn joined_once(&self) -> Option<IndexExpr> {
         let remainders = self.terms.iter().filter_map(|term| match term.factors.as_slice() {
             [Atom::Mod(pair)] => Some((pair, term)),
@@ -92,8 +93,9 @@ impl IndexExpr {
         })
     }
 
-    /// `self = divisor * whole + rest`, moving what is plainly a multiple of the divisor into `whole`. Variables
-    /// may be 0, so only numbers, sizes and scalars, which are positive where they divide, are cancelled.
+    /// Splits the expression into `divisor * whole + rest`, moving obvious multiples of the divisor
+    /// into `whole`. Variables may be 0, so only numbers, sizes and scalars are cancelled; sizes
+    /// and scalars are positive where they divide.
     fn split_multiples(&self, divisor: &IndexExpr) -> (IndexExpr, IndexExpr) {
         let nothing = (IndexExpr::constant(0), self.clone());
         match (divisor.as_constant(), divisor.terms.as_slice()) {
@@ -126,7 +128,8 @@ impl IndexExpr {
         Some((IndexExpr::from_terms(whole, quotient), IndexExpr::from_terms(rest, remainder)))
     }
 
-    /// `self = by * whole + rest` by `x % by = x - by*(x/by)`, where that leaves fewer terms: `x - x%2` is twice `x/2`.
+    /// Splits the expression into `by * whole + rest` by the identity `x % by = x - by*(x/by)`,
+    /// where that leaves fewer terms: `x - x%2` is twice `x/2`.
     fn without_remainders(&self, by: i64) -> Option<(IndexExpr, IndexExpr)> {
         let (mut whole, mut rest) = (IndexExpr::constant(0), self.clone());
         for term in &self.terms {

@@ -1,5 +1,5 @@
-//! Programs, expressions and subscripts as text, in the language's own notation where it has one. Loop nests, which
-//! write their subscripts in square brackets, are in [`nest()`].
+//! Prints programs, expressions and subscripts as text, in the language's own notation where it has
+//! one. [`nest()`] prints loop nests, which write their subscripts in square brackets.
 
 mod nest;
 
@@ -24,7 +24,7 @@ pub trait Names {
     fn tensor(&self, id: TensorId) -> &str;
     /// The name of a scalar.
     fn scalar(&self, id: ScalarId) -> &str;
-    /// What stands around the subscripts of an element.
+    /// The brackets around the subscripts of an element.
     fn brackets(&self) -> [char; 2] {
         ['(', ')']
     }
@@ -45,7 +45,7 @@ impl Names for Program {
     }
 }
 
-/// How tightly an expression binds, loosest first.
+/// The binding strength of an expression, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tightness {
     Ternary,
@@ -309,7 +309,8 @@ fn nodes(body: &[Node], depth: usize, program: &Program, text: &mut String) {
     }
 }
 
-/// One line for the spatial variables of a statement and one for its reductions, where it has any.
+/// One line for the spatial variables of a statement and one for its reduction variables, where it
+/// has any.
 fn variable_lines(statement: &Statement, program: &Program) -> Vec<String> {
     let of = |kind: VarKind| {
         let vars = statement.vars.iter().map(|id| program.var(*id)).filter(|var| var.kind == kind);

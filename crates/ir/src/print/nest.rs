@@ -1,4 +1,4 @@
-//! Loop nests as text, one line a loop, choice, buffer or store.
+//! Prints loop nests as text, one line per loop, choice, buffer or store.
 
 use std::fmt::Write;
 
@@ -7,11 +7,13 @@ use crate::index::IndexExpr;
 use crate::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use crate::program::{ScalarId, SymbolId, TensorId, VarId};
 
-/// A whole loop nest as text: its arguments, the constant buffers, what fills them, and the body.
+/// Prints a whole loop nest: its arguments, the constant buffers, the statements that fill them,
+/// and the body.
 ///
-/// Arguments that are only read stand in the parentheses, those that are written behind the arrow. A scratch or
-/// register buffer stands where it is allocated: for the lines that follow it at its own depth, or, where others
-/// come after its end, for those one deeper. Names that would be ambiguous get a number: `i`, `i_1`, and so on.
+/// Arguments that are only read are in the parentheses; arguments that are written follow the
+/// arrow. A scratch, shared or register buffer is printed where it is allocated. Its body follows
+/// at the same depth, or one level deeper where other statements follow the allocation. Names that
+/// would be ambiguous get a number: `i`, `i_1`, and so on.
 pub fn nest(nest: &LoopNest) -> String {
     let mut writer = Writer { nest, names: Unambiguous::of(nest), loops: Vec::new(), text: String::new() };
     writer.signature();
@@ -40,7 +42,8 @@ pub(crate) fn combine(own: &Combine, names: &dyn Names) -> String {
     format!("{target} {operator} {} of {value} over {}", own.op.total(), names.var(own.lane))
 }
 
-/// `expr >= 0` as a comparison without negative terms: `12*i + j <= 1023`, or `i >= 1`.
+/// The condition `expr >= 0` as a comparison without negative terms: `12*i + j <= 1023`, or
+/// `i >= 1`.
 pub(crate) fn condition(expr: &IndexExpr, names: &dyn Names) -> String {
     let constant = expr.constant_part();
     let mut greater = IndexExpr::constant(constant.max(0));
@@ -61,7 +64,7 @@ pub(crate) fn condition(expr: &IndexExpr, names: &dyn Names) -> String {
     }
 }
 
-/// The names as the nest has them. Ids that point nowhere have one too, for messages about them.
+/// The names as the nest has them. Invalid ids also have a name, for messages about them.
 impl Names for LoopNest {
     fn var(&self, id: VarId) -> &str {
         self.vars.get(id.index()).map_or("<no variable>", |var| &var.name)
@@ -80,7 +83,8 @@ impl Names for LoopNest {
     }
 }
 
-/// Names that are told apart: buffers and scalars everywhere, variables from those of the loops around theirs.
+/// Unique names. Buffers and scalars have distinct names everywhere; the name of a loop variable
+/// differs from those of the loops around it.
 struct Unambiguous<'a> {
     nest: &'a LoopNest,
     buffers: Vec<String>,
@@ -100,7 +104,7 @@ impl<'a> Unambiguous<'a> {
         Unambiguous { nest, buffers, vars: nest.vars.iter().map(|var| var.name.clone()).collect() }
     }
 
-    /// Names the variable of a loop inside the loops of others.
+    /// Names the variable of a loop so that it differs from the variables of the loops `around` it.
     fn bind(&mut self, var: VarId, around: &[VarId]) {
         let taken = |name: &str| {
             around.iter().any(|other| self.vars[other.index()] == name)
@@ -139,7 +143,7 @@ impl Names for Unambiguous<'_> {
 struct Writer<'a> {
     nest: &'a LoopNest,
     names: Unambiguous<'a>,
-    /// The variables of the loops around, outermost first.
+    /// The variables of the surrounding loops, outermost first.
     loops: Vec<VarId>,
     text: String,
 }
@@ -170,7 +174,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Buffers whose scope satisfies the predicate, as text.
+    /// The buffers whose scope satisfies the predicate, as text.
     fn buffers(&self, test: impl Fn(Scope) -> bool) -> Vec<(TensorId, String)> {
         let buffers = self.nest.buffers.iter().enumerate();
         let ids = buffers.filter(|(_, buffer)| test(buffer.scope)).map(|(at, _)| TensorId(at as u32));

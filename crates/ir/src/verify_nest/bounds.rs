@@ -1,10 +1,11 @@
-//! Accesses that leave their buffer for certain: a search for a point of the loops where one does.
+//! Searches for a point of the loops at which an access certainly leaves its buffer.
 //!
-//! The loops around an access are given values from the outside in. A variable takes the ends of its range only,
-//! after the conditions of the choices around have narrowed it for the values given so far: that is where an affine
-//! subscript has its least and greatest values, but for unusual conditions. A point counts if every loop reaches it
-//! and every choice is exactly as it must be there, so what is found is an error whatever the data; what is not found
-//! may be one.
+//! The search assigns values to the loops around an access from the outside in. A variable takes
+//! only the two ends of its range. The conditions of the surrounding choices first narrow the
+//! range, given the values assigned so far. An affine subscript has its least and greatest values
+//! at these ends, except under unusual conditions. A point counts only if every loop reaches it and
+//! every condition has the required outcome there. An access that the search finds is therefore an
+//! error whatever the data. An access that the search does not find may still be an error.
 
 use std::cell::Cell;
 
@@ -15,15 +16,15 @@ use crate::nest::For;
 use crate::program::{Range, SymbolId, VarId};
 use crate::verify::Verdict;
 
-/// How many values one search may give to variables.
+/// The maximal number of values that one search may assign to variables.
 const BUDGET: usize = 1 << 10;
 
 /// One side of a choice.
 #[derive(Clone, Copy)]
 pub(super) struct Guard<'a> {
-    /// Expressions that are all at least 0, or not.
+    /// The conditions of the choice, which hold where all expressions are at least 0.
     pub(super) conditions: &'a [IndexExpr],
-    /// Which of the two.
+    /// Whether the conditions hold on this side.
     pub(super) holds: bool,
 }
 
@@ -32,11 +33,12 @@ pub(super) struct Guard<'a> {
 pub(super) struct Path<'a> {
     loops: Vec<&'a For>,
     guards: Vec<Guard<'a>>,
-    /// For each loop, the least and the greatest value that its variable takes; `None` where data decide.
+    /// For each loop, the least and the greatest value of its variable; `None` where the extent
+    /// depends on data.
     ranges: Vec<Option<(i64, i64)>>,
 }
 
-/// Values of variables.
+/// Values of the loop variables, outermost first.
 type Point = Vec<(VarId, i64)>;
 
 impl<'a> Path<'a> {
@@ -64,7 +66,8 @@ impl<'a> Path<'a> {
         self.loops.iter().copied()
     }
 
-    /// A point that is reached for certain and where the subscript is not in `0..extent`, with its value there.
+    /// A point that is certainly reached and where the subscript is not in `0..extent`, with the
+    /// subscript's value there.
     pub(super) fn outside(&self, subscript: &IndexExpr, extent: i64) -> Option<(i64, Point)> {
         if subscript.has_data() || self.stays_inside(subscript, extent) {
             return None;
@@ -74,7 +77,8 @@ impl<'a> Path<'a> {
         Some((value, point.into_iter().filter(|(var, _)| subscript.mentions(*var)).collect()))
     }
 
-    /// Whether no value of the variables, taken one by one, leaves the extent; most accesses are told by this.
+    /// Returns true when interval bounds keep the subscript within the extent. This decides most
+    /// accesses.
     fn stays_inside(&self, subscript: &IndexExpr, extent: i64) -> bool {
         let ranges = Ranges { path: self, point: &[] };
         let number = |bound: Option<IndexExpr>| bound.and_then(|bound| bound.as_constant());
@@ -83,13 +87,13 @@ impl<'a> Path<'a> {
         low.zip(high).is_some_and(|(low, high)| low >= 0 && high < extent)
     }
 
-    /// Whether the choices around leave a single iteration of the loop at a depth.
+    /// Returns true when the surrounding choices leave a single iteration of the loop at a depth.
     pub(super) fn leaves_one(&self, depth: usize) -> bool {
         let narrowed = self.ranges[depth].and_then(|range| self.narrowed(self.loops[depth].var, range, &[]));
         narrowed.is_some_and(|(low, high)| low == high)
     }
 
-    /// A range without the values that some condition excludes; `None` if none is left.
+    /// The range without the values that some condition excludes; `None` if no value is left.
     fn narrowed(
         &self,
         var: VarId,
@@ -104,7 +108,7 @@ impl<'a> Path<'a> {
             }
             let most = upper_bound(&rest, &Ranges { path: self, point });
             let Some(most) = most.and_then(|most| most.as_constant()) else { continue };
-            // coefficient * var + most >= 0
+            // The condition is coefficient * var + rest >= 0, and `most` is an upper bound of rest.
             if coefficient < 0 {
                 high = high.min(most.div_euclid(coefficient.checked_neg()?));
             } else {
@@ -115,7 +119,7 @@ impl<'a> Path<'a> {
         (low <= high).then_some((low, high))
     }
 
-    /// Expressions that are at least 0 here.
+    /// Expressions that are at least 0 on this path.
     fn facts(&self) -> impl Iterator<Item = IndexExpr> {
         self.guards.iter().flat_map(|guard| match (guard.holds, guard.conditions) {
             (true, conditions) => conditions.to_vec(),
@@ -125,7 +129,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The ranges of the variables of the loops, where the outermost of them have values.
+/// The ranges of the loop variables, where the outermost variables have the values of `point`.
 struct Ranges<'a> {
     path: &'a Path<'a>,
     point: &'a [(VarId, i64)],
@@ -153,7 +157,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Goes on from a point of the outermost loops.
+    /// Continues the search from a point of the outermost loops.
     fn from(&self, point: &mut Point) -> Option<(i64, Point)> {
         let Some(inner) = self.path.loops.get(point.len()) else { return self.at(point) };
         self.budget.set(self.budget.get().checked_sub(1)?);
@@ -168,7 +172,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether something that the search looks at depends on the variable.
+    /// Returns true when a condition, an extent or the subscript depends on the variable.
     fn matters(&self, var: VarId) -> bool {
         let guards = self.path.guards.iter().flat_map(|guard| guard.conditions);
         let extents = self.path.loops.iter().map(|around| &around.extent);
@@ -185,7 +189,7 @@ impl Search<'_> {
     }
 }
 
-/// The value at a point; `None` where data decide.
+/// The value at a point, or `None` where it depends on data.
 fn value(expr: &IndexExpr, point: &Point) -> Option<i64> {
     expr.eval(&mut |atom| match atom {
         Atom::Var(var) => point.iter().find(|(other, _)| other == var).map(|(_, value)| *value),
@@ -193,13 +197,13 @@ fn value(expr: &IndexExpr, point: &Point) -> Option<i64> {
     })
 }
 
-/// Calls `visit` on an access and on every read that its subscripts need.
+/// Calls `visit` on an access and on every read that its subscripts certainly perform.
 pub(super) fn certain_accesses(access: &Access, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
     visit(access)?;
     access.indices.iter().try_for_each(|index| certain_data(index, visit))
 }
 
-/// Calls `visit` on every read without which an index expression has no value.
+/// Calls `visit` on every read that the evaluation of an index expression certainly performs.
 pub(super) fn certain_data(expr: &IndexExpr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
     expr.terms().iter().flat_map(|term| &term.factors).try_for_each(|atom| match atom {
         Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
@@ -211,7 +215,8 @@ pub(super) fn certain_data(expr: &IndexExpr, visit: &mut dyn FnMut(&Access) -> V
     })
 }
 
-/// Calls `visit` on every read without which a value has none: what `?:`, `&&` and `||` may leave out is not.
+/// Calls `visit` on every read that the evaluation of a value certainly performs. Operands that
+/// `?:`, `&&` and `||` may skip are not included.
 pub(super) fn certain_reads(expr: &Expr, visit: &mut dyn FnMut(&Access) -> Verdict) -> Verdict {
     match &expr.kind {
         ExprKind::Load(access) => certain_accesses(access, visit),

@@ -1,39 +1,46 @@
-//! The invariants of a [`LoopNest`], checked.
+//! Checks the invariants of a [`LoopNest`].
 //!
 //! Tables:
-//! - Every id points into its table. No two buffers stand for one tensor, and the bytes of a buffer can be counted.
-//! - Expressions satisfy what [`crate::verify()`] asks of a program's: one subscript a dimension, operands of the
-//!   types that their operator asks for, no [`crate::Atom::Extent`] and no [`crate::Atom::Overflow`]. Sizes are
-//!   numbers, so no symbol exists.
+//! - Every id points into its table. No two buffers stand for the same tensor, and the size of a
+//!   buffer in bytes does not overflow.
+//! - Expressions satisfy the rules of [`crate::verify()`] for programs: one subscript per
+//!   dimension, operands of the types that their operator requires, no [`crate::Atom::Extent`] and
+//!   no [`crate::Atom::Overflow`]. Sizes are numbers, so no symbol exists.
 //! - The value of a store has the compute type of the buffer.
 //!
 //! Loops:
-//! - A variable is used only inside its loop, and no loop inside that has the same variable.
+//! - A variable is used only inside its loop, and no loop inside that loop has the same variable.
 //! - The extent of a vector or unrolled loop is a number; that of a vector loop is at least 1.
-//! - No vector loop is inside another, and no parallel loop is inside a parallel, vector or unrolled one.
-//! - The extent of a block or thread loop is a number. No other loop but a serial one is around a block loop, and no other
-//!   but a block or serial one around a thread loop, save thread and block loops of other axes. A barrier is inside a
-//!   block loop and not inside a thread loop.
-//! - Threads are combined along x, alone in their loop, with only thread loops and conditions around that inside the
-//!   outermost thread loop. The total's subscripts do not depend on the lane.
-//! - A store inside a parallel, block or thread loop to a buffer from outside of it has the loop's variable in a
-//!   subscript, unless the loop runs at most once: two threads would write one element otherwise. That is necessary for
-//!   threads not to meet, and not sufficient.
+//! - No vector loop is inside another, and no parallel loop is inside a parallel, vector or
+//!   unrolled one.
+//! - The extent of a block or thread loop is a number. Only serial loops and block loops of other
+//!   axes may surround a block loop. Only serial loops, block loops and thread loops of other axes
+//!   may surround a thread loop. A barrier is inside a block loop and not inside a thread loop.
+//! - Threads are combined along x, by the only statement in their loop. Only thread loops and
+//!   conditions surround that loop inside the outermost thread loop. The total's subscripts do not
+//!   depend on the lane.
+//! - A store inside a parallel, block or thread loop to a buffer from outside of that loop has the
+//!   loop's variable in a subscript, unless the loop runs at most once. Otherwise two threads would
+//!   write the same element. The rule is necessary to exclude write conflicts between threads, and
+//!   not sufficient.
 //!
 //! Buffers:
-//! - A scratch, shared or register buffer is allocated by exactly one [`crate::nest::Stmt::Allocate`] and used only inside
-//!   it. Arguments and constants are never allocated.
+//! - A scratch, shared or register buffer is allocated by exactly one
+//!   [`crate::nest::Stmt::Allocate`] and used only inside it. Arguments and constants are never
+//!   allocated.
 //! - Constants are written only in `setup`, and arguments only in `body`.
-//! - The subscripts of a register buffer hold only numbers and variables of unrolled loops; to the last one the
-//!   variable of a vector loop may be added. A subscript may be the variable of a thread loop that is not around the
-//!   buffer's room, and then it is one of the same axis wherever the buffer is used.
-//! - Room for shared memory is inside a block loop and not inside a thread loop. Inside a block loop, scratch memory has
-//!   its room inside a thread loop.
-//! - No access leaves its buffer for certain: at some point that the loops and choices around it reach, whatever
-//!   the data. What depends on data, or is on one side of a `?:`, `&&` or `||`, is left to the interpreter. The
-//!   search for such a point, in `bounds.rs`, looks only where ranges end.
+//! - The subscripts of a register buffer contain only numbers and variables of unrolled loops. The
+//!   variable of a vector loop may be added to the last subscript. A subscript may also be the
+//!   variable of a thread loop inside the buffer's allocation; all uses of the buffer then have a
+//!   variable of the same axis there.
+//! - Shared memory is allocated inside a block loop and not inside a thread loop. Scratch memory
+//!   inside a block loop is allocated inside a thread loop.
+//! - No access certainly leaves its buffer, that is, at a point that the loops and choices around
+//!   it reach whatever the data. Subscripts that depend on data, and reads on one side of a `?:`,
+//!   `&&` or `||`, are left to the interpreter. The search for such a point, in `bounds.rs`, looks
+//!   only at the ends of ranges.
 //!
-//! A loop nest that fails here is a bug in whoever built it.
+//! A loop nest that fails here is a bug in the code that built it.
 
 mod bounds;
 #[cfg(test)]
@@ -50,13 +57,13 @@ use crate::print::{self, Names};
 use crate::program::{Scalar, ScalarId, SymbolId, TensorId, VarId};
 use crate::verify::{Tables, Verdict, hold};
 
-/// An invariant that does not hold.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid loop nest {nest}: {what}")]
 pub struct InvalidNest {
     /// The name of the loop nest.
     pub nest: String,
-    /// Which invariant, and where.
+    /// Which invariant is violated, and where.
     pub what: String,
 }
 
@@ -67,11 +74,11 @@ pub fn verify_nest(nest: &LoopNest) -> Result<(), InvalidNest> {
     check.run().map_err(|what| InvalidNest { nest: nest.name.clone(), what })
 }
 
-/// A walk over the nest, with what is around the statement that it is at.
+/// A traversal of the nest, with the loops, choices and allocations around the current statement.
 struct Check<'a> {
     nest: &'a LoopNest,
     path: Path<'a>,
-    /// For each buffer, whether it has been allocated.
+    /// The allocation state of each buffer.
     rooms: Vec<Room>,
     part: Part,
 }
@@ -84,11 +91,11 @@ enum Part {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// Not so far.
+    /// The buffer has not been allocated so far.
     None,
-    /// Here, inside this many loops.
+    /// The current statement is inside the allocation, which is inside this many loops.
     Here { loops: usize },
-    /// Elsewhere.
+    /// The allocation has ended.
     Elsewhere,
 }
 
@@ -195,7 +202,7 @@ impl<'a> Check<'a> {
     }
 
     fn choice(&mut self, inner: &'a If) -> Verdict {
-        // A condition is looked at only where those before it hold.
+        // A condition is evaluated only where the conditions before it hold.
         for (at, condition) in inner.conditions.iter().enumerate() {
             self.path.choose(Guard { conditions: &inner.conditions[..at], holds: true });
             self.index_and_reads(condition)
@@ -252,7 +259,7 @@ impl<'a> Check<'a> {
         self.stored(store, None).map_err(|what| format!("{what}, in {}", print::store(store, self.nest)))
     }
 
-    /// `lane`: the loop whose threads are combined.
+    /// Checks a store. `lane` is the variable of the loop whose threads are combined, if any.
     fn stored(&self, store: &Store, lane: Option<VarId>) -> Verdict {
         self.access(&store.target)?;
         self.expr(&store.value)?;
@@ -278,7 +285,8 @@ impl<'a> Check<'a> {
         bounds::certain_reads(&store.value, &mut |access| self.in_bounds(access))
     }
 
-    /// The element may be outside, but must be one of a buffer that has an address here.
+    /// Checks a prefetch. The element may be out of bounds, but its buffer must have an address
+    /// here.
     fn prefetch(&self, element: &Access) -> Verdict {
         let check = || {
             self.access(element)?;
@@ -290,14 +298,15 @@ impl<'a> Check<'a> {
         check().map_err(|what| format!("{what}, in prefetch {}", print::access(element, self.nest)))
     }
 
-    /// Threads write different elements, as far as their subscripts can be.
+    /// Checks that different threads can write different elements, as far as the subscripts show.
     fn apart(&self, target: &Access, lane: Option<VarId>) -> Verdict {
         for (depth, around) in self.path.loops().enumerate() {
             let private = matches!(self.rooms[target.tensor.index()], Room::Here { loops } if loops > depth);
             let alone = around.extent.as_constant().is_some_and(|extent| extent <= 1)
                 || lane == Some(around.var)
                 || self.path.leaves_one(depth);
-            // By itself, or by a loop inside that runs as often as it says.
+            // The subscripts depend on the loop by its variable, or by a loop inside whose trip
+            // count depends on the variable.
             let names = |var: VarId| target.indices.iter().any(|index| index.mentions(var));
             let mentions = names(around.var)
                 || self
@@ -352,7 +361,8 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Whether a subscript is the variable of a thread loop inside of the buffer's room.
+    /// Returns true when the subscript is the variable of a thread loop inside the buffer's
+    /// allocation.
     fn is_thread_inside(&self, index: &IndexExpr, room: Room) -> bool {
         let Room::Here { loops } = room else { return false };
         let inside = self.path.loops().skip(loops);
@@ -375,7 +385,7 @@ impl<'a> Check<'a> {
         hold(fits, || "a barrier that is not between thread loops of a block".to_owned())
     }
 
-    /// Whether an expression is a number once unrolled loops are written out.
+    /// Returns true when the expression is a number after unrolling.
     fn is_written_out(&self, expr: &IndexExpr) -> bool {
         let unrolled = |var: VarId| {
             self.path.loops().any(|around| around.var == var && around.kind == LoopKind::Unrolled)
@@ -388,7 +398,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Buffers that have room only inside an `Allocate`.
+/// Returns true for the scopes of buffers that exist only inside an `Allocate`.
 fn is_allocated(scope: Scope) -> bool {
     matches!(scope, Scope::Scratch | Scope::Register | Scope::Shared)
 }

@@ -1,4 +1,4 @@
-//! For every invariant a nest that satisfies it and one that does not.
+//! For every invariant, a nest that satisfies it and a nest that does not.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn buffer(name: &str, dtype: DType, shape: &[i64], scope: Scope) -> Buffer {
     Buffer { name: name.to_owned(), dtype, shape: shape.to_vec(), scope }
 }
 
-/// A nest with the buffers above, of which S and R are allocated around `body`.
+/// A nest with the buffers above; S and R are allocated around `body`.
 fn nest(body: Vec<Stmt>) -> LoopNest {
     bare(vec![allocate(S, vec![allocate(R, body)])])
 }
@@ -81,7 +81,7 @@ fn one() -> Expr {
     Expr::literal(DType::Float32, Number::Float(1.0))
 }
 
-/// An integer read from `N` at a subscript, as a subscript.
+/// A subscript that is an integer read from `N`.
 fn data(index: IndexExpr) -> IndexExpr {
     IndexExpr::atom(Atom::Data(Arc::new(Data { value: load(N, &[index]), declared: None })))
 }
@@ -261,11 +261,12 @@ fn threads_write_different_elements() {
     accepted(&threads(8, vec![set(A, v(I))]));
     accepted(&threads(8, vec![set(A, data(v(I)))]));
     accepted(&threads(1, vec![set(A, c(0))]));
-    // How often a loop runs may tell them apart too.
+    // A trip count that depends on the parallel variable also distinguishes the threads.
     accepted(&threads(8, vec![each(Serial, J, v(I), vec![set(A, v(J))])]));
     let wanted = "every iteration of parallel loop i writes the same element of A, in A[0] = 1.0";
     refused(&threads(8, vec![set(A, c(0))]), wanted);
-    // Where a condition leaves one of them, no other writes it; where it leaves two, one does.
+    // A condition that leaves one iteration leaves one writer; one that leaves two iterations
+    // leaves two writers.
     let up_to = |last: i64| when(vec![c(last).sub(&v(I))], vec![set(A, c(0))], vec![]);
     accepted(&threads(8, vec![up_to(0)]));
     refused(&threads(8, vec![up_to(1)]), wanted);
@@ -294,13 +295,13 @@ fn an_access_out_of_bounds_is_found() {
         &over(4, v(I).offset(-1)),
         "A[i - 1] is out of bounds: index -1 of dimension 0, of extent 8 at i = 0, in A[i - 1] = 1.0",
     );
-    // A loop that never runs reaches nothing.
+    // A loop that never runs reaches no point.
     accepted(&over(0, v(I).offset(100)));
     let read = store(A, &[c(0)], load(B, &[c(8)]));
     refused(&nest(vec![read]), "B[8] is out of bounds: index 8 of dimension 0, of extent 8, in A[0] = B[8]");
 }
 
-/// Tiles of 3 over 8 elements: the last one has two.
+/// Tiles of 3 over 8 elements; the last tile has two elements.
 fn tiled(most: i64, otherwise: bool) -> LoopNest {
     let index = || v(I).scale(3).add(&v(J));
     let store = vec![set(A, index())];
@@ -316,7 +317,8 @@ fn tiled(most: i64, otherwise: bool) -> LoopNest {
 fn conditions_keep_an_access_in_bounds() {
     for otherwise in [false, true] {
         accepted(&tiled(7, otherwise));
-        // The condition lets through one too many, in the middle of the inner loop's range at the end of the outer.
+        // The condition admits one element too many: in the middle of the inner loop's range, at
+        // the end of the outer loop's range.
         let mut wrong = tiled(7, otherwise);
         wrong.buffers[0].shape = vec![7];
         refused(
@@ -327,7 +329,7 @@ fn conditions_keep_an_access_in_bounds() {
     let short = v(I).scale(-3).offset(8).minimum(&c(3));
     let clamped = each(Serial, J, short, vec![set(A, v(I).scale(3).add(&v(J)))]);
     accepted(&nest(vec![each(Serial, I, c(3), vec![clamped])]));
-    // A condition that never holds.
+    // The condition never holds.
     accepted(&nest(vec![when(vec![c(-1)], vec![set(A, c(9))], vec![])]));
 }
 
@@ -341,7 +343,7 @@ fn what_is_not_certain_is_not_refused() {
     accepted(&nest(vec![store(A, &[c(0)], either(load(B, &[c(9)])))]));
     accepted(&nest(vec![set(A, data(c(0)).offset(8))]));
     accepted(&nest(vec![when(vec![data(c(0))], vec![set(A, c(8))], vec![])]));
-    // A condition may guard the one after it; alone it reads for certain.
+    // A condition may guard the next one; a condition alone is certainly evaluated.
     let read = data(c(8));
     accepted(&nest(vec![when(vec![data(c(0)), read.clone()], vec![], vec![])]));
     refused(

@@ -1,4 +1,4 @@
-//! The model of a function that passed every check, as a [`Program`].
+//! Builds a [`Program`] from the model of a function that passed every check.
 
 use tilewright_ir::{
     Expr, ForLoop, IndexExpr, Node, Number, Program, Range, Role, Stage, Statement, TensorDecl, TensorId,
@@ -11,7 +11,8 @@ use super::nest::{Nest, nest};
 use super::writes::var_kind;
 use crate::ast::AssignOp;
 
-/// Builds the program. `None` if something is missing that only a mistake can hide.
+/// Builds the program. Returns `None` if a part is missing, which only a mistake in the function
+/// can cause.
 pub(super) fn assemble(model: Model, supplies: &[Supply]) -> Option<Program> {
     let mut stages: Vec<Stage> = Vec::new();
     let mut vars = vars(&model);
@@ -67,7 +68,7 @@ fn append(stages: &mut Vec<Stage>, node: Node) {
     }
 }
 
-/// Puts 0 into every element of a tensor.
+/// A statement that sets every element of a tensor to 0.
 fn filler(model: &Model, target: TensorId, vars: &mut Vec<Var>) -> Option<Statement> {
     let tensor = model.tensor(target);
     let first = vars.len() as u32;
@@ -119,7 +120,8 @@ fn statement(model: &Model, at: usize) -> Option<Statement> {
         AssignOp::Assign => Update::Assign,
         AssignOp::Reduce { op, reset } => Update::Reduce { op, reset },
     };
-    // Spatial variables in the order of the left-hand side, then reductions in the order of their first mention.
+    // Spatial variables come in the order of the left-hand side, then reductions in the order of
+    // their first mention.
     let place = |var: &VarId| lowered.indices.iter().position(|index| index.mentions(*var));
     let (mut spatial, reductions): (Vec<VarId>, Vec<VarId>) =
         from.vars.iter().partition(|var| var_kind(from, **var) == VarKind::Spatial);

@@ -1,7 +1,7 @@
-//! Every access within its tensor, and every range with a value in it.
+//! Checks that every access stays within its tensor, and that every range has a value.
 //!
-//! An access is proved in bounds for all sizes, or refuted by a counterexample, or, where it depends on data or
-//! the question stays open, left to be checked when the program runs.
+//! An access is proved in bounds for all sizes, or refuted by a counterexample. An access that
+//! depends on data, or that can neither be proved nor refuted, is checked when the program runs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::witness::{Search, Witness, search};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-/// Reports ranges that have no value, whatever the sizes.
+/// Reports ranges that are empty for all sizes.
 pub(super) fn check_ranges(model: &mut Model) {
     let ordered: Vec<VarId> = model.loops.iter().map(|inner| inner.var).collect();
     for at in 0..model.vars.len() {
@@ -28,7 +28,8 @@ pub(super) fn check_ranges(model: &mut Model) {
             Some(value) => value >= 0,
             None => nonnegative(&missing, &[], model),
         };
-        // A loop may have nothing to do: a recurrence over one element is its first element.
+        // An ordered loop may be empty: a recurrence over one element consists of its first element
+        // only.
         if empty && !ordered.contains(&var) && !is_in_empty_loop(model, var) {
             let diagnostic = empty_range(model, var);
             model.report(diagnostic);
@@ -37,7 +38,7 @@ pub(super) fn check_ranges(model: &mut Model) {
     }
 }
 
-/// Whether the statement of a variable stands in a loop that does not run.
+/// Returns true when the statement of a variable is in a loop that does not run.
 fn is_in_empty_loop(model: &Model, var: VarId) -> bool {
     let statement = model.statements.iter().find(|statement| statement.vars.contains(&var));
     statement.is_some_and(|statement| {
@@ -48,7 +49,7 @@ fn is_in_empty_loop(model: &Model, var: VarId) -> bool {
     })
 }
 
-/// Nothing more is said of a statement that never runs.
+/// Discards a statement that never runs, so that later passes report nothing about it.
 fn discard_statement_of(model: &mut Model, var: VarId) {
     if let Some(at) = model.statements.iter().position(|statement| statement.vars.contains(&var)) {
         model.statements[at].lowered = None;
@@ -72,13 +73,14 @@ fn empty_range(model: &Model, var: VarId) -> Diagnostic {
     diagnostic.note("a range runs up to, not including, its end")
 }
 
-/// Reports ranges, shapes, subscripts and index values whose numbers leave 64 bits.
+/// Reports ranges, shapes, subscripts and index values whose numbers overflow 64 bits.
 pub(super) fn check_overflow(model: &mut Model) {
     let mut found = Vec::new();
     let too_large =
         |span: Span, what: String| Diagnostic::error(Code::TooComplex, span, format!("{what} is too large"));
     for var in &model.vars {
-        // What ends too far away and begins at 0 takes more memory than there is, and others say so.
+        // A range from 0 with a very distant end needs more memory than exists, and other checks
+        // report that.
         if var.range.iter().any(|range| is_too_large(&range.from) || range.to.is_overflow()) {
             found.push(too_large(var.span, format!("the range of `{}`", var.name)));
         }
@@ -107,7 +109,8 @@ pub(super) fn check_overflow(model: &mut Model) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// Whether numbers in it are so large that sums of a few of them leave 64 bits.
+/// Returns true when the expression contains numbers so large that sums of a few of them overflow
+/// 64 bits.
 fn is_too_large(index: &IndexExpr) -> bool {
     let large = |number: i64| number.unsigned_abs() >= 1 << 62;
     let numbers = |index: &IndexExpr| {
@@ -161,7 +164,7 @@ pub(super) fn check_accesses(model: &mut Model) {
     }
 }
 
-/// Which way an access goes.
+/// Whether an access reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Reads,
@@ -174,7 +177,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// One subscript of an access that must stay between 0 and its extent.
+/// The claim that one subscript of an access stays between 0 and its extent.
 struct Claim<'a> {
     read: &'a Read,
     dimension: usize,
@@ -206,7 +209,8 @@ fn check_claim(
     direction: Direction,
 ) -> Option<Diagnostic> {
     let statement = &model.statements[at];
-    // What a tensor's own statements write is within its shape, which is inferred from them.
+    // A tensor's own writes are below its extents, because an undeclared shape is inferred from
+    // them.
     let inferred =
         direction == Direction::Writes && model.tensor(claim.read.access.tensor).declared.is_none();
     let slack = if inferred { IndexExpr::constant(0) } else { claim.extent.offset(-1).sub(claim.index) };
@@ -223,7 +227,7 @@ fn check_claim(
     if in_bounds || reads_data(claim.index) {
         return None;
     }
-    // The guards' variables and sizes take part too.
+    // The search also covers the variables and sizes of the guards.
     let guard_indices = guard_indices(claim.read);
     let mentioned: Vec<&IndexExpr> = [claim.index, claim.extent].into_iter().chain(&guard_indices).collect();
     let vars: BTreeSet<VarId> =
@@ -244,7 +248,7 @@ fn check_claim(
         depends_on_data |= !excluded && verdicts.contains(&None);
         !excluded && !verdicts.contains(&None)
     });
-    // Where a condition on data decides, the access is checked when the program runs.
+    // Where a condition depends on data, the access is checked when the program runs.
     if depends_on_data && !matches!(outcome, Search::Found(_)) {
         return None;
     }
@@ -255,7 +259,8 @@ fn check_claim(
     }
 }
 
-/// A number that is not negative is at least its remainder: where `i % 2 == 1`, `i` is at least 1.
+/// Facts that a non-negative number is at least its remainder: where `i % 2 == 1`, `i` is at least
+/// 1.
 fn remainder_facts(facts: &[IndexExpr], model: &Model) -> Vec<IndexExpr> {
     let mut found = Vec::new();
     for atom in facts.iter().flat_map(|fact| fact.terms()).flat_map(|term| &term.factors) {
@@ -268,7 +273,7 @@ fn remainder_facts(facts: &[IndexExpr], model: &Model) -> Vec<IndexExpr> {
     found
 }
 
-/// Whether the value of an index depends on tensors or on scalars that are no symbols.
+/// Returns true when the value of an index depends on tensors, or on scalars that are not symbols.
 fn reads_data(index: &IndexExpr) -> bool {
     fn reads(expr: &Expr) -> bool {
         match &expr.kind {
@@ -330,7 +335,7 @@ fn out_of_bounds(model: &Model, claim: &Claim<'_>, witness: &Witness, direction:
     diagnostic.help(suggestion(model, claim, index, direction))
 }
 
-/// The message with the range of a variable and where it comes from.
+/// Adds the range of a variable and its origin to the message.
 fn explain_range(diagnostic: Diagnostic, model: &Model, var: VarId) -> Diagnostic {
     let info = model.var(var);
     let Some(range) = &info.range else { return diagnostic };
@@ -395,8 +400,8 @@ pub(super) fn check_equal_sizes(model: &mut Model) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// Refuses variables that run over two different numbers, and warns of those whose range was cut to the smaller of
-/// two sizes.
+/// Refuses variables that run over two different numbers. Warns of variables whose range was cut to
+/// the smaller of two sizes.
 pub(super) fn check_mixed_sizes(model: &mut Model) {
     let mut found: Vec<Diagnostic> = Vec::new();
     for MixedSizes { var, left, right, certain } in &model.mixed_sizes {
@@ -424,7 +429,8 @@ pub(super) fn check_mixed_sizes(model: &mut Model) {
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// Whether later passes can judge a tensor: no report is about it, and its shape is known.
+/// Returns true when later passes can check a tensor: no mistake about it was reported, and its
+/// shape is known.
 pub(super) fn is_sound(model: &Model, tensor: TensorId) -> bool {
     !model.tensor(tensor).poisoned && model.tensor(tensor).shape.is_some()
 }

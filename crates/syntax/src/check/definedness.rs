@@ -1,9 +1,11 @@
-//! Every element defined before it is used.
+//! Checks that every element is defined before it is used.
 //!
-//! A result that is read before anything writes it is in-out: the caller supplies it. Of every other tensor, what
-//! is read must have been written by an earlier statement, or by an earlier turn of a loop around both; and a
-//! result must be defined in full. What is written and read are boxes, which `regions` compares. What that cannot
-//! show is tried out at small sizes, and where that finds nothing either, the tensor is filled with 0 first.
+//! A result that is read before any statement writes it is in-out: the caller supplies it. For
+//! every other tensor, an earlier statement must have written each element that is read, or an
+//! earlier iteration of a loop around both statements. A result must be defined in full. Written
+//! and read elements are boxes, which `regions` compares. Where the comparison fails to prove
+//! coverage, `trial` runs the function at small sizes. If the trial does not decide either, the
+//! compiler fills the tensor with 0 first.
 
 use std::collections::BTreeSet;
 
@@ -21,18 +23,18 @@ use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-/// How a tensor that the program writes is supplied.
+/// How the content of a tensor that the program writes is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Supply {
-    /// The program defines it.
+    /// The program provably defines it.
     Defined,
-    /// The program defines it, as far as one can see.
+    /// No undefined element was found, but there is no proof.
     Unproved,
-    /// The caller supplies it and the program updates it.
+    /// The caller supplies the tensor and the program updates it.
     Caller,
 }
 
-/// Says of every tensor who supplies it, and reports what is undefined.
+/// Determines how every tensor is supplied, and reports undefined elements.
 pub(super) fn check(model: &mut Model) -> Vec<Supply> {
     let mut supplies = supplies(model);
     let mut open: Vec<TensorId> =
@@ -85,7 +87,7 @@ fn supplies(model: &mut Model) -> Vec<Supply> {
             if written[tensor.index()] || supplied || supplies[tensor.index()] == Supply::Caller {
                 continue;
             }
-            // A recurrence may read only what its earlier turns have written.
+            // A recurrence may read only elements that its earlier iterations have written.
             let earlier_turns = !statement.loops.is_empty() && info.shape.is_some();
             if earlier_turns && read.is_some_and(|read| read_is_defined(model, at, read)) {
                 continue;
@@ -99,7 +101,7 @@ fn supplies(model: &mut Model) -> Vec<Supply> {
     supplies
 }
 
-/// What to say of a tensor whose first mention reads it.
+/// The message about a tensor whose first use is a read.
 fn first_read(
     model: &Model,
     statement: &Statement,
@@ -137,11 +139,13 @@ fn first_read(
     }
 }
 
-/// A variable with at most this many values may be looked at value by value.
+/// The maximal number of values of a variable that is expanded value by value.
 const MOST_VALUES: i64 = 16;
 
-/// What is known of a writer's variables, seen from a reader: its own range freely, and of the loops around both
-/// the first `equal` have the reader's value, the next one an earlier value, unless all are equal.
+/// The ranges of a writer's variables, as seen from a reader. The first `equal` loops around both
+/// statements have the same value in the writer as in the reader. The next shared loop has an
+/// earlier value in the writer, unless all shared loops are equal. All other variables have their
+/// whole range.
 struct Writer<'a> {
     model: &'a Model,
     statement: &'a Statement,
@@ -183,7 +187,8 @@ impl Writer<'_> {
         regions
     }
 
-    /// The box that the indices fill; or, with a variable of few values, the boxes for each of them.
+    /// Adds the box that the indices fill. If they fill no box, but some variable has few values,
+    /// adds the boxes of each of its values.
     fn add_regions(&self, indices: &[IndexExpr], regions: &mut Vec<Region>) {
         if let Some(region) = self.region(indices) {
             regions.push(region);
@@ -223,14 +228,16 @@ impl Writer<'_> {
         indices.iter().map(interval).collect()
     }
 
-    /// Whether the variable is the only one that varies in the index, so that no values of it make an empty interval.
+    /// Returns true when no other variable varies in the index, so that an empty range of the
+    /// variable makes the interval empty.
     fn is_alone(&self, index: &IndexExpr, var: VarId) -> bool {
         index.mentions(var)
             && index.vars().into_iter().all(|other| other == var || self.range(other).is_none())
     }
 
-    /// Ordered loops may be empty. One whose variable is alone in an index then makes an empty box; any other must
-    /// be known to run.
+    /// Returns true when every loop around the statement runs, or when an empty loop makes an empty
+    /// box. The box is empty if the loop's variable is alone in an index. Other ordered loops,
+    /// which may be empty, must provably run.
     fn certainly_runs(&self, indices: &[IndexExpr]) -> bool {
         self.statement.loops.iter().all(|id| {
             let var = self.model.loops[id.0].var;
@@ -243,7 +250,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a statement fills elements, rather than updating what is there.
+/// Returns true when a statement defines its elements without reading their old content.
 fn fills(statement: &Statement) -> bool {
     !statement.reads_target()
 }
@@ -260,14 +267,15 @@ fn written_before(model: &Model, tensor: TensorId, reader: usize) -> impl Iterat
         let common =
             statement.loops.iter().zip(&reading.loops).take_while(|(left, right)| left == right).count();
         let shared = &reading.loops[..common];
-        // Earlier turns of the loops around both, and the same turn if the writer comes first.
+        // These are earlier iterations of the loops around both, and the same iteration if the
+        // writer comes first.
         let turns = if at < reader { common + 1 } else { common };
         (0..turns).flat_map(move |equal| Writer { model, statement, shared, equal }.regions())
     })
 }
 
-/// A tensor of which a statement reads elements that boxes cannot show to be defined.
-/// Tensors that the statement reads, or goes on from, without a proof that it finds them defined.
+/// The tensors that the statement reads or accumulates into without a proof that the elements are
+/// defined.
 fn open_reads(model: &Model, at: usize, supplies: &[Supply]) -> Vec<TensorId> {
     let statement = &model.statements[at];
     let Some(lowered) = &statement.lowered else { return Vec::new() };
@@ -289,7 +297,8 @@ fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
     let own = Writer { model, statement, shared: &statement.loops, equal: statement.loops.len() };
     let interval = |(index, extent): (&IndexExpr, &IndexExpr)| {
         let known = |bound: Option<IndexExpr>| bound.filter(|_| !index.has_data());
-        // Conditions keep the access within the tensor, so no more than that is read.
+        // Conditions keep the access within the tensor, so the read region is clamped to the
+        // tensor.
         let (first, last) = (IndexExpr::constant(0), extent.offset(-1));
         Interval {
             low: known(lower_bound(index, &own)).map_or(first.clone(), |low| larger(&low, &first, model)),
@@ -310,7 +319,7 @@ fn read_is_defined(model: &Model, at: usize, read: &Read) -> bool {
     let ends: Vec<&IndexExpr> = region.iter().flat_map(|interval| [&interval.low, &interval.high]).collect();
     let sizes = model.facts_about(statement, &ends);
     alternatives(&read.guards).iter().all(|guards| {
-        // What the conditions say of the loops around holds for the whole region.
+        // A condition on only the variables of outer loops holds for the whole region.
         let outer = |fact: &&IndexExpr| fact.vars().iter().all(|var| !statement.vars.contains(var));
         let facts: Vec<IndexExpr> = guards.iter().filter(outer).chain(&sizes).cloned().collect();
         covers(model, &region, &written, &facts)
@@ -359,7 +368,7 @@ fn undefined_problem(model: &Model, undefined: &Undefined) -> Diagnostic {
     undefined.witness.with_sizes(diagnostic, model)
 }
 
-/// A temporary that nothing reads is most likely a slip.
+/// Warns of temporaries that nothing reads, which are most likely mistakes.
 fn warn_of_unused(model: &mut Model) {
     if model.incomplete || model.diagnostics.iter().any(Diagnostic::is_error) {
         return;
@@ -369,7 +378,7 @@ fn warn_of_unused(model: &mut Model) {
         for read in statement.lowered.iter().flat_map(|lowered| &lowered.reads) {
             used[read.access.tensor.index()] = true;
         }
-        // Results of a call that nobody needs are the caller's choice.
+        // A caller may ignore results of a call.
         used[statement.target.index()] |= statement.call.is_some();
     }
     let unused: Vec<usize> =

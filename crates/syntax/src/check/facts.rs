@@ -1,20 +1,23 @@
-//! What a condition says about indices: alternatives, each a list of expressions that are not negative.
+//! Facts about indices that follow from a condition. They have the form of alternatives, and each
+//! alternative is a list of non-negative expressions.
 //!
-//! Where the condition holds, at least one alternative does, in full. Whatever cannot be put this way, because it
-//! compares floats or would take too many alternatives, is left out: then less can be proved, never something false.
+//! Where the condition holds, at least one alternative holds in full. Conditions that cannot be
+//! expressed this way are left out: comparisons of floats, and conditions that need too many
+//! alternatives. Fewer claims can then be proved, but never a false one.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Number, UnaryOp};
 
-/// One alternative: all of these are at least 0.
+/// One alternative: all of these expressions are at least 0.
 pub(super) type Facts = Vec<IndexExpr>;
 
-/// More alternatives than this are not followed; the condition then says nothing.
+/// The maximal number of alternatives; a condition that would exceed it contributes no facts.
 const MOST_ALTERNATIVES: usize = 16;
 
-/// What holds wherever all guards do: at least one of the alternatives.
+/// The alternatives of a conjunction of guards: where all guards hold, at least one alternative
+/// holds.
 pub(super) fn alternatives(guards: &[(Rc<Expr>, bool)]) -> Vec<Facts> {
     guards.iter().fold(vec![Vec::new()], |all, (condition, holds)| both(all, of_condition(condition, *holds)))
 }
@@ -55,7 +58,7 @@ fn of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr)
     }
 }
 
-/// The value as an index, where it is an integer: exact, or data.
+/// The value as an index, where it is an integer: an exact index or data.
 fn as_index(value: &Expr) -> Option<IndexExpr> {
     match &value.kind {
         // An index in a narrower type may have wrapped.
@@ -73,7 +76,7 @@ fn as_index(value: &Expr) -> Option<IndexExpr> {
 
 fn both(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
     if left.len() * right.len() > MOST_ALTERNATIVES {
-        // Dropping a condition only makes less provable.
+        // Fewer conditions make fewer claims provable, but never a false one.
         return left;
     }
     left.iter()

@@ -1,7 +1,9 @@
-//! Resolved expressions to the intermediate representation: typed values, and subscripts in normal form.
+//! Lowers resolved expressions to the intermediate representation: typed values, and subscripts in
+//! normal form.
 //!
-//! Subscripts are exact 64-bit arithmetic. A value made of variables, sizes and integer literals alone is one
-//! [`ExprKind::Index`] node, so it is exact too and is converted once. 16-bit floats are computed in float32.
+//! Subscripts are exact 64-bit arithmetic. A value that consists only of variables, sizes and
+//! integer literals is one [`ExprKind::Index`] node, so it is exact too and is converted once.
+//! 16-bit floats are computed in float32.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub(super) fn lower_statements(model: &mut Model) {
 
 fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
     let wanted = check_store(model, at)?;
-    // The parts are put back, so that messages can look at them.
+    // The resolved parts are restored below, so that messages can use them.
     let resolved = std::mem::replace(
         &mut model.statements[at].resolved,
         super::model::Resolved {
@@ -77,7 +79,7 @@ fn lower_statement(model: &mut Model, at: usize) -> Option<Lowered> {
     Some(Lowered { indices, value, reads })
 }
 
-/// A bound of a declared range: sizes, integer scalars and extents.
+/// Lowers a bound of a declared range, which may contain sizes, integer scalars and extents.
 pub(super) fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let lowered = index(value, model)?;
     if lowered.has_data() || !lowered.vars().is_empty() {
@@ -94,7 +96,7 @@ pub(super) fn bound(value: &Value, model: &mut Model) -> Option<IndexExpr> {
 
 // --- subscripts ---
 
-/// The value as a subscript or bound, or `None` after a report.
+/// Lowers the value to a subscript or bound, or returns `None` after a report.
 pub(super) fn index(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let lowered = index_parts(value, model)?;
     if lowered.is_overflow() {
@@ -155,7 +157,8 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             let inner = index_parts(&arguments[0], model)?;
             let plain = |atom: &Atom| matches!(atom, Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..));
             if inner.any(&mut |atom| !plain(atom)) {
-                // Both sides hold the whole expression, so nested ones would double and double.
+                // The maximum contains the whole expression twice, so nested `abs` calls would grow
+                // exponentially.
                 return data(value, model);
             }
             inner.maximum(&inner.scale(-1))
@@ -168,7 +171,8 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
             let Number::Int(number) = Number::Int(number).convert(*dtype) else { return None };
             i64::try_from(number).map_or_else(|_| IndexExpr::atom(Atom::Overflow), IndexExpr::constant)
         }
-        // Subscripts are exact whatever the types in them, so that a cast to the type of an index changes nothing.
+        // Subscripts are exact whatever the types in them, so a cast to int32 or int64 changes
+        // nothing.
         ValueKind::Cast(DType::Int32 | DType::Int64, inner) if is_pure_subscript(inner, model) => {
             return index_parts(inner, model);
         }
@@ -176,7 +180,8 @@ fn index_parts(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     })
 }
 
-/// Whether the value is made of integer literals alone, as a scalar argument may be after one call or several.
+/// Returns true when the value consists only of integer literals. A scalar argument can be such a
+/// value after one or several calls.
 fn is_number(value: &Value) -> bool {
     let plain = |operand: &Value| {
         is_number(operand) && !matches!(operand.kind, ValueKind::Int(_, suffix) if suffix != Suffix::None)
@@ -204,7 +209,8 @@ fn scalar_symbol(value: &Value, model: &Model) -> Option<SymbolId> {
     Some(SymbolId(at as u32))
 }
 
-/// An integer scalar that multiplies or divides an index is positive; the check of sizes refuses other values.
+/// Records that an integer scalar which multiplies or divides an index is positive; the check of
+/// sizes refuses other values.
 fn assume_positive(factor: &Value, model: &mut Model) {
     if let ValueKind::Binary(BinaryOp::Mul, operands) = &factor.kind {
         operands.iter().for_each(|operand| assume_positive(operand, model));
@@ -218,7 +224,7 @@ fn assume_positive(factor: &Value, model: &mut Model) {
     }
 }
 
-/// A subscript that depends on data.
+/// Lowers a subscript that depends on data.
 fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     let (inner, declared) = match &value.kind {
         ValueKind::Bounded(parts) => {
@@ -257,7 +263,7 @@ fn data(value: &Value, model: &mut Model) -> Option<IndexExpr> {
     Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
 }
 
-/// The value inside casts that keep every value.
+/// Removes casts that preserve every value.
 fn strip_widening(value: Expr) -> Expr {
     match value.kind {
         ExprKind::Cast(inner) if inner.dtype.fits_in(value.dtype) && !inner.dtype.is_float() => {
@@ -269,18 +275,20 @@ fn strip_widening(value: Expr) -> Expr {
 
 // --- values ---
 
-/// Whether the value is made of variables, sizes, extents, integer scalars and literals alone, one of them not a
-/// literal: then it is an index, and exact. A cast to int64 keeps every index; one to a narrower type wraps.
+/// Returns true when the value consists only of variables, sizes, extents, integer scalars and
+/// literals, and is not a mere literal. Such a value is an index, and exact. A cast to int64
+/// preserves every index; a cast to a narrower type wraps.
 fn is_pure_index(value: &Value, model: &Model) -> bool {
     is_index_through(&[DType::Int64], value, model)
 }
 
-/// The same inside of a subscript, where a cast to int32 changes nothing either.
+/// Like `is_pure_index`, for a value inside a subscript, where a cast to int32 changes nothing
+/// either.
 fn is_pure_subscript(value: &Value, model: &Model) -> bool {
     is_index_through(&[DType::Int32, DType::Int64], value, model)
 }
 
-/// Whether the value is an index when casts to some types are left out.
+/// Returns true when the value is an index after casts to the given types are ignored.
 fn is_index_through(casts: &[DType], value: &Value, model: &Model) -> bool {
     fn parts(casts: &[DType], value: &Value, model: &Model, any: &mut bool) -> bool {
         match &value.kind {
@@ -305,10 +313,11 @@ fn is_index_through(casts: &[DType], value: &Value, model: &Model) -> bool {
     parts(casts, value, model, &mut any) && any
 }
 
-/// The value as a typed expression of `wanted`, which is a compute type; or `None` after a report.
+/// Lowers the value to a typed expression of `wanted`, which is a compute type, or returns `None`
+/// after a report.
 fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     if is_pure_index(value, model) && wanted != DType::Bool {
-        // A product of a scalar and a variable is a subscript's stride only in a subscript.
+        // The product of a scalar and a variable is a stride only inside a subscript.
         let outside = std::mem::replace(&mut model.in_value, true);
         let lowered = index(value, model);
         model.in_value = outside;
@@ -317,7 +326,7 @@ fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     }
     let own = match type_of(value, model) {
         Ty::Is(dtype) => dtype,
-        // Truth is not a number: a literal condition is computed as one and compared.
+        // A literal condition is not a truth value: it is computed as an int32 and compared with 0.
         _ if wanted == DType::Bool => DType::Int32,
         _ => wanted,
     };
@@ -325,7 +334,7 @@ fn value_as(value: &Value, wanted: DType, model: &mut Model) -> Option<Expr> {
     Some(expr.cast(own.compute_type()).cast(wanted))
 }
 
-/// The value in its own type.
+/// Lowers the value in its own type.
 fn value_in(value: &Value, own: DType, model: &mut Model) -> Option<Expr> {
     let compute = own.compute_type();
     Some(match &value.kind {
@@ -399,7 +408,7 @@ fn cast(dtype: DType, operand: &Value, model: &mut Model) -> Option<Expr> {
         return condition(operand, model);
     }
     let own = match type_of(operand, model) {
-        // A literal is converted as the number it is: uint8(300) is 44. So is an index.
+        // The exact value of a literal is converted: uint8(300) is 44. The same holds for an index.
         Ty::Int => DType::Int64,
         _ if is_pure_index(operand, model) => DType::Int64,
         Ty::Float => DType::Float64,
@@ -413,7 +422,7 @@ fn condition(value: &Value, model: &mut Model) -> Option<Expr> {
     if dtype == DType::Bool {
         return value_as(value, DType::Bool, model);
     }
-    // An index is compared as the number it is.
+    // The exact value of an index is compared.
     let compute = if is_pure_index(value, model) { DType::Int64 } else { dtype.compute_type() };
     let number = value_as(value, compute, model)?;
     Some(Expr::binary(BinaryOp::NotEqual, number, Expr::literal(compute, Number::Int(0))))
@@ -478,7 +487,7 @@ fn call(builtin: Builtin, arguments: &[Value], compute: DType, model: &mut Model
 
 // --- accesses ---
 
-/// Every access in the expression, with the conditions it stands under.
+/// Collects every access in the expression, with the conditions around it.
 fn collect_reads(expr: &Expr, guards: &mut Vec<(Rc<Expr>, bool)>, reads: &mut Vec<Read>) {
     match &expr.kind {
         ExprKind::Load(access) => {
@@ -513,7 +522,7 @@ fn under(
     guards.pop();
 }
 
-/// Accesses inside the data-dependent parts of a subscript.
+/// Collects the accesses inside the data-dependent parts of a subscript.
 fn collect_index_reads(index: &IndexExpr, guards: &[(Rc<Expr>, bool)], reads: &mut Vec<Read>) {
     for factor in index.terms().iter().flat_map(|term| &term.factors) {
         match factor {

@@ -1,19 +1,21 @@
-//! From the text's meaning to a program that is known to be right: the passes, in order.
+//! The checker: turns a parsed function into a program that is proved correct. The passes, in
+//! order:
 //!
 //! | pass | file | finds |
 //! |---|---|---|
 //! | names, calls inlined | `resolve` | undefined names, collisions, ranks, recursion |
 //! | types | `types`, `lower` | values that do not fit |
-//! | integer scalars that are mere values | `scalars` | |
+//! | integer scalars used only as values | `scalars` | |
 //! | ranges and shapes | `ranges`, `solve`, `open_ranges` | ambiguous ranges |
-//! | sizes that are given, put in place | `specialize` | shapes that do not exist |
+//! | given sizes substituted | `specialize` | shapes that do not exist |
 //! | bounds | `bounds` | empty ranges, accesses out of bounds, sizes that differ |
-//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates, resets of what is read |
+//! | left-hand sides | `writes` | missing reductions, repeated writes, in-place updates, resets of tensors that are read |
 //! | definedness | `definedness`, `regions`, `trial` | elements read before they are written, or never written |
 //!
-//! Each pass works on the `model` and reports all it finds. A tensor that a report is about is poisoned: what
-//! follows from it is not reported again. `facts` and `witness` serve the proofs: what conditions say, and
-//! counterexamples where a proof fails.
+//! Each pass works on the `model` and reports all the mistakes that it finds. A report about a
+//! tensor poisons the tensor, and later passes do not report consequences of the same mistake.
+//! `facts` and `witness` serve the proofs: `facts` extracts facts from conditions, and `witness`
+//! finds counterexamples where a proof fails.
 
 mod assemble;
 mod bounds;
@@ -55,7 +57,7 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Gives a size or integer scalar its value.
+    /// Sets the value of a size or integer scalar.
     pub fn set(&mut self, name: impl Into<String>, value: i64) {
         self.values.insert(name.into(), value);
     }
@@ -77,7 +79,7 @@ impl<S: Into<String>> FromIterator<(S, i64)> for Bindings {
     }
 }
 
-/// A checked function, and what there is to say about it.
+/// The result of checking a function.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The program, unless there is an error.
@@ -86,12 +88,13 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
     /// For each variable of the program, what determined its range.
     pub reasons: Vec<Vec<Reason>>,
-    /// Expressions of the sizes that must not be negative: the program is refused at sizes where one is.
+    /// Expressions of the sizes that must not be negative. The program is refused at sizes where
+    /// one is negative.
     pub requirements: Vec<IndexExpr>,
 }
 
-/// Checks one function. Sizes that are given are put in place, and the proofs are for them; for the others the
-/// proofs hold for every value.
+/// Checks one function. Given sizes are substituted, and the proofs hold for their values. For all
+/// other sizes the proofs hold for every value.
 pub fn check(module: &Module, name: &str, bindings: &Bindings) -> Checked {
     match module.function(name) {
         Some(function) => check_function(module, function, bindings),
@@ -103,8 +106,8 @@ pub fn check(module: &Module, name: &str, bindings: &Bindings) -> Checked {
     }
 }
 
-/// Everything there is to say about a file, in the order of its text: what could not be parsed, and what is wrong
-/// with its functions. What is found in several of them is said once.
+/// Returns all diagnostics of a file, in the order of its text: syntax errors, and mistakes in its
+/// functions. A diagnostic that several functions produce is reported once.
 pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
     let module = &parsed.ast;
     let mut diagnostics = parsed.diagnostics.clone();
@@ -120,7 +123,7 @@ pub fn diagnose(parsed: &Parsed, bindings: &Bindings) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Functions with one name, or with the name of a builtin.
+/// Reports functions that share a name, or have the name of a builtin.
 pub fn name_collisions(module: &Module) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut seen: HashMap<&str, Span> = HashMap::new();
@@ -149,7 +152,8 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     refuse_bad_sizes(&mut model, function);
     let hopeless = |diagnostic: &Diagnostic| matches!(diagnostic.code, Code::InvalidSize | Code::TooComplex);
     if model.diagnostics.iter().any(hopeless) {
-        // Nothing more can be said of sizes that do not exist, or of a program that is not all there.
+        // No further check is meaningful for invalid sizes, or for a program that was resolved only
+        // in part.
         let diagnostics = std::mem::take(&mut model.diagnostics);
         return Checked { program: None, diagnostics, reasons: Vec::new(), requirements: Vec::new() };
     }
@@ -170,7 +174,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     let mut diagnostics = std::mem::take(&mut model.diagnostics);
     add_call_sites(&model, &mut diagnostics);
     if model.incomplete {
-        // What the unreadable part defines is not known.
+        // The part that could not be parsed may define these names and elements.
         let depends =
             |code| matches!(code, Code::UndefinedName | Code::UndefinedElement | Code::ReadBeforeWrite);
         diagnostics.retain(|diagnostic| !depends(diagnostic.code));
@@ -196,7 +200,8 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
     Checked { program, diagnostics, reasons, requirements }
 }
 
-/// Sizes must be positive, as must scalars that multiply or divide an index.
+/// Reports sizes that are not positive. Scalars that multiply or divide an index must be positive
+/// too.
 fn refuse_bad_sizes(model: &mut Model, function: &Function) {
     let mut found = Vec::new();
     for symbol in &model.symbols {
@@ -209,13 +214,13 @@ fn refuse_bad_sizes(model: &mut Model, function: &Function) {
         found.push(Diagnostic::error(Code::InvalidSize, place_of(function, &symbol.name), message));
     }
     if !found.is_empty() {
-        // The extents that such a size stands in are the same mistake again.
+        // Messages about the extents that contain such a size would repeat the same mistake.
         model.diagnostics.retain(|diagnostic| diagnostic.code != Code::InvalidSize);
     }
     found.into_iter().for_each(|diagnostic| model.report(diagnostic));
 }
 
-/// Where a size or scalar stands in the signature.
+/// The position of a size or scalar in the signature.
 fn place_of(function: &Function, name: &str) -> Span {
     let types = function
         .params
@@ -228,7 +233,7 @@ fn place_of(function: &Function, name: &str) -> Span {
     scalar.map(|param| param.name.span).or(dim.map(|dim| dim.span)).unwrap_or(function.name.span)
 }
 
-/// A message about an inlined statement also shows the call that brought it here.
+/// Adds the position of the call to each message about an inlined statement.
 fn add_call_sites(model: &Model, diagnostics: &mut [Diagnostic]) {
     for diagnostic in diagnostics {
         let at = diagnostic.primary.0;

@@ -1,9 +1,11 @@
-//! What the checker knows of a function while it works: tensors, variables and statements, calls already inlined.
+//! The checker's working state for one function: tensors, variables and statements, with calls
+//! already inlined.
 //!
-//! `resolve` builds it, and each pass fills in more: a tensor's `dtype` after `types`, a statement's `lowered` parts
-//! after `lower`, ranges and shapes after `ranges`. What stays `None` is about something that was reported: its
-//! target is `poisoned`, and later passes leave both alone. After `ranges`, no expression of a statement that is
-//! still lowered speaks of extents, and `size_facts` holds what every accepted size satisfies.
+//! `resolve` builds the model, and each pass fills in more: a tensor's `dtype` after `types`, a
+//! statement's `lowered` parts after `lower`, ranges and shapes after `ranges`. A part stays `None`
+//! after a reported mistake: the target is then `poisoned`, and later passes skip both. After
+//! `ranges`, no lowered statement contains an extent, and `size_facts` holds the conditions that
+//! every accepted size satisfies.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -21,7 +23,7 @@ use crate::ast::AssignOp;
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 
-/// A function under examination.
+/// A function that is being checked.
 #[derive(Clone, Default)]
 pub(super) struct Model {
     pub name: String,
@@ -31,20 +33,21 @@ pub(super) struct Model {
     pub vars: Vec<Var>,
     pub loops: Vec<Loop>,
     pub statements: Vec<Statement>,
-    /// Extents that calls require to be equal.
+    /// The extents that calls require to be equal.
     pub equal_sizes: Vec<EqualSizes>,
-    /// Variables that index dimensions of different sizes.
+    /// The variables that index dimensions of different sizes.
     pub mixed_sizes: Vec<MixedSizes>,
-    /// Whether part of the text could not be understood, so that nothing can be said about what is missing.
+    /// Whether part of the text could not be parsed. Nothing is then reported about missing
+    /// definitions.
     pub incomplete: bool,
     pub diagnostics: Vec<Diagnostic>,
-    /// What is being lowered is a value, not a subscript.
+    /// Whether `lower` is inside a value, not inside a subscript.
     pub in_value: bool,
-    /// Expressions that are never negative for sizes the program accepts.
+    /// Expressions that are never negative for sizes that the program accepts.
     pub size_facts: Vec<IndexExpr>,
 }
 
-/// Where a tensor comes from.
+/// The origin of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Param { constant: bool },
@@ -57,17 +60,17 @@ pub(super) struct Tensor {
     pub name: String,
     pub span: Span,
     pub source: Source,
-    /// `None` until it is inferred.
+    /// `None` until the type is inferred.
     pub dtype: Option<DType>,
-    /// The type as declared, for results and locals that have one.
+    /// The declared type, for results and locals that have one.
     pub declared_dtype: Option<DType>,
-    /// `None` where a mistake hides it.
+    /// `None` where a mistake hides the rank.
     pub rank: Option<usize>,
-    /// The extents of inputs, and of what is declared.
+    /// The declared extents, which inputs always have.
     pub declared: Option<Vec<IndexExpr>>,
-    /// The extents once they are inferred.
+    /// The extents, once they are inferred.
     pub shape: Option<Vec<IndexExpr>>,
-    /// A mistake about it was reported; what follows from that is not.
+    /// Whether a mistake about the tensor was reported; consequences of it are not reported.
     pub poisoned: bool,
 }
 
@@ -76,17 +79,17 @@ pub(super) struct Var {
     pub name: String,
     pub span: Span,
     pub range: Option<Range>,
-    /// What determined the range.
+    /// The reasons for the range.
     pub because: Vec<Reason>,
 }
 
-/// An ordered loop; statements name the loops around them.
+/// An ordered loop. Each statement lists the loops around it.
 #[derive(Clone)]
 pub(super) struct Loop {
     pub var: VarId,
 }
 
-/// Points at a loop of the model.
+/// The index of a loop in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoopId(pub usize);
 
@@ -97,16 +100,16 @@ pub(super) struct Statement {
     pub op: AssignOp,
     pub op_span: Span,
     pub span: Span,
-    /// The call that brought the statement here, where one did.
+    /// The position of the call that the statement was inlined from, if any.
     pub call: Option<Span>,
     pub loops: Vec<LoopId>,
-    /// Variables of its own, in the order of their first mention.
+    /// The statement's own variables, in the order of their first mention.
     pub vars: Vec<VarId>,
-    /// As resolved; `lowered` has it typed.
+    /// The parts of the statement without types; `lowered` holds the typed parts.
     pub resolved: Resolved,
-    /// `None` until types are known, or where a mistake prevents it.
+    /// `None` until types are known, or after a mistake.
     pub lowered: Option<Lowered>,
-    /// Its ranges are inferred.
+    /// Whether the ranges of the statement are inferred.
     pub ranged: bool,
 }
 
@@ -124,7 +127,8 @@ pub(super) struct Resolved {
 pub(super) struct Lowered {
     pub indices: Vec<IndexExpr>,
     pub value: Expr,
-    /// Every access on the right and in `exists` clauses, with the conditions it stands under.
+    /// Every access on the right-hand side, in the subscripts and in `exists` clauses, with the
+    /// conditions around it.
     pub reads: Vec<Read>,
 }
 
@@ -146,9 +150,10 @@ impl Lowered {
 #[derive(Clone)]
 pub(super) struct Read {
     pub access: Access,
-    /// Conditions and whether they hold.
+    /// The conditions, and whether each one holds or fails at the access.
     pub guards: Vec<(Rc<Expr>, bool)>,
-    /// It stands in an `exists` clause: it must be in bounds, but is not computed.
+    /// Whether the access is in an `exists` clause. Such an access must be in bounds but is not
+    /// computed.
     pub exists: bool,
 }
 
@@ -167,11 +172,11 @@ pub(super) struct MixedSizes {
     pub var: VarId,
     pub left: SizeOf,
     pub right: SizeOf,
-    /// Both are numbers in the program text, so they differ whatever the sizes are.
+    /// Whether both sizes are numbers in the program text, so that they differ for all sizes.
     pub certain: bool,
 }
 
-/// A size that limits a variable, and the access it comes from.
+/// A size that limits a variable, and the access that it comes from.
 #[derive(Clone)]
 pub(super) struct SizeOf {
     pub extent: IndexExpr,
@@ -198,7 +203,7 @@ impl Model {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Replaces every bound, extent, subscript and index value, but those of facts about sizes.
+    /// Replaces every bound, extent, subscript and index value, except in `size_facts`.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for var in &mut self.vars {
             var.range = var.range.take().map(|range| Range { from: map(&range.from), to: map(&range.to) });
@@ -221,12 +226,12 @@ impl Model {
         }
     }
 
-    /// Variables of a statement and of the loops around it.
+    /// The variables of a statement and of the loops around it.
     pub fn all_vars(&self, statement: &Statement) -> Vec<VarId> {
         statement.loops.iter().map(|id| self.loops[id.0].var).chain(statement.vars.iter().copied()).collect()
     }
 
-    /// The expression with inferred extents in place, or `None` while one is still open.
+    /// The expression with inferred extents substituted, or `None` while an extent is not inferred.
     pub fn with_extents(&self, expr: &IndexExpr) -> Option<IndexExpr> {
         if !expr.any(&mut |atom| matches!(atom, Atom::Extent(..))) {
             return Some(expr.clone());
@@ -244,7 +249,8 @@ impl Model {
         known.then_some(replaced)
     }
 
-    /// Collects what holds for every size that the program accepts: no range is empty. Ordered loops may be.
+    /// Collects the facts that hold for every size that the program accepts: no range and no tensor
+    /// is empty. Ordered loops may be empty.
     pub fn collect_size_facts(&mut self) {
         let ordered: HashSet<VarId> = self.loops.iter().map(|inner| inner.var).collect();
         let mut facts = BTreeSet::new();
@@ -270,7 +276,7 @@ impl Model {
         (!nonnegative(&fact, &[], self)).then_some(fact)
     }
 
-    /// The facts that bear on a statement and the expressions it is asked about.
+    /// The facts that are relevant to a statement and to the given expressions.
     pub fn facts_about(&self, statement: &Statement, exprs: &[&IndexExpr]) -> Vec<IndexExpr> {
         let mut symbols = BTreeSet::new();
         exprs.iter().for_each(|expr| add_symbols(expr, &mut symbols));
@@ -292,7 +298,7 @@ impl Model {
     }
 }
 
-/// More facts than this do not make a proof likelier.
+/// The maximal number of `size_facts` in a proof; more facts do not make a proof likelier.
 const MOST_FACTS: usize = 16;
 
 /// Adds the symbols of an expression.
@@ -305,7 +311,7 @@ pub(super) fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
 }
 
 impl Statement {
-    /// Whether it needs what its elements held before.
+    /// Returns true when the statement needs the old content of its elements.
     pub fn reads_target(&self) -> bool {
         matches!(self.op, AssignOp::Reduce { reset: false, .. })
     }

@@ -1,16 +1,17 @@
-//! Statements inside their ordered loops.
+//! The tree of statements inside their ordered loops.
 //!
-//! The model keeps statements in a flat list, each with the loops around it; this is the tree they form.
+//! The model keeps statements in a flat list, each with the loops around it; this module builds the
+//! tree from that list.
 
 use super::model::{LoopId, Model};
 
-/// A statement by its place, or a loop around some.
+/// A statement by its position in the model, or a loop around statements.
 pub(super) enum Nest {
     Statement(usize),
     For(LoopId, Vec<Nest>),
 }
 
-/// The statements that were lowered, inside their loops.
+/// The tree of all lowered statements and their loops.
 pub(super) fn nest(model: &Model) -> Vec<Nest> {
     let lowered: Vec<usize> =
         (0..model.statements.len()).filter(|at| model.statements[*at].lowered.is_some()).collect();

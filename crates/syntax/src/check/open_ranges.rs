@@ -1,11 +1,11 @@
-//! What to say of a range that nothing determines.
+//! Messages about ranges that no access or clause determines.
 
 use tilewright_ir::{VarId, print};
 
 use super::model::Model;
 use crate::diagnostic::{Code, Diagnostic, similar};
 
-/// A name that indexes nothing is most likely a slip.
+/// Reports a variable that occurs in no subscript, which is most likely a misspelt name.
 fn mistyped_name(model: &Model, at: usize, open: &[VarId]) -> Option<Diagnostic> {
     let lowered = model.statements[at].lowered.as_ref()?;
     let mut indices =
@@ -32,7 +32,7 @@ fn mistyped_name(model: &Model, at: usize, open: &[VarId]) -> Option<Diagnostic>
     })
 }
 
-/// The variables of a statement that stay open, why, and what to write.
+/// The message about the variables of a statement that stay open: the reason, and what to write.
 pub(super) fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagnostic {
     if let Some(diagnostic) = mistyped_name(model, at, open) {
         return diagnostic;
@@ -64,7 +64,8 @@ pub(super) fn open_variables(model: &Model, at: usize, open: &[VarId]) -> Diagno
             &name[digits..]
         ));
     }
-    // With the variables of the right-hand side alone given, those of the left often follow.
+    // Once the variables of the right-hand side have ranges, those of the left-hand side often
+    // follow.
     let on_left = |var: &VarId| {
         statement.lowered.iter().flat_map(|lowered| &lowered.indices).any(|index| index.mentions(*var))
     };

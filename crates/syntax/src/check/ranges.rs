@@ -1,14 +1,18 @@
 //! Range inference, in the rounds of the Tensor Comprehensions paper (section 3.1).
 //!
-//! A variable starts at 0 unless `where` says otherwise, and its range is as large as the accesses allow. In each
-//! round the subscripts with exactly one open variable are solved for it, for all values of the variables already
-//! known; several answers are intersected. Variables that stay open are ambiguous and need a `where`.
+//! A variable starts at 0 unless `where` says otherwise, and its range is as large as the accesses
+//! allow. Each round solves the subscripts with exactly one open variable for that variable, for
+//! all values of the variables that already have ranges. Several solutions are intersected.
+//! Variables that stay open are ambiguous and need a `where`.
 //!
 //! Departures from the paper:
-//! - An access under a condition constrains only as far as the condition does not already keep it in bounds.
-//! - Statements are taken in any order in which they can be solved: one that leaves a variable of its left-hand
-//!   side open (`C(i) = 0`) takes it from the other statements that define the tensor.
-//! - The shape of a tensor is the hull of what its statements write, or what is declared.
+//! - An access under a condition is a constraint only where the condition does not already keep it
+//!   in bounds.
+//! - Statements are solved in any order in which they can be solved. A statement that leaves a
+//!   variable of its left-hand side open (`C(i) = 0`) takes its range from the other statements
+//!   that define the tensor.
+//! - The shape of a tensor is the declared shape, or the hull of the elements that its statements
+//!   write.
 
 use tilewright_ir::interval::upper_bound;
 use tilewright_ir::prove::nonnegative;
@@ -22,7 +26,8 @@ use super::solve::{End, Solution, solve};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
-/// Gives every variable its range and every tensor its shape, reporting what stays open.
+/// Infers the range of every variable and the shape of every tensor, and reports the variables that
+/// stay open.
 pub(super) fn infer(model: &mut Model) {
     settle_declared_extents(model);
     let mut writers = Writers::new(model);
@@ -51,7 +56,7 @@ pub(super) fn infer(model: &mut Model) {
     model.collect_size_facts();
 }
 
-/// With every shape known, no statement speaks of extents any more.
+/// Substitutes the inferred extents, so that no statement contains an extent any more.
 fn put_extents_in_place(model: &mut Model) {
     for at in 0..model.statements.len() {
         let Some(mut lowered) = model.statements[at].lowered.take() else { continue };
@@ -70,7 +75,8 @@ fn put_extents_in_place(model: &mut Model) {
     }
 }
 
-/// Extents declared in terms of others (`T.0`), and those that calls hand over.
+/// Settles extents that are declared in terms of other extents (`T.0`), and extents that calls pass
+/// on.
 fn settle_declared_extents(model: &mut Model) {
     for at in 0..model.tensors.len() {
         let Some(declared) = model.tensors[at].declared.clone() else { continue };
@@ -82,10 +88,10 @@ fn settle_declared_extents(model: &mut Model) {
     }
 }
 
-/// For each tensor the statements that write it, in order, and the hull of the first few of them.
+/// For each tensor, the statements that write it, in order, and the hulls of its first writers.
 struct Writers {
     statements: Vec<Vec<usize>>,
-    /// The hull of the first writer, of the first two, and so on, as far as it was asked for.
+    /// The hull of the first writer, of the first two, and so on, computed on demand.
     hulls: Vec<Vec<Vec<IndexExpr>>>,
 }
 
@@ -102,7 +108,7 @@ impl Writers {
         &self.statements[tensor.index()]
     }
 
-    /// The hull of the first `count` writers of a tensor, which must have their ranges.
+    /// The hull of the first `count` writers of a tensor, which must have ranges already.
     fn hull_of_first(&mut self, model: &Model, tensor: TensorId, count: usize) -> Option<Vec<IndexExpr>> {
         let hulls = &mut self.hulls[tensor.index()];
         while hulls.len() < count {
@@ -116,18 +122,18 @@ impl Writers {
     }
 }
 
-/// What is known of a tensor's shape where a statement reads it.
+/// The known shape of a tensor where a statement reads it.
 enum Shape {
     Known(Vec<IndexExpr>),
     /// Statements before this one still have open ranges.
     Waiting,
-    /// Nothing before this one defines it.
+    /// No statement before this one defines the tensor.
     Nothing,
-    /// A mistake was reported.
+    /// A mistake about the tensor was reported.
     Poisoned,
 }
 
-/// The shape of a tensor as far as the statements before `at` define it.
+/// The shape of a tensor as defined by the statements before `at`.
 fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &mut Writers) -> Shape {
     let info = model.tensor(tensor);
     if info.poisoned {
@@ -148,7 +154,7 @@ fn shape_before(model: &Model, tensor: TensorId, at: usize, writers: &mut Writer
     writers.hull_of_first(model, tensor, earlier).map_or(Shape::Waiting, Shape::Known)
 }
 
-/// The smallest box from 0 that holds everything the statements write.
+/// The smallest box from 0 that contains all elements that the statements write.
 fn hull(model: &Model, statements: &[usize]) -> Option<Vec<IndexExpr>> {
     let mut ends = statements.iter().map(|at| written_ends(model, *at));
     let first = ends.next()??;
@@ -192,13 +198,14 @@ pub(super) fn smaller(left: &IndexExpr, right: &IndexExpr, model: &Model) -> Ind
 struct Constraint {
     index: IndexExpr,
     extent: IndexExpr,
-    /// What conditions around the access say.
+    /// The facts of the conditions around the access.
     guards: Vec<super::facts::Facts>,
     span: Span,
     access: String,
 }
 
-/// Solves a statement with the shapes known so far. True once it is done, or nothing more can be said of it.
+/// Solves a statement with the shapes known so far. Returns true once the statement is solved or
+/// poisoned.
 fn try_forward(model: &mut Model, at: usize, writers: &mut Writers) -> bool {
     let Some(constraints) = constraints(model, at, writers, None) else {
         return false;
@@ -245,8 +252,8 @@ enum Ready {
     Poisoned,
 }
 
-/// Every subscript that constrains a statement's variables, or `None` while a shape is still open. With a shape
-/// for the target, its own accesses constrain too.
+/// Every subscript that constrains a statement's variables, or `None` while a shape is still open.
+/// With a shape for the target, the accesses to the target are constraints too.
 fn constraints(
     model: &Model,
     at: usize,
@@ -278,7 +285,8 @@ fn constraints(
                 None => continue,
             },
             Shape::Waiting => return None,
-            // Written later or supplied by the caller: its shape comes from elsewhere.
+            // Later statements or the caller define the tensor, so its shape does not depend on
+            // earlier statements.
             Shape::Nothing => whole_shape(model, tensor, writers)?,
         };
         let text = print::access(&read.access, model);
@@ -300,21 +308,21 @@ fn constraints(
     Some(Ready::Constraints(constraints))
 }
 
-/// The hull of all statements that write a tensor, once all have their ranges.
+/// The hull of all statements that write a tensor, once all of them have ranges.
 fn whole_shape(model: &Model, tensor: TensorId, writers: &mut Writers) -> Option<Vec<IndexExpr>> {
     let all = writers.of(tensor);
     let ranged = all.iter().all(|at| model.statements[*at].ranged);
     if ranged { writers.hull_of_first(model, tensor, all.len()) } else { None }
 }
 
-/// One past the greatest value of a variable, and what says so.
+/// One past the greatest value of a variable, and the reasons for it.
 struct Limit {
     var: VarId,
     to: IndexExpr,
     because: Vec<Reason>,
 }
 
-/// The paper's rounds. True once every variable of the statement has a range.
+/// Runs the rounds of the paper. Returns true once every variable of the statement has a range.
 fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> bool {
     let vars = model.statements[at].vars.clone();
     if !model.all_vars(&model.statements[at]).into_iter().all(|var| settle_declared_range(model, var)) {
@@ -342,8 +350,9 @@ fn solve_rounds(model: &mut Model, at: usize, constraints: &[Constraint]) -> boo
     }
 }
 
-/// One round: the limits of every open variable that stands alone in some subscript. Subscripts that a condition
-/// keeps in bounds say nothing; with the left-hand indices, for lack of anything else, they do, if they are the
+/// One round: the limits of every open variable that is the only open one in some subscript. A
+/// subscript that a condition keeps in bounds gives no limit. The fallback round passes the
+/// left-hand indices as `unguarded`. A guarded subscript then also gives a limit, if it is the
 /// variable itself or the variable is reduced: `k <= i ? x(k) : 0` runs over all of `x`.
 fn solve_round(
     model: &mut Model,
@@ -378,7 +387,7 @@ fn solve_round(
     solved
 }
 
-/// A variable that alone indexes two dimensions is expected to find them of one size.
+/// Records a variable that alone indexes two dimensions whose extents are not the same expression.
 fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &Constraint, var: VarId) {
     let alone =
         |other: &&Constraint| other.index.as_var() == Some(var) && other.guards.iter().all(Vec::is_empty);
@@ -391,7 +400,7 @@ fn note_mixed_sizes(model: &mut Model, constraints: &[Constraint], constraint: &
     }
 }
 
-/// Puts the extents that a declared range uses in place; false while one is not known.
+/// Substitutes the extents that a declared range uses. Returns false while an extent is not known.
 fn settle_declared_range(model: &mut Model, var: VarId) -> bool {
     let Some(range) = model.var(var).range.clone() else { return true };
     match (model.with_extents(&range.from), model.with_extents(&range.to)) {
@@ -426,7 +435,7 @@ fn upper_limits(model: &Model, constraint: &Constraint, var: VarId, ignore_guard
     limits
 }
 
-/// The final shape of a tensor, once every statement that writes it has its ranges.
+/// Sets the final shape of a tensor, once every statement that writes it has ranges.
 fn settle_shape(model: &mut Model, id: TensorId, writers: &mut Writers) {
     let info = model.tensor(id);
     if info.poisoned || matches!(info.source, Source::Param { .. }) {
@@ -467,7 +476,7 @@ fn report_unbounded_scatter(model: &mut Model, id: TensorId, writers: &[usize]) 
     model.tensors[id.index()].poisoned = true;
 }
 
-/// Says which variables of a statement stay open, and why.
+/// Reports the variables of a statement that stay open, with the reason.
 fn report_open(model: &mut Model, at: usize, writers: &mut Writers) {
     let statement = &model.statements[at];
     let target = statement.target;

@@ -1,19 +1,19 @@
-//! Why a variable has the range it has.
+//! Reasons for the inferred ranges of variables.
 
 use std::fmt;
 
 use crate::span::Span;
 
-/// What determined the range of a variable, and where that stands.
+/// The origin of a variable's range, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// The place in the text.
+    /// The position in the text.
     pub span: Span,
-    /// What it is.
+    /// The kind of reason.
     pub kind: ReasonKind,
 }
 
-/// What can determine a range.
+/// The origins that a range can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReasonKind {
     /// A `where` clause.

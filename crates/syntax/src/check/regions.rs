@@ -1,8 +1,9 @@
-//! Boxes of elements, and whether some of them cover another.
+//! Boxes of elements, and whether a set of boxes covers another box.
 //!
-//! A box has an interval in each dimension; an interval may have a step, so that `O(2*i) = …` fills every other
-//! element. A region is covered if nothing is left of it once the boxes are taken away. With steps this is asked
-//! for each residue class by itself, where the elements are dense again.
+//! A box has an interval in each dimension. An interval may have a step, so that `O(2*i) = …` fills
+//! every other element. A region is covered if nothing is left of it after the boxes are
+//! subtracted. With steps, each residue class is checked separately, because the elements of one
+//! class are dense again.
 
 use tilewright_ir::index::greatest_common_divisor;
 use tilewright_ir::prove::nonnegative;
@@ -21,19 +22,19 @@ pub(super) struct Interval {
 /// An interval in each dimension.
 pub(super) type Region = Vec<Interval>;
 
-/// Steps whose least common multiple is larger than this are not followed.
+/// The maximal least common multiple of steps; boxes with larger ones are not analysed.
 const LARGEST_STEP: i64 = 16;
-/// Pieces, and residue classes, beyond this many are not followed.
+/// The maximal number of pieces, and of residue classes, that are analysed.
 const MOST_PIECES: usize = 64;
 
-/// The whole of a tensor.
+/// The region of a whole tensor.
 pub(super) fn whole(shape: &[IndexExpr]) -> Region {
     let all = |extent: &IndexExpr| Interval { low: IndexExpr::constant(0), high: extent.offset(-1), step: 1 };
     shape.iter().map(all).collect()
 }
 
-/// The step at which an index takes every value between its ends, or `None` if it may leave gaps. `extent` says
-/// how many values a variable takes, and nothing for one that is fixed.
+/// The step at which an index takes every value between its ends, or `None` if it may leave gaps.
+/// `extent` returns the number of values of a variable, and `None` for a fixed variable.
 pub(super) fn dense_step(
     model: &Model,
     index: &IndexExpr,
@@ -71,7 +72,7 @@ pub(super) fn magnitude(model: &Model, coefficient: IndexExpr) -> Option<IndexEx
     }
 }
 
-/// Whether nothing is left of the region once the boxes are taken away.
+/// Returns true when nothing is left of the region after the boxes are subtracted.
 pub(super) fn covers(model: &Model, region: &Region, boxes: &[Region], facts: &[IndexExpr]) -> bool {
     let mut steps = vec![1i64; region.len()];
     for interval in boxes.iter().flat_map(|inner| inner.iter().enumerate()) {
@@ -102,7 +103,7 @@ pub(super) fn covers(model: &Model, region: &Region, boxes: &[Region], facts: &[
     })
 }
 
-/// The part of a box whose elements have the residues, with its ends moved onto them.
+/// The part of a box whose elements have the given residues, with its ends moved to such elements.
 fn in_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> {
     let part = |((interval, residue), step): ((&Interval, &i64), &i64)| {
         let residue = IndexExpr::constant(*residue);
@@ -118,7 +119,8 @@ fn in_class(region: &Region, residues: &[i64], steps: &[i64]) -> Option<Region> 
     region.iter().zip(residues).zip(steps).map(part).collect()
 }
 
-/// All ends are elements of one class, whose neighbours are `steps` apart.
+/// Checks the coverage of one residue class. All interval ends are elements of the class, and its
+/// neighbouring elements are `steps` apart.
 fn covers_class(model: &Model, region: Region, boxes: &[Region], steps: &[i64], facts: &[IndexExpr]) -> bool {
     let empty = |interval: &Interval| nonnegative(&interval.low.sub(&interval.high).offset(-1), facts, model);
     let mut pieces = vec![region];

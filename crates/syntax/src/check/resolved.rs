@@ -1,11 +1,11 @@
-//! Expressions with every name resolved and calls of functions inlined, not yet typed.
+//! Expressions with every name resolved and function calls inlined, not yet typed.
 
 use tilewright_ir::{BinaryOp, Builtin, DType, ScalarId, SymbolId, TensorId, UnaryOp, VarId};
 
 use crate::lexer::Suffix;
 use crate::span::Span;
 
-/// A resolved expression and where it stands.
+/// A resolved expression and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub kind: ValueKind,
@@ -28,7 +28,8 @@ pub(super) enum ValueKind {
     Unary(UnaryOp, Box<Value>),
     Binary(BinaryOp, Box<[Value; 2]>),
     Select(Box<[Value; 3]>),
-    /// A value that a `where` clause says is within bounds.
+    /// A value with the bounds that a `where` clause declares for it: the value, the first bound,
+    /// and one past the last.
     Bounded(Box<[Value; 3]>),
 }
 
@@ -59,7 +60,7 @@ impl Value {
 }
 
 impl Value {
-    /// How many levels there are, itself included.
+    /// The height of the tree, counting this node.
     pub fn height(&self) -> usize {
         1 + self.operands().iter().map(Value::height).max().unwrap_or(0)
     }

@@ -1,8 +1,10 @@
-//! Integer scalars that are mere values.
+//! Turns integer scalars that are used only as values into runtime arguments.
 //!
-//! Every integer scalar begins as a symbol, for a subscript or a range may speak of it. One that only values mention decides
-//! nothing about the program: it becomes an argument of every call, as a float is, and its symbol is dropped, so that one
-//! kernel serves all its values. More than a value is what proofs rely on, comparisons of indices and divisors.
+//! Every integer scalar begins as a symbol, because a subscript or a range may contain it. A scalar
+//! that occurs only in values does not affect the structure of the program. It becomes an argument
+//! of every call, as a float is, and its symbol is dropped, so that one kernel serves all its
+//! values. Scalars in comparisons of indices and in divisors stay symbols, because proofs rely on
+//! them.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -13,7 +15,8 @@ use tilewright_ir::{
 
 use super::model::{Lowered, Model, add_symbols};
 
-/// Makes arguments of the scalars that only values mention. What was resolved is not looked at: its symbols are as before.
+/// Turns the scalars that occur only in values into arguments. The pass does not update the
+/// `resolved` parts of statements, which keep the old symbols.
 pub(super) fn pass_values(model: &mut Model) {
     let known = known_before_a_call(model);
     let passed: Vec<Option<ScalarId>> = (0..)
@@ -37,7 +40,7 @@ pub(super) fn pass_values(model: &mut Model) {
     drop_symbols(model, &passed);
 }
 
-/// Drops symbols that nothing mentions any more; those behind them move up.
+/// Drops symbols that nothing mentions any more, and renumbers the others.
 fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
     let kept = |at: usize| dropped[at].is_none();
     let moved: Vec<IndexExpr> = (0..dropped.len())
@@ -53,7 +56,7 @@ fn drop_symbols(model: &mut Model, dropped: &[Option<ScalarId>]) {
     model.symbols.retain(|_| at.next().is_some_and(kept));
 }
 
-/// The symbols that subscripts, ranges, extents, divisors and comparisons of indices mention.
+/// The symbols in subscripts, ranges, extents, divisors and comparisons of indices.
 fn known_before_a_call(model: &Model) -> BTreeSet<SymbolId> {
     let mut known = BTreeSet::new();
     for range in model.vars.iter().filter_map(|var| var.range.as_ref()) {
@@ -107,15 +110,15 @@ fn is_index(value: &Expr) -> bool {
     value.dtype.is_integer() && matches!(value.kind, ExprKind::Index(_) | ExprKind::Literal(_))
 }
 
-/// The scalars that every call is given.
+/// The scalars that become arguments of every call.
 struct Arguments<'a> {
-    /// For each symbol, the scalar that it was, if that is passed now.
+    /// For each symbol, its scalar if that scalar becomes an argument.
     passed: &'a [Option<ScalarId>],
     scalars: &'a [Scalar],
 }
 
 impl Arguments<'_> {
-    /// Puts arguments in the place of their symbols.
+    /// Replaces symbols by their arguments.
     fn put_into(&self, value: &mut Expr) {
         match &value.kind {
             ExprKind::Index(index) if self.mentioned_in(index) => {
@@ -133,7 +136,7 @@ impl Arguments<'_> {
         index.any(&mut |atom| matches!(atom, Atom::Symbol(symbol) if self.passed[symbol.index()].is_some()))
     }
 
-    /// The scalar that a symbol was, in its own type.
+    /// The scalar of a symbol, in its own type.
     fn argument(&self, symbol: SymbolId) -> Expr {
         match self.passed[symbol.index()] {
             Some(scalar) => {
@@ -143,7 +146,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The value of an index that arguments are part of, in 64 bits, as indices are computed.
+    /// The value of an index that contains arguments, computed in 64 bits as indices are.
     fn arithmetic(&self, index: &IndexExpr) -> Expr {
         let mut rest = IndexExpr::constant(index.constant_part());
         let mut terms = Vec::new();
@@ -169,7 +172,7 @@ impl Arguments<'_> {
                 Atom::Symbol(symbol) => factors.push(self.argument(*symbol).cast(DType::Int64)),
                 Atom::Min(pair) => factors.push(self.either(BinaryOp::Min, pair)),
                 Atom::Max(pair) => factors.push(self.either(BinaryOp::Max, pair)),
-                // Scalars in quotients and data are known before a call.
+                // Scalars in quotients and data stay symbols.
                 _ => factors.push(unchanged(own)),
             }
         }
@@ -194,7 +197,7 @@ fn lone_symbol(index: &IndexExpr) -> Option<SymbolId> {
     }
 }
 
-/// An index that stays one.
+/// An index as an int64 value, without replacement.
 fn unchanged(index: IndexExpr) -> Expr {
     match index.as_constant() {
         Some(number) => Expr::literal(DType::Int64, Number::Int(number.into())),
@@ -239,7 +242,7 @@ mod tests {
         for value in values {
             let own = program(value, &[]);
             assert_eq!(symbols(&own), ["N"], "{value}");
-            // Their values make no difference, and a size that is known still is.
+            // The given values of these scalars make no difference, and a given size stays known.
             let given = program(value, &[("a", 3), ("b", -4), ("N", 5)]);
             assert_eq!(given.general.as_deref(), Some(&own), "{value}");
             assert_eq!(given.symbols[0].value, Some(5));

@@ -1,7 +1,8 @@
-//! Solving a subscript's inequality for one variable.
+//! Solves the inequality of a subscript for one variable.
 //!
-//! The answer holds for all values of the other variables in it, whose ranges are known. Only upper limits are of
-//! use, since ranges begin at 0; what cannot be solved gives no limit, and the check of bounds judges.
+//! The solution holds for all values of the other variables in the subscript, whose ranges are
+//! known. Only upper limits are useful, since ranges begin at 0. An inequality that cannot be
+//! solved gives no limit, and `bounds` checks the access later.
 
 use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
 use tilewright_ir::prove::nonnegative;
@@ -24,10 +25,10 @@ impl End {
     }
 }
 
-/// What an inequality says about a variable.
+/// The solution of an inequality for a variable.
 pub(super) enum Solution {
     AtMost(IndexExpr),
-    /// A lower bound, or nothing that could be solved: the check of bounds will judge.
+    /// A lower bound, or no solution; `bounds` checks the access later.
     Other,
 }
 
@@ -49,7 +50,8 @@ pub(super) fn solve(model: &Model, index: &IndexExpr, var: VarId, end: End, limi
         return Solution::Other;
     }
     let (coefficient, end) = if positive { (coefficient, end) } else { (coefficient.scale(-1), end.flip()) };
-    // coefficient * holder + rest <= limit for every rest, with the sign moved out of the coefficient.
+    // The goal is coefficient * holder + rest <= limit for every value of rest. A negative sign has
+    // been moved out of the coefficient.
     let room = match (end == End::AtMost) == positive {
         true => upper_bound(&rest, model).map(|rest| limit.sub(&rest)),
         false => lower_bound(&rest, model).map(|rest| limit.sub(&rest)),
@@ -75,7 +77,7 @@ fn solve_atom(model: &Model, atom: &Atom, var: VarId, end: End, limit: &IndexExp
         }
         Atom::Min(pair) | Atom::Max(pair) => {
             let (holder, other) = if pair.0.mentions(var) { (&pair.0, &pair.1) } else { (&pair.1, &pair.0) };
-            // The smaller of two is small enough if either is.
+            // A minimum satisfies an upper limit if either operand does.
             let either = matches!(atom, Atom::Min(_)) == (end == End::AtMost);
             let slack = if end == End::AtMost { limit.sub(other) } else { other.sub(limit) };
             if other.mentions(var) || (either && nonnegative(&slack, &[], model)) {

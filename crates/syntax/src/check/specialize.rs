@@ -1,14 +1,16 @@
-//! Sizes that are given, put in place.
+//! Substitutes the given sizes.
 //!
-//! Ranges and shapes are inferred for all sizes first, so that a program means the same whether its sizes are given
-//! or not; only then do numbers take the place of symbols, and the proofs that follow are for these numbers.
+//! Ranges and shapes are inferred for all sizes first, so that a program has the same meaning
+//! whether its sizes are given or not. Only then do numbers replace symbols, and the later proofs
+//! are about these numbers.
 
 use tilewright_ir::{Atom, IndexExpr};
 
 use super::model::Model;
 use crate::diagnostic::{Code, Diagnostic};
 
-/// Puts the given sizes and scalars in place. What the model was before, if that changes it.
+/// Substitutes the given sizes and scalars. Returns the model before the substitution, if any value
+/// was given.
 pub(super) fn specialize(model: &mut Model) -> Option<Model> {
     let values: Vec<Option<i64>> = model.symbols.iter().map(|symbol| symbol.value).collect();
     if values.iter().all(Option::is_none) {
@@ -26,7 +28,7 @@ pub(super) fn specialize(model: &mut Model) -> Option<Model> {
     Some(general)
 }
 
-/// Refuses shapes that do not exist at the sizes given.
+/// Refuses tensors that are empty at the given sizes.
 pub(super) fn refuse_empty_tensors(model: &mut Model) {
     let mut found = Vec::new();
     for tensor in model.tensors.iter_mut().filter(|tensor| !tensor.poisoned) {

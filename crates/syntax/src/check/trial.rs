@@ -1,7 +1,7 @@
-//! Runs a function at small sizes, keeping track of which elements are defined instead of their values.
+//! Runs a function at small sizes and tracks which elements are defined instead of their values.
 //!
-//! It serves `definedness` where boxes cannot decide. Reads that depend on data are passed over, so an element that
-//! is found undefined really is.
+//! `definedness` uses a trial where boxes cannot decide. The trial skips reads that depend on data,
+//! so every element that it reports as undefined really is.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use super::nest::{Nest, nest};
 use super::witness::{Witness, assignments, extent};
 use crate::ast::AssignOp;
 
-/// Element visits that the whole trial may take.
+/// The maximal number of statement points that the whole trial visits.
 const BUDGET: usize = 2_000_000;
-/// Tensors larger than this are not tried.
+/// The maximal number of elements of a tensor in a trial.
 const MOST_ELEMENTS: i64 = 4_000_000;
-/// How many combinations of sizes are tried.
+/// A quarter of the maximal number of size combinations that are tried.
 const MOST_SIZES: usize = 64;
 
 /// An element that is needed and not defined.
@@ -25,11 +25,12 @@ pub(super) struct Undefined {
     pub tensor: TensorId,
     pub element: Vec<i64>,
     pub witness: Witness,
-    /// The statement that reads it, and the access, or its own target; `None` for a result at the end.
+    /// The reading statement, with the access, or with `None` for its own target. The whole field
+    /// is `None` for a result that is undefined at the end.
     pub read: Option<(usize, Option<Read>)>,
 }
 
-/// How a trial ended.
+/// The outcome of a trial.
 pub(super) enum Trial {
     /// An element that is needed and not defined.
     Found(Undefined),
@@ -38,7 +39,7 @@ pub(super) enum Trial {
     Unknown,
 }
 
-/// Runs the function at small sizes, or at the sizes given.
+/// Runs the function at small sizes, or at the given sizes.
 pub(super) fn find_undefined(model: &Model, supplies: &[Supply]) -> Trial {
     let symbols: Vec<_> = (0..model.symbols.len())
         .filter(|at| model.symbols[*at].value.is_none())
@@ -68,12 +69,13 @@ struct Run<'a> {
     defined: Vec<Vec<bool>>,
     budget: &'a mut usize,
     found: Option<Undefined>,
-    /// Whether everything that was read could be told.
+    /// Whether every condition and subscript of the reads could be evaluated.
     certain: bool,
 }
 
 impl<'a> Run<'a> {
-    /// `None` for sizes that the program does not accept, or that are too large to try.
+    /// Prepares a run. Returns `None` for sizes that the program does not accept, or that are too
+    /// large to try.
     fn new(
         model: &'a Model,
         supplies: &[Supply],
@@ -134,7 +136,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Visits every point of a statement: checks what it reads, and collects what it writes.
+    /// Visits every point of a statement: checks the elements that it reads, and collects those
+    /// that it writes.
     fn points(&mut self, at: usize, vars: &[VarId], written: &mut Vec<usize>) {
         if self.found.is_some() || *self.budget == 0 {
             return;
@@ -177,7 +180,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The place of an element in row-major order, if its indices are known and within the tensor.
+    /// The position of an element in row-major order, if its indices are known and within the
+    /// tensor.
     fn place(&self, tensor: TensorId, indices: &[IndexExpr]) -> Option<usize> {
         let mut place = 0i64;
         for (index, extent) in indices.iter().zip(&self.shapes[tensor.index()]) {
@@ -199,7 +203,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A result with an element that was never defined. Says nothing if the budget ran out before the end.
+    /// A result element that was never defined. Returns `None` if the budget ran out before the
+    /// end.
     fn undefined_result(self) -> Option<Undefined> {
         if *self.budget == 0 {
             return None;

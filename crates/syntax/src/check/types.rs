@@ -1,8 +1,8 @@
-//! Types of values and tensors.
+//! Infers the types of values and tensors.
 //!
-//! A literal has no type of its own and takes that of what it meets; alone it is int32 or float32. A tensor has
-//! the type of its first statement that has a definite one. Mixed operands take a type that holds both, and a
-//! float wins over any integer.
+//! A literal has no type of its own and takes the type of the other operands; alone it is int32 or
+//! float32. A tensor has the type of its first statement with a definite type. Mixed operands take
+//! a type that can represent both, and a float type takes precedence over any integer type.
 
 use tilewright_ir::{BinaryOp, Builtin, DType, TensorId};
 
@@ -16,20 +16,20 @@ use tilewright_ir::ReduceOp;
 /// The type of a value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ty {
-    /// Depends on a tensor whose type is still open.
+    /// The type depends on a tensor whose type is still open.
     Open,
-    /// An integer literal, or several.
+    /// The value consists of integer literals.
     Int,
-    /// Index variables and sizes: int32 where nothing else decides.
+    /// The value consists of index variables and sizes: int32 where nothing else decides.
     Index,
-    /// A float literal, or several.
+    /// The value consists of literals, including float literals.
     Float,
-    /// Definite.
+    /// The type is definite.
     Is(DType),
 }
 
 impl Ty {
-    /// The type itself, with literals as int32 and float32.
+    /// The definite type, with int32 and float32 for literals.
     pub fn settle(self) -> Option<DType> {
         match self {
             Ty::Open => None,
@@ -40,11 +40,11 @@ impl Ty {
     }
 }
 
-/// Two types with no type that holds both.
+/// Two types without a common type that can represent both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NoCommonType(pub DType, pub DType);
 
-/// The type of an operation on both.
+/// The type of an operation on operands of these types.
 pub(super) fn promote(left: Ty, right: Ty) -> Result<Ty, NoCommonType> {
     Ok(match (left, right) {
         (Ty::Open, other) | (other, Ty::Open) => other,
@@ -73,7 +73,7 @@ fn promote_types(left: DType, right: DType) -> Result<DType, NoCommonType> {
     match (left.is_float(), right.is_float()) {
         (true, false) => Ok(left),
         (false, true) => Ok(right),
-        // float16 and bfloat16
+        // These are float16 and bfloat16.
         (true, true) => Ok(DType::Float32),
         (false, false) => [DType::Int16, DType::Int32, DType::Int64]
             .into_iter()
@@ -82,7 +82,8 @@ fn promote_types(left: DType, right: DType) -> Result<DType, NoCommonType> {
     }
 }
 
-/// The type of a value; operands without a common type count as open here, and lowering reports them.
+/// The type of a value. Operands without a common type count as open here, and lowering reports
+/// them.
 pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
     let common = |operands: &[Value]| {
         operands.iter().fold(Ty::Open, |ty, operand| promote(ty, type_of(operand, model)).unwrap_or(Ty::Open))
@@ -114,7 +115,7 @@ pub(super) fn type_of(value: &Value, model: &Model) -> Ty {
     }
 }
 
-/// Arithmetic on truth values counts them.
+/// Arithmetic on truth values is done in int32, so that sums count them.
 fn arithmetic(ty: Ty) -> Ty {
     if ty == Ty::Is(DType::Bool) { Ty::Is(DType::Int32) } else { ty }
 }
@@ -134,17 +135,18 @@ fn call_type(builtin: Builtin, argument: Ty) -> Ty {
     }
 }
 
-/// Gives every tensor its type.
+/// Infers the type of every tensor.
 pub(super) fn infer(model: &mut Model) {
     spread_poison(model);
     while settle_definite(model) || settle_first_literal(model) {}
     for tensor in &mut model.tensors {
-        // Only tensors that are defined by themselves alone are left; any type will do.
+        // Only tensors that are defined solely in terms of themselves are left; any type is valid
+        // for them.
         tensor.dtype.get_or_insert(DType::Float32);
     }
 }
 
-/// What is computed from a tensor that a report is about is not known either.
+/// Poisons every tensor that is computed from a poisoned tensor.
 fn spread_poison(model: &mut Model) {
     loop {
         let poisoned = |model: &Model, value: &Value| {
@@ -170,7 +172,7 @@ fn spread_poison(model: &mut Model) {
     }
 }
 
-/// Types that follow from statements with a definite type; whether there was a new one.
+/// Sets the types that follow from statements with a definite type. Returns true if a type was new.
 fn settle_definite(model: &mut Model) -> bool {
     let mut found = false;
     for at in 0..model.statements.len() {
@@ -185,7 +187,8 @@ fn settle_definite(model: &mut Model) -> bool {
     found
 }
 
-/// The first tensor that literals alone define gets their type.
+/// Sets the type of the first tensor that only literals define. Returns true if there was such a
+/// tensor.
 fn settle_first_literal(model: &mut Model) -> bool {
     let open = |model: &Model, target: TensorId| model.tensor(target).dtype.is_none();
     for at in 0..model.statements.len() {
@@ -193,7 +196,8 @@ fn settle_first_literal(model: &mut Model) -> bool {
         if !open(model, target) {
             continue;
         }
-        // Of several literal statements a float decides: `s() = 0` and `s() += 0.5` make a float32.
+        // Among several literal statements a float decides: `s() = 0` and `s() += 0.5` make a
+        // float32.
         let all = (0..model.statements.len()).filter(|other| model.statements[*other].target == target);
         let joined = all.fold(Ty::Open, |ty, other| promote(ty, stored_type(model, other)).unwrap_or(ty));
         if let Some(dtype) = joined.settle() {
@@ -214,7 +218,7 @@ fn stored_type(model: &Model, at: usize) -> Ty {
     }
 }
 
-/// Refuses a value that its target cannot hold without loss.
+/// Refuses a value that its target cannot represent.
 pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     let statement = &model.statements[at];
     let target = model.tensor(statement.target);
@@ -247,7 +251,7 @@ pub(super) fn check_store(model: &mut Model, at: usize) -> Option<DType> {
     None
 }
 
-/// `int32 += int8 * int8` computes the product in int8, which is rarely meant.
+/// Warns of `int32 += int8 * int8`, which computes the product in int8 and is rarely intended.
 fn warn_of_narrow_arithmetic(model: &mut Model, at: usize, wanted: DType) {
     let value = &model.statements[at].resolved.value;
     let arithmetic =

@@ -1,7 +1,8 @@
 //! Counterexamples: values of sizes and variables at which a claim fails.
 //!
-//! What cannot be proved is tried at small sizes, or at the sizes given, with every value of the variables. A
-//! counterexample makes the message concrete; a search that visits everything is itself a proof.
+//! A claim that cannot be proved is tested at small sizes, or at the given sizes, with every value
+//! of the variables. A counterexample makes the message concrete; an exhaustive search is itself a
+//! proof.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +11,9 @@ use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number, SymbolId,
 use super::model::{Model, add_symbols};
 use crate::diagnostic::Diagnostic;
 
-/// Points that one search may visit.
+/// The maximal number of points that one search visits.
 const BUDGET: usize = 300_000;
-/// Sizes up to this are tried while they are not given.
+/// The number of values that are tried for a size that is not given, starting at its least value.
 const LARGEST: i64 = 8;
 
 /// Values at which a claim fails.
@@ -22,10 +23,10 @@ pub(super) struct Witness {
     pub vars: BTreeMap<VarId, i64>,
 }
 
-/// How a search ended.
+/// The outcome of a search.
 pub(super) enum Search {
     Found(Witness),
-    /// Every point of the only possible sizes was visited.
+    /// The search visited every point of the only possible sizes.
     Proved,
     Unknown,
 }
@@ -53,7 +54,7 @@ impl Witness {
             ExprKind::Scalar(_) | ExprKind::Load(_) => return None,
             ExprKind::Unary(op, operand) => arithmetic::unary(*op, self.value(operand)?, expr.dtype),
             ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
-                // Either side may decide.
+                // Either operand may decide the result.
                 let decisive = *op == BinaryOp::Or;
                 let sides = [self.holds(&operands[0]), self.holds(&operands[1])];
                 if !sides.contains(&Some(decisive)) && sides.contains(&None) {
@@ -77,7 +78,7 @@ impl Witness {
         })
     }
 
-    /// `with N = 1, M = 2`, or nothing where the sizes are given.
+    /// `with N = 1, M = 2`, or an empty text where the sizes are given.
     fn sizes_text(&self, model: &Model) -> String {
         let sizes: Vec<String> = self
             .sizes
@@ -87,7 +88,7 @@ impl Witness {
         if sizes.is_empty() { String::new() } else { format!("with {}", sizes.join(", ")) }
     }
 
-    /// The message with the sizes at which it is true, unless they are given.
+    /// Adds the sizes of the witness to the message, unless they are given.
     pub fn with_sizes(&self, diagnostic: Diagnostic, model: &Model) -> Diagnostic {
         let sizes = self.sizes_text(model);
         if sizes.is_empty() { diagnostic } else { diagnostic.note(format!("this happens {sizes}, for one")) }
@@ -101,8 +102,8 @@ impl Witness {
     }
 }
 
-/// Looks for sizes and values of `vars` at which `fails` says so. Sizes at which a fact is negative are passed over:
-/// the program is refused there anyway.
+/// Searches for sizes and values of `vars` at which `fails` returns true. The search skips sizes at
+/// which a fact is negative, because the program is refused there anyway.
 pub(super) fn search(
     model: &Model,
     mentioned: &[&IndexExpr],
@@ -169,7 +170,8 @@ pub(super) fn extent(model: &Model, witness: &Witness, var: VarId) -> Option<(i6
     Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
 }
 
-/// Small sizes, the smallest first: all combinations of a few symbols, a fixed sample of many.
+/// Small sizes, the smallest first: all combinations of up to three symbols, a fixed sample for
+/// more.
 pub(super) fn assignments(model: &Model, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
     let least = |symbol: &SymbolId| model.symbols[symbol.index()].least.unwrap_or(-3);
     let mut all = Vec::new();

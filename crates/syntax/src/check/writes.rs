@@ -1,5 +1,5 @@
-//! The left-hand sides: every variable accounted for, every element written once, nothing read that the same
-//! statement overwrites or resets.
+//! Checks the left-hand sides. Every variable is on the left or is reduced, every element is
+//! written once, and no statement reads elements that it overwrites or resets.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::witness::{Search, search};
 use crate::ast::AssignOp;
 use crate::diagnostic::{Code, Diagnostic};
 
-/// Checks every statement's left-hand side against its right.
+/// Checks the left-hand side of every statement against its right-hand side.
 pub(super) fn check(model: &mut Model) {
     for at in 0..model.statements.len() {
         if model.statements[at].lowered.is_none() {
@@ -32,7 +32,7 @@ pub(super) fn check(model: &mut Model) {
     }
 }
 
-/// How a variable of a statement is used.
+/// The role of a variable in a statement.
 pub(super) fn var_kind(statement: &Statement, var: VarId) -> VarKind {
     let Some(lowered) = &statement.lowered else { return VarKind::Reduction };
     let separates = |index: &IndexExpr| {
@@ -47,7 +47,7 @@ pub(super) fn var_kind(statement: &Statement, var: VarId) -> VarKind {
     }
 }
 
-/// Whether different values of the variable give different indices.
+/// Returns true when different values of the variable give different indices.
 fn tells_apart(index: &IndexExpr, var: VarId) -> bool {
     let split = index.split_on(&Atom::Var(var));
     split.is_some_and(|(coefficient, rest)| {
@@ -118,7 +118,8 @@ fn repeated_write(model: &Model, at: usize) -> Option<Diagnostic> {
     }
 }
 
-/// Looks for an element that two points of one turn of the loops around name: the element, and the first of them.
+/// Searches for an element that two points of the same iteration of the surrounding loops write.
+/// Returns the element, and the first of the two points.
 fn find_clash(
     model: &Model,
     statement: &Statement,
@@ -145,7 +146,7 @@ fn find_clash(
     (outcome, clash)
 }
 
-/// Whether different values of the statement's variables name different elements.
+/// Returns true when different values of the statement's variables name different elements.
 fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> bool {
     let alone = |var: VarId| {
         indices.iter().any(|index| {
@@ -154,15 +155,16 @@ fn is_injective(model: &Model, statement: &Statement, indices: &[IndexExpr]) -> 
             own == [var] && tells_apart(index, var)
         })
     };
-    // An index that is different for different values of all its variables tells each of them.
+    // An index that is injective in all its variables distinguishes the values of each of them.
     let told = |var: VarId| {
         alone(var) || indices.iter().any(|index| index.mentions(var) && mixed_radix(model, statement, index))
     };
     statement.vars.iter().all(|var| told(*var))
 }
 
-/// `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3, or `M*i + j` with `j` in 0:M: in some order, each coefficient
-/// is beyond the reach of those before it.
+/// Returns true for mixed-radix indices: `12*i + 3*j + k` with `j` in 0:4 and `k` in 0:3, or
+/// `M*i + j` with `j` in 0:M. In some order of the variables, each coefficient exceeds the largest
+/// sum of the terms before it.
 fn mixed_radix(model: &Model, statement: &Statement, index: &IndexExpr) -> bool {
     let mut digits: Vec<(IndexExpr, IndexExpr)> = Vec::new();
     for var in index.vars().into_iter().filter(|var| statement.vars.contains(var)) {
@@ -188,13 +190,14 @@ fn in_some_order(model: &Model, digits: Vec<(IndexExpr, IndexExpr)>, reach: &Ind
         })
 }
 
-/// A reduction that resets its target and reads that tensor: the reset and the reads have no order that a program
-/// could rely on. `exists` names elements without reading them.
+/// Reports a reduction that resets its target and reads the same tensor: the order of the reset and
+/// the reads is undefined. An `exists` clause names elements without reading them.
 fn reset_in_place(model: &Model, at: usize) -> Option<Diagnostic> {
     let statement = &model.statements[at];
     let AssignOp::Reduce { op, reset: true } = statement.op else { return None };
     let lowered = statement.lowered.as_ref()?;
-    // A scatter resets the whole tensor, any other statement just the elements that it names.
+    // A scatter resets the whole tensor; any other statement resets only the elements that it
+    // names.
     let scatters = lowered.indices.iter().any(IndexExpr::has_data);
     let kept = |read: &Read| !scatters && apart(model, statement, &lowered.indices, read);
     let own = |read: &&Read| !read.exists && read.access.tensor == statement.target && !kept(read);
@@ -220,12 +223,12 @@ fn reset_in_place(model: &Model, at: usize) -> Option<Diagnostic> {
     })
 }
 
-/// Whether the statement reduces some variable.
+/// Returns true when the statement reduces some variable.
 fn reduces(statement: &Statement) -> bool {
     statement.vars.iter().any(|var| var_kind(statement, *var) == VarKind::Reduction)
 }
 
-/// An update that reads elements which the same statement overwrites.
+/// Reports an update that reads elements which the same statement overwrites.
 fn in_place(model: &Model, at: usize) -> Option<Diagnostic> {
     let statement = &model.statements[at];
     let lowered = statement.lowered.as_ref()?;
@@ -251,12 +254,14 @@ fn single_instance(model: &Model, statement: &Statement) -> bool {
     })
 }
 
-/// Whether no instance of the statement reads what another writes: in some dimension the indices never meet,
-/// whatever the variables of the two are.
+/// Returns true when no instance of the statement reads an element that another instance writes.
+/// This holds if the indices of some dimension are never equal, whatever the variables of the two
+/// instances are.
 fn apart(model: &Model, statement: &Statement, written: &[IndexExpr], read: &Read) -> bool {
     let own = OwnVars { model, vars: &statement.vars };
     written.iter().zip(&read.access.indices).any(|(write, read)| {
-        // Bounds over the statement's own variables; those of the loops around are the same for both.
+        // The bounds are over the statement's own variables; the variables of the surrounding loops
+        // are equal for both.
         let bounds = (
             lower_bound(write, &own),
             upper_bound(write, &own),
@@ -274,8 +279,9 @@ fn apart(model: &Model, statement: &Statement, written: &[IndexExpr], read: &Rea
     })
 }
 
-/// `(t + 1) % 2` and `t % 2` never meet in one turn of a loop over `t`. `own`: the statement's variables, which may differ
-/// between the instance that writes and the one that reads.
+/// Returns true for indices such as `(t + 1) % 2` and `t % 2`, which are never equal in one
+/// iteration of a loop over `t`. `own` lists the statement's variables, which may differ between
+/// the writing and the reading instance.
 fn different_remainders(write: &IndexExpr, read: &IndexExpr, own: &[VarId]) -> bool {
     let (Some((write, by)), Some((read, other))) = (remainder(write), remainder(read)) else { return false };
     if by != other {
@@ -298,7 +304,7 @@ fn different_remainders(write: &IndexExpr, read: &IndexExpr, own: &[VarId]) -> b
     difference.is_some_and(|difference| difference % by != 0)
 }
 
-/// What an index is the remainder of, and by which number, if it is just that.
+/// The dividend and the divisor, if the index is exactly one remainder by a positive number.
 fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
     match index.terms() {
         [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
@@ -309,7 +315,7 @@ fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
     }
 }
 
-/// `2*i` and `2*j + 1` never meet.
+/// Returns true for indices such as `2*i` and `2*j + 1`, which are never equal.
 fn different_residues(write: &IndexExpr, read: &IndexExpr) -> bool {
     let coefficients =
         |expr: &IndexExpr| expr.terms().iter().map(|term| term.coefficient).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Expressions, by precedence climbing.
+//! Parses expressions, by precedence climbing.
 
 use super::{MOST_NESTING, Parse, Parser};
 use crate::ast::{Expr, ExprKind, Name, type_name};
@@ -6,7 +6,7 @@ use crate::lexer::{Suffix, TokenKind};
 use crate::span::Span;
 use tilewright_ir::{BinaryOp, UnaryOp};
 
-/// How tightly a binary operator binds, loosest first.
+/// The precedence of a binary operator; a larger number binds more tightly.
 fn precedence(kind: &TokenKind) -> Option<(u8, BinaryOp)> {
     Some(match kind {
         TokenKind::Or => (1, BinaryOp::Or),
@@ -53,7 +53,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// An expression, unless it is too high a tree: chains such as `a + b + c` grow one without nesting.
+    /// Creates an expression, unless its tree is too high: chains such as `a + b + c` grow the tree
+    /// without nesting.
     fn make(&mut self, kind: ExprKind, span: Span) -> Parse<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height as usize > MOST_NESTING { self.too_deep() } else { Ok(expr) }

@@ -1,9 +1,10 @@
-//! What somebody may have meant who writes as in other languages, or mistypes.
+//! Hints for the help text of syntax errors. They cover habits from other languages and
+//! misspellings.
 
 use crate::ast::type_names;
 use crate::diagnostic::similar;
 
-/// What to write in the place of a word that stands where only a new statement could begin.
+/// The hint for a word in a position where only a new statement could begin.
 pub(super) fn of_word(word: &str) -> Option<String> {
     let known = match word {
         "and" => "logical and is `&&`",
@@ -15,12 +16,12 @@ pub(super) fn of_word(word: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// What to write in the place of a word that is no type.
+/// The hint for a word that is not a type.
 pub(super) fn of_type(word: &str) -> Option<String> {
     similar(word, type_names()).map(|close| format!("did you mean `{close}`?"))
 }
 
-/// What to write in the place of two symbols in a row.
+/// The hint for two symbols in a row.
 pub(super) fn of_symbols(before: &str, found: &str) -> Option<String> {
     match (before, found) {
         ("*", "*") => Some("powers are written pow(x, y)".to_owned()),

@@ -1,9 +1,10 @@
-//! Tokens to an [`ast`](crate::ast), by recursive descent.
+//! Builds an [`ast`](crate::ast) from tokens, by recursive descent.
 //!
-//! A mistake is reported once; then the parser skips to the next statement or function and goes on. Nesting is
-//! limited, so that no text can exhaust the stack here or in whoever walks the tree later.
+//! The parser reports a mistake once, skips to the next statement or function, and continues.
+//! Nesting is limited, so that no text can exhaust the stack here or in later passes over the tree.
 //!
-//! This file has the cursor, the recovery and the functions; `statement` and `expression` have the rest.
+//! This file holds the cursor, the error recovery and the grammar of functions; `statement` and
+//! `expression` hold the rest of the grammar.
 
 mod expression;
 mod hints;
@@ -16,17 +17,18 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::{Token, TokenKind, lex};
 use crate::span::Span;
 
-/// Deeper expressions and loops are refused. Chains such as `a + b + c` count one level a link.
+/// The maximal depth of expressions and loops. In a chain such as `a + b + c`, each operator counts
+/// as one level.
 pub const MOST_NESTING: usize = 300;
-/// More mistakes than this are not worth listing.
+/// The maximal number of syntax errors that are listed.
 const MOST_ERRORS: usize = 50;
 
-/// A parsed file and what was wrong with it.
+/// A parsed file and its syntax errors.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// What could be parsed.
+    /// The part of the file that could be parsed.
     pub ast: Module,
-    /// What could not.
+    /// The syntax errors.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -40,7 +42,8 @@ pub fn parse(source: &str) -> Parsed {
     let strange: HashSet<u32> = diagnostics.iter().map(|found| line_start(source, found.primary.0)).collect();
     let mut parser = Parser { source, tokens, at: 0, depth: 0, diagnostics: Vec::new() };
     let mut ast = parser.module();
-    // What the parser says of a line with strange characters follows from them.
+    // The parser's messages about a line with invalid characters are consequences of those
+    // characters.
     let parser_found = parser
         .diagnostics
         .into_iter()
@@ -61,13 +64,13 @@ pub fn parse(source: &str) -> Parsed {
     Parsed { ast, diagnostics }
 }
 
-/// Where the line of a place begins.
+/// The start of the line that contains the span.
 fn line_start(source: &str, span: Span) -> u32 {
     let before = source.as_bytes().get(..span.start as usize).unwrap_or_default();
     before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u32 + 1)
 }
 
-/// The mistake has been reported; the caller recovers.
+/// Marks a mistake that has been reported; the caller recovers.
 struct Reported;
 
 type Parse<T> = Result<T, Reported>;
@@ -93,7 +96,7 @@ impl Parser<'_> {
         self.tokens[self.at].span
     }
 
-    /// The end of the token before this one.
+    /// The span of the token before the current one.
     fn previous_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
@@ -139,14 +142,14 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// Reports that something else was expected here.
+    /// Reports that `what` was expected at the current token.
     fn expected<T>(&mut self, what: &str) -> Parse<T> {
         let before = self.previous_span().text(self.source);
         let hint = hints::of_symbols(before, self.span().text(self.source));
         self.expected_but(what, hint)
     }
 
-    /// The same, with a guess at what was meant.
+    /// Like `expected`, with a hint about the intended text.
     fn expected_but<T>(&mut self, what: &str, hint: Option<String>) -> Parse<T> {
         let found = match self.peek() {
             TokenKind::End => "the end of the file".to_owned(),
@@ -179,7 +182,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Runs `inner` one level deeper, or refuses.
+    /// Runs `inner` one nesting level deeper, or reports that the nesting is too deep.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MOST_NESTING {
             return self.too_deep();
@@ -202,7 +205,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Items with commas between them, up to the closing parenthesis, which is taken too.
+    /// Parses items with commas between them, up to and including the closing parenthesis.
     fn list<T>(&mut self, what: &str, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         let mut items = Vec::new();
         if self.eat(&TokenKind::RightParen) {
@@ -254,7 +257,7 @@ impl Parser<'_> {
         let open = self.expect(&TokenKind::LeftBrace, "`{` and the body")?;
         let before = self.diagnostics.len();
         let (body, closed) = self.statements();
-        // At the end of the file one message is enough.
+        // Another message at the end of the file would only repeat the first one.
         let said = self.diagnostics.last().is_some_and(|last| last.primary.0 == self.span());
         if !closed && !said {
             let span = self.span();
@@ -312,7 +315,8 @@ impl Parser<'_> {
     }
 }
 
-/// Words that cannot be names. `in`, `const` and `exists` can: programs in the wild call their input `in`.
+/// Words that cannot be names. `in`, `const` and `exists` can be names: existing programs call
+/// their input `in`.
 fn is_reserved(word: &str) -> bool {
     matches!(word, "def" | "where" | "for" | "true" | "false") || type_name(word).is_some()
 }

@@ -1,4 +1,4 @@
-//! Statements.
+//! Parses statements.
 
 use super::{Parse, Parser, Reported, hints};
 use crate::ast::{AssignOp, Clause, Comprehension, Declaration, Expr, ExprKind, Name, Stmt, StmtKind};
@@ -7,7 +7,8 @@ use crate::lexer::TokenKind;
 use tilewright_ir::ReduceOp;
 
 impl Parser<'_> {
-    /// Statements up to the closing brace, which is taken too; and whether there was one.
+    /// Parses statements up to and including the closing brace. The second result says whether
+    /// there was a closing brace.
     pub(super) fn statements(&mut self) -> (Vec<Stmt>, bool) {
         let mut body = Vec::new();
         loop {
@@ -29,7 +30,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips to what may begin a statement on a new line, or to the end of the block.
+    /// Skips to a token that may begin a statement on a new line, or to the end of the block.
     fn skip_statement(&mut self) {
         let mut braces = 0usize;
         loop {
@@ -75,7 +76,7 @@ impl Parser<'_> {
         Ok(Stmt { kind, span: start.to(self.previous_span()) })
     }
 
-    /// After a bare name: `= f(`; whether `f` is a function is for the checker to say.
+    /// Returns true when `= f(` follows a bare name. The checker decides whether `f` is a function.
     fn is_call_of_name(&self) -> bool {
         matches!(self.peek_ahead(1), TokenKind::Word(_)) && *self.peek_ahead(2) == TokenKind::LeftParen
     }
@@ -88,7 +89,8 @@ impl Parser<'_> {
         self.call(targets)
     }
 
-    /// `= f(a, b)`. With one bare target this may turn out to be the definition of a 0-dimensional tensor.
+    /// Parses `= f(a, b)`. With one bare target the statement may turn out to define a
+    /// 0-dimensional tensor.
     fn call(&mut self, targets: Vec<Name>) -> Parse<StmtKind> {
         let op_span = self.expect(&TokenKind::Assign, "`=` and the call of a function")?;
         let value = self.expr()?;

@@ -1,4 +1,4 @@
-//! Calls, replaced by the statements of the function called.
+//! Replaces calls by the statements of the called function.
 
 use tilewright_ir::{DType, IndexExpr, TensorId};
 
@@ -81,8 +81,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// What stands before the names of a call's temporaries: `blur` for the first call of `blur`, `blur_2` for the second.
-    /// Schedules name the temporaries so. A number that would make the name of a function of the file is left out.
+    /// The prefix of the names of a call's temporaries: `blur` for the first call of `blur`,
+    /// `blur_2` for the second. Schedules use these names for the temporaries. Numbers that would
+    /// make the name of a function in the file are skipped.
     fn next_prefix(&mut self, callee: &str) -> String {
         let calls = self.calls.entry(callee.to_owned()).or_default();
         *calls += 1;
@@ -96,7 +97,7 @@ impl Resolver<'_> {
         prefix
     }
 
-    /// The scope of the function called: its names as the caller's.
+    /// The scope of the called function, which maps its names to tensors and values of the caller.
     fn enter_call(
         &mut self,
         targets: &[Name],
@@ -171,12 +172,14 @@ impl Resolver<'_> {
         Some(())
     }
 
-    /// A result that the function called declares has that type and those extents for the caller too.
+    /// Gives the caller's target the type and extents that the called function declares for its
+    /// result.
     fn declare_result(&mut self, ty: &Type, id: TensorId, target: &Name, inner: &Scope) {
         let shape = self.declared_shape(ty, inner);
         let tensor = &mut self.model.tensors[id.index()];
         if let (None, Some(shape)) = (&tensor.declared, &shape) {
-            // Extents of the caller's tensors are not known yet, so the shape stays open until they are.
+            // Extents of the caller's tensors are not known yet, so the shape stays open until they
+            // are.
             tensor.declared = Some(shape.clone());
             tensor.dtype = tensor.dtype.or(Some(ty.dtype));
             tensor.declared_dtype = tensor.dtype;
@@ -293,7 +296,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A size of the function called is the extent of the first argument that has it.
+    /// Binds each size of the called function to the extent of the first argument that has it.
     fn bind_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &mut Scope) {
         for (at, dim) in param.ty.dims.iter().enumerate() {
             if let ExprKind::Name(text) = &dim.kind
@@ -305,7 +308,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Every extent of an argument must be what the parameter says.
+    /// Requires that every extent of an argument equals the extent of the parameter.
     fn require_sizes(&mut self, param: &Param, id: TensorId, span: Span, inner: &Scope) {
         for (at, dim) in param.ty.dims.iter().enumerate() {
             let Some(wanted) = self.size_expr(dim, inner) else { continue };

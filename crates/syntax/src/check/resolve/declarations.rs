@@ -1,4 +1,4 @@
-//! Parameters, results and locals: names, types and sizes.
+//! Declares parameters, results and locals with their names, types and sizes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::span::Span;
 
 impl Resolver<'_> {
-    /// The parameters of the function that is checked: its sizes become symbols.
+    /// Declares the parameters of the function that is checked; its sizes become symbols.
     pub(super) fn parameters(&mut self, function: &Function, scope: &mut Scope) {
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for param in &function.params {
@@ -53,7 +53,8 @@ impl Resolver<'_> {
         scope.scalars.insert(name.text.clone(), value);
     }
 
-    /// Names in the extents of a signature are sizes, unless an integer scalar has the name.
+    /// Declares the names in the extents of a signature as sizes, unless an integer scalar has the
+    /// name.
     fn introduce_sizes(&mut self, ty: &Type, scope: &mut Scope) {
         for dim in &ty.dims {
             let ExprKind::Name(text) = &dim.kind else { continue };
@@ -88,12 +89,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// The extents that a type states. They may use sizes and integer scalars.
+    /// The extents that a type declares. They may use sizes and integer scalars.
     pub(super) fn declared_shape(&mut self, ty: &Type, scope: &Scope) -> Option<Vec<IndexExpr>> {
         ty.dims.iter().map(|dim| self.size_expr(dim, scope)).collect()
     }
 
-    /// An expression of sizes, integer scalars and extents.
+    /// Resolves an expression of sizes, integer scalars and extents.
     pub(super) fn size_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<IndexExpr> {
         let mut names = scope.sizes_only();
         let value = self.expression(expr, &mut names)?;
@@ -142,7 +143,7 @@ impl Resolver<'_> {
         id
     }
 
-    /// The results of the function that is checked.
+    /// Declares the results of the function that is checked.
     pub(super) fn results(&mut self, function: &Function, scope: &mut Scope) {
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for result in &function.results {
@@ -164,7 +165,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Adds the tensors that statements define, with their ranks, in the order of the text.
+    /// Declares the tensors that statements define, with their ranks, in the order of the text.
     pub(super) fn declare_targets(&mut self, body: &[Stmt], scope: &mut Scope) {
         for statement in body {
             match &statement.kind {
@@ -176,7 +177,7 @@ impl Resolver<'_> {
                 StmtKind::Call { targets, callee, .. } => {
                     let ranks = match self.module.function(&callee.text) {
                         Some(function) => signature::result_ranks(self.module, function),
-                        // A 0-dimensional tensor defined by something that looks like a call.
+                        // The statement looks like a call, but defines a 0-dimensional tensor.
                         None => vec![Some(0)],
                     };
                     for (at, target) in targets.iter().enumerate() {
@@ -215,7 +216,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Names in the extents of a local must be known already.
+    /// Reports names in the extents of a local tensor that are not known sizes or scalars.
     fn introduce_known_sizes(&mut self, ty: &Type, scope: &Scope) {
         for dim in &ty.dims {
             if let ExprKind::Name(text) = &dim.kind

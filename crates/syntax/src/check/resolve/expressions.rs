@@ -1,4 +1,4 @@
-//! Expressions: each name to what it means.
+//! Resolves the names in expressions.
 
 use tilewright_ir::BinaryOp;
 
@@ -204,7 +204,7 @@ impl Resolver<'_> {
         Some(match callable {
             Callable::Builtin(builtin) => Value::new(ValueKind::Call(builtin, arguments.collect()), span),
             Callable::Extremum(op) => {
-                // Pairs of pairs, so that many arguments make no deep tree.
+                // A balanced tree keeps the height small for many arguments.
                 let mut level: Vec<Value> = arguments.collect();
                 while level.len() > 1 {
                     let mut rest = level.into_iter();

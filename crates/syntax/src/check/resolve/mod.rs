@@ -1,8 +1,10 @@
-//! Names to what they mean, and calls to the statements of the function called.
+//! Resolves names to their definitions, and replaces calls by the statements of the called
+//! function.
 //!
-//! Sizes and tensors live apart: `W(f, c)` is the tensor and a bare `W` the size, as the paper's own programs need.
-//! A bare name that nothing defines is an index variable of its statement. A call is replaced by the statements of
-//! the function, with the argument's tensors in place of its parameters and their extents in place of its sizes.
+//! Sizes and tensors have separate name spaces: `W(f, c)` is the tensor and a bare `W` the size, as
+//! the paper's own programs need. A bare name without a definition is an index variable of its
+//! statement. In an inlined call, the argument tensors replace the parameters, and their extents
+//! replace the sizes of the function.
 
 mod calls;
 mod declarations;
@@ -23,16 +25,16 @@ use crate::span::Span;
 
 pub(super) use signature::builtin_named;
 
-/// What to write for a range that depends on a variable.
+/// The help text for a range that depends on a variable.
 pub(super) const TRIANGLE_HELP: &str = "for a range that depends on a variable, take the whole range and put a condition into the expression: `k <= i ? A(k) : 0`";
-/// Functions that call functions deeper than this are refused.
+/// The maximal depth of nested calls.
 const MOST_CALLS: usize = 64;
-/// More statements than this after calls are inlined are refused.
+/// The maximal number of statements after inlining.
 const MOST_STATEMENTS: usize = 10_000;
-/// Larger bindings and arguments are refused, since each use of one is a copy.
+/// The maximal number of nodes of a binding or argument; each use makes a copy of it.
 const MOST_NODES: usize = 1000;
 
-/// The model of a function with every name resolved.
+/// Builds the model of a function with every name resolved.
 pub(super) fn resolve(module: &Module, function: &Function, bindings: &Bindings) -> Model {
     let mut resolver = Resolver {
         module,
@@ -54,34 +56,36 @@ struct Resolver<'a> {
     module: &'a Module,
     bindings: &'a Bindings,
     model: Model,
-    /// Functions being inlined, outermost first, with the place of the call.
+    /// The functions that are being inlined, outermost first, with the position of each call.
     call_stack: Vec<(String, Span)>,
-    /// How many times each function was inlined.
+    /// The number of times that each function was inlined.
     calls: HashMap<String, usize>,
-    /// What stands before the names of temporaries, one for each call.
+    /// The prefixes of the names of temporaries, one per call.
     prefixes: HashSet<String>,
 }
 
-/// What the names of one function mean, at one of its calls.
+/// The meaning of the names of one function, at one of its calls.
 struct Scope {
     function: String,
-    /// What stands before the names of its temporaries: nothing in the function that is checked.
+    /// The prefix of the names of the function's temporaries; `None` in the function that is
+    /// checked.
     prefix: Option<String>,
     sizes: HashMap<String, Value>,
     scalars: HashMap<String, Value>,
     tensors: HashMap<String, TensorId>,
-    /// Loops around the call, outermost first. Their variables have no names in the function called.
+    /// The loops around the call, outermost first. The called function has no names for their
+    /// variables.
     outer_loops: Vec<LoopId>,
-    /// Loops of the function itself.
+    /// The loops of the function itself.
     loops: Vec<(String, LoopId)>,
 }
 
-/// What the names of one statement mean.
+/// The meaning of the names of one statement.
 struct StatementScope<'a> {
     scope: &'a Scope,
     vars: Vec<(String, VarId)>,
     lets: HashMap<String, Value>,
-    /// Whether a name that nothing defines becomes a variable.
+    /// Whether a name without a definition becomes a variable.
     allow_new: bool,
 }
 
@@ -100,12 +104,13 @@ impl Scope {
 }
 
 impl Scope {
-    /// A scope in which names are sizes and scalars, and nothing becomes a variable.
+    /// A scope in which names are sizes and scalars, and no name becomes a variable.
     fn sizes_only(&self) -> StatementScope<'_> {
         StatementScope { scope: self, vars: Vec::new(), lets: HashMap::new(), allow_new: false }
     }
 
-    /// Every loop around a statement of the function, those around the call included, outermost first.
+    /// Every loop around a statement of the function, including those around the call, outermost
+    /// first.
     fn all_loops(&self) -> impl Iterator<Item = LoopId> {
         self.outer_loops.iter().copied().chain(self.loops.iter().map(|(_, id)| *id))
     }
@@ -138,7 +143,7 @@ impl Resolver<'_> {
         self.report(diagnostic);
     }
 
-    /// Finds every tensor that the body defines, then resolves its statements.
+    /// Declares every tensor that the body defines, then resolves its statements.
     fn function_body(&mut self, function: &Function, scope: &mut Scope) {
         self.model.incomplete |= function.incomplete;
         self.declare_targets(&function.body, scope);
@@ -162,7 +167,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether some statement defines a tensor of this name.
+/// Returns true when some statement defines a tensor of this name.
 fn is_target(body: &[Stmt], name: &str) -> bool {
     body.iter().any(|statement| match &statement.kind {
         StmtKind::Comprehension(inner) => inner.target.text == name,

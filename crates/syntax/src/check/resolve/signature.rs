@@ -1,4 +1,5 @@
-//! What is known of functions before their bodies are resolved.
+//! Information about functions that is available before their bodies are resolved: builtin names
+//! and result ranks.
 
 use std::collections::HashSet;
 
@@ -6,16 +7,16 @@ use tilewright_ir::{BinaryOp, Builtin};
 
 use crate::ast::{Function, Module, Stmt, StmtKind};
 
-/// What a name that is applied to arguments can be.
+/// The meanings of a builtin name that is applied to arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::check) enum Callable {
     Builtin(Builtin),
-    /// `min` or `max` of two or more.
+    /// `min` or `max` of two or more arguments.
     Extremum(BinaryOp),
     Clamp,
 }
 
-/// The builtin with this generic name, or with the name C programs use for it.
+/// The builtin with this generic name, or with the name that C programs use for it.
 pub(in crate::check) fn builtin_named(name: &str) -> Option<Callable> {
     let generic = |name: &str| match name {
         "min" | "fmin" => Some(Callable::Extremum(BinaryOp::Min)),
@@ -33,7 +34,7 @@ pub(super) fn builtin_names() -> impl Iterator<Item = &'static str> {
     Builtin::ALL.iter().map(|builtin| builtin.name()).chain(["min", "max", "clamp"])
 }
 
-/// The rank of each result of a function, where its text tells.
+/// The rank of each result of a function, where its text determines the rank.
 pub(super) fn result_ranks(module: &Module, function: &Function) -> Vec<Option<usize>> {
     let mut visiting = HashSet::new();
     ranks_of(module, function, &mut visiting)

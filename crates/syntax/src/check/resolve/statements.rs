@@ -1,4 +1,4 @@
-//! Statements, loops and `where` clauses.
+//! Resolves statements, loops and `where` clauses.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,7 +55,7 @@ impl Resolver<'_> {
         self.refuse_taken_name(var, "a loop variable", scope);
         let (from_value, to_value) = (self.size_bound(from, scope), self.size_bound(to, scope));
         let (Some(from_value), Some(to_value)) = (from_value, to_value) else {
-            // Nothing can be said of what is inside.
+            // The statements inside the loop cannot be checked without its range.
             self.poison_targets(body, scope);
             return;
         };
@@ -70,7 +70,7 @@ impl Resolver<'_> {
         scope.loops.pop();
     }
 
-    /// A bound of a range: sizes, integer scalars and extents.
+    /// Resolves a bound of a range, which may contain sizes, integer scalars and extents.
     pub(super) fn size_bound(&mut self, expr: &Expr, scope: &Scope) -> Option<IndexExpr> {
         let mut names = scope.sizes_only();
         let value = self.expression(expr, &mut names)?;
@@ -93,7 +93,7 @@ impl Resolver<'_> {
         self.report(Diagnostic::error(Code::NameCollision, name.span, message).help("choose another name"));
     }
 
-    /// The tensor on the left, if a statement may define it.
+    /// The tensor on the left-hand side, if a statement may define it.
     pub(super) fn target(&mut self, target: &Name, scope: &Scope) -> Option<TensorId> {
         let function = self.module.function(&scope.function);
         let twice = |function: &Function| {
@@ -102,7 +102,7 @@ impl Resolver<'_> {
                 && function.params.iter().any(|param| named(&param.name))
         };
         if function.is_some_and(twice) {
-            // That it is both a parameter and a result has been said.
+            // The collision of parameter and result has been reported already.
             return None;
         }
         let Some(id) = scope.tensors.get(&target.text).copied() else {
@@ -131,7 +131,8 @@ impl Resolver<'_> {
             Some(statement) if self.model.diagnostics.len() == before => {
                 self.model.statements.push(statement)
             }
-            // What the statement would have defined is not known; say nothing that follows from it.
+            // The elements that the statement would have defined are not known, so consequences are
+            // not reported.
             _ => self.model.tensors[target.index()].poisoned = true,
         }
     }
@@ -172,7 +173,7 @@ impl Resolver<'_> {
             })
             .collect();
         let (indices, value, exists) = (indices?, value?, exists?);
-        // Bindings and calls put trees into trees.
+        // Inlined bindings and arguments add to the height of an expression.
         if indices.iter().chain([&value]).chain(&exists).any(|part| part.height() > 3 * MOST_NESTING) {
             self.report(Diagnostic::error(
                 Code::TooComplex,
@@ -196,7 +197,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// The `where` clauses: names with their values into the scope, and the declared ranges.
+    /// Resolves the `where` clauses: adds the bound names to the scope, and returns the declared
+    /// ranges.
     fn clauses(
         &mut self,
         clauses: &[Clause],
@@ -241,7 +243,7 @@ impl Resolver<'_> {
         fine.then_some(ranges)
     }
 
-    /// `name = value`, with the bounds that another clause declares for it.
+    /// Resolves `name = value`, with the bounds that another clause declares for the name.
     fn binding(
         &mut self,
         name: &Name,
