@@ -17,7 +17,7 @@ use crate::step::Schedule;
 use crate::{lower, steps};
 
 /// Adds the step at fault to the refusal that [`apply`](crate::apply) gave. The step stays empty
-/// where the program itself is refused.
+/// where the program itself is refused, and where one of the GPU passes after emission refuses.
 pub fn blame<'t>(
     program: &'t Program,
     schedule: &Schedule,

@@ -16,8 +16,8 @@ use crate::draft::{Draft, StatementId};
 pub(super) struct Padding {
     /// The dimensions in which elements may lie outside.
     pub dimensions: Vec<usize>,
-    /// The conditions, each as a dimension, the sign of its subscript and an added constant: `sign
-    /// * subscript + constant` must be at least 0.
+    /// The conditions, each as a dimension, the sign of its subscript and a constant. The signed
+    /// subscript plus the constant must be at least 0.
     conditions: Vec<(usize, i64, i64)>,
     /// The value outside the tensor.
     pub outside: Expr,
