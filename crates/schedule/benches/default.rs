@@ -1,4 +1,5 @@
-//! How the time of the default schedule, and of applying it, grows with the number of stages.
+//! Measures how the time to write and to apply the default schedule grows with the number of
+//! stages.
 
 use std::hint::black_box;
 
@@ -8,7 +9,7 @@ use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, Vectors};
 
-/// The text of a stage, by its number: it reads the one before.
+/// The text of a stage, given its number. It reads the stage before it.
 type Stage = fn(usize) -> String;
 
 const KINDS: [(&str, Stage); 4] = [

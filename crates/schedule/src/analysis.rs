@@ -1,4 +1,4 @@
-//! What static analysis tells about expressions, for whoever writes schedules.
+//! Static analysis of expressions, for the code that writes schedules.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,17 @@ use crate::draft::multiples::{multiples, settled};
 use crate::draft::simplify::{Ranges, clamped};
 use crate::draft::visit_reads;
 
-/// How an access moves through memory when a loop takes one step.
+/// The distance in memory that an access moves when a loop advances by one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stride {
-    /// So many elements on.
+    /// The same number of elements in every iteration.
     Elements(i64),
-    /// Not by the same distance every time.
+    /// A distance that differs between iterations.
     Irregular,
 }
 
-/// The distance that an access moves with a variable. `distances`: between neighbours of each dimension.
+/// Returns the distance that an access moves with a variable. `distances` holds the stride of each
+/// dimension, in elements.
 pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
     let moving = indices.iter().zip(distances).filter(|(index, _)| index.mentions(var));
     let place = moving.fold(IndexExpr::constant(0), |place, (index, distance)| {
@@ -37,7 +38,7 @@ pub fn stride(indices: &[IndexExpr], distances: &[i64], var: VarId) -> Stride {
     linear.and_then(|(coefficient, _)| coefficient.as_constant()).map_or(Stride::Irregular, Stride::Elements)
 }
 
-/// A subscript as it is away from the borders: without the numbers that it is clamped to.
+/// Returns a subscript as it is away from the borders: without the constants that it is clamped to.
 fn unclamped(index: &IndexExpr) -> IndexExpr {
     index.substitute(&mut |atom| match atom {
         Atom::Min(pair) | Atom::Max(pair) => clamped(pair).map(|(free, _)| free.clone()),
@@ -45,15 +46,15 @@ fn unclamped(index: &IndexExpr) -> IndexExpr {
     })
 }
 
-/// The accesses in an expression, those inside subscripts included.
+/// The accesses in an expression, including those inside subscripts.
 pub fn accesses(expr: &Expr) -> Vec<Access> {
     let mut found = Vec::new();
     visit_reads(expr, &mut |access| found.push(access.clone()));
     found
 }
 
-/// The variables of a statement that its value depends on in another way than by what it reads: as numbers, or by
-/// conditions that their ranges do not decide.
+/// Returns the variables that a statement's value depends on other than by the elements it reads:
+/// as numbers, or in conditions that the variables' ranges do not decide.
 pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId> {
     let mut ranges = Ranges::default();
     let mut shifted = Vec::new();
@@ -75,18 +76,19 @@ pub fn in_conditions(program: &Program, statement: &Statement) -> BTreeSet<VarId
     found
 }
 
-/// What a statement asks to have no remainder before it reads anything.
+/// The numbers that a statement requires to be divisible before it reads anything.
 pub fn asked_multiples(statement: &Statement) -> Vec<Multiple> {
     multiples(&statement.value)
 }
 
-/// Puts numbers in the place of quotients in a statement's value that are always the same where it reads anything.
+/// Replaces quotients in a statement's value by constants, where they are constant whenever the
+/// statement reads anything.
 pub fn settle(program: &Program, statement: &mut Statement) {
     let (asked, known) = (asked_multiples(statement), Values { program, vars: statement.vars.clone() });
     statement.value.map_indices(&mut |index| settled(index, &asked, &known));
 }
 
-/// The values of a statement's variables.
+/// The ranges of a statement's variables.
 struct Values<'p> {
     program: &'p Program,
     vars: Vec<VarId>,
@@ -113,7 +115,8 @@ fn undecided(expr: &Expr, ranges: &Ranges, found: &mut BTreeSet<VarId>) {
     }
 }
 
-/// A rough count of what an expression costs at one point; a function of the C library's counts a lot.
+/// A rough count of the operations that an expression takes at one point. A call of a C library
+/// function counts as 20.
 pub fn operations(expr: &Expr) -> usize {
     let own = match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Cast(_) => 0,

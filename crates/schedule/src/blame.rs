@@ -1,11 +1,12 @@
-//! Which step is at fault where all of them together are refused.
+//! Finds the step at fault when only the whole schedule is refused.
 //!
-//! Some reasons show only when the last step is done, and [`apply`](crate::apply) then names no step. To point at
-//! one, every beginning of the schedule is lowered too. A beginning may be illegal by itself, as an accumulator in
-//! registers is before its loops are unrolled, so what counts is since when there has been the same reason without
-//! a break: the step that brought it is at fault.
+//! Some refusals appear only after the last step, and [`apply`](crate::apply) then names no step.
+//! To find one, `blame` lowers every prefix of the schedule too. A prefix may be illegal by itself:
+//! an accumulator in registers, for example, is illegal until its loops are unrolled. So the step
+//! at fault is the one since which every prefix has been refused for the same reason.
 //!
-//! That costs a lowering a step. It is for people; a search only counts reasons.
+//! This costs one lowering for each step. It is for messages to people; a search only counts
+//! reasons.
 
 use tilewright_ir::Program;
 use tilewright_target::Target;
@@ -15,8 +16,8 @@ use crate::illegal::{Illegal, Refusal};
 use crate::step::Schedule;
 use crate::{lower, steps};
 
-/// The refusal that [`apply`](crate::apply) gave, with the step at fault. There is none where the program itself is
-/// refused.
+/// Adds the step at fault to the refusal that [`apply`](crate::apply) gave. The step stays empty
+/// where the program itself is refused, and where one of the GPU passes after emission refuses.
 pub fn blame<'t>(
     program: &'t Program,
     schedule: &Schedule,
@@ -45,7 +46,8 @@ fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &
     culprit
 }
 
-/// Whether a reason is the other at a later time: the numbers, and the loops that are left to be unrolled, may differ.
+/// Returns true when two reasons are the same at different steps. The numbers, and the loops that
+/// are still to be unrolled, may differ.
 fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
     let registers = |reason: &Illegal| match reason {
         Illegal::RegisterTile { name, .. }

@@ -1,17 +1,17 @@
-//! Why a step cannot be done: an expected answer, cheap to make and to count.
+//! The reasons for refusing a step or a schedule: expected answers, cheap to make and to count.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A schedule that was refused: which step, and why.
+/// The refusal of a schedule: the step at fault, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.describe())]
 pub struct Refusal {
-    /// The step at fault, counted from 0; none where only all of them together are at fault;
-    /// [`blame`](crate::blame()) finds the one that brought it about.
+    /// The step at fault, counted from 0. None where the refusal appears only after all steps;
+    /// [`blame`](crate::blame()) then finds the step that caused it.
     pub step: Option<usize>,
-    /// Why.
+    /// The reason.
     pub reason: Illegal,
 }
 
@@ -30,36 +30,36 @@ pub enum Illegal {
     /// A size has no value.
     #[error("the size `{0}` is not known")]
     OpenSize(String),
-    /// Room that no machine has.
+    /// A buffer larger than the memory of any machine.
     #[error("`{name}` would take {bytes} bytes")]
     TooLarge {
         /// The buffer.
         name: String,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u128,
     },
     /// No statement has this name.
     #[error("there is no statement `{name}`; there {are}", are = list(known))]
     UnknownStatement {
-        /// What was asked for.
+        /// The name that was looked up.
         name: String,
-        /// What there is.
+        /// The names of the statements that exist.
         known: Vec<String>,
     },
-    /// A loop that never was, or that an earlier step has replaced.
+    /// A loop that does not exist around the statement and was not replaced by an earlier step.
     #[error("`{statement}` has no loop `{name}`; around it there {are}", are = list(known))]
     UnknownLoop {
         /// The statement.
         statement: String,
-        /// What was asked for.
+        /// The name that was looked up.
         name: String,
         /// The loops around the statement, outermost first.
         known: Vec<String>,
     },
-    /// An earlier step took this loop apart.
+    /// A loop that an earlier step has replaced.
     #[error("the loop `{name}` is gone: `{by}` has replaced it")]
     GoneLoop {
-        /// What was asked for.
+        /// The name that was looked up.
         name: String,
         /// The step that replaced it.
         by: String,
@@ -67,15 +67,15 @@ pub enum Illegal {
     /// No tensor or buffer has this name.
     #[error("there is no tensor `{name}`; there {are}", are = list(known))]
     UnknownTensor {
-        /// What was asked for.
+        /// The name that was looked up.
         name: String,
-        /// What there is.
+        /// The names of the tensors that exist.
         known: Vec<String>,
     },
     /// A name that is in use already.
     #[error("the name `{0}` is taken")]
     NameTaken(String),
-    /// A split into nothing, or by nothing.
+    /// A split into a part whose number of iterations is not positive.
     #[error("a part of `{name}` needs a positive number of iterations, not {factor}")]
     BadFactor {
         /// The loop.
@@ -83,27 +83,29 @@ pub enum Illegal {
         /// The number.
         factor: i64,
     },
-    /// The same loop is named twice, or none is.
+    /// A list of loops that is unusable: a loop is named twice, too few are named, or there would
+    /// be too many.
     #[error("{0}")]
     BadLoopList(String),
-    /// Something else than one loop is between two loops.
+    /// Two loops that are not directly nested.
     #[error("`{outer}` and `{inner}` are not directly nested: {between} is between them")]
     NotNested {
         /// The outer loop.
         outer: String,
         /// The inner loop.
         inner: String,
-        /// What is between them.
+        /// The loop or statement between them.
         between: String,
     },
-    /// The number of iterations of one loop depends on another, so they cannot change places or become one.
+    /// The number of iterations of one loop depends on the other, so the two cannot be reordered or
+    /// fused.
     #[error("how often `{inner}` runs depends on `{outer}`: {problem}")]
     DependentExtent {
         /// The outer loop.
         outer: String,
         /// The inner loop.
         inner: String,
-        /// What cannot be done.
+        /// The operation that is not possible.
         problem: String,
     },
     /// The iterations of the loop depend on each other.
@@ -111,30 +113,31 @@ pub enum Illegal {
     CarriedDependence {
         /// The loop.
         name: String,
-        /// What depends on what, and what to do about it.
+        /// The dependence, and what to do about it.
         why: String,
     },
-    /// The kind of a loop was set before, or does not go with its neighbours.
+    /// The kind of the loop was set before, or does not fit the kinds of the loops around or inside
+    /// it.
     #[error("{0}")]
     LoopKind(String),
-    /// A vector with too many lanes, or too much code.
+    /// A loop with more iterations than a vector, an unrolled loop or a GPU dimension may have.
     #[error("`{name}` runs {extent} times, and {what} takes at most {most}: split it first")]
     TooLong {
         /// The loop.
         name: String,
         /// How often it runs.
         extent: i64,
-        /// What was asked for.
+        /// The use that the loop was meant for.
         what: &'static str,
-        /// The most that goes.
+        /// The largest number of iterations for that use.
         most: i64,
     },
-    /// Unrolled loops inside each other, and versions of them.
+    /// Unrolled loops nested in each other, and versions of loops, make too much code.
     #[error(
         "the code would have {operations} operations with unrolled loops written out, and take too long to compile: unroll less, or take shorter vectors"
     )]
     TooMuchCode {
-        /// Operations on vector registers that there would be.
+        /// The number of operations on vector registers that the code would have.
         operations: u64,
     },
     /// The register tile does not fit.
@@ -144,41 +147,42 @@ pub enum Illegal {
     RegisterTile {
         /// The buffer.
         name: String,
-        /// Registers that it takes.
+        /// The number of registers that the tile takes.
         needed: usize,
-        /// Lanes of each.
+        /// The number of lanes of each register.
         lanes: usize,
-        /// Registers that there are.
+        /// The number of registers of the target.
         available: usize,
     },
-    /// The results of one thread of a GPU do not fit its registers.
+    /// The results of one GPU thread do not fit into its registers.
     #[error(
         "`{name}` needs {needed} registers of each thread, and there are {available}: make the tile smaller"
     )]
     ThreadRegisters {
         /// The buffer.
         name: String,
-        /// Registers that it takes.
+        /// The number of registers that the buffer takes.
         needed: usize,
-        /// Registers that a thread can have.
+        /// The number of registers that a thread can have.
         available: usize,
     },
-    /// A kernel asks for more of something than a GPU's block, or its grid, has.
+    /// A kernel needs more of a resource than a thread block or the grid has.
     #[error("the loops around `{statement}` take {needed} {what}, and the GPU has {available}")]
     GpuLimit {
         /// A statement of the kernel.
         statement: String,
-        /// Of what.
+        /// The resource.
         what: GpuResource,
-        /// How many it takes.
+        /// The amount that the kernel takes.
         needed: i64,
-        /// How many there are.
+        /// The amount that the GPU has.
         available: i64,
     },
-    /// Loops over blocks and threads that are not as a kernel has them.
+    /// Loops over blocks and threads that do not form a valid kernel.
     #[error("{0}")]
     Kernel(String),
-    /// A register cannot be chosen while the code runs.
+    /// A buffer in registers is indexed by a loop that is neither unrolled nor vectorised.
+    /// Registers cannot be indexed at run time.
     #[error(
         "`{name}` is in registers, so `{loop_name}` must be unrolled or vectorised: registers cannot be indexed"
     )]
@@ -188,7 +192,7 @@ pub enum Illegal {
         /// The loop.
         loop_name: String,
     },
-    /// Data cannot choose a register.
+    /// A buffer in registers is indexed by data. Registers cannot be indexed at run time.
     #[error("`{name}` is in registers, and data chooses among its elements: registers cannot be indexed")]
     RegisterData {
         /// The buffer.
@@ -204,12 +208,13 @@ pub enum Illegal {
         /// The loop.
         loop_name: String,
     },
-    /// Every lane of a vector would need a place of its own for the total of a 16-bit reduction.
+    /// Every lane of a vector would need its own wider accumulator for the total of a 16-bit
+    /// reduction.
     #[error(
         "`{loop_name}` is vectorised outside of the reduced loop `{reduced}`, where the 16-bit elements of `{tensor}` have no room for wider totals: `reorder` `{loop_name}` inside of `{reduced}`"
     )]
     WideInVector {
-        /// What is reduced.
+        /// The tensor that the reduction writes.
         tensor: String,
         /// The outermost reduced loop.
         reduced: String,
@@ -234,7 +239,7 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
-    /// A tensor cannot be staged there.
+    /// A tensor cannot be promoted at this place.
     #[error("`{tensor}` cannot be promoted at `{at}`: {why}")]
     Promote {
         /// The tensor.
@@ -244,7 +249,7 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
-    /// A tensor cannot be asked for there.
+    /// A tensor cannot be prefetched at this loop.
     #[error("`{tensor}` cannot be prefetched at `{at}`: {why}")]
     Prefetch {
         /// The tensor.
@@ -254,14 +259,15 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
-    /// A buffer cannot be arranged so.
+    /// A buffer cannot have this layout.
     #[error("`{tensor}` cannot be promoted at `{at}`: {why}")]
     Layout {
         /// The tensor.
         tensor: String,
         /// The place.
         at: String,
-        /// The part of the layout at fault, counted from 0; none if it is all of it.
+        /// The part of the layout at fault, counted from 0. None if the layout as a whole is at
+        /// fault.
         part: Option<usize>,
         /// Why.
         why: String,
@@ -274,7 +280,7 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
-    /// A reduction cannot be taken apart there.
+    /// A reduction cannot be factored at this loop.
     #[error("`{name}` cannot be factored out: {why}")]
     Rfactor {
         /// The loop.
@@ -284,7 +290,7 @@ pub enum Illegal {
     },
 }
 
-/// "are `a`, `b` and `c`", or "is `a`".
+/// Formats names as "are `a`, `b` and `c`", or "is `a`".
 fn list(names: &[String]) -> String {
     const MOST: usize = 12;
     let quoted: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
@@ -296,14 +302,14 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// A resource of a GPU that a kernel may take only so much of.
+/// A resource of a GPU of which a kernel may use a limited amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GpuResource {
     /// Threads of a block.
     BlockThreads,
-    /// Bytes of memory that the threads of a block share.
+    /// Bytes of memory that the threads of a thread block share.
     SharedBytes,
-    /// Bytes of memory that are a thread's own.
+    /// Bytes of memory that are private to a thread.
     ThreadBytes,
 }
 

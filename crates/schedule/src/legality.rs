@@ -1,13 +1,16 @@
-//! Whether a draft keeps the dependences of its program: the one question that legality comes down to.
+//! Checks whether a draft keeps the dependences of its program. All of legality comes down to this
+//! question.
 //!
-//! A schedule is legal because every two instances that depend on each other still run in their order, and because what is
-//! computed again elsewhere reads the same values there. The steps keep both by construction where a statement's own loops
-//! are concerned: its instances are independent, up to the order of a reduction. What else a step may break, it asks here,
-//! after it has changed the draft: inlined and moved statements that read tensors which the program changes later, and
-//! ordered loops that change places or run in parallel.
+//! A schedule is legal if two conditions hold. Every two instances that depend on each other still
+//! run in their order. A value that is computed again elsewhere reads the same operands there. For
+//! a statement's own loops the steps keep both conditions by construction: the statement's
+//! instances are independent, up to the order of a reduction. Other changes are checked here, after
+//! the step has changed the draft: inlined and moved statements that read tensors which the program
+//! changes later, and ordered loops that are reordered or run in parallel.
 //!
-//! In: a draft, and the statements that a step has moved. Out: the first dependence that does not hold any more, with a pair
-//! of instances. The dependences are those of [`tilewright_polyhedral`]; read next its `dependence.rs`.
+//! In: a draft, and the statements that a step has moved. Out: the first dependence that no longer
+//! holds, with a pair of instances. The dependences are those of [`tilewright_polyhedral`]; read
+//! its `dependence.rs` next.
 
 use tilewright_ir::nest::{Axis, LoopKind};
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
@@ -18,13 +21,15 @@ use tilewright_polyhedral::{Coordinates, Dependence, Kind, Model, text};
 
 use crate::draft::{Draft, Instance, LoopRole, Parent, StatementId};
 
-/// Operations of isl that one question may take: about a second.
+/// The isl operations that one legality query may take: about a second.
 const MOST_OPERATIONS: u64 = 20_000_000;
 
 impl Draft<'_> {
-    /// Whether iterations of a loop may depend on each other, so that their order must be asked about: it is an ordered loop or
-    /// around one, or a statement inside reads what a later one of the program changes there. The iterations of a statement's
-    /// own loops depend on each other in no other way, up to the order of a reduction.
+    /// Returns true when iterations of a loop may depend on each other, so that a change of their
+    /// order must be checked. This is so if the loop is ordered or has an ordered loop inside, or
+    /// if a statement inside reads a tensor that a later statement of the program changes there.
+    /// Otherwise the iterations of a statement's own loops are independent, up to the order of a
+    /// reduction.
     pub fn has_order(&self, var: VarId) -> bool {
         let body = self.body_of(var);
         let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
@@ -35,8 +40,9 @@ impl Draft<'_> {
         statements.iter().any(|id| self.reads_changing(*id) && self.reads_early(*id, &statements))
     }
 
-    /// Whether a loop over threads is inside of another one, with an ordered loop between them or further out: no barrier can
-    /// be between the iterations of that one.
+    /// Returns true for a loop over threads if the loops around it, or those inside it, include
+    /// another loop over threads and an ordered loop. No barrier can separate the iterations of
+    /// that ordered loop.
     pub fn is_thread_of_a_thread(&self, var: VarId) -> bool {
         let is_thread = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
         let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
@@ -45,8 +51,9 @@ impl Draft<'_> {
         is_thread(&var) && (has_both(&around) || has_both(&inside))
     }
 
-    /// Whether a statement reads a tensor that one of the others, which comes later in the program, writes; or, after something
-    /// was inlined into it, other elements of its own tensor than it writes.
+    /// Returns true when a statement reads a tensor that one of the others, which comes later in
+    /// the program, writes. After inlining this also covers a statement that reads other elements
+    /// of its own tensor than it writes.
     fn reads_early(&self, id: StatementId, others: &[StatementId]) -> bool {
         let statement = self.statement(id);
         let Some(first) = statement.first_instance() else { return false };
@@ -61,7 +68,8 @@ impl Draft<'_> {
         statement.reads().iter().any(changed)
     }
 
-    /// The first dependence of or on one of these statements that the draft does not keep, as a sentence.
+    /// Returns the first dependence from or to one of these statements that the draft violates, as
+    /// a sentence.
     pub fn broken_dependence(&self, moved: &[StatementId]) -> Option<String> {
         let context = Context::new();
         context.limit_operations(MOST_OPERATIONS);
@@ -75,7 +83,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether a subscript takes all values from 0 up to an extent while a statement runs.
+    /// Returns true when a subscript takes all values from 0 up to the extent while a statement
+    /// runs.
     pub fn takes_all_values(&self, id: StatementId, index: &IndexExpr, extent: i64) -> bool {
         if self.counts_up_to(index, extent) {
             return true;
@@ -89,7 +98,8 @@ impl Draft<'_> {
         elements_of(&context, &[extent]).is_subset(&values.range()).unwrap_or(false)
     }
 
-    /// Whether a subscript is loops' variables as the digits of a number, and so takes each value once: what most are.
+    /// Returns true when a subscript is a mixed-radix number whose digits are loop variables, so
+    /// that it takes each value once. Most subscripts have this form.
     fn counts_up_to(&self, index: &IndexExpr, extent: i64) -> bool {
         let digits = index.terms().iter().map(|term| match term.factors.as_slice() {
             [Atom::Var(var)] => Some((term.coefficient, *var)),
@@ -105,7 +115,8 @@ impl Draft<'_> {
         index.constant_part() == 0 && count == Some(extent)
     }
 
-    /// The iterations of loops that run; at least these, where that depends on data.
+    /// The iterations that loops run. Where a bound depends on data it is taken to hold, so the
+    /// result is a superset.
     fn iterations(&self, coordinates: &Coordinates) -> Set {
         let bounds = coordinates.vars().iter().flat_map(|var| {
             let own = self.loop_of(*var);
@@ -115,8 +126,9 @@ impl Draft<'_> {
         coordinates.all_nonnegative(&bounds.collect::<Vec<_>>()).0
     }
 
-    /// Whether elements of a tensor are told apart by more than the tensor's own subscripts: its room is made anew in every
-    /// iteration of a loop, or it is not in memory at all. The step that did so has seen to what is read of it.
+    /// Returns true when the tensor's own subscripts do not identify its elements: its buffer is
+    /// allocated anew in every iteration of a loop, or it is not in memory at all. The step that
+    /// made the tensor private has already checked its reads.
     fn is_private(&self, tensor: TensorId) -> bool {
         let buffer = &self.buffers[tensor.index()];
         buffer.gone || buffer.room.is_some()
@@ -129,16 +141,16 @@ struct Question<'a> {
     model: Model<'a>,
 }
 
-/// Instances that a statement of the draft executes.
+/// The instances of one program statement that a statement of the draft executes.
 struct Execution {
     id: StatementId,
-    /// The loops around it, outermost first.
+    /// The loops around the draft's statement, outermost first.
     path: Vec<VarId>,
-    /// The statement of the program.
+    /// The number of the program's statement.
     statement: usize,
-    /// Whether it computes what was inlined into it.
+    /// Whether these instances were inlined into the draft's statement.
     is_inlined: bool,
-    /// From iterations of the loops to instances.
+    /// The map from iterations of the loops to instances.
     instances: Map,
 }
 
@@ -176,7 +188,8 @@ impl Question<'_> {
         statements.into_iter().flat_map(execution).collect()
     }
 
-    /// From iterations to instances; a variable whose value is not known may have any.
+    /// The map from iterations to instances. A variable whose value is not known may take any
+    /// value.
     fn instances(&self, coordinates: &Coordinates, instance: &Instance) -> Map {
         let start = Map::from_functions(&self.context, coordinates.len(), &[]);
         instance.point.iter().fold(start, |map, value| {
@@ -188,7 +201,7 @@ impl Question<'_> {
         })
     }
 
-    /// Two instances that depend on each other and do not run one after the other.
+    /// Returns two instances that depend on each other and that the draft does not run in order.
     fn broken_pair(
         &self,
         first: &Execution,
@@ -200,7 +213,7 @@ impl Question<'_> {
         }
         let there = first.instances.then(&dependence.pairs);
         let pairs = there.then(&second.instances.reverse());
-        // A reduction that begins anew changes its elements before all of its reduced loops.
+        // A reduction that resets its elements changes them before all of its reduction loops.
         let begins = dependence.kind != Kind::Flow && !dependence.relaxed && self.resets(second);
         let broken = pairs.subtract(&self.in_order(first, second, begins));
         let Some((iteration, other)) = broken.sample()? else { return Ok(None) };
@@ -211,7 +224,7 @@ impl Question<'_> {
         both.sample()
     }
 
-    /// The set of one vector.
+    /// The set that holds this one vector.
     fn point(&self, values: &[i64]) -> Set {
         let universe = Set::universe(&self.context, values.len());
         values.iter().enumerate().fold(universe, |set, (at, value)| {
@@ -220,19 +233,19 @@ impl Question<'_> {
         })
     }
 
-    /// Whether several iterations around a statement may run at once.
+    /// Returns true when several iterations around a statement may run at the same time.
     fn is_concurrent(&self, execution: &Execution) -> bool {
         execution.path.iter().any(|var| !runs_in_order(self.draft.loop_of(*var).kind))
     }
 
-    /// Whether a statement sets its elements to the neutral element.
+    /// Returns true when a statement sets its elements to the neutral element.
     fn resets(&self, execution: &Execution) -> bool {
         !execution.is_inlined
             && self.draft.statement(execution.id).reduction().is_some_and(|(_, resets)| resets)
     }
 
-    /// Pairs of iterations of which the first is over before the second begins. `begins`: before the loops that the second
-    /// reduces begin.
+    /// The pairs of iterations of which the first ends before the second begins. With `begins`, the
+    /// first must end before the reduction loops of the second begin.
     fn in_order(&self, first: &Execution, second: &Execution, begins: bool) -> Map {
         let both = first.path.iter().zip(&second.path);
         let common = both.take_while(|(own, other)| own == other).count();
@@ -240,7 +253,8 @@ impl Question<'_> {
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
-        // No barrier is inside of a loop over threads: what comes there orders the iterations of one thread only.
+        // A loop over threads has no barrier inside. Loops further in therefore order only the
+        // iterations of one thread.
         let mut in_thread = false;
         for at in 0..common {
             if is_reduced(&first.path[at]) {
@@ -259,7 +273,8 @@ impl Question<'_> {
             equal = equal.where_equal(at, at);
         }
         let is_earlier = match first.id == second.id {
-            // A value is computed before it is stored, but for a reduction, which sets its element first.
+            // A statement computes its value before it stores it. A reduction is the exception: it
+            // resets its element first.
             true => {
                 first.is_inlined && !second.is_inlined && self.draft.statement(first.id).reduction().is_none()
             }
@@ -268,8 +283,9 @@ impl Question<'_> {
         if is_earlier { found.union(&equal) } else { found }
     }
 
-    /// Those pairs of iterations whose loops over threads inside of a loop have the same values. What has no such loop along
-    /// an axis is done by the first thread.
+    /// Keeps the pairs of iterations that run on the same thread, judged by the loops over threads
+    /// from depth `at` inwards. A statement without a loop over threads along an axis runs on the
+    /// first thread of that axis.
     fn of_one_thread(&self, pairs: Map, (first, second): (&Execution, &Execution), at: usize) -> Map {
         let along = |execution: &Execution, axis: Axis| {
             let mut inside = execution.path.iter().enumerate().skip(at);
@@ -317,7 +333,7 @@ fn coordinates(context: &Context, path: &[VarId]) -> Coordinates {
     coordinates
 }
 
-/// Whether an iteration of such a loop is over before the next begins.
+/// Returns true when an iteration of a loop of this kind ends before the next begins.
 fn runs_in_order(kind: LoopKind) -> bool {
     matches!(kind, LoopKind::Serial | LoopKind::Unrolled)
 }

@@ -1,13 +1,17 @@
-//! Steps that turn a program into loops: what they are, how they read, and when they are legal.
+//! Schedules: the steps that transform a program's loops, their text form, their legality and their
+//! lowering.
 //!
-//! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] does them one after the other on
-//! the loops of a program and lowers the result to a [`LoopNest`]; it is total: what it cannot do is a [`Refusal`]
-//! that names the reason, and the step where one alone is at fault; [`blame()`] finds it where it shows only in the end.
-//! [`default_schedule`] writes one for any program, from static analysis alone, and [`complete`] what a schedule leaves
-//! open; [`rename`] says one in the names of another program.
+//! A [`Schedule`] is a list of [`Step`]s, with a text form in [`text`]. [`apply`] applies the steps
+//! one after the other to the loops of a program and lowers the result to a [`LoopNest`]. `apply`
+//! is total: a step that cannot be applied gives a [`Refusal`], which names the reason and, where a
+//! single step is at fault, that step. Some refusals appear only after the last step; [`blame()`]
+//! then finds the step at fault. [`default_schedule`] writes a schedule for any program, from
+//! static analysis alone. [`complete`] adds the steps that a partial schedule leaves open.
+//! [`rename`] translates a schedule to the names of another program.
 //!
-//! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps` for what each does,
-//! `legality` for why a schedule is legal, `lower` for how the result is spelled out.
+//! Read next: [`step`] for the vocabulary, `draft` for the loops while steps are applied, `steps`
+//! for the effect of each step, `legality` for why a schedule is legal, `lower` for how the result
+//! becomes a loop nest.
 
 pub mod analysis;
 mod blame;
@@ -33,7 +37,7 @@ pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName
 
 use draft::Draft;
 
-/// The loops of a program whose sizes are known, after the steps of a schedule.
+/// Applies a schedule to a program whose sizes are all known, and returns the lowered loops.
 pub fn apply<'t>(
     program: &'t Program,
     schedule: &Schedule,

@@ -1,9 +1,11 @@
-//! A schedule for one program in the names of another that differs from it in its names alone.
+//! Translates a schedule for one program into one for another program that differs only in its
+//! names.
 //!
-//! Which loop a name means depends on the steps before it: `P.i` is a loop of `P`, or of the statement that `P` is
-//! computed inside, or a part of either. So both programs are taken through the steps side by side. What a step names
-//! is looked up in the one, where it gives an id; the id is spelled as the other calls it. The ids are the same in
-//! both, since nothing but names is different.
+//! The loop that a name means depends on the steps before it: `P.i` is a loop of `P`, or of the
+//! statement that `P` is computed inside, or a part of either. So the steps are applied to both
+//! programs side by side. Each name in a step is looked up in the draft of the first program, which
+//! gives an id. The id is then written with its name in the draft of the second. The ids agree
+//! because the programs differ in nothing but names.
 
 use tilewright_ir::{Program, TensorId};
 use tilewright_target::Target;
@@ -13,26 +15,27 @@ use crate::illegal::{Illegal, Refusal};
 use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step};
 use crate::steps::{self, split::MOST_LOOPS};
 
-/// How loops and buffers are called that steps make.
+/// The way to name the loops and buffers that steps make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewNames {
-    /// `x0`, `x1`, … for loops and `b0`, `b1`, … for buffers: the same whatever they were called.
+    /// `x0`, `x1`, … for loops and `b0`, `b1`, … for buffers, independent of their old names.
     Numbered,
-    /// After what they are made from: the parts of `i` are `io` and `ii`.
+    /// Names derived from the split or promoted name: the parts of `i` are `io` and `ii`.
     Derived,
 }
 
-/// A schedule in other names.
+/// A schedule translated to other names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renamed {
-    /// The steps; none after the first that is refused.
+    /// The translated steps, up to and including the first that is refused.
     pub schedule: Schedule,
-    /// Why not all steps are there.
+    /// The refusal that ended the translation.
     pub refusal: Option<Refusal>,
 }
 
-/// The steps for `from` in the names of `to`, which has the same tensors, variables and statements. Where a step is
-/// refused it is the last of the result, with names that mean nothing left as they are.
+/// Translates the steps for `from` to the names of `to`, which has the same tensors, variables and
+/// statements. A refused step is the last of the result; names in it that mean nothing stay as they
+/// are.
 pub fn rename<'t>(
     schedule: &Schedule,
     from: &'t Program,
@@ -59,7 +62,7 @@ pub fn rename<'t>(
     renamed
 }
 
-/// The two programs after the same steps.
+/// The drafts of both programs after the same steps.
 struct Pair<'a> {
     from: Draft<'a>,
     to: Draft<'a>,
@@ -67,7 +70,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Does a step to both.
+    /// Applies a step to both drafts.
     fn take(&mut self, step: &Step, spelled: &Step) -> Legal<()> {
         steps::apply(&mut self.from, step)?;
         steps::apply(&mut self.to, spelled)?;
@@ -77,16 +80,16 @@ impl Pair<'_> {
         if tables(&self.from) == tables(&self.to) {
             return Ok(());
         }
-        // A name that is hidden by another here.
+        // A name means something else in the second program, where another name hides it.
         Err(Illegal::NameTaken(spelled.to_string()))
     }
 
-    /// The step as the other program says it.
+    /// Translates a step to the names of the second program.
     fn spell(&self, step: &Step) -> Step {
         match step {
             Step::Split { target, outer, inner } => {
                 let target = self.loop_name(target);
-                // More parts are refused, and a hostile text may have very many.
+                // A split into more parts is refused, and a hostile text may have very many.
                 let parts = 1 + inner.len().min(MOST_LOOPS);
                 let mut names = self.part_names(&target.name, parts).into_iter();
                 let outer = names.next().unwrap_or_else(|| outer.clone());
@@ -157,7 +160,8 @@ impl Pair<'_> {
         names.iter().map(|name| self.loop_name(name)).collect()
     }
 
-    /// A loop by the same statement, or by another that it is around where the name means another loop there.
+    /// Translates the name of a loop. The loop is named by the same statement, or by another
+    /// statement inside it where the name would mean a different loop.
     fn loop_name(&self, name: &LoopName) -> LoopName {
         let Ok(var) = self.from.find_loop(name) else {
             return LoopName { statement: self.statement(&name.statement), name: name.name.clone() };
@@ -169,7 +173,8 @@ impl Pair<'_> {
         let mut others = self.to.statements_in(self.to.body_of(var)).into_iter().map(spelled);
         let given = || Some(same.clone()).filter(means_it);
         let found = match self.new_names {
-            // The same however it was said: by the statement whose loop it is, else by the first inside.
+            // The result must not depend on how the loop was named: use the statement that owns the
+            // loop, or else the first statement inside it.
             NewNames::Numbered => {
                 let owner = self.to.loop_of(var).owner.map(spelled).filter(means_it);
                 owner.or_else(|| others.find(means_it))
@@ -202,7 +207,7 @@ impl Pair<'_> {
 
     fn new_buffer(&self, of: &str, suffix: &str) -> String {
         match self.new_names {
-            // A result's buffer is made by lowering; until then the statement alone knows of it.
+            // Lowering makes the buffer of a result; until then only the statement records it.
             NewNames::Numbered => {
                 let results = self.to.statements.iter().filter(|statement| statement.accumulator.is_some());
                 format!("b{}", self.to.buffers.len() + results.count())
@@ -211,7 +216,7 @@ impl Pair<'_> {
         }
     }
 
-    /// A name like this one that nothing has.
+    /// Returns an unused name that begins with this one.
     fn fresh(&self, like: &str, more: &[String]) -> String {
         let base: String = if like.len() > LONGEST_NAME { "x".to_owned() } else { like.to_owned() };
         let numbered = (2..).map(|number| format!("{base}{number}"));
@@ -226,5 +231,6 @@ impl Pair<'_> {
     }
 }
 
-/// Longer names are not derived: parts of parts of parts.
+/// The longest name that names of parts are derived from. It stops the growth of names of parts of
+/// parts.
 const LONGEST_NAME: usize = 24;

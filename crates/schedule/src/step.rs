@@ -1,8 +1,10 @@
-//! The vocabulary: one transformation of loops, and a list of them.
+//! The vocabulary of schedules: the transformations of loops (`Step`) and lists of them
+//! (`Schedule`).
 //!
-//! Loops are named `STATEMENT.LOOP`. A statement is named as the tensor it writes; the second statement that
-//! writes it is `tensor[2]`. A loop begins with the name of its variable in the program. Each step's meaning is
-//! given as before → after; when it is refused is said by [`crate::Illegal`].
+//! Loops are named `STATEMENT.LOOP`. A statement has the name of the tensor that it writes; the
+//! second statement that writes the same tensor is `tensor[2]`. A loop at first has the name of its
+//! variable in the program. The documentation of each step shows the loops before → after.
+//! [`crate::Illegal`] lists the reasons to refuse a step.
 
 use tilewright_ir::nest::Axis;
 
@@ -13,12 +15,13 @@ pub struct Schedule {
     pub steps: Vec<Step>,
 }
 
-/// A statement of the program, or one that a step made: the copy of a `promote`, the partial of an `rfactor`.
+/// A statement of the program, or one that a step made, such as the copy of a `promote` or the
+/// partial reduction of an `rfactor`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StatementName {
-    /// The tensor or buffer that it writes.
+    /// The tensor or buffer that the statement writes.
     pub tensor: String,
-    /// Which of the statements that write it, counted from 1.
+    /// The statement's number among those that write the tensor, counted from 1.
     pub ordinal: usize,
 }
 
@@ -34,8 +37,9 @@ pub struct LoopName {
 /// One transformation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// `split C.i -> io, ii:12`: the loop becomes nested loops, outermost first. Every part but the first has a
-    /// number of iterations; they need not divide the loop's.
+    /// `split C.i -> io, ii:12`: splits a loop into nested loops, outermost first. Every part but
+    /// the first has a given number of iterations. The product of these numbers need not divide the
+    /// loop's extent.
     ///
     /// `for i in N` → `for io in ⌈N/12⌉, for ii in min(12, N - 12*io)`
     Split {
@@ -43,10 +47,10 @@ pub enum Step {
         target: LoopName,
         /// The name of the outermost part.
         outer: String,
-        /// The parts inside it: name and iterations.
+        /// The inner parts: name and number of iterations of each.
         inner: Vec<(String, i64)>,
     },
-    /// `fuse C.io, C.jo -> t`: perfectly nested loops, outermost first, become one.
+    /// `fuse C.io, C.jo -> t`: joins perfectly nested loops, named outermost first, into one loop.
     ///
     /// `for io in 4, for jo in 8` → `for t in 32`
     Fuse {
@@ -55,112 +59,118 @@ pub enum Step {
         /// The new loop.
         name: String,
     },
-    /// `reorder C.jo, C.io, C.k`: these loops, perfectly nested apart from others between them, take each
-    /// other's places so that they come in this order.
+    /// `reorder C.jo, C.io, C.k`: permutes these loops so that they are nested in this order. The
+    /// loops must be perfectly nested; loops between them that are not named keep their places.
     Reorder {
         /// The loops, outermost first.
         loops: Vec<LoopName>,
     },
     /// `unroll C.ii`: the iterations are written out.
     Unroll(LoopName),
-    /// `vectorize C.j`: all iterations at once, one a lane.
+    /// `vectorize C.j`: runs all iterations at once, one in each vector lane.
     Vectorize(LoopName),
-    /// `parallel C.jo`: iterations are spread over threads.
+    /// `parallel C.jo`: distributes the iterations over the threads of a CPU.
     Parallel(LoopName),
-    /// `bind C.io -> block.y`: iterations are spread over the blocks of a GPU, or over the threads of a block. Loops over
-    /// threads are inside of those over blocks, and a loop of the reduction whose operands are staged in shared memory
-    /// goes between the two.
+    /// `bind C.io -> block.y`: distributes the iterations over the blocks of a GPU, or over the
+    /// threads of a block. Loops over threads are inside loops over blocks. A reduction loop whose
+    /// operands are staged in shared memory goes between the two.
     Bind {
         /// The loop.
         target: LoopName,
-        /// What its iterations become.
+        /// The blocks or threads that run its iterations.
         to: Unit,
     },
-    /// `inline P`: what P's statement computes takes the place of every use of P, and P is gone.
+    /// `inline P`: replaces every use of P by the expression that P's statement computes, and
+    /// removes P.
     Inline {
         /// The tensor.
         tensor: String,
     },
-    /// `compute_at P, C.io`: what one iteration of the loop needs of P is computed at its start.
+    /// `compute_at P, C.io`: computes, at the start of each iteration of the loop, the part of P
+    /// that this iteration needs.
     ComputeAt {
         /// The tensor; all of its statements move.
         tensor: String,
         /// The loop.
         at: LoopName,
     },
-    /// `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: the part of a tensor that one iteration of the loop
-    /// touches is staged in a buffer. What is read is copied in at the iteration's start, by a new statement named
-    /// as the buffer with loops `l0`, `l1`, …, one for each dimension of the layout. The result of a statement is
-    /// accumulated in the buffer and stored at the iteration's end.
+    /// `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: stages in a buffer the part of a tensor
+    /// that one iteration of the loop touches. For an operand, a new statement copies the part in
+    /// at the start of the iteration. The copy is named after the buffer and has loops `l0`, `l1`,
+    /// …, one for each dimension of the layout. For the result of a statement, the buffer
+    /// accumulates the result, which is stored to the tensor at the end of the iteration.
     ///
-    /// `promote LUT at O.lo -> rows shared gathered` copies `rows[b,l,d] = LUT[I[b,l],d]`, for the `b` and `l` of one
-    /// iteration.
+    /// `promote LUT at O.lo -> rows shared gathered` copies `rows[b,l,d] = LUT[I[b,l],d]`, for the
+    /// `b` and `l` of one iteration.
     ///
-    /// `promote W at root -> Wp packed (…)` stages all of it; if the program says that W is constant, then only
-    /// once, before any number of calls.
+    /// `promote W at root -> Wp packed (…)` stages the whole tensor. If the program declares W
+    /// constant, the copy runs only once, before any number of calls.
     Promote {
         /// The tensor, or a buffer.
         tensor: String,
-        /// Where.
+        /// The loop at whose iterations the buffer is filled, or the root.
         at: Place,
         /// The name of the buffer.
         name: String,
-        /// Where the buffer lives.
+        /// The kind of memory that holds the buffer.
         scope: PromoteScope,
-        /// What data chooses is gathered: a dimension of the tensor whose subscript depends on data is replaced by the
-        /// variables that the subscript depends on, so the buffer holds the rows that are read and not the whole table.
+        /// Whether the buffer gathers elements that data chooses. A dimension of the tensor whose
+        /// subscript depends on data is then replaced by the variables that the subscript depends
+        /// on. The buffer thus holds only the rows that are read, not the whole table.
         gathered: bool,
-        /// The buffer's dimensions, outermost first; as the tensor's if empty.
+        /// The buffer's dimensions, outermost first. If empty, the buffer has the tensor's own
+        /// dimensions.
         layout: Vec<LayoutDim>,
-        /// Elements that are left free behind each row of the buffer, so that the rows of shared memory begin in
-        /// different banks: `pad 4`.
+        /// Unused elements at the end of each row of the buffer (`pad 4`). They let the rows in
+        /// shared memory begin in different banks.
         pad: i64,
     },
-    /// `rfactor C.ki -> Cp`: every iteration of the reduction's loop gets a total of its own, in a buffer whose
-    /// first dimension is that loop; a new last statement, `C`, adds the totals up over a loop of the same name.
-    /// The old statement is now `Cp`, and its loop `Cp.ki` can be reordered, vectorised and run in parallel.
+    /// `rfactor C.ki -> Cp`: gives every iteration of a reduction loop its own partial total, in a
+    /// buffer whose first dimension is that loop. A new last statement, `C`, adds up the partial
+    /// totals over a loop of the same name. The old statement is renamed `Cp`. Its loop `Cp.ki` can
+    /// now be reordered, vectorised and run in parallel.
     ///
     /// `for k.., for ki: C += e` → `for k.., for ki: Cp[ki] += e` then `for ki: C += Cp[ki]`
     Rfactor {
-        /// The loop, of a reduction.
+        /// The reduction loop.
         target: LoopName,
-        /// The name of the partial totals.
+        /// The name of the buffer of partial totals.
         name: String,
     },
-    /// `pipeline C.ko stages 3`: what an iteration of the loop copies to shared memory is copied two iterations ahead,
-    /// while others are computed with.
+    /// `pipeline C.ko stages 3`: copies the operands of an iteration to shared memory two
+    /// iterations ahead, while earlier iterations compute.
     Pipeline {
         /// The loop.
         target: LoopName,
-        /// How many iterations have their operands in shared memory at a time.
+        /// The number of iterations whose operands are in shared memory at the same time.
         stages: i64,
     },
-    /// `prefetch I at e.do ahead 1 of O.n`: in every iteration of `e.do`, the part of I that the same iteration
-    /// touches when `O.n` is one further is asked for, so that it is in the cache by then. Without `of`, the loop
-    /// itself is one further.
+    /// `prefetch I at e.do ahead 1 of O.n`: in every iteration of `e.do`, prefetches into the cache
+    /// the part of I that the same iteration touches when `O.n` is one iteration further. Without
+    /// `of`, the loop itself is the one that is one iteration further.
     Prefetch {
         /// The tensor, or a buffer in memory.
         tensor: String,
-        /// The loop that asks.
+        /// The loop whose iterations issue the prefetches.
         at: LoopName,
-        /// By how many iterations.
+        /// The number of iterations to look ahead.
         ahead: i64,
-        /// Of this loop: the same, or one around it.
+        /// The loop that these iterations are counted in: the same loop, or one around it.
         of: LoopName,
     },
 }
 
-/// What the iterations of a loop become on a GPU.
+/// The blocks or threads that the iterations of a loop become on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Blocks of threads, along a dimension of the grid.
+    /// Thread blocks, along a dimension of the grid.
     Block(Axis),
-    /// Threads, along a dimension of their block.
+    /// Threads, along a dimension of their thread block.
     Thread(Axis),
 }
 
 impl Unit {
-    /// Every one.
+    /// All units.
     pub const ALL: [Unit; 6] = [
         Unit::Block(Axis::X),
         Unit::Block(Axis::Y),
@@ -171,7 +181,7 @@ impl Unit {
     ];
 }
 
-/// Where a promotion takes place.
+/// The place of a promotion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Outside all loops.
@@ -180,25 +190,25 @@ pub enum Place {
     Loop(LoopName),
 }
 
-/// Where a promoted buffer lives.
+/// The kind of memory that holds a promoted buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PromoteScope {
-    /// Memory that is close together.
+    /// Contiguous main memory.
     Packed,
-    /// Memory that the threads of a GPU's block share.
+    /// Shared memory of a GPU's thread block.
     Shared,
     /// Registers.
     Registers,
 }
 
-/// One dimension of a layout: `d1`, `d1/32` or `d1%32`, or `d1%64/8`: the remainder is taken first.
+/// One dimension of a layout: `d1`, `d1/32`, `d1%32` or `d1%64/8`. The remainder is taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LayoutDim {
     /// A dimension of the tensor, counted from 0.
     pub dimension: usize,
-    /// Take the remainder by this.
+    /// The divisor of the remainder, which is taken first.
     pub modulo: Option<i64>,
-    /// Then the quotient by this.
+    /// The divisor of the quotient, which is taken of that remainder.
     pub divide: Option<i64>,
 }
 
@@ -208,7 +218,7 @@ impl StatementName {
         StatementName { tensor: tensor.into(), ordinal: 1 }
     }
 
-    /// One of its loops.
+    /// The name of one of this statement's loops.
     pub fn at(&self, name: impl Into<String>) -> LoopName {
         LoopName { statement: self.clone(), name: name.into() }
     }

@@ -1,4 +1,5 @@
-//! Functions that are called several times: the temporaries of every call have a name, and are scheduled by it.
+//! Functions that are called several times: the temporaries of every call have names of their own,
+//! which schedules use.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,7 +23,7 @@ fn names(program: &Program) -> Vec<&str> {
 #[test]
 fn every_temporary_has_a_name_of_its_own() {
     assert_eq!(names(&program(TWICE, &[])), ["x", "z", "a", "f.t", "f_2.t"]);
-    // Calls inside calls are counted in the order in which they stand in the end.
+    // Nested calls are numbered in the order in which they stand after all calls are inlined.
     let nested = "
         def g(float(N) x) -> (y) { t(i) = x(i) + 1\n y(i) = t(i) * 2 }
         def h(float(N) x) -> (y) { t = g(x)\n y = g(t) }
@@ -31,7 +32,8 @@ fn every_temporary_has_a_name_of_its_own() {
         names(&program(nested, &[])),
         ["x", "y", "a", "b", "h.t", "g.t", "g_2.t", "g_3.t", "h_2.t", "g_4.t", "g_5.t"]
     );
-    // A function may have the name that a call would be given, before it is called or after.
+    // A function may have the name that a call would get, and may be called before or after that
+    // call.
     let taken = "
         def g(float(N) x) -> (y) { t(i) = x(i) + 1\n y(i) = t(i) * 2 }
         def g_2(float(N) x) -> (y) { t(i) = x(i) + 2\n y(i) = t(i) * 2 }
@@ -80,8 +82,8 @@ fn the_default_schedule_treats_both_calls_equally() {
     }
 }
 
-/// The steps that name a temporary of a call, without what tells the call from others: its name, that of its result, and
-/// the numbers of loops that have one name.
+/// The steps that name a temporary of a call, with everything removed that distinguishes the call
+/// from others: its name, the name of its result, and the numbers that make loop names unique.
 fn steps_of(call: &str, result: &str, schedule: &str) -> Vec<String> {
     let (dotted, derived, result) = (format!(" {call}."), format!(" {call}_"), format!(" {result}."));
     let own = schedule.lines().filter(|line| line.contains(&dotted));
@@ -90,7 +92,7 @@ fn steps_of(call: &str, result: &str, schedule: &str) -> Vec<String> {
     own.map(|line| without_numbers(&nameless(line))).collect()
 }
 
-/// Names without the number at their end.
+/// Removes the numbers at the ends of names.
 fn without_numbers(line: &str) -> String {
     let letters: Vec<char> = line.chars().collect();
     let is_number =

@@ -1,5 +1,6 @@
-//! Reductions that the threads of a block share: each finds a part, and all are combined. Every nest is run with its
-//! threads followed, so a total that a thread does not have is an error.
+//! Reductions that the threads of a block share: each computes a part, and all parts are combined.
+//! The interpreter runs every nest thread by thread, so a thread that reads a total it does not
+//! have is an error.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,7 +15,7 @@ use tilewright_target::Gpu;
 
 const ROWS: &str = "def rows(float(N, K) A) -> (C) { C(i) +=! A(i, k) }";
 
-/// A warp for each row, eight rows a block.
+/// A warp for each row, eight rows in a block.
 const WARPS: &str = "
     split C.i -> ib, ir:8
     split C.k -> ko, ki:32
@@ -39,7 +40,7 @@ const SOFTMAX: &str = "def softmax(float(N, D) I) -> (O) {
     O(n, d) = exp(I(n, d) - top(n)) / total(n)
   }";
 
-/// The whole of softmax in one kernel, a warp for each row.
+/// The whole softmax in one kernel, with a warp for each row.
 const SOFTMAX_WARPS: &str = "
     split O.n -> nb, nr:4
     split O.d -> do, dt:32
@@ -65,7 +66,7 @@ fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> String {
     refused_on_gpu(source, sizes, steps).reason.to_string()
 }
 
-/// The nest with every combination of threads replaced by what each thread would store by itself.
+/// Replaces every combination of threads by the store that each thread would do by itself.
 fn without_combining(stmts: &mut Vec<Stmt>) {
     for stmt in stmts {
         match stmt {
@@ -120,7 +121,7 @@ fn an_iteration_a_thread_needs_no_totals_of_its_own() {
     let steps = "bind C.i -> block.x\nbind C.k -> thread.x";
     let loops = print::nest(&agrees(ROWS, &[("N", 4), ("K", 33)], steps));
     assert!(loops.contains("C[i] = sum of A[i, k] over k"), "{loops}");
-    // One thread has nobody to be combined with.
+    // A single thread has no other thread to combine with.
     let loops = print::nest(&agrees(ROWS, &[("N", 4), ("K", 1)], steps));
     assert!(loops.contains("C[i] = A[i, 0]"), "{loops}");
 }
@@ -171,14 +172,14 @@ fn all_of_softmax_is_one_kernel() {
 
 #[test]
 fn other_threads_get_a_total_through_memory() {
-    // The total is that of the threads with y = 0, and all threads use it.
+    // Only the threads with y = 0 compute the total, and all threads use it.
     let source = "def f(float(N, K) A) -> (O) { t(i) +=! A(i, k)\nO(i, k) = A(i, k) - t(i) }";
     let steps =
         "split O.k -> ko, ky:4, kx:8\nreorder O.ky, O.kx, O.ko\nbind O.i -> block.x\nbind O.ky -> thread.y
         bind O.kx -> thread.x\ncompute_at t, O.i\nbind t.k -> thread.x";
     let loops = print::nest(&agrees(source, &[("N", 3), ("K", 40)], steps));
     assert!(loops.contains("shared float32 t[1]") && loops.contains("barrier"), "{loops}");
-    // 16-bit totals are rounded in memory.
+    // 16-bit totals must be rounded, so they go through memory.
     let half = source.replace("float(", "half(");
     agrees(&half, &[("N", 3), ("K", 40)], steps);
 }
@@ -230,13 +231,13 @@ fn combining_takes_shared_memory() {
             (program(source, &[("K", 1024), ("L", 1027)]), Gpu { block_shared, ..Gpu::h200() });
         apply(&program, &schedule(steps), &gpu).err().map(|refusal| refusal.reason)
     };
-    // The copy of `x`, and a value of each thread.
+    // Shared memory holds the copy of `x` and one value for each thread.
     assert_eq!(refused_with(16 << 10), None);
     let reason = refused_with((16 << 10) - 1).unwrap();
     assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::SharedBytes, .. }), "{reason}");
 }
 
-/// The default schedule, whose loops compute what the program does.
+/// Returns the default schedule, after checking that its loops compute the same as the program.
 #[track_caller]
 fn by_default(source: &str, sizes: &[(&str, i64)]) -> String {
     let (program, gpu) = (program(source, sizes), Gpu::h200());
@@ -264,7 +265,7 @@ fn few_results_are_shared_by_default() {
         &by_default(SOFTMAX, &[("N", 5), ("D", 100)]),
         &["bind top.lane -> thread.x", "bind total.lane2 -> thread.x"],
     );
-    // Short reductions, and what tiles are for, are as they were.
+    // Short reductions, and reductions that get tiles, are not combined.
     assert!(!by_default(ROWS, &[("N", 33), ("K", 20)]).contains("lane"));
     let gemm = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
     assert!(!by_default(gemm, &[("M", 20), ("N", 20), ("K", 40)]).contains("lane"));
@@ -283,7 +284,8 @@ fn sums_of_everything_are_shared_by_default() {
 
 #[test]
 fn neighbours_in_memory_are_side_by_side_by_default() {
-    // Columns: a thread has a part of one, and neighbours have neighbouring columns.
+    // Sums of columns: each thread has a part of one column, and neighbouring threads have
+    // neighbouring columns.
     let columns = "def columns(float(N, M) A) -> (s) { s(j) +=! A(i, j) }";
     let steps = by_default(columns, &[("N", 100), ("M", 70)]);
     has(&steps, &["rfactor s.part -> s_parts"]);

@@ -1,4 +1,5 @@
-//! The default schedule of every example, at small and odd sizes: its loops compute what the program does.
+//! The default schedule of every example, at small and odd sizes: its loops compute the same as the
+//! program.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

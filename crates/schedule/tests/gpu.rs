@@ -1,5 +1,5 @@
-//! Schedules for GPUs: loops over blocks and threads, shared memory, barriers and limits. Every nest is run with its
-//! threads followed, so a barrier that is missing is an error.
+//! Schedules for GPUs: loops over blocks and threads, shared memory, barriers and limits. The
+//! interpreter runs every nest thread by thread, so a missing barrier is an error.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,7 @@ use tilewright_target::{Gpu, Target};
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 const SIZES: &[(&str, i64)] = &[("M", 21), ("N", 37), ("K", 11)];
 
-/// Tiles with operands in shared memory, results in registers.
+/// Tiles with operands in shared memory and results in registers.
 const TILES: &str = "
     split C.i -> ib, it:4, ii:2
     split C.j -> jb, jt:8, ji:2
@@ -75,7 +75,7 @@ fn threads_share_tiles_of_operands() {
 fn every_barrier_is_needed_and_none_is_missing() {
     let mut nest = agrees(GEMM, &[("M", 16), ("N", 32), ("K", 8)], TILES);
     let barriers = print::nest(&nest).matches("barrier").count();
-    // After the copies, and before the next ones.
+    // One barrier after the copies, and one before the next copies.
     assert_eq!(barriers, 2, "{}", print::nest(&nest));
     without_barriers(&mut nest.body);
     let program = program(GEMM, &[("M", 16), ("N", 32), ("K", 8)]);
@@ -163,7 +163,7 @@ fn a_thread_has_operands_in_registers() {
             assert!(loops.contains(part), "no {part}:\n{loops}");
         }
     }
-    // Straight from memory, where tiles go past the end.
+    // Registers filled directly from memory, where tiles extend past the end.
     let (tiles, _) = TILES.split_once("\n    promote A").unwrap();
     agrees(
         GEMM,
@@ -208,13 +208,15 @@ fn shared_memory_has_whole_groups_of_elements() {
     let blur = "def blur(float(H, W) I, int pad) -> (O) {
         O(y, x) +=! (0 <= u && u < H && 0 <= v && v < W) ? I(u, v) : 0
           where y in 0:H, x in 0:W, dy in 0:3, dx in 0:3, u = y + dy - 1, v = x + dx - pad }";
-    // The tile's 18 columns begin one element before a group, and those of the first and the last are partly outside.
+    // The tile's 18 columns begin one element before a group. The columns of the first and the last
+    // tile are partly outside the tensor.
     let sizes = |width| [("H", 5), ("W", width), ("pad", 1)];
     let loops = print::nest(&agrees(blur, &sizes(48), &GROUPS.replace("TILE", "16")));
     for part in ["shared float32 Is[3, 6, 4]", "16*xb + 4*l1 - 4 >= 0", "48 - 16*xb - 4*l1 >= 0"] {
         assert!(loops.contains(part), "no {part}:\n{loops}");
     }
-    // What begins at a group, tiles that begin anywhere, rows that are not made of groups, and tiles that do not divide.
+    // Regions that begin at a group, tiles that begin anywhere, rows that do not consist of whole
+    // groups, and tiles that do not divide.
     agrees(blur, &[("H", 5), ("W", 48), ("pad", 0)], &GROUPS.replace("TILE", "16"));
     agrees(blur, &sizes(48), &GROUPS.replace("TILE", "6"));
     agrees(blur, &sizes(46), &GROUPS.replace("TILE", "16"));
@@ -247,14 +249,16 @@ fn windows_behind_a_remainder_are_as_large_as_what_is_read_of_them() {
         promote O at O.b -> own registers
         promote I at O.co -> Is shared
         bind Is.l1 -> thread.x";
-    // Sixteen results lie between eight inputs, with one more on each side; threads past the end compute in vain.
+    // Sixteen results use eight inputs, and one more on each side. Threads past the end compute
+    // unused values.
     for (taps, width) in [(4, "10"), (3, "9"), (2, "9")] {
         let sizes = [("C", 4), ("W", 13), ("K", 3), ("X", taps)];
         let nest = agrees(TRANSPOSED, &sizes, steps);
         let loops = print::nest(&nest);
         assert!(loops.contains(&format!("shared float32 Is[2, {width}]")), "{taps} taps:\n{loops}");
     }
-    // A question that reads is asked before anything is known.
+    // A condition that reads the tensor gives no bound, because it reads before the remainder is
+    // checked.
     let asked = TRANSPOSED.replace("(w + 1 - x) % 2 == 0 ?", "I(c, 0) < 2 && (w + 1 - x) % 2 == 0 ?");
     agrees(&asked, &[("C", 4), ("W", 13), ("K", 3), ("X", 4)], steps);
 }
@@ -278,7 +282,7 @@ fn vectors_that_are_whole_or_not_at_all_are_asked_once() {
             vectorize Bs.lv"
         )
     };
-    // Of 80 elements, 20 groups of four are copied by the first 20 of 32 threads.
+    // Of 80 elements, the first 20 of 32 threads copy 20 groups of four.
     let loops = print::nest(&agrees(GEMM, &[("M", 5), ("N", 24), ("K", 10)], &steps(4)));
     let whole = loops
         .split_once("vector lv in 4")
@@ -290,7 +294,8 @@ fn vectors_that_are_whole_or_not_at_all_are_asked_once() {
 
 #[test]
 fn results_are_stored_only_where_they_are_with_a_reduced_loop_innermost() {
-    // The conditions on threads past the end are at the innermost loop, which stores have no copy of.
+    // The guards for threads past the end are at the innermost loop, which the stores have no copy
+    // of.
     let steps = "split C.i -> ib, it:4
         split C.j -> jb, jt:16
         split C.k -> ko, ki:4
@@ -358,7 +363,8 @@ fn limits_of_the_gpu_are_told() {
     let shared = "bind C.i -> block.x\npromote B at C.i -> Bs shared";
     let reason = refused(GEMM, large, shared);
     assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::SharedBytes, .. }), "{reason}");
-    // Loops without blocks and threads are a kernel of one thread, and what is shared there is its own.
+    // Loops without blocks and threads are a kernel of one thread, and its shared buffers count as
+    // its own memory.
     let reason = refused(GEMM, large, "promote B at C.i -> Bs shared");
     assert!(matches!(reason, Illegal::GpuLimit { what: GpuResource::ThreadBytes, .. }), "{reason}");
 }
@@ -412,7 +418,8 @@ fn every_example_runs_as_its_default_schedule_for_a_gpu_says() {
     assert!(ran > 100, "only {ran} ran");
 }
 
-/// A row of a small image has too few pixels for the threads of a tile, and neighbouring rows are as good.
+/// A row of a small image has too few pixels for the threads of a tile, so a tile takes pixels of
+/// several rows.
 #[test]
 fn small_images_are_tiles_of_pixels_by_default() {
     let source = "def conv(float(C, H, W) I, const float(K, C, 3, 3) F) -> (O) {
@@ -430,7 +437,8 @@ fn small_images_are_tiles_of_pixels_by_default() {
     expect_agreement(&program, &nest, 3);
 }
 
-/// A GPU that few threads keep busy, so that programs that are quick to interpret have enough.
+/// A thread takes several rows where a tile would be small and enough threads remain to keep the
+/// GPU busy.
 #[test]
 fn a_thread_has_rows_by_default_where_tiles_would_be_small() {
     let source = "def group(float(N, G, C, W) I, float(G, K, C, X) F) -> (O) {
@@ -443,11 +451,14 @@ fn a_thread_has_rows_by_default_where_tiles_would_be_small() {
     agrees(source, &small, &own);
 }
 
+/// A GPU that few threads keep busy, so that programs that are quick to interpret have enough
+/// threads.
 fn small_gpu() -> Gpu {
     Gpu { processors: 1, processor_threads: 16, ..Gpu::h200() }
 }
 
-/// The results that a thread has side by side without a schedule, where all agrees with the program.
+/// The number of adjacent results of a thread in the default schedule, after checking that its
+/// loops agree with the program.
 #[track_caller]
 fn lanes_by_default(source: &str, sizes: &[(&str, i64)]) -> i64 {
     let (program, gpu) = (program(source, sizes), small_gpu());
@@ -465,7 +476,7 @@ fn threads_have_results_side_by_side_where_all_moves_along() {
     assert_eq!(lanes_by_default(scaled, &[("N", 6), ("M", 8)]), 4);
     assert_eq!(lanes_by_default(scaled, &[("N", 6), ("M", 10)]), 2);
     assert_eq!(lanes_by_default(scaled, &[("N", 8), ("M", 7)]), 1);
-    // One result after the other, whatever the length of rows.
+    // Consecutive results may continue over the ends of rows, whatever the length of rows.
     let whole = "def f(float(N, M) A) -> (C) { C(i, j) = A(i, j) > 0 ? A(i, j) : 0 }";
     assert_eq!(lanes_by_default(whole, &[("N", 8), ("M", 7)]), 4);
     assert_eq!(lanes_by_default(whole, &[("N", 9), ("M", 7)]), 1);
@@ -482,12 +493,12 @@ fn threads_have_one_result_where_something_is_read_one_by_one() {
     }
     let shifted = "def f(float(N) A) -> (C) { C(i) = A(i) + A(i + 1) }";
     assert_eq!(lanes_by_default(shifted, &[("N", 65)]), 1);
-    // Too few for threads to have several.
+    // There are too few results for threads to have several.
     let few = "def f(float(N) A) -> (C) { C(i) = A(i) + 1 }";
     assert_eq!(lanes_by_default(few, &[("N", 12)]), 1);
 }
 
-/// One thread for each result of a small layer would wait for memory again and again.
+/// A single thread for each result of a small layer would wait for memory again and again.
 #[test]
 fn threads_of_a_block_share_the_reductions_of_what_is_computed_there() {
     let source = "def mlp(float(B, N) I, const float(O, N) W, const float(P, O) V) -> (h, out) {
@@ -506,7 +517,7 @@ fn threads_of_a_block_share_the_reductions_of_what_is_computed_there() {
     expect_agreement(&program, &nest, 3);
 }
 
-/// Few tiles with a long reduction leave most of a GPU idle.
+/// A few tiles with a long reduction would leave most of a GPU idle.
 #[test]
 fn long_reductions_of_few_results_are_tiles_of_parts_by_default() {
     let source =
@@ -523,8 +534,8 @@ fn long_reductions_of_few_results_are_tiles_of_parts_by_default() {
     expect_agreement(&program, &nest, 3);
 }
 
-/// A clamp that the end of a tile makes superfluous is not there for the threads past the end: they keep their condition,
-/// for what pads a tile in shared memory is never written.
+/// The end of a tile makes a clamp superfluous, but not for the threads past the end. They keep
+/// their condition, because nothing writes the padding of a tile in shared memory.
 #[test]
 fn threads_past_the_end_do_not_read_the_padding_of_a_tile() {
     let source = "def f(int32(B) b) -> (x) { x(i) max=! b(clamp(i, 0, B)) where i in 0:B, l in 0:2 }";
@@ -534,7 +545,8 @@ fn threads_past_the_end_do_not_read_the_padding_of_a_tile() {
 
 #[test]
 fn blocks_have_elements_of_their_own() {
-    // Only one iteration of `b` has anything to do, and still all of them would write the same elements.
+    // Only one iteration of `b` does anything, and still all iterations would write the same
+    // elements.
     let source = "def f(float(N) a) -> (x, y) { y(0) = a(0)
         for t in 1:N { x(i) = a(i)  y(t) = a(t) } }";
     let steps =
@@ -553,7 +565,7 @@ fn ordered_loops_inside_of_a_thread_order_no_other_threads() {
         let reason = refused(source, sizes, &steps).to_string();
         assert!(reason.contains("must read `x` after `x[2]` at (t="), "{reason}");
     }
-    // Each thread reads what it has written.
+    // Each thread reads only elements that it has written itself.
     let own = source.replace("x(t - 1, i, 0)", "x(t - 1, i, j)");
     agrees(&own, sizes, &format!("{outer}\nbind x[2].j -> thread.z"));
     agrees(source, sizes, "bind x[2].i -> thread.y\nbind x[2].j -> thread.z");

@@ -1,4 +1,5 @@
-//! Default schedules and steps, proved: every nest computes what its program says, whatever the data.
+//! Proofs for default schedules and for single steps: every nest computes what its program says,
+//! whatever the data.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -67,7 +68,7 @@ mod broken {
 
     use super::support::inputs;
 
-    /// Every list of statements of a nest, by its number.
+    /// Calls `change` on every list of statements of a nest.
     fn visit(stmts: &mut Vec<Stmt>, change: &mut dyn FnMut(&mut Vec<Stmt>)) {
         change(stmts);
         for stmt in stmts {
@@ -83,7 +84,7 @@ mod broken {
         }
     }
 
-    /// Nests that differ from a nest in one place each.
+    /// Nests that differ from the given nest in one place each.
     pub fn mutants(nest: &LoopNest) -> Vec<(String, LoopNest)> {
         let mut found = Vec::new();
         for what in ["drop", "swap", "shorten", "lengthen", "shift load", "shift store", "parallel", "begin"]
@@ -143,7 +144,8 @@ mod broken {
         true
     }
 
-    /// Whether a nest computes something else than its program on some data, in some order of its parallel loops.
+    /// Returns true when a nest and its program compute different results on some data, in some
+    /// order of the parallel loops.
     pub fn differs(program: &Program, nest: &LoopNest) -> bool {
         let different = |seed: u64| {
             let supplied = inputs(program, seed);
@@ -188,7 +190,7 @@ const MUTATED: &[Case] = &[
     ),
 ];
 
-/// Every nest that computes something else is refuted.
+/// Every nest that computes a different result must be refuted.
 #[test]
 fn broken_nests_are_refuted() {
     let (mut broken, mut refuted, mut left) = (0, 0, Vec::new());
@@ -213,7 +215,8 @@ fn broken_nests_are_refuted() {
     assert!(left.is_empty(), "{refuted} of {broken} are refuted; left open:\n{}", left.join("\n"));
 }
 
-/// Which element a scatter changes is not known, so not all can be refuted; none is proved.
+/// The element that a scatter changes is not known, so not all broken nests can be refuted. But
+/// none may be proved.
 #[test]
 fn broken_scatters_are_not_proved() {
     let source =

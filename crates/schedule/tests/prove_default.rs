@@ -1,4 +1,5 @@
-//! Default schedules of all examples and of whole image pipelines, proved, at small and at odd sizes.
+//! Proofs for the default schedules of all examples and of whole image pipelines, at small and at
+//! odd sizes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,7 +26,7 @@ fn pipelines() -> Vec<PathBuf> {
     found
 }
 
-/// Proves the default schedules of programs, and says which are not.
+/// Proves the default schedules of programs, and fails with a list of those that are not proved.
 fn are_proved(programs: Vec<(String, Program)>, target: Target<'_>) {
     let mut open = Vec::new();
     for (name, program) in &programs {
@@ -40,7 +41,7 @@ fn are_proved(programs: Vec<(String, Program)>, target: Target<'_>) {
     assert!(open.is_empty(), "{}", open.join("\n"));
 }
 
-/// Sizes that leave remainders everywhere. camera_pipe needs a frame around its image.
+/// Sizes that leave remainders everywhere. `camera_pipe` needs a border around its image.
 fn odd(path: &Path) -> impl Fn(&str) -> i64 {
     let large = path.ends_with("camera_pipe.tw");
     move |name| match name {
@@ -87,7 +88,7 @@ fn examples_are_proved_at_odd_sizes() {
     are_proved(all, Target::Cpu(&cpu()));
 }
 
-/// Kernels take longer: the rest of them is proved by `survey` below.
+/// Kernels take longer to prove: `survey` below proves the remaining ones.
 #[test]
 fn kernels_of_pipelines_are_proved() {
     let quick = ["harris.tw", "hist.tw", "iir_blur.tw", "unsharp.tw", "depthwise_separable_conv.tw"];

@@ -1,5 +1,5 @@
-//! Schedules for GPUs, proved: loops over blocks and threads, shared memory, registers of threads, pipelines and combined
-//! threads.
+//! Proofs for GPU schedules: loops over blocks and threads, shared memory, registers of threads,
+//! pipelines and combined threads.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -52,7 +52,7 @@ fn default_products_are_proved() {
     }
 }
 
-/// The parts begin with 0, and their total goes on from the bias.
+/// The partial totals begin with 0, and their sum is added to the bias.
 #[test]
 fn parts_of_a_sum_that_goes_on_are_proved() {
     let source = "def f(float(M, K) A, float(K, N) B, float(N) b) -> (C) { C(i, j) = b(j) where i in 0:M
@@ -105,7 +105,7 @@ fn chains_of_stencils_are_proved() {
     proves(source, &[("H", 11), ("W", 21)], steps);
 }
 
-/// What the prover says of the examples, and how long it takes.
+/// Prints the prover's verdicts on the examples, and how long they take.
 #[test]
 #[ignore = "takes minutes; for looking"]
 fn survey_of_the_examples() {

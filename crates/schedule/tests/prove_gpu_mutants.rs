@@ -1,7 +1,9 @@
-//! Wrong GPU nests are refuted: each is a right one with a barrier, a wait, an extent, an axis or a subscript changed.
+//! Wrong GPU nests are refuted. Each is a correct nest in which a barrier, a wait, an extent, an
+//! axis or a subscript is changed.
 //!
-//! The interpreter follows threads too, so whatever it finds wrong must not be proved. It does every store at once, and so
-//! sees no wait that is missing: the prover must.
+//! The interpreter also runs nests thread by thread, so a nest that it finds wrong must not be
+//! proved. The interpreter performs every store at once and cannot see a missing wait; the prover
+//! must.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +19,7 @@ use tilewright_target::Gpu;
 
 const GEMM: &str = "def gemm(float(M, K) A, const float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
 
-/// Tiles with operands in shared memory, results in registers.
+/// Tiles with operands in shared memory and results in registers.
 const TILES: &str = "
     split C.i -> ib, it:2, ii:2
     split C.j -> jb, jt:4, ji:2
@@ -42,7 +44,7 @@ const ROWS: &str = "def rows(float(N, D) I) -> (O) {
     O(n, d) = I(n, d) / total(n)
   }";
 
-/// A few threads for each row, all rows of a block in one kernel.
+/// A few threads for each row, and all rows of a block in one kernel.
 const WARPS: &str = "
     split O.n -> nb, nr:2
     split O.d -> do, dt:4
@@ -78,7 +80,7 @@ fn lowered(source: &str, sizes: &[(&str, i64)], steps: &str) -> (Program, LoopNe
     (program, nest)
 }
 
-/// Calls `change` on every body of statements.
+/// Calls `change` on every list of statements.
 fn each_body(stmts: &mut Vec<Stmt>, change: &mut dyn FnMut(&mut Vec<Stmt>)) {
     change(stmts);
     for stmt in stmts {
@@ -94,7 +96,8 @@ fn each_body(stmts: &mut Vec<Stmt>, change: &mut dyn FnMut(&mut Vec<Stmt>)) {
     }
 }
 
-/// Every nest that differs from this one by one change. `change` gets every statement, and says whether it has changed it.
+/// Every nest that differs from this one by one change. `change` receives every statement and
+/// returns whether it has changed the statement.
 fn changed(nest: &LoopNest, what: &str, change: &dyn Fn(&mut Stmt) -> bool) -> Vec<(String, LoopNest)> {
     let mut found = Vec::new();
     for wanted in 0.. {
@@ -133,7 +136,7 @@ fn without_sync(nest: &LoopNest, test: &dyn Fn(Sync) -> bool) -> Vec<(String, Lo
     })
 }
 
-/// Buffers in shared memory, one shorter.
+/// Nests in which a buffer in shared memory is one element shorter in one dimension.
 fn with_less_room(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     let mut found = Vec::new();
     for (at, buffer) in nest.buffers.iter().enumerate() {
@@ -178,7 +181,7 @@ fn without_conditions(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     })
 }
 
-/// Loads of registers that belong to the thread at the other end.
+/// Nests that load a register of the thread at the opposite end.
 fn with_registers_of_others(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     let in_registers = |id: TensorId| nest.buffer(id).scope == Scope::Register;
     changed(nest, "a register of another thread", &|stmt| {
@@ -197,7 +200,7 @@ fn with_registers_of_others(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     })
 }
 
-/// Stores of twice the value.
+/// Nests that store twice the value.
 fn with_doubled_values(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     changed(nest, "twice the value", &|stmt| {
         let (Stmt::Store(Store { value, .. }) | Stmt::Combine(Combine { store: Store { value, .. }, .. })) =
@@ -211,7 +214,7 @@ fn with_doubled_values(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     })
 }
 
-/// Reductions by another operator, those of combined threads included.
+/// Nests that reduce by another operator, including combinations of threads.
 fn with_other_operators(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     changed(nest, "another operator", &|stmt| match stmt {
         Stmt::Store(Store { reduce: Some(op), .. }) | Stmt::Combine(Combine { op, .. }) => {
@@ -222,7 +225,7 @@ fn with_other_operators(nest: &LoopNest) -> Vec<(String, LoopNest)> {
     })
 }
 
-/// Whether the interpreter finds something wrong.
+/// Returns true when the interpreter finds an error or a different result.
 fn is_wrong(program: &Program, nest: &LoopNest) -> bool {
     let inputs = inputs(program, 5);
     let wanted = run(program, inputs.clone()).unwrap();
@@ -234,7 +237,7 @@ fn is_wrong(program: &Program, nest: &LoopNest) -> bool {
     })
 }
 
-/// Nothing that is wrong is proved.
+/// Checks that no wrong nest is proved.
 #[track_caller]
 fn proves_no_wrong_one((program, nest): &(Program, LoopNest)) {
     for (what, mutant) in with_doubled_values(nest).into_iter().chain(with_other_operators(nest)) {
@@ -244,7 +247,7 @@ fn proves_no_wrong_one((program, nest): &(Program, LoopNest)) {
     }
 }
 
-/// Whatever is wrong is refuted. Gives how many were.
+/// Checks that every wrong nest is refuted, and returns their number.
 #[track_caller]
 fn refutes((program, nest): &(Program, LoopNest), all: Vec<(String, LoopNest)>) -> usize {
     assert!(!all.is_empty(), "nothing to change:\n{}", print::nest(nest));
@@ -260,7 +263,7 @@ fn refutes((program, nest): &(Program, LoopNest), all: Vec<(String, LoopNest)>) 
     refuted
 }
 
-/// All changes of a nest that the interpreter can see.
+/// Checks all changes of a nest that the interpreter can see.
 #[track_caller]
 fn refutes_all(own: &(Program, LoopNest)) {
     let nest = &own.1;

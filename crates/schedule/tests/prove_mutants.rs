@@ -1,6 +1,8 @@
-//! Default schedules of all examples and pipelines with one number changed: whatever computes something else is not proved.
+//! Default schedules of all examples and pipelines with one number changed: a nest that computes a
+//! different result must not be proved.
 //!
-//! `MUTANTS=200 cargo test --release -p tilewright-schedule --test prove_mutants` tries more of them, `SEED=…` others.
+//! `MUTANTS=200 cargo test --release -p tilewright-schedule --test prove_mutants` tries more
+//! mutants, and `SEED=…` tries others.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -46,7 +48,7 @@ fn each_index(stmts: &mut [Stmt], change: &mut dyn FnMut(&mut IndexExpr)) {
     }
 }
 
-/// The nest with the expression of this number one more or one less.
+/// The nest with the expression of this number increased or decreased by one.
 fn mutant(nest: &LoopNest, number: u64) -> LoopNest {
     let mut mutant = nest.clone();
     let mut all = 0;
@@ -62,7 +64,7 @@ fn mutant(nest: &LoopNest, number: u64) -> LoopNest {
     mutant
 }
 
-/// Whether a nest computes something else than its program on some data.
+/// Returns true when a nest and its program compute different results on some data.
 fn differs(program: &Program, nest: &LoopNest) -> bool {
     (1..3).any(|seed| {
         let supplied = inputs(program, seed);
@@ -77,16 +79,16 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
 }
 
-/// Tries some mutants of each program, and counts those that differ.
+/// Tries some mutants of each program, and returns the number of those that differ.
 fn proves_no_wrong_mutant(all: &[(String, Program)], target: Target<'_>) -> usize {
     let mut state = setting("SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let (mut broken, mut open) = (0, 0);
     let mutants = setting("MUTANTS", 0);
-    // Some of the programs, and one mutant of each, unless more are asked for.
+    // Without `MUTANTS`, only every fourth program is tried, with one mutant each.
     for (name, program) in all.iter().step_by(if mutants == 0 { 4 } else { 1 }) {
         let nest = apply(program, &default_schedule(program, target), target).unwrap();
         if differs(program, &nest) {
-            // Random data make no sense of it: NaNs, or subscripts out of bounds.
+            // Random data do not suit the program: they give NaNs, or subscripts out of bounds.
             continue;
         }
         for _ in 0..mutants.max(1) {

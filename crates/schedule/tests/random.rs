@@ -1,8 +1,9 @@
-//! Random programs under random schedules: whatever `apply` accepts computes what the program does.
+//! Random programs under random schedules: every schedule that `apply` accepts computes the same as
+//! the program.
 //!
-//! `TILEWRIGHT_SEED` and `TILEWRIGHT_CASES` choose other and more cases than those of every run. A failure is
-//! printed as the smallest program, sizes and schedule found that fail in the same way, with the loops;
-//! `TILEWRIGHT_FAILURES` says how many at most.
+//! `TILEWRIGHT_SEED` and `TILEWRIGHT_CASES` choose other and more cases than those of every run. A
+//! failure is printed with its loops, as the smallest program, sizes and schedule found that fail
+//! in the same way. `TILEWRIGHT_FAILURES` is the most failures that are printed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,21 +20,21 @@ use random::rng::Rng;
 use random::schedule::{Counts, GPU_KINDS, KINDS, Machine, schedule_for};
 use random::shrink::shrink;
 
-/// Points of a program at most.
+/// The most points that a program may have.
 const MOST_POINTS: u64 = 4000;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// What all cases together have shown.
+/// The totals over all cases.
 struct Tally {
     machine: Machine,
     programs: u64,
     refused: u64,
     steps: usize,
     counts: Counts,
-    /// What is told apart of the failures so far.
+    /// The signatures of the failures so far.
     seen: BTreeSet<String>,
     failures: Vec<String>,
 }
@@ -102,7 +103,7 @@ impl Tally {
         }
     }
 
-    /// Fails if the generators make too little that is accepted.
+    /// Fails if the generators make too few accepted programs and steps.
     fn expect_variety(&self) {
         assert!(self.programs >= 2 * self.refused, "{} of the programs are refused", self.refused);
         let kinds = match self.machine {
@@ -111,7 +112,7 @@ impl Tally {
         };
         assert_eq!(self.counts.0.len(), kinds, "{:?}", self.counts);
         for (kind, (tried, accepted)) in &self.counts.0 {
-            // For a GPU few stages can move: most are bound already.
+            // For a GPU few stages can move, because most are already bound.
             let least = if self.machine == Machine::Gpu { 16 } else { 8 };
             assert!(least * accepted >= *tried, "of {tried} steps `{kind}` only {accepted} were accepted");
         }

@@ -1,4 +1,5 @@
-//! Schedules in the names of another program: accepted there, with the same loops.
+//! Schedules translated to the names of another program: they are accepted there and give the same
+//! loops.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -20,7 +21,7 @@ const OTHER_PRODUCT: &str = "def f(float(X,io) C, float(io,Y) Bp) -> (io_) { io_
 const SIZES: [(&str, i64); 3] = [("M", 40), ("K", 24), ("N", 48)];
 const OTHER_SIZES: [(&str, i64); 3] = [("X", 40), ("io", 24), ("Y", 48)];
 
-/// The loops without any name.
+/// The loops with all names removed.
 fn nameless(mut nest: LoopNest) -> LoopNest {
     nest.name.clear();
     nest.scalars.iter_mut().for_each(|scalar| scalar.name.clear());
@@ -29,7 +30,7 @@ fn nameless(mut nest: LoopNest) -> LoopNest {
     nest
 }
 
-/// The program with other names. Those of variables hide each other wherever they can.
+/// The program with other names. The names of variables hide each other wherever they can.
 fn with_other_names(program: &Program, case: u64) -> Program {
     let mut renamed = program.clone();
     for (at, tensor) in renamed.tensors.iter_mut().enumerate() {
@@ -67,7 +68,7 @@ fn steps_speak_of_the_same_loops_in_other_names() {
     );
     let loops = |program, steps| nameless(apply(program, steps, &cpu()).unwrap());
     assert_eq!(loops(&from, &steps), loops(&to, &renamed.schedule));
-    // Numbered names depend on nothing but the steps.
+    // Numbered names depend only on the steps.
     let numbered = |steps, program| rename(steps, program, &from, &cpu(), NewNames::Numbered).schedule;
     let (one, other) = (numbered(&steps, &from), numbered(&renamed.schedule, &to));
     assert_eq!(one.steps[0].to_string(), "split C.i -> x3, x4:12");
@@ -101,7 +102,7 @@ fn random_schedules_give_the_same_loops_under_other_names() {
         let other = apply(&to, &renamed.schedule, &cpu());
         let other = other.unwrap_or_else(|refusal| panic!("case {case}: {refusal}\n{}", renamed.schedule));
         assert_eq!(nameless(nest), nameless(other), "case {case}\n{source}{steps_of}\n{}", renamed.schedule);
-        // And back: what was numbered on both ways is the same text.
+        // Back again: numbering the schedules of both programs gives the same text.
         let numbered = |steps, program| rename(steps, program, &from, &cpu(), NewNames::Numbered);
         assert_eq!(numbered(&steps_of, &from), numbered(&renamed.schedule, &to), "case {case}");
         tried += 1;

@@ -1,5 +1,5 @@
-//! Every step: cases that it accepts, whose loops must compute what the program does, cases that it refuses with the
-//! expected reason, and its composition with others.
+//! Every step: cases that it accepts, whose loops must compute the same as the program, cases that
+//! it refuses with the expected reason, and its composition with other steps.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -76,7 +76,8 @@ fn reorder_changes_places() {
     let loops = gemm("reorder C.k, C.i");
     let place = |name: &str| loops.rfind(&format!("for {name} in")).unwrap();
     assert!(place("k") < place("j") && place("j") < place("i"), "{loops}");
-    // The parts of a split that does not divide can change places: what is left is dealt out.
+    // The parts of a split that does not divide can change places: the remaining iterations are
+    // distributed over the tiles.
     let dealt = gemm("split C.i -> io, ii:4\nreorder C.ii, C.io");
     assert!(dealt.contains("for ii in 4\n    for io in (-ii)/4 + 4"), "{dealt}");
     let dependent = gemm_refused("split C.i -> io, im:3, ii:2\nreorder C.ii, C.io, C.im");
@@ -121,7 +122,7 @@ fn code_has_a_limit() {
     let sizes = &[("M", 100), ("N", 100), ("K", 100)];
     let reason = refused(GEMM, sizes, "unroll C.i\nunroll C.j\nunroll C.k").reason;
     assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
-    // Lanes count as registers, whether the tile divides or not.
+    // The lanes of a vector count as registers, whether the tile divides or not.
     let tile = |rows: i64, lanes: i64| {
         format!(
             "split C.i -> io, ii:{rows}\nsplit C.j -> jo, jv:{lanes}\nsplit C.k -> ko, ki:8
@@ -133,7 +134,7 @@ fn code_has_a_limit() {
         let accepted = |steps: &str| apply(&program(GEMM, sizes), &schedule(steps), &cpu()).is_ok();
         assert!(accepted(&tile(64, 32)) && accepted(&tile(100, 16)) && !accepted(&tile(100, 64)), "{size}");
     }
-    // The text itself is never too long, and is so once it is written out.
+    // The loops of the text are never too long to compile, but they can be once they are unrolled.
     let terms: Vec<String> = (0..250).map(|at| format!("exp(I(n) * {at}.5)")).collect();
     let long = format!("def long(float(N) I) -> (O) {{ O(n) = {} }}", terms.join(" + "));
     agrees(&long, &[("N", 5)], "");
@@ -141,7 +142,7 @@ fn code_has_a_limit() {
     assert!(matches!(reason, Illegal::TooMuchCode { .. }), "{reason}");
 }
 
-/// The step to which a refusal is put down, counted from 1.
+/// The step that `blame` finds at fault, counted from 1.
 fn culprit(source: &str, sizes: &[(&str, i64)], steps: &str) -> usize {
     let refusal = refused(source, sizes, steps);
     assert_eq!(refusal.step, None, "{refusal}");
@@ -159,14 +160,15 @@ fn what_only_lowering_refuses_is_put_down_to_a_step() {
         culprit(GEMM, SIZES, "vectorize C.i\nunroll C.k\npromote A at C.j -> Ap packed\nunroll C.j"),
         3
     );
-    // The buffer is at fault, not what its loops become later.
+    // The buffer is at fault, not the kinds that its loops get later.
     let tile =
         "split C.i -> io, ii:12\nsplit C.j -> jo, ju:3, jv:16\nreorder C.io, C.jo, C.k, C.ii, C.ju, C.jv\n";
     let kinds = "unroll C.ii\nunroll C.ju\nvectorize C.jv\n";
     let promoted = "promote C at C.jo -> acc registers\n";
     assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{promoted}{kinds}parallel C.io")), 4);
     assert_eq!(culprit(GEMM, SIZES, &format!("{tile}{kinds}{promoted}parallel C.io")), 7);
-    // A step that is at fault by itself stays so, and the program itself is no step's fault.
+    // A step that is at fault by itself stays so, and no step is at fault where the program itself
+    // is refused.
     let own = refused(GEMM, SIZES, "parallel C.i\nparallel C.k");
     assert_eq!(
         blame(&program(GEMM, SIZES), &schedule("parallel C.i\nparallel C.k"), &cpu(), own.clone()),
@@ -211,7 +213,7 @@ fn compute_at_computes_what_an_iteration_needs() {
     agrees(SOFTMAX, &[("N", 5), ("D", 7)], "compute_at total, O.n\ncompute_at top, O.n\nparallel O.n");
 }
 
-/// The caller gets what is computed on the way, too.
+/// The caller also receives the intermediate results.
 const NORM: &str = "def norm(float(N, G, D) I) -> (O, mean, var) {
     mean(n, g) +=! I(n, g, d)
     var(n, g) +=! I(n, g, d) * I(n, g, d)
@@ -299,7 +301,7 @@ fn statements_of_a_tensor_are_computed_where_a_later_one_changes_it() {
     ] {
         agrees(LAYERS, LAYER_SIZES, steps);
     }
-    // What comes after is no hindrance.
+    // Later uses of the tensor do not prevent the move.
     let after = "def f(float(N, M) I) -> (U) {
         T(i, j) = I(i, j) + 1
         T(i, j) = T(i, j) * T(i, j)
@@ -328,7 +330,7 @@ fn statements_of_a_tensor_stay_where_a_later_one_would_miss_or_undo_them() {
         assert!(matches!(reason, Illegal::ComputeAt { .. }), "{steps}: {reason}");
         assert!(reason.to_string().contains(why), "{steps}: {reason}");
     }
-    // A reduction of one iteration has a beginning, too.
+    // A reduction with one iteration has a reset, too.
     let one = "def f(float(N) I) -> (T) { T() = 1 T() += I(i) where i in 0:1 }";
     assert!(matches!(refused(one, &[("N", 1)], "compute_at T, T[2].i").reason, Illegal::ComputeAt { .. }));
     let sizes = &[("N", 8)];
@@ -373,7 +375,7 @@ fn gathered_rows_have_a_place_for_each_iteration() {
     ] {
         assert!(loops.contains(part), "no {part}:\n{loops}");
     }
-    // What the loops inside do not change has one place.
+    // A key that the loops inside do not change has one element in the buffer.
     let row = print::nest(&agrees(LUT, ROWS, "reorder O.l, O.d\npromote LUT at O.l -> row packed gathered"));
     assert!(
         row.contains("scratch float32 row[1, 1, 6]") && row.contains("row[0, 0, l2] = LUT[I[b, l], l2]"),
@@ -410,7 +412,7 @@ fn the_indices_of_gathered_rows_are_promoted_too() {
         let loops = print::nest(&agrees(LUT, ROWS, &format!("{tile}{}", steps.concat())));
         assert!(loops.contains("rows[l0, l1, l2] = LUT[Is[l0, l1], l2]"), "{loops}");
     }
-    // A buffer with an end of its own may have nothing where rows would be looked up.
+    // A buffer that is clipped at the end may hold nothing where rows would be looked up.
     let ragged = refused(LUT, ROWS, &format!("split O.b -> bo, bi:4\n{indices}{rows}"));
     assert!(ragged.to_string().contains("`Is`, which chooses elements, is a buffer"), "{ragged}");
     let twice = "def f(float(E, D) T, int32(E) J, int32(B) I) -> (O) { O(b, d) = T(J(I(b)), d) }";
@@ -425,7 +427,8 @@ fn the_indices_of_gathered_rows_are_promoted_too() {
 
 #[test]
 fn indices_of_indices_are_replaced_once() {
-    // The buffers of a nest are numbered anew where some are not used, and so is what subscripts read.
+    // Lowering renumbers the buffers of a nest when some are unused, and must renumber the reads
+    // inside subscripts too.
     let source = "def f(float(N, N) A, uint8(4) I) -> (O) {
         T(i) = A(I(i + 2), i + 2) + A(i + 2, i + 1) where i in 0:2
         O() = 1
@@ -435,7 +438,7 @@ fn indices_of_indices_are_replaced_once() {
 
 #[test]
 fn nothing_is_gathered_that_no_iteration_reads() {
-    // Every second index, and those behind the last, are of rows that do not exist.
+    // Every second index, and those past the last one, name rows that do not exist.
     let source =
         "def f(float(E, D) T, int32(N) I) -> (O) { O(b, d) +=! T(I(2*b + k), d) where b in 0:5, k in 0:1 }";
     let sizes = [("E", 9), ("D", 6), ("N", 16)];
@@ -523,7 +526,7 @@ fn gathers_that_cannot_be_are_refused() {
 
 #[test]
 fn promote_refuses_a_result_along_a_loop_without_a_known_end() {
-    // How much of `T` there is may be nothing, and what remains after a division by that has no bounds.
+    // The part of `T` that exists may be empty, and a remainder by its extent then has no bounds.
     let source = "def f(float(N) A) -> (O) {
         T(i, j) = A(i) * A(j) where i in 0:3, j in 0:10
         O(i, 10*j + k) = (0 <= i + j - 1 && i + j - 1 < 3 ? T(i + j - 1, k) : 0) * T(j, (i + j) % 10)
@@ -629,10 +632,11 @@ fn prefetch_asks_for_what_comes_later() {
     let tiles = "split C.j -> jo, jv:16\nreorder C.i, C.jo, C.k, C.jv\nvectorize C.jv\n";
     let nest = gemm(&format!("{tiles}prefetch B at C.k ahead 4"));
     assert!(nest.contains("prefetch B[k + 4, 16*jo]"), "{nest}");
-    // Splitting the loops later changes what an iteration uses, not how far ahead it looks.
+    // A later split changes the elements that an iteration uses, but not how far ahead it looks.
     let nest = gemm("prefetch A at C.k ahead 3 of C.i\nsplit C.i -> io, ii:4");
     assert!(nest.contains("prefetch A[4*io + ii + 3, k]"), "{nest}");
-    // What is written is asked for too, and rows that follow each other are one run of lines.
+    // Written elements are prefetched too, and rows that follow each other are one run of cache
+    // lines.
     let copy = "def copy(float(N, 24) I) -> (O) { O(n, m) = I(n, m) }";
     let nest = print::nest(&agrees(
         copy,
@@ -680,7 +684,7 @@ fn ordered_loops_keep_their_order() {
     let sizes = &[("N", 6), ("M", 21)];
     agrees(scan, sizes, "split O[2].m -> mo, mv:8\nvectorize O[2].mv\nunroll O[2].n\nparallel O.m");
     agrees(scan, sizes, "split O[2].n -> no, ni:2");
-    // Every column is a scan of its own.
+    // Every column is a separate scan.
     agrees(scan, sizes, "reorder O[2].m, O[2].n\nparallel O[2].m");
     agrees(scan, sizes, "split O[2].m -> mo, mv:8\nreorder O[2].mo, O[2].mv, O[2].n\nvectorize O[2].mv");
     for step in [
@@ -694,7 +698,7 @@ fn ordered_loops_keep_their_order() {
     }
 }
 
-/// What must keep its order is told by dependences: which instances, not which loops.
+/// Dependences between instances, not the kind of a loop, decide which order must be kept.
 #[test]
 fn ordered_loops_that_carry_nothing_are_free() {
     let apart = "def apart(float(T, N) I) -> (O) { for t in 0:T { O(t, i) = 2 * I(t, i) } }";
@@ -735,7 +739,7 @@ fn what_an_ordered_loop_changes_is_not_read_later() {
         let reason = refused(inlined, &[("N", 7)], steps).reason.to_string();
         assert!(reason.contains("must change `x` after `p` at (i="), "{reason}");
     }
-    // Elsewhere in the tensor is not there.
+    // The loop changes other elements of the tensor than the statement reads.
     let apart = "def f(float(N) a) -> (y) {
         x(i) = a(i % N) where i in 0:2*N
         p(i) = 2 * x(i) where i in 0:N
@@ -747,8 +751,8 @@ fn what_an_ordered_loop_changes_is_not_read_later() {
     agrees(apart, &[("N", 7)], "compute_at p, y[2].i");
 }
 
-/// A statement that was moved or inlined into the loop of a later one reads what that loop changes: in order, this is the
-/// old value.
+/// A statement that was moved or inlined into the loop of a later statement reads elements that
+/// this loop changes. In the original order it reads the old values.
 #[test]
 fn loops_around_moved_statements_keep_what_these_read() {
     let source = "def f(float(N) a) -> (w) {
@@ -768,7 +772,7 @@ fn loops_around_moved_statements_keep_what_these_read() {
     // The last element is still the last of 4, but not of 5.
     agrees(source, &[("N", 4)], reversed);
     assert!(refused(source, sizes, reversed).reason.to_string().contains("must change `w` after"));
-    // A reduction sets its element before it computes anything.
+    // A reduction resets its element before it computes anything.
     let reduced = source.replace("w(i) = t(i) * 2", "w(i) +=! t(i) * a(k)");
     assert!(refused(&reduced, sizes, "inline t").reason.to_string().contains("must change `w` after"));
 }
@@ -855,7 +859,8 @@ fn sixteen_bit_floats_are_summed_wide() {
     assert!(reason.ends_with("`reorder` `s.m` inside of `s.n`") && !reason.contains("wide`"), "{reason}");
 }
 
-/// A strided scatter seen from its results: of the taps, only those of one parity meet an input.
+/// A strided scatter, written as a gather over its results: only the taps of one parity meet an
+/// input.
 #[test]
 fn what_a_condition_leaves_out_of_a_sum_is_not_computed() {
     let source = "def up(float(N) a, float(K) w) -> (o) {\n  o(i) +=! ((i - k) % 2 == 0 && 0 <= x && x < N) ? a(x) * w(k) : 0\n    where i in 0:2*N, x = (i - k)/2\n}";
@@ -867,7 +872,8 @@ fn what_a_condition_leaves_out_of_a_sum_is_not_computed() {
     assert_eq!(interior.matches("+=").count(), 4, "half of the eight products are left out:\n{text}");
 }
 
-/// The same with the loop of the results outside of that of the taps: the taps of the other parity are passed over.
+/// As above, with the loop of the results outside the loop of the taps: the taps of the other
+/// parity are skipped.
 #[test]
 fn iterations_that_add_nothing_are_passed_over() {
     let up = |apart: i64| {
@@ -878,12 +884,12 @@ fn iterations_that_add_nothing_are_passed_over() {
     let text = print::nest(&agrees(&up(2), &[("N", 16), ("K", 4)], ""));
     assert!(text.contains("for k in 2") && text.contains("w[2*k + (i + 1) % 2]"), "{text}");
     assert!(text.contains("a[(i + 1)/2 - k]"), "the quotient takes the remainder away:\n{text}");
-    // Five taps of three kinds: some results have two, some one.
+    // Five taps in three residue classes: some results have two taps, some one.
     let text = print::nest(&agrees(&up(3), &[("N", 7), ("K", 5)], ""));
     assert!(text.contains("for k in 2") && text.contains("if 3*k + (i + 1) % 3 <= 4"), "{text}");
-    // Two of one kind and none of the third.
+    // Two classes have one tap each, and the third has none.
     agrees(&up(3), &[("N", 7), ("K", 2)], "unroll o.k");
-    // What is asked is known only inside of the loop.
+    // The condition is known only inside the loop.
     agrees(&up(2), &[("N", 16), ("K", 4)], "reorder o.k, o.i");
     agrees(&up(2), &[("N", 16), ("K", 4)], "split o.i -> io, ii:4\nreorder o.io, o.k, o.ii\nvectorize o.ii");
 }
@@ -898,7 +904,7 @@ fn a_reduction_that_begins_anew_changes_its_elements_before_its_loops() {
     agrees(source, &[], "");
     let reason = refused(source, &[], "compute_at t, x[2].j").reason.to_string();
     assert!(reason.contains("must change `x` after `t` at (j=0)"), "{reason}");
-    // The same of a reduction whose elements are known, where it has one iteration only.
+    // The same for a reduction whose elements are known, where it has only one iteration.
     let source =
         "def f(float(N) a) -> (x) { x(i) = a(i)  t(k) = x(k) * 2  x(i) +=! t(k) where i in 0:N, k in 0:N }";
     agrees(source, &[("N", 1)], "");
@@ -917,7 +923,8 @@ fn registers_are_not_shared_by_threads() {
     assert!(reason.contains("`r` is in registers"), "{reason}");
 }
 
-/// A region may drop a clamp only where the subscript grows with the clamp, which a remainder does not.
+/// A region may drop a clamp only where the subscript grows with the clamp, which is not so inside
+/// a remainder.
 #[test]
 fn regions_keep_clamps_inside_of_remainders() {
     let source = "def f(float(2, M) a) -> (y) {

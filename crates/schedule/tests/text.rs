@@ -1,4 +1,5 @@
-//! Schedules as text: what is read, what is said of mistakes, and that what is written reads back.
+//! Schedules as text: parsing, the messages for errors, and that written text reads back as the
+//! same schedule.
 
 #![allow(clippy::unwrap_used, reason = "a test that lacks its text has failed")]
 
@@ -25,7 +26,7 @@ fn step(text: &str) -> Step {
     parsed.schedule.steps[0].clone()
 }
 
-/// Every message about a text, drawn.
+/// All messages about a text, rendered.
 fn messages(source: &str) -> String {
     let parsed = parse(source);
     let drawn: Vec<String> =
@@ -127,10 +128,10 @@ fn statements_have_numbers_and_names_are_those_of_the_language() {
     assert_eq!(step("unroll C[1].i"), Step::Unroll(in_c("i")));
     assert_eq!(step("unroll 1LUT.2i"), Step::Unroll(StatementName::first("1LUT").at("2i")));
     assert_eq!(step(" unroll\tC . i \r\n"), Step::Unroll(in_c("i")));
-    // The temporary `t` of a function `f` that is called.
+    // The temporary `t` of a called function `f`.
     assert_eq!(step("unroll f.t.i"), Step::Unroll(StatementName::first("f.t").at("i")));
     assert_eq!(step("inline f.t"), Step::Inline { tensor: "f.t".to_owned() });
-    // Words of steps are known by their place.
+    // Keywords are recognised by their place.
     assert_eq!(step("split split.at -> root, at:2").to_string(), "split split.at -> root, at:2");
     assert_eq!(
         step("promote at at root.packed -> packed packed").to_string(),
@@ -252,7 +253,7 @@ fn long_lines_are_read_and_their_mistakes_drawn() {
     }
 }
 
-/// Fenced blocks of a document: the mark and the text.
+/// The fenced blocks of a document: the language tag and the text of each.
 fn blocks(document: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut lines = document.lines();
@@ -357,7 +358,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Text made of what schedules are made of, so that it comes close to being one.
+/// Text made of the pieces of schedules, so that it comes close to being one.
 fn nearly_a_schedule() -> impl Strategy<Value = String> {
     let pieces: &[&str] = &[
         "split ",

@@ -1,4 +1,4 @@
-//! What is to be known about statements before their loops are arranged.
+//! Properties of statements and loops that planning uses.
 
 use tilewright_ir::{Access, VarId};
 
@@ -7,7 +7,7 @@ use crate::analysis::{Stride, stride};
 use crate::draft::{LoopRole, StatementId};
 
 impl<M> Planner<'_, M> {
-    /// How often a loop runs, at most.
+    /// The largest number of iterations of a loop.
     pub fn trips(&self, var: VarId) -> i64 {
         let around = self.draft.loops_around(var);
         self.draft.ranges_of(&around).most(&self.draft.loop_of(var).extent).unwrap_or(1).max(1)
@@ -19,12 +19,12 @@ impl<M> Planner<'_, M> {
         own.into_iter().filter(|var| self.draft.loop_of(*var).role == role).collect()
     }
 
-    /// How many points a statement computes.
+    /// The number of points that a statement computes.
     pub fn points(&self, statement: StatementId) -> f64 {
         self.draft.path(statement).iter().map(|var| self.trips(*var) as f64).product()
     }
 
-    /// The distance that an access moves with a loop.
+    /// The distance in memory that an access moves with a loop.
     pub fn stride(&self, access: &Access, var: VarId) -> Stride {
         let buffer = &self.draft.buffers[access.tensor.index()].buffer;
         stride(&access.indices, &buffer.strides(), var)

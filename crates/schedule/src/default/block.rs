@@ -1,9 +1,9 @@
-//! What runs inside a GPU's block already, beside the statement whose loops the blocks are: copies of operands, and
-//! statements that are computed where they are used.
+//! Distributes the statements that already run inside a GPU's block, beside the statement that owns
+//! the block loops: copies of operands, and statements that are computed where they are used.
 //!
-//! All threads of the block share the work, neighbours in memory side by side. A reduction keeps its total in a register
-//! and has several loads under way at a time; constants that threads would read from rows apart are turned around once,
-//! before any call.
+//! All threads of the block share the work, and neighbouring threads handle neighbours in memory. A
+//! reduction keeps its total in a register and has several loads in flight at a time. Constants
+//! that neighbouring threads would read from different rows are transposed once, before any call.
 
 use tilewright_ir::nest::{Axis, LoopKind, Scope};
 use tilewright_ir::{Access, Role, TensorId, VarId};
@@ -15,16 +15,17 @@ use crate::analysis::Stride;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 
-/// Threads that share a reduction inside a block at most, and steps that each should have at least.
+/// The most threads that share a reduction inside a block, and the fewest steps that each thread
+/// should have.
 const PART_THREADS: i64 = 512;
 const LEAST_STEPS: i64 = 4;
-/// Steps of a reduction that are written out.
+/// The most steps of a reduction that are unrolled.
 const WRITTEN_OUT: i64 = 64;
-/// Warps of a block that are enough for what is computed beside its own statement.
+/// The number of warps of a block that is enough for statements beside the block's own.
 const ENOUGH_WARPS: i64 = 2;
 
 impl Planner<'_, Gpu> {
-    /// Spreads a statement over the threads of its block.
+    /// Distributes a statement over the threads of its block.
     pub(super) fn spread_in_block(&mut self, statement: StatementId) -> bool {
         let own = self.name_of(statement);
         let reduces = !self.loops_with(statement, LoopRole::Reduction).is_empty();
@@ -53,8 +54,8 @@ impl Planner<'_, Gpu> {
             && self.finish_total(statement, own.at(outer))
     }
 
-    /// Cuts a reduction with few results in parts, which threads of the block have each, and adds these up: one thread for each
-    /// result would wait for memory again and again.
+    /// Splits a reduction with few results into parts, one for each thread of the block, and adds
+    /// the parts up. A single thread for each result would wait for memory again and again.
     fn spread_parts_in_block(&mut self, statement: StatementId, loops: &[VarId]) -> bool {
         let own = self.name_of(statement);
         let [along] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
@@ -71,21 +72,21 @@ impl Planner<'_, Gpu> {
             && self.spread_whole(parts.sum).is_some_and(|thread| self.add_up(parts.sum, thread))
     }
 
-    /// The parts of a result are added up in a register.
+    /// Adds up the parts of a result in a register.
     fn add_up(&mut self, statement: StatementId, thread: LoopName) -> bool {
         let own = self.name_of(statement);
         let [part] = self.loops_with(statement, LoopRole::Reduction)[..] else { return false };
         self.take(Step::Unroll(self.loop_name(part))) && self.gather(&own, thread)
     }
 
-    /// One thread for each result of a statement: the loop of threads.
+    /// Binds one thread to each result of a statement, and returns the loop over threads.
     fn spread_whole(&mut self, statement: StatementId) -> Option<LoopName> {
         let loops = self.loops_to_spread(statement);
         let all = self.fused(statement, &loops, "t")?;
         self.bind(all.clone(), Unit::Thread(Axis::X)).then_some(all)
     }
 
-    /// The loops of a statement's results, without those that run once.
+    /// The loops of a statement's results, without those that run only once.
     fn loops_to_spread(&self, statement: StatementId) -> Vec<VarId> {
         let mut loops = self.loops_with(statement, LoopRole::Spatial);
         if loops.iter().any(|var| self.trips(*var) > 1) {
@@ -94,7 +95,8 @@ impl Planner<'_, Gpu> {
         loops
     }
 
-    /// The threads of the block that a statement runs in: as many as others have, or what it needs where these are few.
+    /// The number of threads for a statement in a block: as many as its neighbours have, or as many
+    /// as it needs where these are few.
     fn threads_beside(&self, statement: StatementId, results: i64) -> i64 {
         let path = self.draft.path(statement);
         let block = path.iter().find(|var| matches!(self.draft.loop_of(**var).kind, LoopKind::Block(_)));
@@ -111,7 +113,7 @@ impl Planner<'_, Gpu> {
         }
     }
 
-    /// The total of a reduction stays in a register, and some of its steps are written out.
+    /// Keeps the total of a reduction in a register, and unrolls some of its steps.
     fn finish_total(&mut self, statement: StatementId, at: LoopName) -> bool {
         let own = self.name_of(statement);
         let Some(last) = self.loops_with(statement, LoopRole::Reduction).last().copied() else { return true };
@@ -120,7 +122,7 @@ impl Planner<'_, Gpu> {
         true
     }
 
-    /// Writes some iterations of a loop out.
+    /// Unrolls some iterations of a loop.
     fn write_out(&mut self, var: VarId) -> bool {
         let (target, trips) = (self.loop_name(var), self.trips(var));
         if trips <= WRITTEN_OUT {
@@ -134,7 +136,8 @@ impl Planner<'_, Gpu> {
             && self.take(Step::Unroll(own.at(inner)))
     }
 
-    /// Constants that threads along a loop read from rows apart get the dimension of that loop last.
+    /// Transposes constants that neighbouring threads along a loop read from different rows: the
+    /// dimension of that loop becomes the last.
     fn turn_constants(&mut self, statement: StatementId, along: VarId) {
         for read in self.draft.statement(statement).reads() {
             if let Some(layout) = self.turned(statement, &read, along) {
@@ -148,7 +151,8 @@ impl Planner<'_, Gpu> {
         }
     }
 
-    /// The dimensions of a constant that only this statement uses, with the one that a loop walks last, if that is not so.
+    /// The dimensions of a constant with the one that the loop walks last. None if the constant is
+    /// already contiguous along the loop, or if another statement uses it too.
     fn turned(&self, statement: StatementId, read: &Access, along: VarId) -> Option<Vec<LayoutDim>> {
         if !self.is_constant(read.tensor) || matches!(self.stride(read, along), Stride::Elements(0 | 1)) {
             return None;

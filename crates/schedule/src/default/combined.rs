@@ -1,9 +1,11 @@
-//! Reductions with few results on a GPU: threads share each of them.
+//! Reductions with few results on a GPU: several threads share each result.
 //!
-//! A thread for each result leaves most of a GPU without work where results are few. So the threads of a warp, or of a
-//! block, go through a reduction together, neighbours in memory side by side, and are combined at its end. Where even
-//! that is too little, a reduction is cut in parts: one kernel finds the totals of these, and another adds them up. That
-//! is also done where neighbours in memory are different results, as in sums of columns; there a thread has a result's part.
+//! Where results are few, one thread for each leaves most of a GPU idle. So the threads of a warp,
+//! or of a block, run through a reduction together, with neighbouring threads at neighbours in
+//! memory, and are combined at its end. Where even that gives too few threads, a reduction is split
+//! into parts: one kernel computes the partial totals, and another adds them up. The split is also
+//! used where neighbours in memory belong to different results, as in sums of columns. There each
+//! thread computes one part of one result.
 
 use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Expr, ExprKind, VarId};
@@ -16,41 +18,42 @@ use crate::analysis::Stride;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, StatementName, Step, Unit};
 
-/// Shorter reductions are not worth it.
+/// The shortest reduction that threads share.
 const LONG: i64 = 32;
-/// Iterations that a thread should have at least, for a block to share a result rather than a warp.
+/// The fewest iterations of a thread for which a block shares a result, rather than a warp.
 const WORTH_BLOCK: i64 = 4;
-/// Iterations that a thread should have at least in a part.
+/// The fewest iterations of a thread within a part.
 const WORTH_PARTS: i64 = 8;
-/// So many times as many threads where they go through memory in jumps.
+/// The factor by which there are more threads where they access memory with large strides.
 const IN_JUMPS: i64 = 4;
-/// Parts of a reduction at most.
+/// The most parts of a reduction.
 const MOST_PARTS: i64 = 1024;
-/// Neighbours in memory that are worth to be read side by side.
+/// The number of neighbours in memory that makes contiguous reads worthwhile.
 const SIDE_BY_SIDE: i64 = 16;
 
 /// A reduction that threads share.
 struct Shared {
     own: StatementName,
-    /// The results, as one loop; none where there is one result.
+    /// The results, as one loop; none where there is a single result.
     row: Option<LoopName>,
     /// The reduction, as one loop.
     along: LoopName,
     results: i64,
     length: i64,
-    /// Whether neighbours along the reduction are neighbours in memory.
+    /// Whether neighbouring iterations of the reduction are neighbours in memory.
     contiguous: bool,
 }
 
 impl Planner<'_, Gpu> {
-    /// Lets threads share the results of a reduction, if it has few.
+    /// Lets threads share the results of a reduction, if it has few results.
     pub(super) fn spread_combined(&mut self, statement: StatementId) -> bool {
         let Some(shared) = self.shared_reduction(statement) else { return false };
         self.guarded(|planner| planner.spread_parts(&shared))
             || shared.contiguous && self.combine_rows(&shared)
     }
 
-    /// The loops of a reduction with few results, as one for the results and one for what is reduced.
+    /// Fuses the loops of a reduction with few results: one loop for the results and one for the
+    /// reduction.
     fn shared_reduction(&mut self, statement: StatementId) -> Option<Shared> {
         let own = self.name_of(statement);
         let target = &self.draft.statement(statement).target;
@@ -82,15 +85,15 @@ impl Planner<'_, Gpu> {
         Some(Shared { own, row, along, results, length, contiguous })
     }
 
-    /// Whether neighbouring iterations of a loop read neighbours in memory.
+    /// Returns true when neighbouring iterations of a loop read neighbours in memory.
     fn walks_memory(&self, statement: StatementId, var: VarId) -> bool {
-        // What subscripts are made of is little beside what they lead to.
+        // Reads inside subscripts cost little compared with the reads that they index.
         let mut reads = Vec::new();
         loads(&self.draft.statement(statement).value, &mut reads);
         self.trips(var) > 1 && reads.iter().any(|read| self.stride(read, var) == Stride::Elements(1))
     }
 
-    /// Makes one loop of several that are directly nested.
+    /// Fuses several directly nested loops into one.
     fn as_one(&mut self, own: &StatementName, loops: Vec<LoopName>, like: &str) -> Option<LoopName> {
         if let [only] = loops.as_slice() {
             return Some(only.clone());
@@ -99,11 +102,12 @@ impl Planner<'_, Gpu> {
         self.take(Step::Fuse { loops, name: name.clone() }).then(|| own.at(name))
     }
 
-    /// Cuts a long reduction in parts, whose totals are added up by a kernel of its own.
+    /// Splits a long reduction into parts, whose totals a second kernel adds up.
     fn spread_parts(&mut self, shared: &Shared) -> bool {
         let threads = if shared.contiguous { THREADS.saturating_mul(shared.results) } else { shared.results };
         let least = if shared.contiguous { THREADS * WORTH_PARTS } else { WORTH_PARTS };
-        // Threads that go through memory in jumps wait long, and others should run meanwhile.
+        // Threads that access memory with large strides wait long, so more threads should run
+        // meanwhile.
         let wanted = self.enough_threads() * if shared.contiguous { 1 } else { IN_JUMPS };
         let parts = (wanted / threads).min(shared.length / least).min(MOST_PARTS);
         if parts < 2 {
@@ -118,7 +122,7 @@ impl Planner<'_, Gpu> {
         self.spread_totals(shared, &parts, length) && self.spread_sum(parts.sum)
     }
 
-    /// The first kernel: the totals of parts.
+    /// The first kernel: the partial totals.
     fn spread_totals(&mut self, shared: &Shared, parts: &Parts, length: i64) -> bool {
         if !shared.contiguous {
             return self.guarded(|planner| planner.spread_with_rows(parts.totals))
@@ -133,7 +137,7 @@ impl Planner<'_, Gpu> {
         self.combine_rows(&Shared { own, row, along, results, length, contiguous: true })
     }
 
-    /// The second kernel, which is a small reduction itself.
+    /// The second kernel, which is itself a small reduction.
     fn spread_sum(&mut self, statement: StatementId) -> bool {
         if let [parts] = self.draft.own_loops(statement).as_slice() {
             let parts = self.loop_name(*parts);
@@ -145,7 +149,7 @@ impl Planner<'_, Gpu> {
         }) || self.spread_evenly(statement)
     }
 
-    /// A warp or a block for each result.
+    /// Uses a warp or a block for each result.
     fn combine_rows(&mut self, shared: &Shared) -> bool {
         let own = &shared.own;
         let lanes = self.lanes_for(shared);
@@ -174,7 +178,8 @@ impl Planner<'_, Gpu> {
             && self.bind(own.at(lane), Unit::Thread(Axis::X))
     }
 
-    /// The threads that share a result: a warp, or a block where warps are too few and each thread has enough to do.
+    /// The number of threads that share a result: a warp, or a block where warps are too few and
+    /// each thread has enough work.
     fn lanes_for(&self, shared: &Shared) -> i64 {
         let most = THREADS.min(self.machine.block_threads as i64).max(1);
         let warp = (self.machine.warp as i64).clamp(1, most);
@@ -182,7 +187,7 @@ impl Planner<'_, Gpu> {
         if enough || shared.length < most * WORTH_BLOCK { warp } else { most }
     }
 
-    /// Results over blocks, some of them side by side in one.
+    /// Distributes results over blocks, several of them side by side in one block.
     fn spread_rows(&mut self, own: &StatementName, row: &LoopName, rows: i64) -> bool {
         if rows < 2 {
             return self.bind(row.clone(), Unit::Block(Axis::X));
@@ -196,7 +201,7 @@ impl Planner<'_, Gpu> {
     }
 }
 
-/// What a value is computed from, without what its subscripts are.
+/// Collects the loads of a value, without those inside subscripts.
 fn loads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
     match &expr.kind {
         ExprKind::Load(access) => found.push(access),

@@ -1,4 +1,4 @@
-//! The rest of a schedule that says only what matters.
+//! Completes a schedule that contains only the important steps.
 
 use tilewright_ir::Program;
 use tilewright_target::Target;
@@ -10,8 +10,8 @@ use crate::lower::size::Measured;
 use crate::step::{Schedule, StatementName};
 use crate::steps;
 
-/// The schedule with steps for all statements but those in `done`, chosen as [`super::default_schedule`] does. Refused
-/// only if the schedule itself is.
+/// Adds steps for all statements except those in `done`, chosen as [`super::default_schedule`]
+/// chooses them. Refuses only if the given schedule itself is refused.
 pub fn complete<'t>(
     program: &'t Program,
     schedule: Schedule,
@@ -44,7 +44,8 @@ pub fn complete<'t>(
 }
 
 impl Planner<'_> {
-    /// A copy that a promotion made: vectors along its last loop, and threads if it is on its own.
+    /// Handles a copy that a promotion made: vectors along its last loop, and threads if it is
+    /// outside other parallel loops.
     fn finish_copy(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
         let Some(last) = self.draft.own_loops(statement).last().copied() else { return true };

@@ -1,9 +1,11 @@
-//! The schedule of a GPU without search: every statement is a kernel.
+//! The schedule for a GPU without search: every statement becomes a kernel.
 //!
-//! A reduction whose operands are used often gets tiles ([`mod@super::outer_product`]). Threads share the results of other
-//! reductions that have few ([`mod@super::combined`]). What is inside the block of another statement is spread over its
-//! threads ([`mod@super::block`]). Results without a reduction are spread over threads that have several side by side
-//! ([`mod@super::lanes`]). All else is spread evenly over threads, neighbours in memory side by side.
+//! A reduction whose operands are used often gets tiles ([`mod@super::outer_product`]). In other
+//! reductions with few results, threads share each result ([`mod@super::combined`]). Statements
+//! inside the block of another statement are distributed over its threads ([`mod@super::block`]).
+//! Results without a reduction are distributed over threads that have several adjacent results each
+//! ([`mod@super::lanes`]). All other statements are distributed evenly over threads, with
+//! neighbouring threads at neighbours in memory.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::{Axis, LoopKind};
@@ -13,21 +15,22 @@ use super::{Planner, one_word};
 use crate::draft::{Draft, LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};
 
-/// Threads of a block.
+/// The number of threads in a block.
 pub(super) const THREADS: i64 = 256;
-/// Results of a thread that has no tile.
+/// The numbers of results, in order of preference, for a thread that has no tile.
 const ROWS: [i64; 2] = [8, 4];
-/// Results that share what they read pay for reductions that are longer than this.
+/// The shortest reduction for which it pays that several results share their operands.
 pub(super) const WORTH_TILES: f64 = 8.0;
 
-/// A schedule for a draft without steps.
+/// Plans a draft to which no step has been applied.
 pub(super) fn schedule(draft: Draft<'_>, gpu: &Gpu) -> Schedule {
     let mut planner = Planner { draft, schedule: Schedule::default(), lowered: None, machine: gpu };
     planner.inline_stages();
     finish(planner, &[])
 }
 
-/// Spreads all statements but those in `done`, and what copies they need, over blocks and threads.
+/// Distributes all statements except those in `done`, and the copies that they need, over blocks
+/// and threads.
 pub(super) fn finish(mut planner: Planner<'_, Gpu>, done: &[StatementName]) -> Schedule {
     for statement in planner.draft.statements_in(&planner.draft.body) {
         if !done.contains(&planner.name_of(statement)) {
@@ -59,12 +62,13 @@ impl Planner<'_, Gpu> {
             || self.guarded(|planner| planner.spread_evenly(statement));
     }
 
-    /// All spatial loops become one, whose iterations are the threads of all blocks.
+    /// Fuses all spatial loops into one, whose iterations are the threads of all blocks.
     pub(super) fn spread_evenly(&mut self, statement: StatementId) -> bool {
         self.spread_all(statement, None)
     }
 
-    /// The same, where a thread has several results along a loop, which share what they read.
+    /// Distributes a statement evenly, but gives each thread several results along one loop, which
+    /// share operands.
     pub(super) fn spread_with_rows(&mut self, statement: StatementId) -> bool {
         let Some((row, count)) = self.rows_of_thread(statement) else { return false };
         let (own, outer, inner) = (self.name_of(statement), self.new_name("rows"), self.new_name("row"));
@@ -82,7 +86,8 @@ impl Planner<'_, Gpu> {
             && self.spread_all(statement, Some(&row))
     }
 
-    /// A loop of which each thread has several iterations, and how many, as long as there are enough threads.
+    /// A loop of which each thread takes several iterations, and their number, if enough threads
+    /// remain.
     fn rows_of_thread(&self, statement: StatementId) -> Option<(VarId, i64)> {
         let [spatial, reduced] =
             [LoopRole::Spatial, LoopRole::Reduction].map(|role| self.loops_with(statement, role));
@@ -98,12 +103,12 @@ impl Planner<'_, Gpu> {
         ROWS.into_iter().find(fits).map(|own| (row, own))
     }
 
-    /// Threads that keep the GPU busy.
+    /// The number of threads that keep the GPU busy.
     pub(super) fn enough_threads(&self) -> i64 {
         (self.machine.processors * self.machine.processor_threads / 2) as i64
     }
 
-    /// All spatial loops but one that stays inside become one over all threads.
+    /// Fuses all spatial loops except `inside` into one loop over all threads.
     pub(super) fn spread_all(&mut self, statement: StatementId, inside: Option<&LoopName>) -> bool {
         let mut spatial = self.loops_with(statement, LoopRole::Spatial);
         spatial.retain(|var| inside != Some(&self.loop_name(*var)));
@@ -121,7 +126,7 @@ impl Planner<'_, Gpu> {
         spread
     }
 
-    /// The results of a statement stay in registers.
+    /// Keeps the results of a statement in registers.
     pub(super) fn gather(&mut self, own: &StatementName, at: LoopName) -> bool {
         let name = self.new_name(&format!("{}_own", one_word(&own.tensor)));
         self.take(Step::Promote {
@@ -139,7 +144,8 @@ impl Planner<'_, Gpu> {
         self.take(Step::Bind { target, to })
     }
 
-    /// Makes one loop of several. Where they are not nested directly, others go outside first, and the reduced ones inside.
+    /// Fuses several loops into one. Where they are not directly nested, other spatial loops move
+    /// outside first, and reduction loops inside.
     pub(super) fn fused(&mut self, statement: StatementId, loops: &[VarId], name: &str) -> Option<LoopName> {
         let [first, rest @ ..] = loops else { return None };
         let own = self.name_of(statement);
@@ -163,7 +169,7 @@ impl Planner<'_, Gpu> {
         self.take(Step::Fuse { loops: names, name: name.clone() }).then(|| own.at(name))
     }
 
-    /// A name that nothing has yet.
+    /// Returns an unused name that begins with this one.
     pub(super) fn new_name(&self, like: &str) -> String {
         let taken = |name: &String| {
             self.draft.loops.iter().any(|own| own.name == *name) || self.draft.expect_free(name).is_err()

@@ -1,8 +1,10 @@
-//! Results of a GPU's thread that are side by side, so that it loads and stores several with one access.
+//! Gives each GPU thread adjacent results, so that it loads and stores several elements with one
+//! access.
 //!
-//! All loops of the result become one, and each thread has as many of its iterations as an access takes. That pays where
-//! everything moves along: what is read shifted, behind a condition or from another row is read one by one, and neighbouring
-//! threads would be apart for it.
+//! All loops of the result are fused, and each thread takes as many iterations as one access
+//! covers. That pays only where every access moves along with the result. Operands that are
+//! shifted, behind a condition or in another row would be read one by one, and the accesses of
+//! neighbouring threads would not be adjacent.
 
 use tilewright_ir::{Access, Atom, IndexExpr, VarId};
 use tilewright_target::Gpu;
@@ -11,12 +13,13 @@ use super::Planner;
 use crate::draft::{LoopRole, StatementId};
 use crate::step::Step;
 
-/// Bytes of one access at most, and elements.
+/// The most bytes of one access; below, the numbers of elements in order of preference.
 const WIDEST_ACCESS: i64 = 16;
 const LANES: [i64; 2] = [4, 2];
 
 impl Planner<'_, Gpu> {
-    /// Spreads a statement without a reduction over threads, of which each has some neighbouring results.
+    /// Distributes a statement without a reduction over threads, each of which has several adjacent
+    /// results.
     pub(super) fn spread_in_lanes(&mut self, statement: StatementId) -> bool {
         let Some(lanes) = self.lanes_of_thread(statement) else { return false };
         let spatial = self.loops_with(statement, LoopRole::Spatial);
@@ -29,7 +32,7 @@ impl Planner<'_, Gpu> {
             && self.spread_all(statement, Some(&lane))
     }
 
-    /// How many results of a thread are one access, if there are enough threads then.
+    /// The number of a thread's results that one access covers, if enough threads remain.
     fn lanes_of_thread(&self, statement: StatementId) -> Option<i64> {
         if !self.loops_with(statement, LoopRole::Reduction).is_empty() {
             return None;
@@ -47,7 +50,8 @@ impl Planner<'_, Gpu> {
         LANES.into_iter().find(fits)
     }
 
-    /// Whether the result, and all that is not the same for the last loop, is side by side from a multiple of `lanes` on.
+    /// Returns true when the result, and all operands that depend on the last loop, are contiguous
+    /// from a multiple of `lanes` on.
     fn moves_along(&self, statement: StatementId, loops: &[VarId], lanes: i64) -> bool {
         let Some(last) = loops.last() else { return false };
         let own = self.draft.statement(statement);
@@ -65,7 +69,7 @@ impl Planner<'_, Gpu> {
         let strides = self.draft.buffers[access.tensor.index()].buffer.strides();
         let parts = access.indices.iter().zip(strides).map(|(index, stride)| index.scale(stride));
         let place = parts.fold(IndexExpr::constant(0), |sum, part| sum.add(&part)).joined();
-        // One element after the other, however long the rows are.
+        // The offset counts one element after the other, however long the rows are.
         let whole = loops
             .iter()
             .fold(IndexExpr::constant(0), |row, var| row.scale(self.trips(*var)).add(&IndexExpr::var(*var)));

@@ -1,20 +1,24 @@
-//! The schedule that a program gets without search, from static analysis alone.
+//! Writes the schedule that a program gets without search, from static analysis alone.
 //!
-//! The analysis is FlexTensor's (section 4.1): for every statement its spatial and reduced loops, their trip counts
-//! and order, and for every tensor its producers and consumers; beyond it, the distance in memory between
-//! neighbouring iterations of every loop. From that:
-//! 1. [`mod@placement`]: pointwise stages that are cheap to repeat are inlined, and other producers are computed at
-//!    the outer loop of their last consumer where that repeats little or nothing;
-//! 2. [`mod@tile`]: each statement gets vectors along the loop that walks memory and a register tile where it reduces;
-//!    [`mod@total`] where only a reduced loop walks memory; [`mod@pack`] copies operands that are used often;
-//! 3. [`mod@threads`]: the outermost loop that has enough iterations runs in parallel.
+//! The analysis is FlexTensor's (section 4.1): for every statement its spatial and reduction loops,
+//! their trip counts and order, and for every tensor its producers and consumers. Beyond
+//! FlexTensor, it uses the stride in memory between neighbouring iterations of every loop. From
+//! that:
+//! 1. [`mod@placement`] inlines pointwise stages that are cheap to repeat. It computes other
+//!    producers at the outer loop of their last consumer where that repeats little or nothing.
+//! 2. [`mod@tile`] gives each statement vectors along the loop that is contiguous in memory, and a
+//!    register tile where it reduces. [`mod@total`] handles statements in which only a reduction
+//!    loop is contiguous. [`mod@pack`] copies operands that are used often.
+//! 3. [`mod@threads`] runs the outermost loop that has enough iterations in parallel.
 //!
-//! For a GPU, [`mod@gpu`] spreads every statement over blocks and threads: [`mod@outer_product`] in tiles, [`mod@combined`]
-//! lets threads share a result, [`mod@lanes`] gives them several side by side, [`mod@block`] spreads what is inside
-//! another's blocks, and [`mod@parts`] cuts long reductions for all of them.
+//! For a GPU, [`mod@gpu`] distributes every statement over blocks and threads.
+//! [`mod@outer_product`] does so in tiles, [`mod@combined`] lets threads share a result, and
+//! [`mod@lanes`] gives each thread several adjacent results. [`mod@block`] handles statements
+//! inside another statement's blocks. [`mod@parts`] splits long reductions for all of these.
 //!
-//! Every step is tried on the loops before it is taken, so the result is always legal: what cannot be done is left
-//! out, down to the loops of the text.
+//! Every step is tried on the draft before it is added to the schedule, so the result is always
+//! legal. Steps that cannot be applied are left out, down to the unchanged loops of the program's
+//! text.
 
 mod analysis;
 mod block;
@@ -40,7 +44,7 @@ use crate::steps;
 
 pub use complete::complete;
 
-/// A schedule for a program whose sizes are known; an empty one where they are not.
+/// Returns a schedule for a program whose sizes are known, and an empty one where they are not.
 pub fn default_schedule<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
     let target = target.into();
     let Ok(draft) = Draft::new(program, target) else { return Schedule::default() };
@@ -59,28 +63,29 @@ fn for_cpu<'a>(draft: Draft<'a>, cpu: &'a Cpu) -> Schedule {
     if planner.can_be_lowered() { planner.schedule } else { Schedule::default() }
 }
 
-/// The name of a tensor as part of a new one: those of called functions have a dot, which a schedule's text gives no
-/// new name.
+/// The name of a tensor as part of a new name. Tensors of called functions have a dot in their
+/// names, which the schedule's text does not allow in new names.
 fn one_word(tensor: &str) -> String {
     tensor.replace('.', "_")
 }
 
-/// Whether only lowering can tell if a step is legal: what fits registers, vectors and the size of the code.
+/// Returns true when only lowering can decide whether a step is legal, because of the limits on
+/// registers, vectors and code size.
 fn needs_lowering(step: &Step) -> bool {
     matches!(step, Step::Unroll(_) | Step::Vectorize(_) | Step::Promote { .. })
 }
 
-/// The steps so far, and the loops that they lead to, on a machine.
+/// The steps so far, and the draft that they lead to, for a machine.
 pub(crate) struct Planner<'a, M = Cpu> {
     pub machine: &'a M,
     pub draft: Draft<'a>,
     pub schedule: Schedule,
-    /// The last loops that were found to be legal.
+    /// The last draft that was found to be legal.
     lowered: Option<Measured<'a>>,
 }
 
 impl<'a, M> Planner<'a, M> {
-    /// Takes a step if it is legal.
+    /// Applies a step and adds it to the schedule, if it is legal.
     pub fn take(&mut self, step: Step) -> bool {
         let mut next = self.draft.clone();
         if steps::apply(&mut next, &step).is_err() {
@@ -91,7 +96,8 @@ impl<'a, M> Planner<'a, M> {
         true
     }
 
-    /// Takes steps that only make sense together: if one is not legal, or they cannot be lowered, none is taken.
+    /// Takes steps that only make sense together. If one is not legal, or the draft cannot be
+    /// lowered, none is taken.
     pub fn guarded(&mut self, plan: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.draft.clone();
         let steps = self.schedule.steps.len();

@@ -1,8 +1,10 @@
-//! Tiles of a reduction on a GPU, of results that make an outer product of what they read.
+//! Tiles of a reduction on a GPU whose results form an outer product of its operands.
 //!
-//! A block computes [`TILES`] by as many results, a thread some of each in registers, and operands come through shared
-//! memory, [`DEPTH`] steps of the reduction at a time. Where the pixels of a row are few, columns are those of several rows;
-//! where blocks would be few, tiles are smaller, and a long reduction is cut in parts for blocks of their own.
+//! A block computes a tile of results with one of the sizes [`TILES`] along each of two loops. Each
+//! thread computes a part of the tile in registers. Operands pass through shared memory, for
+//! [`DEPTH`] steps of the reduction at a time. Where the rows of an image have few pixels, the
+//! columns of the tile come from several rows. Where there would be few blocks, tiles are smaller,
+//! and a long reduction is split into parts with blocks of their own.
 
 use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Atom, VarId};
@@ -14,32 +16,33 @@ use crate::draft::{LoopRole, StatementId};
 use crate::lower::stmts::any_index_in;
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
-/// Results of a block along each of two loops: along rows the first that keeps the GPU busy, along columns the first of which
-/// most are used, in percent.
+/// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
+/// GPU busy is taken. Along columns, the first of which at least `USED` percent are real results is
+/// taken.
 const TILES: [i64; 2] = [64, 32];
 const USED: i64 = 75;
-/// Threads of a block along each of them, at most.
+/// The most threads of a block along each loop.
 const SIDE: i64 = 16;
-/// Rows that are worth a tile.
+/// The fewest rows that are worth a tile.
 const FEWEST_ROWS: i64 = 8;
-/// Reduced loops up to this are windows.
+/// The longest reduction loop that counts as a window.
 const WINDOW: i64 = 8;
-/// Steps of the reduction for which operands are in shared memory at a time.
+/// The number of reduction steps whose operands are in shared memory at a time.
 const DEPTH: i64 = 16;
-/// Blocks for each multiprocessor that parts of a reduction should make up, steps that a part should have at least, and parts
-/// at most.
+/// The number of blocks for each multiprocessor that the parts of a reduction should make up, the
+/// fewest steps of a part, and the most parts.
 const BLOCKS: f64 = 2.0;
 const LEAST_STEPS: i64 = 32;
 const MOST_PARTS: i64 = 16;
 
-/// What becomes of the loops of a reduction.
+/// The roles of a reduction's loops in the tiling.
 struct Tiled {
     row: VarId,
     column: VarId,
-    /// The reduced loop that is cut, and by how many iterations.
+    /// The reduction loop that is split, and the number of its iterations in one step.
     depth: Option<(VarId, i64)>,
     others: Vec<VarId>,
-    /// Other reduced loops, and short ones that a thread goes through as a whole.
+    /// Other reduction loops; `windows` are short ones that a thread runs through as a whole.
     reduced: Vec<VarId>,
     windows: Vec<VarId>,
 }
@@ -52,7 +55,7 @@ struct Cut {
 }
 
 impl Planner<'_, Gpu> {
-    /// Tiles of a reduction, with operands in shared memory.
+    /// Tiles a reduction, with operands in shared memory.
     pub(super) fn spread_tiles(&mut self, statement: StatementId) -> bool {
         self.widen_columns(statement);
         let Some(tiled) = self.tiled_loops(statement) else { return false };
@@ -106,8 +109,8 @@ impl Planner<'_, Gpu> {
         bound
     }
 
-    /// Loops over neighbours that are read alike, such as those of an image's rows and columns, become one, until there are
-    /// enough for a tile.
+    /// Fuses loops over neighbours that index the operands alike, such as those of an image's rows
+    /// and columns, until there are enough iterations for a tile.
     fn widen_columns(&mut self, statement: StatementId) {
         while let [.., next, column] = self.loops_with(statement, LoopRole::Spatial)[..] {
             let reads = self.draft.statement(statement).reads();
@@ -134,7 +137,8 @@ impl Planner<'_, Gpu> {
         let rows = spatial.iter().filter(|var| **var != column && self.trips(**var) >= FEWEST_ROWS);
         let rows = rows.filter(|var| self.is_outer_product(statement, **var, column));
         let row = *rows.max_by_key(|var| self.trips(**var))?;
-        // Windows are taken whole, and of the longest other loop as much as makes up the depth with them.
+        // Windows are taken whole. The longest other loop contributes as many iterations as make up
+        // the depth together with them.
         let (windows, mut reduced): (Vec<VarId>, Vec<VarId>) =
             reduced.into_iter().partition(|var| self.trips(*var) <= WINDOW);
         let window: i64 = windows.iter().map(|var| self.trips(*var)).product();
@@ -144,7 +148,7 @@ impl Planner<'_, Gpu> {
         Some(Tiled { row, column, depth, others, reduced, windows })
     }
 
-    /// Whether tiles would use operands again.
+    /// Returns true when tiles would reuse operands.
     pub(super) fn is_worth_tiles(&mut self, statement: StatementId) -> bool {
         let mut found = false;
         self.guarded(|planner| {
@@ -155,7 +159,7 @@ impl Planner<'_, Gpu> {
         found
     }
 
-    /// The results of a block along both loops.
+    /// The numbers of results of a block along both loops.
     fn tile_for(&self, tiled: &Tiled) -> [i64; 2] {
         let smallest = TILES[TILES.len() - 1];
         let tiles = |var: VarId, tile: i64| (self.trips(var) + tile - 1) / tile;
@@ -165,14 +169,14 @@ impl Planner<'_, Gpu> {
         [TILES.into_iter().find(busy).unwrap_or(smallest), column]
     }
 
-    /// Blocks, with tiles of so many results along both loops.
+    /// The number of blocks, for tiles with these numbers of results along both loops.
     fn blocks(&self, tiled: &Tiled, [row, column]: [i64; 2]) -> f64 {
         let others: f64 = tiled.others.iter().map(|var| self.trips(*var) as f64).product();
         let tiles = |var: VarId, tile: i64| ((self.trips(var) + tile - 1) / tile) as f64;
         others * tiles(tiled.row, row) * tiles(tiled.column, column)
     }
 
-    /// Tiles of parts of a reduction, where there are too few of the whole.
+    /// Tiles the parts of a reduction, where the whole reduction has too few tiles.
     pub(super) fn spread_tiles_of_parts(&mut self, statement: StatementId) -> bool {
         self.widen_columns(statement);
         let Some(tiled) = self.tiled_loops(statement) else { return false };
@@ -191,7 +195,7 @@ impl Planner<'_, Gpu> {
         self.spread_tiles(parts.totals) && self.spread_evenly(parts.sum)
     }
 
-    /// Cuts a loop over results: blocks, threads, and what a thread has of its own.
+    /// Splits a loop over results into blocks, threads, and the results of each thread.
     fn cut(&mut self, statement: StatementId, of: VarId, tile: i64) -> Option<Cut> {
         let own = (tile / SIDE).min(self.trips(of));
         let needed = (self.trips(of) + own - 1) / own;
@@ -199,7 +203,8 @@ impl Planner<'_, Gpu> {
         let name = one_word(&self.draft.loop_of(of).name);
         let [block, thread, inside] =
             ["block", "thread", "own"].map(|what| self.new_name(&format!("{name}_{what}")));
-        // All results of a thread leave the same remainder where one is asked for, so that it need not ask for each.
+        // If the value depends on a remainder, all results of a thread get the same remainder, so
+        // that one check serves all.
         let parts = match self.asks_remainder(statement, of) {
             true => [(inside.clone(), own), (thread.clone(), threads)],
             false => [(thread.clone(), threads), (inside.clone(), own)],
@@ -210,7 +215,7 @@ impl Planner<'_, Gpu> {
         self.take(Step::Split { target, outer: block, inner: parts.to_vec() }).then_some(cut)
     }
 
-    /// Cuts a reduced loop, for what is in shared memory at a time.
+    /// Splits a reduction loop by the number of steps that are in shared memory at a time.
     fn cut_depth(&mut self, of: VarId, count: i64) -> Option<(LoopName, LoopName)> {
         let name = one_word(&self.draft.loop_of(of).name);
         let [outer, inner] = ["outer", "inner"].map(|what| self.new_name(&format!("{name}_{what}")));
@@ -220,14 +225,15 @@ impl Planner<'_, Gpu> {
         self.take(Step::Split { target, outer, inner: vec![(inner, count)] }).then_some(parts)
     }
 
-    /// Whether the value of a statement depends on what remains of a loop's variable after a division.
+    /// Returns true when the value of a statement depends on a remainder of an expression in the
+    /// loop's variable.
     fn asks_remainder(&self, statement: StatementId, var: VarId) -> bool {
         any_index_in(&self.draft.statement(statement).value, &mut |index| {
             index.any(&mut |atom| matches!(atom, Atom::Mod(pair) if pair.0.mentions(var)))
         })
     }
 
-    /// Operands that several threads read go through shared memory.
+    /// Stages operands that several threads read in shared memory.
     fn stage_operands(&mut self, statement: StatementId, at: &LoopName) {
         let target = self.draft.statement(statement).target.tensor;
         let mut tensors: Vec<_> =
@@ -254,7 +260,7 @@ impl Planner<'_, Gpu> {
         }
     }
 
-    /// Whether what is staged at a loop fits the shared memory of a block.
+    /// Returns true when the buffers that are staged at a loop fit the shared memory of a block.
     fn fits_shared_memory(&self, at: &LoopName) -> bool {
         let Ok(place) = self.draft.find_loop(at) else { return false };
         let staged = self.draft.buffers.iter().filter(|own| own.staged && own.room == Some(place));
@@ -262,8 +268,8 @@ impl Planner<'_, Gpu> {
         bytes <= self.machine.block_shared as i64
     }
 
-    /// Whether some operand moves with one loop and not with the other, and another the other way round: a tile along both
-    /// reads few elements for many results.
+    /// Returns true when some operand moves with the first loop only, and another with the second
+    /// only. A tile along both then reads few elements for many results.
     pub(super) fn is_outer_product(&self, statement: StatementId, row: VarId, column: VarId) -> bool {
         let reads = self.draft.statement(statement).reads();
         let only =
@@ -272,7 +278,7 @@ impl Planner<'_, Gpu> {
     }
 }
 
-/// Whether an access is of another element in each iteration of a loop.
+/// Returns true when an access depends on a loop.
 fn moves(read: &Access, var: VarId) -> bool {
     read.indices.iter().any(|index| index.mentions(var))
 }

@@ -1,4 +1,4 @@
-//! Operands that are copied next to each other before they are used.
+//! Packs operands: copies them to contiguous memory before they are used.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Role, VarId};
@@ -8,12 +8,12 @@ use crate::analysis::Stride;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
 
-/// How often an element must be used for its packing to pay.
+/// The number of uses of an element for which packing it pays.
 pub(super) const PACKING_PAYS: i64 = 16;
 
 impl Planner<'_> {
-    /// Whether a read repeats itself over some loop of the result that does not belong to the vector, so that a
-    /// packed copy would be used often.
+    /// Returns true when a read is repeated over some loop of the result other than the vector
+    /// loop, so that a packed copy would be used often.
     pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {
         let regular = |var: &VarId| matches!(self.stride(read, *var), Stride::Elements(_));
         let repeats = |var: &VarId| *var != vector && self.stride(read, *var) == Stride::Elements(0);
@@ -26,7 +26,7 @@ impl Planner<'_> {
             && self.reduction_trips(statement) >= PACKING_PAYS
     }
 
-    /// Reads along the vector that are used often enough to be copied next to each other first.
+    /// The reads along the vector that are used often enough to be packed first.
     pub(super) fn operands_to_pack(&self, statement: StatementId, vector: VarId) -> Vec<Access> {
         let reads = self.draft.statement(statement).reads();
         let own = self.draft.own_loops(statement);
@@ -58,8 +58,8 @@ impl Planner<'_> {
         self.draft.buffers[read.tensor.index()].buffer.elements()
     }
 
-    /// Packs an operand at a loop, or outside all: the dimension along the vector comes last. Constants are packed
-    /// once for all calls.
+    /// Packs an operand at a loop, or outside all loops, with the dimension along the vector last.
+    /// Constants are packed once for all calls.
     pub(super) fn pack(
         &mut self,
         name: &StatementName,
@@ -74,7 +74,8 @@ impl Planner<'_> {
         let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
         let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
         let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();
-        // All of it in tiles, if the vector's tiles are its own.
+        // The whole operand is packed in tiles, if nothing but the vector's loops indexes the
+        // dimension.
         if place.is_none() && tiled {
             layout.insert(0, part(along, None, Some(width)));
             layout.push(part(along, Some(width), None));
@@ -99,7 +100,7 @@ impl Planner<'_> {
         self.guarded(|planner| planner.run_in_parallel(&staged))
     }
 
-    /// Vectors along the last loop of a copy.
+    /// Vectorises the last loop of a copy.
     pub(super) fn vectorize_copy(&mut self, last: &LoopName) -> bool {
         let Ok(var) = self.draft.find_loop(last) else { return false };
         let lanes = self.machine.lanes(4) as i64;
@@ -109,7 +110,8 @@ impl Planner<'_> {
         self.split_vector(var, lanes, 1).is_some()
     }
 
-    /// The dimension of an operand along the vector, and whether nothing but the vector's loops is in its subscript.
+    /// The dimension of an operand along the vector, and whether its subscript mentions no
+    /// reduction loop.
     pub(super) fn dimension_along(
         &self,
         name: &StatementName,

@@ -1,12 +1,13 @@
-//! Reductions that are cut in parts. Each part has totals of its own, which a second statement adds up:
+//! Splits reductions into parts. Each part has its own partial totals, which a second statement
+//! adds up:
 //!
 //! ```text
 //! for i, for k: C[i] += e   →   for part, for i, for rest: C_parts[part, i] += e
 //!                               for i, for part: C[i] += C_parts[part, i]
 //! ```
 //!
-//! Parts can then be computed at the same time: by blocks of a GPU ([`mod@super::combined`], [`mod@super::outer_product`]) or by
-//! threads of one ([`mod@super::block`]).
+//! The parts can then be computed at the same time: by blocks of a GPU ([`mod@super::combined`],
+//! [`mod@super::outer_product`]) or by threads of one block ([`mod@super::block`]).
 
 use tilewright_target::Gpu;
 
@@ -14,19 +15,20 @@ use super::{Planner, one_word};
 use crate::draft::StatementId;
 use crate::step::{LoopName, StatementName, Step};
 
-/// A reduction that is cut in parts.
+/// A reduction that was split into parts.
 pub(super) struct Parts {
-    /// What finds the totals of parts.
+    /// The statement that computes the partial totals.
     pub totals: StatementId,
-    /// What adds them up.
+    /// The statement that adds them up.
     pub sum: StatementId,
-    /// Its loops over parts, and over what is in one.
+    /// The loop of `totals` over parts; `rest` is the one within a part.
     pub part: LoopName,
     pub rest: LoopName,
 }
 
 impl Planner<'_, Gpu> {
-    /// Cuts a reduction along a loop, in parts of this length, with the parts outside of the loops over its results.
+    /// Splits a reduction along a loop into parts of this length, with the loop over parts outside
+    /// the loops over the results.
     pub(super) fn cut_in_parts(
         &mut self,
         own: &StatementName,
@@ -37,7 +39,8 @@ impl Planner<'_, Gpu> {
         let [part, rest] = ["part", "rest"].map(|what| self.new_name(what));
         let totals = StatementName::first(self.new_name(&format!("{}_parts", one_word(&own.tensor))));
         let split = Step::Split { target: along, outer: part.clone(), inner: vec![(rest.clone(), length)] };
-        // The totals are told apart outside, so that they have room outside of all loops.
+        // The loop over parts is outermost, so that the buffer of totals is allocated outside all
+        // loops.
         let order = [&[own.at(part.clone())], results].concat();
         let cut = self.take(split)
             && (results.is_empty() || self.take(Step::Reorder { loops: order }))

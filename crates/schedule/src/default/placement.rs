@@ -1,4 +1,5 @@
-//! Where each stage is computed: inside its consumers' expressions, at a loop of its last consumer, or on its own.
+//! Decides where each stage is computed: inlined into its consumers, at a loop of its last
+//! consumer, or on its own.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,16 @@ use crate::analysis::operations;
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::Step;
 
-/// An expression no dearer than this is repeated rather than stored.
+/// The largest cost, in operations, of an expression that is repeated rather than stored.
 const TRIVIAL: usize = 3;
-/// How many more points may be computed for having a producer near its consumer, in percent.
+/// The most times, on average, that a point may be computed so that a producer is near its
+/// consumer.
 const MOST_REPEATED: f64 = 1.25;
-/// Rows of a strip of an image.
+/// The number of rows in a strip of an image.
 const STRIP: i64 = 32;
 
 impl<M> Planner<'_, M> {
-    /// Lets cheap pointwise stages be repeated.
+    /// Inlines pointwise stages that are cheap to repeat.
     pub(super) fn inline_stages(&mut self) {
         for at in 0..self.draft.program.tensors.len() {
             let tensor = TensorId(at as u32);
@@ -28,7 +30,7 @@ impl<M> Planner<'_, M> {
         }
     }
 
-    /// Whether a pointwise stage costs less inside its consumers than in memory.
+    /// Returns true when a pointwise stage costs less inside its consumers than in memory.
     fn is_cheap_to_repeat(&self, tensor: TensorId) -> bool {
         let producers = self.draft.writers(Parent::Body, tensor);
         let [producer] = producers.as_slice() else { return false };
@@ -41,7 +43,7 @@ impl<M> Planner<'_, M> {
 }
 
 impl Planner<'_> {
-    /// Inlines what is cheap, then brings producers to the loops of their consumers.
+    /// Inlines cheap stages, then moves producers into the loops of their consumers.
     pub(super) fn place_stages(&mut self) {
         self.inline_stages();
         // From the last stage back, so that a producer of a producer finds both in place.
@@ -51,7 +53,7 @@ impl Planner<'_> {
             if let Some(consumer) = self.draft.last_statement(&self.draft.body[last - 1..last]) {
                 self.gather_producers(consumer);
             }
-            // What has moved into it was before it.
+            // The nodes that have moved into the consumer were before it.
             last = self.draft.body.len() - after - 1;
         }
     }
@@ -67,7 +69,7 @@ impl Planner<'_> {
         if moved > 0 || self.trips(row) < 2 * STRIP || self.computed_outside(row, &inside).is_empty() {
             return;
         }
-        // In strips, so that the rows that neighbouring strips share are few.
+        // Strips keep the number of rows that neighbouring strips share small.
         let name = self.loop_name(row);
         let (outer, inner) = (format!("{}_strip", name.name), format!("{}_row", name.name));
         self.guarded(|planner| {
@@ -81,11 +83,12 @@ impl Planner<'_> {
         });
     }
 
-    /// Moves every producer that can be, and that computes no more than `most` times its points there.
+    /// Moves every producer that can be moved and that computes each of its points at most `most`
+    /// times on average there.
     fn producers_near(&mut self, at: VarId, most: f64) -> usize {
         let mut needed = self.computed_outside(at, &self.draft.statements_in(self.draft.body_of(at)));
         let mut moved = 0;
-        // The last that was computed first: what it needs comes after it.
+        // The last-computed tensor moves first; the tensors that it needs are tried after it.
         while let Some(tensor) = needed.iter().rev().copied().find(|tensor| self.moves(*tensor, at, most)) {
             needed.remove(&tensor);
             needed.extend(self.computed_outside(at, &self.draft.writers(Parent::Loop(at), tensor)));
@@ -94,7 +97,7 @@ impl Planner<'_> {
         moved
     }
 
-    /// The tensors that these statements read and that others, outside of the loop, compute.
+    /// The tensors that these statements read and that statements outside the loop compute.
     fn computed_outside(&self, at: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
         let is_inside = |writer: &StatementId| self.draft.branch(Parent::Loop(at), *writer).is_some();
         let is_computed_outside = |tensor: &TensorId| {
@@ -106,7 +109,7 @@ impl Planner<'_> {
         tensors.into_iter().filter(is_computed_outside).collect()
     }
 
-    /// Moves a producer into the loop, if that can be done and repeats little.
+    /// Moves a producer into the loop, if that is legal and repeats little.
     fn moves(&mut self, tensor: TensorId, at: VarId, most: f64) -> bool {
         let step = Step::ComputeAt {
             tensor: self.draft.buffers[tensor.index()].buffer.name.clone(),
@@ -115,7 +118,7 @@ impl Planner<'_> {
         self.repetition(tensor, at) <= most && self.take(step)
     }
 
-    /// How many times the points of a tensor would be computed at a loop, on average.
+    /// The average number of times that each point of a tensor would be computed at a loop.
     fn repetition(&self, tensor: TensorId, at: VarId) -> f64 {
         let reads = self.draft.readers(Parent::Loop(at), tensor);
         let buffer = &self.draft.buffers[tensor.index()].buffer;

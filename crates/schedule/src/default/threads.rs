@@ -1,4 +1,4 @@
-//! Which loop runs in parallel.
+//! Chooses the loop that runs in parallel.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
@@ -7,11 +7,11 @@ use super::Planner;
 use crate::draft::LoopRole;
 use crate::step::{StatementName, Step};
 
-/// A loop over fewer points than this is not worth a thread.
+/// The fewest points for which threads are worth their cost.
 const PARALLEL_POINTS: f64 = 30_000.0;
 
 impl Planner<'_> {
-    /// Spreads the outermost loop with enough iterations over the threads.
+    /// Runs the outermost loop with enough iterations in parallel.
     pub(super) fn run_in_parallel(&mut self, name: &StatementName) -> bool {
         let Ok(statement) = self.draft.find_statement(name) else { return true };
         let path = self.draft.path(statement);
@@ -41,7 +41,7 @@ impl Planner<'_> {
         self.take(Step::Parallel(target))
     }
 
-    /// The points that all statements inside a loop compute.
+    /// The number of points that all statements inside a loop compute.
     pub(super) fn work_inside(&self, var: VarId) -> f64 {
         let inside = self.draft.statements_in(self.draft.body_of(var));
         inside.iter().map(|id| self.points(*id)).sum()

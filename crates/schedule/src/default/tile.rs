@@ -1,4 +1,5 @@
-//! The loops of one statement: vectors along the loop that walks memory, and a tile of results in registers.
+//! Tiles the loops of one statement: vectors along the loop that is contiguous in memory, and a
+//! tile of results in registers.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, VarId};
@@ -10,11 +11,13 @@ use crate::draft::{LoopRole, StatementId};
 use crate::lower::effort::operations;
 use crate::step::{LoopName, Step};
 
-/// Vectors of a register tile: more than this leaves too little room for operands, and gains nothing.
+/// The most vectors of a register tile. More leave too few registers for operands, and gain
+/// nothing.
 const MOST_TILE: i64 = 24;
-/// Loops of a reduction are written out as long as one iteration has no more vectors than this.
+/// The most vectors in one iteration for which the loops of a reduction are unrolled.
 const MOST_WRITTEN_OUT: i64 = 48;
-/// Operations of a register tile: a long value gains little by what its neighbours share, and takes long to compile.
+/// The most operations of a register tile. A long value gains little from sharing with its
+/// neighbours, and takes long to compile.
 const MOST_OPERATIONS: u64 = 2000;
 
 impl Planner<'_> {
@@ -34,20 +37,20 @@ impl Planner<'_> {
         true
     }
 
-    /// Lanes of a vector of the statement's results.
+    /// The number of lanes of a vector of the statement's results.
     pub(super) fn lanes(&self, statement: StatementId) -> i64 {
         let target = self.draft.statement(statement).target.tensor;
         let dtype = self.draft.buffers[target.index()].buffer.dtype.compute_type();
         self.machine.lanes(dtype.bytes()) as i64
     }
 
-    /// Vectors of the statement's results that are worth computing together.
+    /// The number of vectors of the statement's results that are worth computing together.
     pub(super) fn most_vectors(&self, statement: StatementId) -> i64 {
         let each = operations(&self.draft.statement(statement).value);
         ((MOST_OPERATIONS / each) as i64).clamp(1, MOST_TILE)
     }
 
-    /// The spatial loop along which most accesses are next to each other.
+    /// The spatial loop along which most accesses are contiguous.
     pub(super) fn vector_loop(&self, statement: StatementId) -> Option<VarId> {
         let candidates = self
             .loops_with(statement, LoopRole::Spatial)
@@ -61,7 +64,7 @@ impl Planner<'_> {
         let own = self.draft.statement(statement);
         let target = match self.stride(&own.target, var) {
             Stride::Elements(1) => 3,
-            // Stores that come once a reduction cost little.
+            // Stores that happen only once for each reduction cost little.
             _ if self.reduction_trips(statement) >= PACKING_PAYS => -1,
             _ => -4,
         };
@@ -80,7 +83,8 @@ impl Planner<'_> {
         trips.fold(1, i64::saturating_mul)
     }
 
-    /// Splits off the lanes of a vector, `registers` of them together, and says what is left outside.
+    /// Splits off the lanes of a vector, with `registers` vectors unrolled together. Returns the
+    /// lane loop and the loop left outside.
     pub(super) fn split_vector(
         &mut self,
         vector: VarId,
@@ -109,7 +113,7 @@ impl Planner<'_> {
         Some((at(lane), Some(at(outer))))
     }
 
-    /// Vectors along one loop, which becomes the innermost.
+    /// Vectorises one loop, which becomes the innermost.
     pub(super) fn tile_pointwise(&mut self, vector: VarId) -> bool {
         let Some(statement) = self.draft.loop_of(vector).owner else { return false };
         let mut order: Vec<LoopName> =
@@ -119,19 +123,19 @@ impl Planner<'_> {
         order.push(own);
         self.arrange(statement, order);
         let lanes = self.lanes(statement);
-        // Several registers at a time keep the loop's own cost small.
+        // Several registers in each iteration keep the overhead of the loop small.
         let several = self.trips(vector) >= 4 * lanes && self.most_vectors(statement) >= 4;
         let wide = if several { 4 * lanes } else { lanes };
         self.split_vector(vector, wide, 1).is_some()
     }
 
-    /// Brings the statement's own loops into an order, if they are not in it.
+    /// Reorders the statement's own loops, if they are not in this order already.
     pub(super) fn arrange(&mut self, statement: StatementId, order: Vec<LoopName>) -> bool {
         let own = self.draft.own_loops(statement).into_iter().map(|var| self.loop_name(var));
         own.eq(order.iter().cloned()) || self.take(Step::Reorder { loops: order })
     }
 
-    /// A reduction whose results lie along a vector: a tile of results stays in registers.
+    /// Tiles a reduction whose results lie along a vector: a tile of results stays in registers.
     pub(super) fn tile_reduction(&mut self, statement: StatementId, vector: VarId) -> bool {
         let name = self.name_of(statement);
         let lanes = self.lanes(statement);
@@ -151,7 +155,7 @@ impl Planner<'_> {
         let packed_size = packed.iter().map(|read| self.elements(read)).max().unwrap_or(0);
         let reads = self.draft.statement(statement).reads();
         let along_rows = reads.iter().filter(|read| self.stride(read, vector) == Stride::Elements(0));
-        // What is constant is put in the order in which it is used, for that is done once.
+        // Constants are packed in the order of their use, because that is done only once.
         let constant_rows: Vec<Access> = match rows {
             Some((row, _)) => along_rows
                 .clone()
@@ -171,7 +175,7 @@ impl Planner<'_> {
         };
         let middle = name.at(format!("{vector_name}u"));
         let middle = self.draft.find_loop(&middle).is_ok().then_some(middle);
-        // The larger operand is gone through once, the smaller one again and again.
+        // The larger operand is traversed once, the smaller one repeatedly.
         let rows_first = packed.is_empty() || packed_size < rows_size;
         let outer: Vec<LoopName> = match rows_first {
             true => row_outer.iter().chain(&others).chain(&vector_outer).cloned().collect(),
@@ -199,7 +203,7 @@ impl Planner<'_> {
         self.gather_result(&name, outer.last())
     }
 
-    /// The reduced loops, those that walk memory in the smallest steps innermost.
+    /// The reduction loops, those with the smallest strides innermost.
     pub(super) fn reduced_by_stride(&self, statement: StatementId) -> Vec<VarId> {
         let reads = self.draft.statement(statement).reads();
         let longest = |var: &VarId| {
@@ -214,23 +218,24 @@ impl Planner<'_> {
         reduced
     }
 
-    /// How many vectors of results lie next to each other in the tile.
+    /// The number of adjacent vectors of results in the tile.
     pub(super) fn tile_vectors(&self, statement: StatementId, vector: VarId, lanes: i64) -> i64 {
         let most = if self.row_loop(statement, vector).is_some() { 2 } else { 4 };
         (self.trips(vector) / lanes).clamp(1, most.min(self.most_vectors(statement)))
     }
 
-    /// How many rows the registers hold beside the operands.
+    /// The number of rows for which the registers have room beside the operands.
     pub(super) fn tile_rows(&self, statement: StatementId, row: VarId, vectors: i64) -> i64 {
         let registers = self.machine.vectors.registers() as i64;
         let most = ((registers - vectors - 1) / vectors).clamp(1, self.most_vectors(statement) / vectors);
         let trips = self.trips(row);
-        // Rows of equal size, rather than many and then few.
+        // Tiles of nearly equal size are better than full tiles and a small last one.
         let tiles = (trips + most - 1) / most;
         (trips + tiles - 1) / tiles
     }
 
-    /// The loop of the result that uses the same vectors again: its iterations share the loads along the vector.
+    /// The loop of the result that reuses the same vectors: its iterations share the loads along
+    /// the vector.
     pub(super) fn row_loop(&self, statement: StatementId, vector: VarId) -> Option<VarId> {
         let reads = self.draft.statement(statement).reads();
         let along = |read: &&Access| self.stride(read, vector) != Stride::Elements(0);
@@ -259,7 +264,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Writes out the innermost loops of a short reduction, up to so many vectors.
+    /// Unrolls the innermost loops of a short reduction, up to `most` vectors.
     pub(super) fn unroll_short(&mut self, reduced: &[LoopName], tile: i64, most: i64) {
         let mut written = tile;
         for name in reduced.iter().rev() {

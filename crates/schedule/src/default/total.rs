@@ -1,4 +1,4 @@
-//! Reductions along memory, and results that stay in registers.
+//! Vectorises reductions that are contiguous in memory, and keeps results in registers.
 
 use tilewright_ir::VarId;
 
@@ -8,7 +8,8 @@ use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
 
 impl Planner<'_> {
-    /// A reduction along memory: a total for each lane, and these added up at the end.
+    /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
+    /// totals are added up at the end.
     pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {
         let name = self.name_of(statement);
         let reads = self.draft.statement(statement).reads();
@@ -55,7 +56,7 @@ impl Planner<'_> {
         self.gather_result(&partial_name, around.as_ref())
     }
 
-    /// The loop just outside of a statement's reduction, as its own statement names it.
+    /// The loop just outside a statement's reduction, named by the statement itself.
     pub(super) fn loop_around_reduction(&self, statement: StatementId) -> Option<LoopName> {
         let path = self.draft.path(statement);
         let reduced = self.draft.outermost_reduction(statement)?;
@@ -64,7 +65,8 @@ impl Planner<'_> {
         Some(self.name_of(statement).at(self.draft.loop_of(*around).name.clone()))
     }
 
-    /// Without vectors: the reduced loops inside, and one total in a register.
+    /// Handles a statement without vectors: the reduction loops are innermost, and one total is in
+    /// a register.
     pub(super) fn accumulate(&mut self, statement: StatementId) -> bool {
         let reduced = self.loops_with(statement, LoopRole::Reduction);
         let Some(last) = self.loops_with(statement, LoopRole::Spatial).last().copied() else { return true };

@@ -1,4 +1,4 @@
-//! The loops of a program as its text has them: one nest a statement, in order.
+//! Builds the draft of a program as its text has it: one loop nest for each statement, in order.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::illegal::Illegal;
 use crate::step::StatementName;
 
 impl<'a> Draft<'a> {
-    /// The loops of a program whose sizes are all known.
+    /// Builds the draft of a program whose sizes are all known.
     pub fn new(program: &'a Program, target: Target<'a>) -> Legal<Draft<'a>> {
         if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
             return Err(Illegal::OpenSize(open.name.clone()));
@@ -57,7 +57,8 @@ impl<'a> Draft<'a> {
         Ok(draft)
     }
 
-    /// `around`: the variables of the ordered loops around these nodes, with what they are in the draft.
+    /// Builds the nodes of the draft. `around` maps the variables of the ordered loops around these
+    /// nodes to their values in the draft.
     fn nodes(&mut self, nodes: &[ProgramNode], around: &mut Vec<(VarId, IndexExpr)>) -> Vec<Node> {
         let mut built = Vec::new();
         for node in nodes {
@@ -75,7 +76,7 @@ impl<'a> Draft<'a> {
         built
     }
 
-    /// A statement inside the loops over its own variables.
+    /// Builds a statement inside the loops over its own variables.
     fn statement_nest(&mut self, statement: &ProgramStatement, around: &[(VarId, IndexExpr)]) -> Vec<Node> {
         let id = StatementId(self.statements.len());
         let name = self.next_name(statement.target);
@@ -111,7 +112,8 @@ impl<'a> Draft<'a> {
         self.nest(&loops, vec![Node::Statement(id)])
     }
 
-    /// The loop over a variable's range, and the variable in terms of that loop.
+    /// Adds the loop over a variable's range, and returns it with the variable's value in terms of
+    /// the loop.
     fn program_loop(&mut self, var: VarId, owner: Option<StatementId>) -> (VarId, IndexExpr) {
         let declared = self.program.var(var);
         let role = match declared.kind {

@@ -1,4 +1,4 @@
-//! What two drafts, one made from the other, differ in.
+//! Finds the differences between two drafts, one of which was made from the other.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use tilewright_ir::{TensorId, VarId};
 use super::{Draft, Node, StatementId};
 
 impl Draft<'_> {
-    /// The statements that are not as in another draft, by themselves or by the loops around them or by the buffer
-    /// that they write.
+    /// The statements that differ from those of another draft: by themselves, by the loops around
+    /// them, or by the buffer that they write.
     pub fn statements_changed_since(&self, other: &Draft) -> BTreeSet<StatementId> {
         let statements = self.statements.changed_since(&other.statements).into_iter();
         let moved = self.links.statement_parents.changed_since(&other.links.statement_parents);

@@ -1,4 +1,5 @@
-//! Comparisons of indices, as they stand in values, read as expressions that are at least 0 where they hold.
+//! Converts comparisons of indices in values to expressions that are at least 0 where the
+//! comparison holds.
 
 use tilewright_ir::{BinaryOp, Expr, ExprKind, IndexExpr};
 
@@ -12,8 +13,8 @@ pub(crate) fn parts(condition: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// A comparison of indices as an expression that is at least 0 where it holds; only where neither side leaves its
-/// type, so that the comparison is that of the exact numbers.
+/// Converts a comparison of indices to an expression that is at least 0 where the comparison holds.
+/// Neither side may overflow its type, so that the comparison is that of the exact numbers.
 pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
     let fits = |side: &Expr, index: &IndexExpr| {
         let (low, high) = side.dtype.integer_bounds()?;
@@ -23,7 +24,8 @@ pub(crate) fn as_condition(expr: &Expr, ranges: &Ranges) -> Option<IndexExpr> {
     compared(expr, &|side, index| fits(side, index).is_some())
 }
 
-/// The same, of a comparison whose sides have been looked at before.
+/// Converts a comparison as `as_condition` does, when its sides have been checked for overflow
+/// before.
 pub(crate) fn plain_condition(expr: &Expr) -> Option<IndexExpr> {
     compared(expr, &|_, _| true)
 }

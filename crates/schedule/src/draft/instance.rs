@@ -1,33 +1,37 @@
-//! Which instances of the program's statements a statement of the draft executes.
+//! The instances of the program's statements that a statement of the draft executes.
 //!
-//! An instance keeps its identity through every step: what a step does to subscripts, it does to the point of each instance.
+//! An instance keeps its identity through every step: a step that rewrites subscripts rewrites the
+//! point of each instance in the same way.
 
 use tilewright_ir::{Access, IndexExpr, Program, VarId};
 
 use super::{Draft, Statement, StatementId, rename};
 
-/// Instances of one statement of the program, in terms of the loops around a statement of the draft.
+/// Instances of one program statement, in terms of the loops around a statement of the draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instance {
-    /// The statement, by its place in [`Program::statements`].
+    /// The statement, as its index in [`Program::statements`].
     pub statement: usize,
-    /// The values of its variables: those of the ordered loops around it, then its own. None stands for all values, as in the
-    /// last sum of an `rfactor`.
+    /// The values of the statement's variables: first those of the ordered loops around it, then
+    /// its own. `None` stands for all values, as in the final sum of an `rfactor`.
     pub point: Vec<Option<IndexExpr>>,
-    /// Whether totals of parts are reduced, and not the values of the statement.
+    /// Whether the draft's statement reduces partial totals instead of the values of the program's
+    /// statement.
     pub is_total: bool,
 }
 
 impl Instance {
-    /// Rewrites the values of its variables.
+    /// Rewrites the values of the variables.
     pub fn map_indices(&mut self, map: &mut impl FnMut(&IndexExpr) -> IndexExpr) {
         for value in self.point.iter_mut().flatten() {
             *value = map(value);
         }
     }
 
-    /// The same of a statement that adds up totals. `inside`: the loops of the old statement that are not around the new one;
-    /// `copies`: those of them that it has copies of. Variables that the others decide have all values.
+    /// Returns the instance for a statement that adds up partial totals. `inside` holds the loops
+    /// of the old statement that are not around the new one. `copies` pairs some of these loops
+    /// with their copies around the new statement. A variable that depends on an uncopied loop of
+    /// `inside` takes all values.
     pub fn of_total(&self, copies: &[(VarId, VarId)], inside: &[VarId]) -> Instance {
         let told = |value: &IndexExpr| {
             let renamed = copies.iter().fold(value.clone(), |value, (from, to)| rename(&value, *from, *to));
@@ -39,7 +43,7 @@ impl Instance {
     }
 }
 
-/// For each tensor, the last statement that writes it, if any does.
+/// For each tensor, the last statement that writes it, if any.
 pub(super) fn last_writers(program: &Program) -> Vec<Option<usize>> {
     let mut last = vec![None; program.tensors.len()];
     for (at, (statement, _)) in program.statements().iter().enumerate() {
@@ -49,9 +53,10 @@ pub(super) fn last_writers(program: &Program) -> Vec<Option<usize>> {
 }
 
 impl Draft<'_> {
-    /// Whether the program changes a tensor that a statement reads, or may do so, after the first of its instances. What is
-    /// computed from other tensors only is the same wherever it is computed. Statements that are moved are outside of
-    /// ordered loops, so whatever comes before them in the text runs before them.
+    /// Returns true when the program changes a tensor that a statement reads after the first of the
+    /// statement's instances, or may do so. A value computed from unchanged tensors is the same
+    /// wherever it is computed. Statements that steps move are outside ordered loops, so everything
+    /// before them in the text runs before them.
     pub fn reads_changing(&self, id: StatementId) -> bool {
         let statement = self.statement(id);
         let Some(first) = statement.first_instance() else { return false };
@@ -63,7 +68,7 @@ impl Draft<'_> {
 }
 
 impl Statement {
-    /// The first statement of the program of which it executes instances; none for a copy.
+    /// The first program statement that this statement executes instances of; none for a copy.
     pub fn first_instance(&self) -> Option<usize> {
         self.instances.iter().map(|instance| instance.statement).min()
     }

@@ -1,4 +1,5 @@
-//! Finding statements, loops and tensors by the names that a schedule uses, and their places in the tree.
+//! Finds statements, loops and tensors by the names that a schedule uses, and their places in the
+//! tree.
 
 use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 
@@ -20,12 +21,13 @@ impl Draft<'_> {
         })
     }
 
-    /// Whether a statement is part of the tree, and not inlined.
+    /// Returns true when a statement is in the tree, that is, not inlined.
     pub fn is_present(&self, statement: StatementId) -> bool {
         self.parent(Node::Statement(statement)) != Parent::None
     }
 
-    /// The loop of this name around its statement: the innermost, if another statement's loop has the same.
+    /// Finds the loop of this name around its statement. If loops of several statements have the
+    /// name, the innermost wins.
     pub fn find_loop(&self, name: &LoopName) -> Legal<VarId> {
         let statement = self.find_statement(&name.statement)?;
         let path = self.path(statement);
@@ -48,7 +50,7 @@ impl Draft<'_> {
         self.loops_around_node(Node::Statement(statement))
     }
 
-    /// The loops around a loop, outermost first, without itself.
+    /// The loops around a loop, outermost first, without the loop itself.
     pub fn loops_around(&self, var: VarId) -> Vec<VarId> {
         self.loops_around_node(Node::Loop(var))
     }
@@ -58,7 +60,8 @@ impl Draft<'_> {
         self.path(statement).into_iter().filter(|var| self.loop_of(*var).owner == Some(statement)).collect()
     }
 
-    /// Whether a statement reduces the iterations of a loop: into one element, or into elements that data chooses.
+    /// Returns true when a statement reduces the iterations of a loop into one element, or into
+    /// elements that data chooses.
     pub fn is_reduced_by(&self, var: VarId, statement: StatementId) -> bool {
         let own = self.loop_of(var);
         let scatters = || self.statement(statement).target.indices.iter().any(IndexExpr::has_data);
@@ -85,7 +88,7 @@ impl Draft<'_> {
         found.filter(|id| !self.buffers[id.index()].gone)
     }
 
-    /// `STATEMENT.LOOP`, for messages.
+    /// The name `STATEMENT.LOOP` of a loop, for messages.
     pub fn loop_text(&self, var: VarId) -> String {
         let own = self.loop_of(var);
         let inside = || self.first_statement(self.body_of(var));
@@ -95,20 +98,21 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether the loop's statement writes the tensor of this name.
+    /// Returns true when the loop's statement writes the tensor of this name.
     pub fn writes(&self, at: &LoopName, tensor: &str) -> Legal<bool> {
         let statement = self.statement(self.find_statement(&at.statement)?);
         Ok(self.buffers[statement.target.tensor.index()].buffer.name == tensor)
     }
 
-    /// Refuses a name for a part of a loop that another loop around the same statement has.
+    /// Refuses a name for a part of a loop if another loop around the same statement has it.
     pub fn expect_free_loop(&self, target: &LoopName, name: &str) -> Legal<()> {
         let path = self.path(self.find_statement(&target.statement)?);
         let taken = path.iter().any(|var| self.loop_of(*var).name == name && target.name != name);
         if taken { Err(Illegal::NameTaken(name.to_string())) } else { Ok(()) }
     }
 
-    /// Whether a buffer belongs to the iterations of a loop.
+    /// Returns true when a buffer, an accumulator or a prefetch is attached to the iterations of a
+    /// loop.
     pub fn has_attachments(&self, var: VarId) -> bool {
         let inside = self.statements_in(self.body_of(var));
         !self.rooms_at(var, &inside).is_empty()
@@ -116,12 +120,12 @@ impl Draft<'_> {
             || self.prefetches.iter().any(|prefetch| prefetch.at == var || prefetch.of == var)
     }
 
-    /// The statements in some part of the tree that write or read a tensor, in order.
+    /// The statements inside a parent that write or read a tensor, in order.
     pub fn users(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
         self.users_that(inside, tensor, |_| true)
     }
 
-    /// The statements in some part of the tree that write a tensor, in order.
+    /// The statements inside a parent that write a tensor, in order.
     pub fn writers(&self, inside: Parent, tensor: TensorId) -> Vec<StatementId> {
         self.users_that(inside, tensor, |id| self.statement(id).target.tensor == tensor)
     }
@@ -140,7 +144,7 @@ impl Draft<'_> {
         users
     }
 
-    /// The accesses by which statements in some part of the tree read a tensor.
+    /// The accesses by which statements inside a parent read a tensor.
     pub fn readers(&self, inside: Parent, tensor: TensorId) -> Vec<(StatementId, Access)> {
         let mut found = Vec::new();
         for id in self.users(inside, tensor) {
@@ -150,7 +154,7 @@ impl Draft<'_> {
         found
     }
 
-    /// Refuses a name that a tensor, buffer or statement has.
+    /// Refuses a name that a tensor, a buffer or a statement already has.
     pub fn expect_free(&self, name: &str) -> Legal<()> {
         let taken = self.buffers.iter().any(|buffer| buffer.buffer.name == name)
             || self.statements.iter().any(|statement| {

@@ -1,14 +1,16 @@
-//! The loops while steps are applied to them.
+//! The loops of a program while steps are applied to them.
 //!
-//! A [`Draft`] is a [`mod@tree`] of loops and statements over three tables: loops, statements and buffers. A loop's place
-//! in its table is its variable's id, so subscripts name loops directly. Every loop runs from 0 to its extent,
-//! which is a number, or such an expression in the loops around it that the sum of all iterations is right:
-//! splitting 10 iterations by 4 gives an inner loop of `min(4, 10 - 4*outer)`. So no step needs a guard, and
-//! lowering decides how a remainder is run.
+//! A [`Draft`] is a [`mod@tree`] of loops and statements over three tables: loops, statements and
+//! buffers. A loop's index in its table is the id of its variable, so subscripts name loops
+//! directly. Every loop runs from 0 to its extent. The extent is a number, or an expression in the
+//! loops around it that gives the exact number of iterations: splitting 10 iterations by 4 gives an
+//! inner loop of `min(4, 10 - 4*outer)`. So on a CPU no step needs a guard, and lowering decides
+//! how a remainder runs.
 //!
-//! Steps change the tree through the functions of this module; [`mod@crate::lower`] turns the end result into a
-//! [`tilewright_ir::LoopNest`]. Which statement a loop belongs to is kept with the loop: a producer that is computed
-//! inside a consumer's reduction runs anew in every iteration, it is not part of that reduction.
+//! Steps change the tree through the functions of this module. [`mod@crate::lower`] turns the final
+//! draft into a [`tilewright_ir::LoopNest`]. Each loop records the statement that it belongs to: a
+//! producer that is computed inside a consumer's reduction runs anew in every iteration and is not
+//! part of that reduction.
 
 mod build;
 mod changes;
@@ -47,11 +49,11 @@ pub(crate) use tree::{Node, Parent};
 /// The result of a step.
 pub(crate) type Legal<T> = Result<T, Illegal>;
 
-/// Points at a statement of a draft.
+/// The id of a statement in a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StatementId(pub usize);
 
-/// A program with its loops, on the way from the order of the text to that of the schedule.
+/// A program with its loops, while the steps of a schedule transform them.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<'a> {
     pub program: &'a Program,
@@ -59,38 +61,43 @@ pub(crate) struct Draft<'a> {
     pub buffers: Table<DraftBuffer>,
     pub loops: Table<Loop>,
     pub statements: Table<Statement>,
-    /// Runs once, for constants.
+    /// Nodes that run once, to prepare constants.
     pub setup: Vec<Node>,
     pub body: Vec<Node>,
     pub prefetches: Vec<Prefetch>,
-    /// Loops whose copies run ahead, and by how many iterations and one.
+    /// The pipelined loops, each with its number of stages: copies run `stages - 1` iterations
+    /// ahead.
     pub pipelines: Vec<(VarId, i64)>,
     links: Links,
-    /// Loops that steps have replaced, with the step: for messages.
+    /// The names of loops that steps have replaced, each with the step that did so. For messages.
     pub gone: Table<(String, String)>,
-    /// The tensors of the program by name.
+    /// The tensors of the program, by name.
     tensors: Arc<HashMap<String, TensorId>>,
     /// For each tensor of the program, the last statement that writes it.
     last_writers: Arc<Vec<Option<usize>>>,
 }
 
-/// A buffer, and where its room is made.
+/// A buffer, and the loop at which it is allocated.
 #[derive(Clone, Debug)]
 pub(crate) struct DraftBuffer {
     pub buffer: Buffer,
-    /// For scratch memory: in every iteration of this loop, or once outside all.
+    /// The loop in whose iterations a scratch buffer is allocated; none if it is allocated once
+    /// outside all loops.
     pub room: Option<VarId>,
-    /// Some of its elements may never be written, because it holds the last part of something.
+    /// Whether some elements may never be written, because the region that the buffer holds is
+    /// shorter at the end of the tensor.
     pub ragged: bool,
-    /// All of its elements are written, also those that stand for nothing; but for the padding.
+    /// Whether all elements except the padding of `pad` are written, even those that stand for no
+    /// element of the tensor.
     pub filled: bool,
-    /// So many elements at the end of the last dimension are padding, which nothing writes.
+    /// The number of elements at the end of the last dimension that are padding, which nothing
+    /// writes.
     pub pad: i64,
-    /// Inlined, or otherwise without use.
+    /// Whether the buffer was inlined or is otherwise unused.
     pub gone: bool,
-    /// Filled by the copy of a `promote`.
+    /// Whether the copy of a `promote` fills the buffer.
     pub staged: bool,
-    /// The statements that write or read it, in the order of their ids.
+    /// The statements that write or read the buffer, in the order of their ids.
     users: Vec<StatementId>,
 }
 
@@ -101,47 +108,52 @@ pub(crate) struct Loop {
     pub extent: IndexExpr,
     pub kind: LoopKind,
     pub role: LoopRole,
-    /// The statement whose iterations it runs; none for an ordered loop, which may have several inside.
+    /// The statement whose iterations the loop runs; none for an ordered loop, which may have
+    /// several statements inside.
     pub owner: Option<StatementId>,
-    /// Whether it still is what the program says: its variable's whole range, untouched.
+    /// Whether no step has changed the loop: it still runs over the whole range of its variable.
     pub pristine: bool,
-    /// Iterations where one of these is negative do nothing.
+    /// Conditions for an iteration to run: an iteration in which one of these expressions is
+    /// negative does nothing.
     pub guards: Vec<IndexExpr>,
 }
 
-/// What the iterations of a loop have to do with each other.
+/// How the iterations of a loop relate to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopRole {
-    /// Nothing: they write different elements.
+    /// The iterations are independent: they write different elements.
     Spatial,
-    /// They are reduced into the same elements.
+    /// The iterations are reduced into the same elements.
     Reduction,
-    /// They must come in order.
+    /// The iterations must run in order.
     Ordered,
 }
 
-/// One store, with what is decided about it.
+/// One store, with the decisions that steps have made about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub name: StatementName,
-    /// The element it writes.
+    /// The element that the statement writes.
     pub target: Access,
     pub update: Update,
-    /// The value, of the compute type of the target.
+    /// The value, in the compute type of the target.
     pub value: Expr,
-    /// Where its result is gathered before it goes to the target.
+    /// The buffer that accumulates the statement's result before it is stored to the target.
     pub accumulator: Option<Accumulator>,
-    /// It writes totals of an `rfactor`, which are its own.
+    /// Whether the statement writes the partial totals of an `rfactor`, which no other statement
+    /// writes.
     pub is_partial: bool,
-    /// The program's variables, in terms of the loops, and how many values each has.
+    /// The program's variables in terms of the loops, each with its number of values.
     pub vars: Vec<(IndexExpr, IndexExpr)>,
-    /// It is computed at a loop of a consumer, and only what that one needs: a variable may not have all its values.
+    /// Whether the statement is computed at a loop of a consumer, and only the part that this
+    /// consumer needs. A variable may then not take all its values.
     pub is_narrowed: bool,
-    /// The instances of the program that it executes: its own, and those that were inlined. A copy has none.
+    /// The program instances that the statement executes: its own, and those that were inlined. A
+    /// copy has none.
     pub instances: Vec<Instance>,
 }
 
-/// A buffer in which one iteration of a loop gathers a statement's results.
+/// A buffer in which one iteration of the loop `at` accumulates a statement's results.
 #[derive(Clone, Debug)]
 pub(crate) struct Accumulator {
     pub name: String,
@@ -150,7 +162,8 @@ pub(crate) struct Accumulator {
 }
 
 impl Statement {
-    /// The operator and whether elements are first set to its neutral element, if the statement reduces.
+    /// If the statement is a reduction, its operator and whether elements are first set to the
+    /// neutral element.
     pub fn reduction(&self) -> Option<(ReduceOp, bool)> {
         match self.update {
             Update::Reduce { op, reset } => Some((op, reset)),
@@ -158,7 +171,7 @@ impl Statement {
         }
     }
 
-    /// Everything it reads, its subscripts' data included.
+    /// All accesses that the statement reads, including those inside its subscripts.
     pub fn reads(&self) -> Vec<Access> {
         let mut found = Vec::new();
         self.visit_reads(&mut |access| found.push(access.clone()));
@@ -172,7 +185,8 @@ impl Statement {
         }
     }
 
-    /// What it asks to have no remainder before it reads anything, as it is written and as the ranges of its loops make it.
+    /// The numbers that the statement requires to be divisible before it reads anything, both as
+    /// written and as simplified by the ranges of its loops.
     pub fn multiples(&self, ranges: &Ranges) -> Vec<Multiple> {
         if self.target.indices.iter().any(IndexExpr::has_data) {
             return Vec::new();
@@ -181,7 +195,7 @@ impl Statement {
         asked.flat_map(|own| [Multiple { number: ranges.simplify(&own.number), of: own.of }, own]).collect()
     }
 
-    /// The tensors that it writes and reads.
+    /// The tensors that the statement writes and reads.
     fn tensors(&self) -> BTreeSet<TensorId> {
         let mut tensors = BTreeSet::from([self.target.tensor]);
         self.visit_reads(&mut |access| _ = tensors.insert(access.tensor));
@@ -213,7 +227,8 @@ pub(crate) fn visit_reads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
 }
 
 fn visit_index_reads(index: &IndexExpr, visit: &mut dyn FnMut(&Access)) {
-    // `IndexExpr::visit` goes into the subscripts of data too, so each access is taken where it is the data's own value.
+    // `IndexExpr::visit` also descends into the subscripts of data. So each access is visited only
+    // where it belongs directly to a data value.
     index.visit(&mut |atom| {
         if let Atom::Data(data) = atom {
             visit_own_loads(&data.value, visit);
@@ -228,13 +243,13 @@ fn visit_own_loads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
     }
 }
 
-/// An access of a buffer that no text stands for.
+/// An access to a buffer that has no place in the program's text.
 pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
     Access { tensor, indices, origin: Origin::default() }
 }
 
 impl Draft<'_> {
-    /// The vectors that code is written out for.
+    /// The vector registers that code is generated for.
     pub fn vectors(&self) -> Vectors {
         crate::lower::effort::vectors(self.target)
     }
@@ -249,7 +264,7 @@ impl Draft<'_> {
         &self.statements[id.0]
     }
 
-    /// Changes a statement, and with it who uses which tensor.
+    /// Changes a statement, and updates which statements use which tensor.
     pub fn change<R>(&mut self, id: StatementId, change: impl FnOnce(&mut Statement) -> R) -> R {
         let before = self.statement(id).tensors();
         let result = change(&mut self.statements[id.0]);
@@ -269,14 +284,14 @@ impl Draft<'_> {
         users.insert(at, id);
     }
 
-    /// A new loop; its node is for the caller to place.
+    /// Adds a loop. The caller must place its node in the tree.
     pub fn add_loop(&mut self, new: Loop) -> VarId {
         self.loops.push(new);
         self.links.add_loop();
         VarId(self.loops.len() as u32 - 1)
     }
 
-    /// Notes that loops are not what the program says any more.
+    /// Marks loops as no longer the ones of the program.
     pub fn touch(&mut self, loops: &[VarId]) {
         for var in loops.iter().map(|var| var.index()) {
             if self.loops[var].pristine {
@@ -285,7 +300,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A new statement; its node is for the caller to place.
+    /// Adds a statement. The caller must place its node in the tree.
     pub fn add_statement(&mut self, new: Statement) -> StatementId {
         let id = StatementId(self.statements.len());
         for tensor in new.tensors() {
@@ -296,7 +311,7 @@ impl Draft<'_> {
         id
     }
 
-    /// A new buffer.
+    /// Adds a buffer.
     pub fn add_buffer(&mut self, buffer: Buffer, room: Option<VarId>) -> Legal<TensorId> {
         let extents = buffer.shape.iter().map(|extent| *extent as u128);
         let elements = extents.fold(1, u128::saturating_mul);
@@ -318,7 +333,7 @@ impl Draft<'_> {
         Ok(TensorId(self.buffers.len() as u32 - 1))
     }
 
-    /// Puts an expression in a variable's place, in everything inside `nodes`.
+    /// Replaces a variable by an expression, in everything inside `nodes`.
     pub fn substitute(&mut self, nodes: &[Node], var: VarId, by: &IndexExpr) {
         let mut replace = |atom: &Atom| (*atom == Atom::Var(var)).then(|| by.clone());
         for node in self.contents(nodes) {
@@ -335,20 +350,21 @@ impl Draft<'_> {
         }
     }
 
-    /// Of the buffers that these statements write, those whose room is made in the iterations of a loop.
+    /// The buffers that these statements write and that are allocated in the iterations of a loop.
     pub fn rooms_at(&self, var: VarId, statements: &[StatementId]) -> BTreeSet<TensorId> {
         let written = statements.iter().map(|id| self.statement(*id).target.tensor);
         written.filter(|tensor| self.buffers[tensor.index()].room == Some(var)).collect()
     }
 
-    /// Moves the room of buffers from one loop's iterations to those of another, which runs the same now.
+    /// Moves the allocation of buffers from one loop to another that now has the same iterations.
     pub fn move_rooms(&mut self, from: VarId, to: VarId) {
         for tensor in self.rooms_at(from, &self.statements_in(self.body_of(to))) {
             self.buffers[tensor.index()].room = Some(to);
         }
     }
 
-    /// Moves what is fixed to one loop's iterations to those of another, which runs the same now.
+    /// Moves buffers, accumulators and prefetches from one loop to another that now has the same
+    /// iterations.
     pub fn move_attachments(&mut self, from: VarId, to: VarId) {
         self.move_rooms(from, to);
         for id in self.statements_in(self.body_of(to)) {
@@ -366,7 +382,7 @@ impl Draft<'_> {
     }
 }
 
-/// The expression with one variable in the place of another.
+/// Replaces one variable by another in an expression.
 pub(crate) fn rename(expr: &IndexExpr, from: VarId, to: VarId) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(from)).then(|| IndexExpr::var(to)))
 }

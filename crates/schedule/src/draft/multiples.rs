@@ -1,8 +1,9 @@
-//! Numbers that a statement asks to have no remainder before it reads anything, as a transposed convolution does:
-//! `(h - kh) % 2 == 0 ? I((h - kh)/2) * ... : 0`.
+//! Numbers that a statement requires to be divisible before it reads anything, as in a transposed
+//! convolution: `(h - kh) % 2 == 0 ? I((h - kh)/2) * ... : 0`.
 //!
-//! The quotient of such a number is the same rounded up as rounded down. Rounded up it has the better low end: over two rows
-//! and two taps it is 0, not -1 or 0, so a window of `I` is as large as what is read of it.
+//! The quotient of such a number is the same rounded up as rounded down. Rounding up gives the
+//! tighter lower bound. Over two rows and two taps the bounds of the quotient are then 0 and 0, not
+//! -1 and 0. So the footprint of `I` is as large as the part that is read.
 
 use tilewright_ir::index::Term;
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
@@ -11,16 +12,16 @@ use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
 use super::comparison::parts;
 use super::visit_reads;
 
-/// A number, and what it is a multiple of.
+/// A number, and a divisor of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiple {
     /// The number.
     pub number: IndexExpr,
-    /// At least 2.
+    /// The divisor, at least 2.
     pub of: i64,
 }
 
-/// What is asked to have no remainder before this value reads anything.
+/// The numbers that are checked for divisibility before this value reads anything.
 pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
     let ExprKind::Select(arms) = &value.kind else { return Vec::new() };
     let mut always = false;
@@ -31,7 +32,7 @@ pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
     }
 }
 
-/// The question whether a number has no remainder.
+/// Matches the condition that a number has no remainder.
 fn multiple(question: &Expr) -> Option<Multiple> {
     let ExprKind::Binary(BinaryOp::Equal, sides) = &question.kind else { return None };
     let (ExprKind::Index(remainder), ExprKind::Literal(Number::Int(0))) = (&sides[0].kind, &sides[1].kind)
@@ -42,13 +43,14 @@ fn multiple(question: &Expr) -> Option<Multiple> {
         return None;
     };
     let [Atom::Mod(pair)] = factors.as_slice() else { return None };
-    // A remainder that leaves its type may be 0 there and not be none.
+    // If the divisor overflowed the type of the comparison, a remainder could be 0 there without
+    // being 0.
     let (_, most) = sides[0].dtype.integer_bounds()?;
     let of = pair.1.as_constant().filter(|of| *of > 1 && i128::from(*of) <= most)?;
     Some(Multiple { number: pair.0.clone(), of })
 }
 
-/// A subscript with the quotients of multiples rounded up, which are the same.
+/// Rounds up the quotients of multiples in a subscript, which does not change their values.
 pub(crate) fn rounded_up(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(pair) = atom else { return None };
@@ -58,7 +60,7 @@ pub(crate) fn rounded_up(index: &IndexExpr, multiples: &[Multiple]) -> IndexExpr
     })
 }
 
-/// A subscript with the quotients of multiples that are always the same number as that number.
+/// Replaces the quotients of multiples in a subscript by constants, where they are constant.
 pub(crate) fn settled(index: &IndexExpr, multiples: &[Multiple], known: &dyn Knowledge) -> IndexExpr {
     index.substitute(&mut |atom| {
         let Atom::FloorDiv(_) = atom else { return None };

@@ -1,4 +1,4 @@
-//! Memory that is asked for ahead of its use, as far as the loops are known now.
+//! The cache lines that a prefetch asks for, computed from the current loops.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
@@ -7,12 +7,13 @@ use super::region::Interval;
 use super::{Draft, Legal, Parent, StatementId};
 use crate::illegal::Illegal;
 
-/// One iteration asks for so many cache lines at most: more would only wait for each other.
+/// The most cache lines that one iteration may prefetch. More would only wait for each other.
 const MOST_LINES: i64 = 256;
-/// The bytes of a cache line, on every machine that there is code for.
+/// The bytes of a cache line, on every machine that code is generated for.
 const LINE_BYTES: i64 = 64;
 
-/// An iteration of the loop `at` asks for what it touches when `of` is `ahead` iterations further.
+/// A prefetch: an iteration of the loop `at` prefetches the elements that it touches when `of` is
+/// `ahead` iterations further.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefetch {
     pub tensor: TensorId,
@@ -21,29 +22,30 @@ pub(crate) struct Prefetch {
     pub of: VarId,
 }
 
-/// The cache lines of a box of a tensor: `run` elements that follow each other, for every row of the box.
+/// The cache lines of a box of a tensor: a run of consecutive elements for every row of the box.
 pub(crate) struct Lines {
-    /// The box's first element, in the loops up to the one that asks. It may be outside of the tensor.
+    /// The first element of the box, in terms of the loops up to the prefetching one. It may lie
+    /// outside the tensor.
     pub first: Vec<IndexExpr>,
-    /// How many rows there are along each dimension.
+    /// The number of rows along each dimension.
     pub rows: Vec<i64>,
-    /// How many lines there are in a row.
+    /// The number of cache lines in a row.
     pub lines: i64,
-    /// How many elements a line has.
+    /// The number of elements in a cache line.
     pub line: i64,
-    /// Whether the elements are written.
+    /// Whether the loop writes the elements.
     pub write: bool,
 }
 
 impl Lines {
-    /// All of them.
+    /// The total number of cache lines.
     pub fn count(&self) -> i64 {
         self.rows.iter().fold(self.lines, |product, rows| product.saturating_mul(*rows))
     }
 }
 
 impl Draft<'_> {
-    /// What a prefetch asks for, or why it cannot.
+    /// Returns the cache lines that a prefetch asks for, or the reason why it is illegal.
     pub fn asked_for(&self, prefetch: &Prefetch) -> Legal<Lines> {
         let refuse = |why: String| Illegal::Prefetch {
             tensor: self.buffers[prefetch.tensor.index()].buffer.name.clone(),
@@ -79,7 +81,7 @@ impl Draft<'_> {
         Ok(lines)
     }
 
-    /// How the tensor is used in an iteration, and whether it is written.
+    /// The accesses to the tensor in one iteration, and whether the tensor is written.
     fn accesses_inside(&self, prefetch: &Prefetch) -> (Vec<(StatementId, Access)>, bool) {
         let inside = Parent::Loop(prefetch.at);
         let mut accesses = self.readers(inside, prefetch.tensor);
@@ -95,7 +97,8 @@ impl Draft<'_> {
             index.substitute(&mut |atom| (*atom == Atom::Var(prefetch.of)).then(|| further.clone()))
         };
         let first = region.iter().map(|interval| ahead(&interval.low)).collect();
-        // A dimension that is taken whole continues the rows of the one before it.
+        // Where a dimension is covered whole, consecutive indices of the dimension before it
+        // continue the same run.
         let mut rows: Vec<i64> = region.iter().map(|interval| interval.extent).collect();
         let mut run = 1;
         for (at, extent) in buffer.shape.iter().enumerate().rev() {

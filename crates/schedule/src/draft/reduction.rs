@@ -1,4 +1,5 @@
-//! Where a reduction begins, which loops its result is told apart by, and whether threads share it.
+//! Analysis of reductions: where the reset goes, which loops index the result, and whether threads
+//! combine it.
 
 use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
 
@@ -7,12 +8,13 @@ use tilewright_ir::nest::{Axis, LoopKind};
 use super::{Draft, LoopRole, Node, StatementId};
 
 impl Draft<'_> {
-    /// The loop at which a statement's result is gathered by a step.
+    /// The loop at which a step lets a statement accumulate its result.
     pub fn gathers_at(&self, id: StatementId) -> Option<VarId> {
         self.statement(id).accumulator.as_ref().map(|accumulator| accumulator.at)
     }
 
-    /// The loop before which a reduction sets its elements to the neutral element; none if it does so on the spot.
+    /// The loop before which a reduction sets its elements to the neutral element; none if it does
+    /// so right before the update.
     pub fn reset_place(&self, id: StatementId) -> Option<VarId> {
         let own = self.own_loops(id);
         if self.statement(id).target.indices.iter().any(IndexExpr::has_data) {
@@ -24,7 +26,8 @@ impl Draft<'_> {
         self.outermost_reduction(id)
     }
 
-    /// Whether not every total of an `rfactor` is reached by an iteration, though all are added up.
+    /// Returns true when the iterations do not reach every partial total of an `rfactor`, although
+    /// all of them are added up.
     pub fn leaves_totals_out(&self, id: StatementId) -> bool {
         let Some(first) = self.own_loops(id).first().copied() else { return false };
         let named = self.named_loops(id, first);
@@ -36,7 +39,7 @@ impl Draft<'_> {
                 || self.passes_over_totals(id))
     }
 
-    /// Whether loops pass over totals that there is room for.
+    /// Returns true when guards skip partial totals that the buffer has elements for.
     fn passes_over_totals(&self, id: StatementId) -> bool {
         let own = self.own_loops(id);
         let reduced = |var: VarId| own.contains(&var) && self.loop_of(var).role == LoopRole::Reduction;
@@ -46,8 +49,9 @@ impl Draft<'_> {
             inside.add(var, &self.loop_of(var).extent);
         }
         self.within_bounds(id).iter().for_each(|bound| inside.add_bound(bound));
-        // What loops outside of the room pass over is not added up either. What a reduction passes over leaves its total as
-        // it was set before, unless that is only done further in.
+        // Iterations skipped by loops outside the buffer's allocation are not added up either.
+        // Where a guard skips iterations of a reduction, the total keeps its reset value, unless
+        // the reset happens further in.
         let within = own.iter().filter(|var| self.is_in_room(statement.target.tensor, **var));
         let gathered = self.gathers_at(id).map(|at| self.loops_up_to(at)).unwrap_or_default();
         let guards = within.flat_map(|var| self.loop_of(*var).guards.iter().map(move |guard| (*var, guard)));
@@ -57,8 +61,9 @@ impl Draft<'_> {
         sides.any(|side| !inside.never_negative(&side))
     }
 
-    /// What is at least 0 where a statement's subscripts do not leave their buffer at its end. Of a quotient that is said by
-    /// what is divided, as loops that were fused pass over it.
+    /// Expressions that are at least 0 where a statement's subscripts do not run past the end of
+    /// their buffer. The bound of a quotient is stated for its dividend, because the guards of
+    /// fused loops have that form.
     pub fn within_bounds(&self, id: StatementId) -> Vec<IndexExpr> {
         let target = &self.statement(id).target;
         let shape = &self.buffers[target.tensor.index()].buffer.shape;
@@ -69,13 +74,13 @@ impl Draft<'_> {
         target.indices.iter().zip(shape).map(bound).collect()
     }
 
-    /// Whether a loop is inside the one in whose iterations a buffer has its room.
+    /// Returns true when a loop is inside the one in whose iterations a buffer is allocated.
     fn is_in_room(&self, tensor: TensorId, var: VarId) -> bool {
         let room = self.buffers[tensor.index()].room;
         room.is_none_or(|room| self.loops_around(var).contains(&room))
     }
 
-    /// The outermost loop inside the room of totals.
+    /// The outermost loop inside the allocation of the partial totals.
     fn outermost_of_totals(&self, id: StatementId) -> Option<VarId> {
         let statement = self.statement(id);
         let room = self.buffers[statement.target.tensor.index()].room;
@@ -89,14 +94,16 @@ impl Draft<'_> {
         self.own_loops(id).into_iter().find(|var| self.loop_of(*var).role == LoopRole::Reduction)
     }
 
-    /// The reduced loop of a statement that is spread over threads: what each has is combined.
+    /// The reduction loop of a statement that is distributed over threads, whose partial results
+    /// are combined.
     pub fn lanes_of(&self, id: StatementId) -> Option<VarId> {
         let over_threads = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
         let reduced = |var: &VarId| self.loop_of(*var).role == LoopRole::Reduction;
         self.own_loops(id).into_iter().find(|var| reduced(var) && over_threads(var))
     }
 
-    /// Why the threads of a reduced loop cannot be combined, if they cannot be along this axis.
+    /// Checks whether the threads of a reduction loop can be combined along this axis, and returns
+    /// the reason if not.
     pub fn check_lanes(&self, var: VarId, axis: Axis) -> Result<(), String> {
         let own = self.loop_of(var);
         let Some(id) = own.owner else { return Err("it belongs to no statement".to_string()) };
@@ -124,7 +131,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The statement's loops from `from` inwards that its subscripts name.
+    /// The statement's loops from `from` inwards that its subscripts mention.
     pub fn named_loops(&self, id: StatementId, from: VarId) -> Vec<VarId> {
         let own = self.own_loops(id);
         let at = own.iter().position(|var| *var == from).unwrap_or(0);
@@ -133,8 +140,8 @@ impl Draft<'_> {
         own[at..].iter().copied().filter(named).collect()
     }
 
-    /// The extent of a loop in a copy of some loops: where it depends on a loop that is not copied, because the
-    /// statement reduces over it, the largest.
+    /// The extent of a loop in a copy of some loops. Where the extent depends on a loop that is not
+    /// copied, because the statement reduces over it, the result is the largest extent.
     pub fn copied_extent(&self, var: VarId, copied: &[VarId]) -> IndexExpr {
         let own = self.loop_of(var);
         let Some(statement) = own.owner else { return own.extent.clone() };
@@ -154,7 +161,7 @@ impl Draft<'_> {
     }
 }
 
-/// What an expression is the quotient of, and by what number, if it is just that.
+/// The dividend and the divisor of an expression that is just one quotient.
 fn quotient(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
     match index.terms() {
         [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {

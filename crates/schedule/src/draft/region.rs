@@ -1,8 +1,9 @@
-//! What part of a tensor some statements touch while one iteration of a loop runs.
+//! The region of a tensor that statements touch while one iteration of a loop runs (its footprint).
 //!
-//! The part is a box: in each dimension, an interval whose low end is an expression in the loops around and whose
-//! extent is a number. It is found by interval analysis of the subscripts over the loops inside; a subscript that
-//! has no bound, because it depends on data, takes the whole dimension.
+//! The region is a box: in each dimension, an interval whose low end is an expression in the loops
+//! around it and whose extent is a number. Interval analysis of the subscripts over the loops
+//! inside finds it. A subscript without a bound, because it depends on data, takes the whole
+//! dimension.
 
 use tilewright_ir::interval::{lower_bound, upper_bound};
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
@@ -11,13 +12,13 @@ use super::multiples::rounded_up;
 use super::simplify::{Ranges, clamped};
 use super::{Draft, StatementId};
 
-/// The integers from `low` on, `extent` of them at most, and never outside of the tensor.
+/// At most `extent` integers from `low` on, inside the tensor unless the dimension is padded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub low: IndexExpr,
-    /// At most this many.
+    /// The largest number of integers.
     pub extent: i64,
-    /// How many there are at this place: the extent, or less at the tensor's end.
+    /// The number of integers in the current iteration: the extent, or less at the tensor's end.
     pub available: IndexExpr,
 }
 
@@ -27,7 +28,7 @@ impl Interval {
         Interval { low: IndexExpr::constant(0), extent, available: IndexExpr::constant(extent) }
     }
 
-    /// Whether there are fewer at some places.
+    /// Returns true when some iterations have fewer integers.
     pub fn is_ragged(&self) -> bool {
         self.available != IndexExpr::constant(self.extent)
     }
@@ -53,8 +54,8 @@ impl Draft<'_> {
         ranges
     }
 
-    /// The part of a tensor that these accesses, of these statements, touch in one iteration of the loop `at`, or
-    /// in all where that is none.
+    /// The region of a tensor that these accesses touch in one iteration of the loop `at`, or in
+    /// the whole program if `at` is none.
     pub fn footprint(
         &self,
         tensor: TensorId,
@@ -66,7 +67,8 @@ impl Draft<'_> {
         self.footprint_in(&self.buffers[tensor.index()].buffer.shape, &accesses, at, &[])
     }
 
-    /// The same of anything of this shape, where elements outside of it count in the `padded` dimensions.
+    /// The footprint as above, for anything of this shape. In the `padded` dimensions the region is
+    /// not clipped to the shape.
     pub fn footprint_in(
         &self,
         shape: &[i64],
@@ -93,14 +95,14 @@ impl Draft<'_> {
         shape.iter().enumerate().map(dimension).collect()
     }
 
-    /// A loop and those around it, outermost first.
+    /// The loop and all loops around it, outermost first.
     pub fn loops_up_to(&self, at: VarId) -> Vec<VarId> {
         let mut path = self.loops_around(at);
         path.push(at);
         path
     }
 
-    /// The least and greatest value of a subscript over the loops that are not among `around`.
+    /// The least and the greatest value of a subscript over the loops that are not in `around`.
     fn bounds_inside(
         &self,
         statement: StatementId,
@@ -127,7 +129,7 @@ fn unclipped(low: IndexExpr, high: &IndexExpr, outer: &Ranges) -> Option<Interva
     Some(Interval { low, extent, available: IndexExpr::constant(extent) })
 }
 
-/// The interval from `low` to `high`, without what is outside of `0..extent`.
+/// The interval from `low` to `high`, clipped to `0..extent`.
 fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Option<Interval> {
     let (low, high) = (&loosened(low, End::Low, outer), &loosened(high, End::High, outer));
     let size = outer.most(&high.sub(low).offset(1))?;
@@ -147,8 +149,9 @@ enum End {
     High,
 }
 
-/// An end without the border that a subscript was clamped to, which can only make the interval larger. Without it the
-/// distance between the two ends is most often a number, and what is outside of the tensor is cut off again.
+/// Removes from a bound the constant that a subscript was clamped to, which can only enlarge the
+/// interval. Without the clamp, the distance between the two ends is most often a constant.
+/// Clipping to the tensor removes the added part again.
 fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
     if !grows_with_clamps(bound) {
         return bound.clone();
@@ -161,7 +164,7 @@ fn loosened(bound: &IndexExpr, end: End, outer: &Ranges) -> IndexExpr {
     }))
 }
 
-/// Whether an expression never becomes smaller where a `min` or `max` in it becomes larger.
+/// Returns true when an expression never decreases while a `min` or `max` in it increases.
 fn grows_with_clamps(expr: &IndexExpr) -> bool {
     expr.terms().iter().all(|term| match term.factors.as_slice() {
         [Atom::Min(pair) | Atom::Max(pair)] => {

@@ -1,4 +1,4 @@
-//! Loads replaced by other expressions, also those inside data-dependent subscripts.
+//! Replaces loads by other expressions, including loads inside data-dependent subscripts.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, index::Atom, index::Data}
 
 use super::Statement;
 
-/// Answers with what takes the place of a load.
+/// Returns the replacement of a load, if it has one.
 pub(crate) type Replace<'a> = dyn FnMut(&Access) -> Option<Expr> + 'a;
 
 impl Statement {
@@ -51,7 +51,8 @@ pub(crate) fn replace_loads_in_index(index: &IndexExpr, replace: &mut Replace) -
     })
 }
 
-/// Replaces the loads of a value, but none in their subscripts: `substitute` was there before.
+/// Replaces the loads of a value, but none inside their subscripts: `substitute` has already
+/// replaced those.
 fn replace_own_loads(expr: &mut Expr, replace: &mut Replace) {
     match &expr.kind {
         ExprKind::Load(access) => {
@@ -63,7 +64,7 @@ fn replace_own_loads(expr: &mut Expr, replace: &mut Replace) {
     }
 }
 
-/// How many nodes an expression has.
+/// The number of nodes of an expression.
 pub(crate) fn size(expr: &Expr) -> usize {
     1 + expr.operands().iter().map(size).sum::<usize>()
 }

@@ -1,4 +1,4 @@
-//! Subscripts made simpler by what the ranges of loops tell.
+//! Simplifies subscripts by the ranges of loops, and bounds their values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,20 +8,22 @@ use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative_within;
 use tilewright_ir::{IndexExpr, Range, SymbolId, VarId};
 
-/// Replacements that one question may take: a schedule asks thousands, and one that is not answered costs little.
+/// The replacements that one proof may take. A schedule asks for thousands of proofs, and a failed
+/// proof costs little.
 const BUDGET: usize = 100;
 
-/// Minima and maxima that are taken apart one inside the other.
+/// The depth to which nested minima and maxima are split into cases.
 const MOST_CASES: usize = 3;
 
-/// An end of the values of an expression.
+/// An end of the range of an expression's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Low,
     High,
 }
 
-/// The side of a minimum or maximum that is not a number, and the number: a subscript and the border it is clamped to.
+/// Splits a minimum or maximum of a subscript and a constant into the subscript and the constant
+/// that it is clamped to.
 pub(crate) fn clamped(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &IndexExpr)> {
     match (pair.0.as_constant(), pair.1.as_constant()) {
         (Some(_), None) => Some((&pair.1, &pair.0)),
@@ -30,17 +32,18 @@ pub(crate) fn clamped(pair: &(IndexExpr, IndexExpr)) -> Option<(&IndexExpr, &Ind
     }
 }
 
-/// The smaller of two bounds, or the one there is.
+/// The smaller of two bounds, or the only one that exists.
 fn smaller(left: Option<i64>, right: Option<i64>) -> Option<i64> {
     left.into_iter().chain(right).min()
 }
 
-/// The larger of two bounds, or the one there is.
+/// The larger of two bounds, or the only one that exists.
 fn larger(left: Option<i64>, right: Option<i64>) -> Option<i64> {
     left.into_iter().chain(right).max()
 }
 
-/// What is at least 0 where an expression is: two, if a minimum is added to the rest.
+/// Expressions that are all at least 0 exactly where `expr` is. A minimum that is added to the rest
+/// gives one for each of its sides.
 pub(crate) fn sides_of_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
     let minimum = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
         [atom @ Atom::Min(pair)] if term.coefficient == 1 => Some((atom, pair)),
@@ -57,9 +60,9 @@ pub(crate) fn sides_of_minima(expr: &IndexExpr) -> Vec<IndexExpr> {
 /// The largest range of every loop that is open at some place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
-    /// The number of values of each variable, from 0 on.
+    /// The number of values of each variable, counted from 0.
     extents: BTreeMap<VarId, i64>,
-    /// What else holds: these are at least 0.
+    /// Further facts: expressions that are at least 0.
     facts: Vec<IndexExpr>,
 }
 
@@ -75,8 +78,8 @@ impl Knowledge for Ranges {
 }
 
 impl Ranges {
-    /// Adds a loop inside those that are known. A loop whose largest extent cannot be told is left out, so that
-    /// nothing is concluded from it.
+    /// Adds a loop inside the known ones. If no largest extent is known, the variable gets no
+    /// range, and nothing is concluded from it.
     pub fn add(&mut self, var: VarId, extent: &IndexExpr) {
         if let Some(most) = self.most(extent) {
             self.extents.insert(var, most);
@@ -86,12 +89,14 @@ impl Ranges {
         }
     }
 
-    /// Adds that an expression is at least 0. A minimum at least 0 says so of both its sides.
+    /// Adds the fact that an expression is at least 0. If a minimum is at least 0, so are both of
+    /// its sides.
     pub fn add_bound(&mut self, expr: &IndexExpr) {
         self.facts.extend(sides_of_minima(expr));
     }
 
-    /// What is known where all of these are at least 0, and where they are not all.
+    /// The knowledge where all conditions are at least 0, and the knowledge where at least one is
+    /// negative.
     pub fn either_way(&self, conditions: &[IndexExpr]) -> (Ranges, Ranges) {
         let (mut holding, mut failing) = (self.clone(), self.clone());
         conditions.iter().for_each(|condition| holding.add_bound(condition));
@@ -106,12 +111,12 @@ impl Ranges {
         self.extents.insert(var, extent);
     }
 
-    /// Forgets a variable, so that it counts as fixed.
+    /// Removes the range of a variable, so that the variable counts as fixed.
     pub fn forget(&mut self, var: VarId) {
         self.extents.remove(&var);
     }
 
-    /// Whether the variable is one of an open loop.
+    /// Returns true when the variable belongs to an open loop.
     pub fn knows(&self, var: VarId) -> bool {
         self.extents.contains_key(&var)
     }
@@ -121,7 +126,7 @@ impl Ranges {
         self.extents.get(&var).copied()
     }
 
-    /// A number that the expression never exceeds.
+    /// An upper bound of the expression, as a number.
     pub fn most(&self, expr: &IndexExpr) -> Option<i64> {
         if is_linear(expr) {
             return self.end_of_linear(expr, End::High);
@@ -131,7 +136,7 @@ impl Ranges {
         smaller(taken_apart, self.without_quotients(expr, End::High).and_then(|simpler| self.most(&simpler)))
     }
 
-    /// A number that the expression never falls below.
+    /// A lower bound of the expression, as a number.
     pub fn least_of(&self, expr: &IndexExpr) -> Option<i64> {
         if is_linear(expr) {
             return self.end_of_linear(expr, End::Low);
@@ -144,8 +149,8 @@ impl Ranges {
         )
     }
 
-    /// An end of the values of a sum of multiples of variables, where all of them have ranges. Most questions are such, and
-    /// numbers answer them in no time.
+    /// One end of the values of a sum of multiples of variables that all have ranges. Most queries
+    /// have this form, and plain arithmetic answers them quickly.
     fn end_of_linear(&self, expr: &IndexExpr, end: End) -> Option<i64> {
         expr.terms().iter().try_fold(expr.constant_part(), |sum, term| {
             let [Atom::Var(var)] = term.factors.as_slice() else { return None };
@@ -155,8 +160,9 @@ impl Ranges {
         })
     }
 
-    /// An end of the values, by putting each side of a minimum or maximum in its place: the rest of the expression
-    /// often cancels with one. `None` where there is none to take apart.
+    /// One end of the values, found by replacing a minimum or maximum by each of its sides: the
+    /// rest of the expression often cancels with one of them. `None` if the expression has no
+    /// minimum or maximum to split.
     fn by_cases(&self, expr: &IndexExpr, cases: usize, end: End) -> Option<i64> {
         let choice = expr.terms().iter().find_map(|term| match term.factors.as_slice() {
             [atom @ (Atom::Min(pair) | Atom::Max(pair))] if cases > 0 => Some((atom, pair, term.coefficient)),
@@ -183,8 +189,9 @@ impl Ranges {
         }
     }
 
-    /// The expression with a difference of quotients by the same number replaced by its end, if there is one. Each of
-    /// the two may be anything while their distance is all but known: `(h + 1)/2 - h/2` is 0 or 1.
+    /// Replaces a difference of two quotients by the same divisor by one end of its values, if the
+    /// expression has one. The two quotients may be anything while their distance is almost known:
+    /// `(h + 1)/2 - h/2` is 0 or 1.
     fn without_quotients(&self, expr: &IndexExpr, end: End) -> Option<IndexExpr> {
         let quotients: Vec<_> = expr.terms().iter().filter_map(quotient).collect();
         quotients.iter().filter(|(_, coefficient)| *coefficient > 0).find_map(|(up, coefficient)| {
@@ -193,7 +200,8 @@ impl Ranges {
                 .iter()
                 .find(|(down, other)| *other == -coefficient && down.1 == up.1 && down.0 != up.0)?;
             let distance = up.0.sub(&down.0);
-            // No step further takes quotients apart: what is inside must do with its ranges.
+            // Only one level of quotients is replaced: the distance inside is bounded by ranges
+            // alone.
             let most = match end {
                 End::High => upper_bound(&distance, self)?.as_constant()?.checked_add(by - 1)?,
                 End::Low => lower_bound(&distance, self)?.as_constant()?,
@@ -204,15 +212,16 @@ impl Ranges {
         })
     }
 
-    /// Whether the expression is at least 0 everywhere.
+    /// Returns true when the expression is provably at least 0 everywhere.
     pub fn never_negative(&self, expr: &IndexExpr) -> bool {
         self.least_of(expr).is_some_and(|least| least >= 0)
             || (!self.is_somewhere_negative(expr) && nonnegative_within(BUDGET, expr, &self.facts, self))
     }
 
-    /// Whether the expression is below 0 in some iteration: at the first or last of all loops, the last of one, or the last of
-    /// those that make it smaller. A proof that must fail takes its whole budget, and this answers most such questions for
-    /// next to nothing.
+    /// Returns true when the expression is negative at one of a few sample iterations: the first of
+    /// all loops, the last of all loops, the last of one loop, or the last of those loops that make
+    /// the expression smaller. A proof that must fail takes its whole budget. This test answers
+    /// most such queries at almost no cost.
     fn is_somewhere_negative(&self, expr: &IndexExpr) -> bool {
         let negative_at = |is_last: &dyn Fn(VarId) -> bool| {
             let mut value = |atom: &Atom| match atom {
@@ -232,17 +241,18 @@ impl Ranges {
             || expr.vars().into_iter().any(|last| negative_at(&|var| var == last))
     }
 
-    /// Whether the expression is below 0 everywhere.
+    /// Returns true when the expression is provably negative everywhere.
     pub fn always_negative(&self, expr: &IndexExpr) -> bool {
         self.most(expr).is_some_and(|most| most < 0) || self.is_known(&expr.scale(-1).offset(-1))
     }
 
-    /// Whether it is one of the facts that the expression is at least 0.
+    /// Returns true when one of the facts says that the expression is at least 0.
     fn is_known(&self, expr: &IndexExpr) -> bool {
         self.facts.contains(expr)
     }
 
-    /// The expression with minima, maxima, quotients and remainders that the ranges decide resolved.
+    /// Resolves the minima, maxima, quotients and remainders of an expression that the ranges
+    /// decide.
     pub fn simplify(&self, expr: &IndexExpr) -> IndexExpr {
         if expr.terms().iter().flat_map(|term| &term.factors).all(|atom| matches!(atom, Atom::Var(_))) {
             return expr.clone();
@@ -256,7 +266,7 @@ impl Ranges {
         })
     }
 
-    /// The two with the one that is never above the other first, if that is so of one.
+    /// Returns both expressions, smaller first, if one of them is provably never larger.
     fn ordered<'e>(
         &self,
         left: &'e IndexExpr,
@@ -277,12 +287,12 @@ impl Ranges {
     }
 }
 
-/// Whether it is a sum of multiples of variables.
+/// Returns true when the expression is a sum of multiples of variables.
 fn is_linear(expr: &IndexExpr) -> bool {
     expr.terms().iter().all(|term| matches!(term.factors.as_slice(), [Atom::Var(_)]))
 }
 
-/// The quotient that a term is a multiple of, and how many times.
+/// The quotient that a term is a multiple of, and its coefficient.
 fn quotient(term: &Term) -> Option<(&Arc<(IndexExpr, IndexExpr)>, i64)> {
     match term.factors.as_slice() {
         [Atom::FloorDiv(pair)] => Some((pair, term.coefficient)),
@@ -338,7 +348,8 @@ mod tests {
             let values: Vec<i64> = points(&extents).iter().map(|point| at(&expr, point)).collect();
             prop_assert_eq!(ranges.least_of(&expr), values.iter().copied().min());
             prop_assert_eq!(ranges.most(&expr), values.iter().copied().max());
-            // What a fact leaves of the box decides; a box with nothing left says nothing.
+            // The points of the box at which the fact holds decide. If no point is left, any answer
+            // is right.
             let fact = fact.map(|(coefficients, constant)| sum(&coefficients, constant, None));
             fact.iter().for_each(|fact| ranges.add_bound(fact));
             let left: Vec<Vec<i64>> = points(&extents);

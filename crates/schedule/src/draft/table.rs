@@ -1,18 +1,19 @@
-//! A table that grows, and whose copies share what neither has changed.
+//! A growing table whose copies share the entries that neither copy has changed.
 //!
-//! Planning keeps a copy of the draft before every decision. So a copy costs little, a change copies one entry and
-//! not the table, and what two copies differ in is found without looking at all of it.
+//! Planning keeps a copy of the draft before every decision. So a copy is cheap, and a change
+//! copies one entry and its chunk instead of the table. The differences between two copies are
+//! found without a look at every entry.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// Entries that are shared together.
+/// The number of entries that are shared together.
 const CHUNK: usize = 32;
 
-/// Entries by their number, from 0 on.
+/// Entries by their index, counted from 0.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
-    /// All full but the last.
+    /// All chunks but the last are full.
     chunks: Vec<Arc<Vec<Arc<T>>>>,
 }
 
@@ -47,7 +48,8 @@ impl<T> Table<T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter().map(Arc::as_ref))
     }
 
-    /// The numbers of entries that are not shared with another table, or that it does not have.
+    /// The indices of entries that are not shared with another table, or that the other table does
+    /// not have.
     pub fn changed_since(&self, other: &Table<T>) -> Vec<usize> {
         let mut changed = Vec::new();
         for (at, chunk) in self.chunks.iter().enumerate() {

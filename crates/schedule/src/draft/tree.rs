@@ -1,5 +1,6 @@
-//! The tree of loops and statements: a loop names what it runs, and everything names what it is inside of. So going
-//! inwards and outwards takes steps, never a search; the functions here keep the two directions in agreement.
+//! The tree of loops and statements. A loop lists the nodes of its body, and every node records its
+//! parent. So walking inwards or outwards follows links and needs no search. The functions here
+//! keep both directions consistent.
 
 use tilewright_ir::VarId;
 
@@ -13,13 +14,13 @@ pub(crate) enum Node {
     Statement(StatementId),
 }
 
-/// What a node is directly inside of.
+/// The parent of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// Nothing: it is not placed yet, or not part of the tree any more.
+    /// No parent: the node is not placed yet, or is no longer in the tree.
     #[default]
     None,
-    /// The nodes that run once, for constants.
+    /// The nodes that run once, to prepare constants.
     Setup,
     Body,
     Loop(VarId),
@@ -28,7 +29,7 @@ pub(crate) enum Parent {
 /// Both directions of the tree, below the outermost nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
-    /// What each loop runs.
+    /// The nodes in the body of each loop.
     bodies: Table<Vec<Node>>,
     pub loop_parents: Table<Parent>,
     pub statement_parents: Table<Parent>,
@@ -46,12 +47,12 @@ impl Links {
 }
 
 impl Draft<'_> {
-    /// What a loop runs.
+    /// The nodes in the body of a loop.
     pub fn body_of(&self, var: VarId) -> &[Node] {
         &self.links.bodies[var.index()]
     }
 
-    /// The nodes directly inside.
+    /// The nodes directly inside a parent.
     pub fn children(&self, of: Parent) -> &[Node] {
         match of {
             Parent::None => &[],
@@ -61,7 +62,7 @@ impl Draft<'_> {
         }
     }
 
-    /// What a node is directly inside of.
+    /// The parent of a node.
     pub fn parent(&self, node: Node) -> Parent {
         match node {
             Node::Loop(var) => self.links.loop_parents[var.index()],
@@ -69,7 +70,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A node, and all that it is inside of, from the inside out.
+    /// A node and all nodes around it, from the inside out.
     fn upwards(&self, node: Node) -> impl Iterator<Item = Node> {
         std::iter::successors(Some(node), |node| match self.parent(*node) {
             Parent::Loop(var) => Some(Node::Loop(var)),
@@ -77,7 +78,7 @@ impl Draft<'_> {
         })
     }
 
-    /// The loops around a node, outermost first, without itself.
+    /// The loops around a node, outermost first, without the node itself.
     pub fn loops_around_node(&self, node: Node) -> Vec<VarId> {
         let around = self.upwards(node).skip(1).filter_map(|node| match node {
             Node::Loop(var) => Some(var),
@@ -88,13 +89,14 @@ impl Draft<'_> {
         around
     }
 
-    /// The node directly inside `of` that a statement is, or is in; none if it is elsewhere.
+    /// The node directly inside `of` that contains the statement or is the statement; none if the
+    /// statement is elsewhere.
     pub fn branch(&self, of: Parent, statement: StatementId) -> Option<Node> {
         self.upwards(Node::Statement(statement)).find(|node| self.parent(*node) == of)
     }
 
-    /// The places of a statement and of the loops around it among their neighbours, outermost first: statements
-    /// compare by these as they come in order.
+    /// The positions of a statement and of the loops around it among their siblings, outermost
+    /// first. The positions of two statements compare as the statements are ordered.
     pub fn place_in_order(&self, statement: StatementId) -> Vec<usize> {
         let place = |node: Node| {
             let neighbours = self.children(self.parent(node)).iter();
@@ -105,7 +107,7 @@ impl Draft<'_> {
         places
     }
 
-    /// Every loop and statement in some nodes, outermost first and in order.
+    /// Every loop and statement in these nodes, outermost first and in order.
     pub fn contents(&self, nodes: &[Node]) -> Vec<Node> {
         let mut found = Vec::new();
         self.collect_contents(nodes, &mut found);
@@ -121,7 +123,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The statements in some nodes, in order.
+    /// The statements in these nodes, in order.
     pub fn statements_in(&self, nodes: &[Node]) -> Vec<StatementId> {
         let statement = |node| match node {
             Node::Statement(id) => Some(id),
@@ -130,7 +132,7 @@ impl Draft<'_> {
         self.contents(nodes).into_iter().filter_map(statement).collect()
     }
 
-    /// The first statement in some nodes.
+    /// The first statement in these nodes.
     pub fn first_statement(&self, nodes: &[Node]) -> Option<StatementId> {
         nodes.iter().find_map(|node| match node {
             Node::Statement(id) => Some(*id),
@@ -138,7 +140,7 @@ impl Draft<'_> {
         })
     }
 
-    /// The last statement in some nodes.
+    /// The last statement in these nodes.
     pub fn last_statement(&self, nodes: &[Node]) -> Option<StatementId> {
         nodes.iter().rev().find_map(|node| match node {
             Node::Statement(id) => Some(*id),
@@ -146,7 +148,7 @@ impl Draft<'_> {
         })
     }
 
-    /// The loops in some nodes.
+    /// The loops in these nodes.
     pub fn loops_in(&self, nodes: &[Node]) -> Vec<VarId> {
         let var = |node| match node {
             Node::Loop(var) => Some(var),
@@ -155,7 +157,8 @@ impl Draft<'_> {
         self.contents(nodes).into_iter().filter_map(var).collect()
     }
 
-    /// Puts loops around nodes, outermost first, and gives the outermost; its place is for the caller to choose.
+    /// Puts loops, outermost first, around nodes, and returns the outermost loop. The caller must
+    /// place it in the tree.
     pub fn nest(&mut self, loops: &[VarId], nodes: Vec<Node>) -> Vec<Node> {
         loops.iter().rev().fold(nodes, |nodes, var| {
             self.adopt(&nodes, Parent::Loop(*var));
@@ -164,13 +167,13 @@ impl Draft<'_> {
         })
     }
 
-    /// Puts nodes into what `of` runs, before the one that is there now.
+    /// Inserts nodes into the children of `of`, before the child that is at this position now.
     pub fn insert(&mut self, of: Parent, at: usize, nodes: Vec<Node>) {
         self.adopt(&nodes, of);
         self.children_mut(of).splice(at..at, nodes);
     }
 
-    /// Takes a node out of the tree, and gives where it was.
+    /// Takes a node out of the tree, and returns the parent and the position that it had.
     pub fn take_out(&mut self, node: Node) -> (Parent, usize) {
         let parent = self.parent(node);
         let at = self.children(parent).iter().position(|other| *other == node);
@@ -180,7 +183,7 @@ impl Draft<'_> {
         (parent, at)
     }
 
-    /// Takes a statement out of the tree, and the loops that have nothing else inside.
+    /// Takes a statement out of the tree, together with the loops that have nothing else inside.
     pub fn remove(&mut self, statement: StatementId) {
         let mut node = Node::Statement(statement);
         while let (Parent::Loop(around), _) = self.take_out(node)

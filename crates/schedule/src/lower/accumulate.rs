@@ -1,12 +1,15 @@
-//! Results gathered in a buffer: `promote C at C.io -> acc registers`, and reductions of 16-bit floats.
+//! Results accumulated in a buffer: `promote C at C.io -> acc registers`, and reductions of 16-bit
+//! floats.
 //!
-//! The buffer lives around what the loop runs of the statement: what comes before and after in the same iteration
-//! sees the tensor. Inside one iteration of the loop, the statement's elements are told apart by its loops further in, so these are
-//! the dimensions of the buffer. It is filled before with the neutral element, or, where loops of the reduction are
-//! outside, with it in their first iteration and with what is there in all others; it is stored at the end.
+//! The buffer lives around the part of the loop's body that belongs to the statement. Code before
+//! and after it in the same iteration sees the tensor. Inside one iteration of the loop, the
+//! statement's loops further in index its elements, so these loops are the dimensions of the
+//! buffer. The buffer is first filled with the neutral element. Where loops of the reduction are
+//! outside, that happens only in their first iteration, and in all others the buffer is loaded from
+//! the tensor. At the end the buffer is stored to the tensor.
 //!
-//! A reduction of 16-bit floats gathers in float32 outside of its outermost reduced loop, so that it is rounded
-//! once and not after every addition.
+//! A reduction of 16-bit floats accumulates in float32 outside its outermost reduction loop, so
+//! that it rounds once and not after every addition.
 
 use tilewright_ir::nest::{Allocate, Buffer, ClaimRole, If, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, ReduceOp, TensorId, VarId, arithmetic};
@@ -18,18 +21,19 @@ use super::emit::Emitter;
 use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
 
-/// A buffer that is open: statements inside store to it.
+/// An open accumulator: statements inside store to its buffer.
 pub(super) struct Room {
     statement: StatementId,
     buffer: TensorId,
-    /// The loops that index it, outermost first.
+    /// The loops that index the buffer, outermost first.
     loops: Vec<VarId>,
-    /// The statement's reduced loops around it.
+    /// The statement's reduction loops around the buffer.
     reduced_outside: Vec<VarId>,
 }
 
 impl Emitter<'_> {
-    /// Whether the statement must gather its 16-bit result around this loop.
+    /// Returns true when the statement must accumulate its 16-bit result in a wider buffer around
+    /// this loop.
     pub fn gathers_wide(&self, id: StatementId, var: VarId) -> bool {
         let statement = self.draft.statement(id);
         let dtype = self.buffer(statement.target.tensor).dtype;
@@ -46,7 +50,8 @@ impl Emitter<'_> {
                 .any(|var| self.draft.loop_of(*var).role == LoopRole::Reduction)
     }
 
-    /// Refuses the buffer of a 16-bit reduction in a vector loop, in terms of the loops: no step has made it.
+    /// Refuses the wider buffer of a 16-bit reduction in a vector loop. The message names loops,
+    /// because no step has made the buffer.
     pub fn wide_in_vector(&self, id: StatementId, vector: VarId) -> Option<Illegal> {
         let inside = self.draft.loops_in(self.draft.body_of(vector));
         let reduced = inside.into_iter().find(|var| self.gathers_wide(id, *var))?;
@@ -57,7 +62,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Opens the buffer of a 16-bit reduction around its outermost reduced loop.
+    /// Opens the wider buffer of a 16-bit reduction around its outermost reduction loop.
     pub fn open_around(&mut self, id: StatementId, var: VarId) -> Legal<Room> {
         let loops = self.draft.named_loops(id, var);
         let name = format!("{}_wide", self.draft.statement(id).name.tensor);
@@ -84,8 +89,8 @@ impl Emitter<'_> {
         self.open(id, loops, outside, accumulator.name, accumulator.in_registers)
     }
 
-    /// Refuses a result that iterations of one loop share and tell apart at the same time: a reduced loop was fused
-    /// with one of the result.
+    /// Refuses a result if one loop both reduces it and indexes it: a reduction loop was fused with
+    /// a loop of the result.
     fn check_shared(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
         let indices = &self.draft.statement(id).target.indices;
         let shared = self.draft.own_loops(id).into_iter().find(|var| {
@@ -103,7 +108,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Refuses a result that is stored where its tensor has no room any more: that is made in a loop further in.
+    /// Refuses a result whose tensor is allocated in a loop further in, so that it does not exist
+    /// where the result is stored.
     fn check_outlives(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
         let target = self.draft.statement(id).target.tensor;
         let Some(room) = self.draft.buffers[target.index()].room else { return Ok(()) };
@@ -120,7 +126,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Refuses a result that iterations of an ordered loop would share: each writes it anew.
+    /// Refuses a result that several iterations of an ordered loop would share, since each writes
+    /// it anew.
     fn check_turns(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
         let path = self.draft.path(id);
         let mut inside = path.iter().skip_while(|var| **var != accumulator.at).skip(1);
@@ -147,7 +154,7 @@ impl Emitter<'_> {
     ) -> Legal<Room> {
         let statement = self.draft.statement(id);
         let ranges = self.draft.ranges(id);
-        // The lanes of a vector lie next to each other.
+        // The lanes of a vector must be adjacent, so the vector loop is the last dimension.
         let is_vector = |var: &VarId| self.draft.loop_of(*var).kind == LoopKind::Vector;
         let most = |var: &VarId| ranges.most(&self.draft.loop_of(*var).extent);
         if let Some(unknown) = loops.iter().find(|var| most(var).is_none()) {
@@ -162,7 +169,7 @@ impl Emitter<'_> {
             });
         }
         let extent = |var: &VarId| most(var).unwrap_or(1).max(1);
-        // A loop that runs once at most tells nothing apart.
+        // A loop that runs at most once needs no dimension.
         let mut dimensions: Vec<VarId> = loops.iter().copied().filter(|var| extent(var) > 1).collect();
         dimensions.sort_by_key(is_vector);
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
@@ -178,7 +185,8 @@ impl Emitter<'_> {
         Ok(Room { statement: id, buffer, loops, reduced_outside })
     }
 
-    /// Refuses registers that the threads of a loop would share, also where that loop has one iteration at most.
+    /// Refuses registers that the threads of a loop would share, even if that loop has at most one
+    /// iteration.
     fn check_threads(&self, buffer: &Buffer, loops: &[VarId]) -> Legal<()> {
         let starts =
             |var: &&VarId| matches!(self.draft.loop_of(**var).kind, LoopKind::Parallel | LoopKind::Block(_));
@@ -198,7 +206,7 @@ impl Emitter<'_> {
             match self.draft.loop_of(*var).kind {
                 LoopKind::Vector => lanes = *extent as usize,
                 LoopKind::Unrolled => registers *= *extent as usize,
-                // Each thread has its own.
+                // Each thread has its own registers.
                 LoopKind::Thread(_) => {}
                 LoopKind::Serial | LoopKind::Parallel | LoopKind::Block(_) => {
                     let loop_name = self.draft.loop_text(*var);
@@ -252,7 +260,7 @@ impl Emitter<'_> {
         if room.reduced_outside.is_empty() {
             return neutral;
         }
-        // All of them in their first iteration.
+        // The condition that all of these loops are in their first iteration.
         let conditions = room.reduced_outside.iter().map(|var| IndexExpr::var(*var).scale(-1)).collect();
         let otherwise = self.move_elements(room, &target, buffer);
         vec![Stmt::If(If { conditions, then: neutral, otherwise })]
@@ -262,7 +270,7 @@ impl Emitter<'_> {
         let dtype = self.buffer(buffer.tensor).dtype;
         let value = Expr::literal(dtype, arithmetic::neutral(op, dtype));
         let claim = self.claim(room.statement, ClaimRole::Neutral);
-        // What a thread has no element for may be set as well.
+        // Setting the buffer elements of a thread without an element is harmless.
         self.replicate(&room.loops, &[], &mut |renamed| {
             let target = Access { indices: buffer.indices.iter().map(renamed).collect(), ..buffer.clone() };
             let claim = in_copy(&claim, renamed);
@@ -270,7 +278,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Copies elements from one access to the other over copies of the buffer's loops.
+    /// Copies elements from one access to the other, over copies of the buffer's loops.
     fn move_elements(&mut self, room: &Room, from: &Access, to: &Access) -> Vec<Stmt> {
         let dtype = self.buffer(from.tensor).dtype;
         let compute = self.buffer(to.tensor).dtype.compute_type();

@@ -1,9 +1,10 @@
-//! Threads that do several things one after the other do them apart.
+//! Splits a loop over threads around several statements into one loop for each statement.
 //!
-//! A loop over threads may be around others: rows over y, and for each row a loop over x that finds partial totals, and
-//! one that combines them. All threads of a block take part in what combines some of them, and what threads along x give
-//! each other in memory needs a barrier, which is for all threads too. So such a loop goes into the statements that it is
-//! around, and what had room in its iterations has a place for each:
+//! A loop over threads may contain others: rows over y, and for each row one loop over x that
+//! computes partial totals and one that combines them. All threads of a block must take part in
+//! combining any of them. Values that threads along x exchange through memory need a barrier, which
+//! is for all threads too. So such a loop is distributed over the statements inside it, and a
+//! buffer that was allocated in its iterations gets one element for each iteration:
 //!
 //! ```text
 //! thread.y row in 8                       scratch p[8, 32]
@@ -23,7 +24,7 @@ use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
 use crate::illegal::Illegal;
 
-/// Takes all such loops apart.
+/// Splits all such loops.
 pub(super) fn take_apart(nest: &mut LoopNest) -> Legal<()> {
     let names: Vec<String> = nest.vars.iter().map(|var| var.name.clone()).collect();
     for stmts in [&mut nest.setup, &mut nest.body] {
@@ -38,24 +39,24 @@ pub(super) fn take_apart(nest: &mut LoopNest) -> Legal<()> {
     Ok(())
 }
 
-/// What a statement is inside of, of a loop that is taken apart.
+/// A loop or condition around a statement, of a loop that is split.
 #[derive(Clone)]
 enum Around {
     Threads(For),
-    /// The conditions hold, or not all of them do.
+    /// The conditions, and whether they all hold (`true`) or not all hold (`false`).
     Choice(Vec<IndexExpr>, bool),
 }
 
 struct Apart<'a> {
     buffers: &'a mut Vec<Buffer>,
     names: &'a [String],
-    /// Outermost first.
+    /// The loops and conditions around the current statement, outermost first.
     around: Vec<Around>,
     ranges: Ranges,
 }
 
 impl Apart<'_> {
-    /// Statements outside of thread loops.
+    /// Handles statements outside thread loops.
     fn outside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for stmt in stmts {
@@ -84,13 +85,14 @@ impl Apart<'_> {
         Ok(out)
     }
 
-    /// Whether a loop over threads is around something that all threads of a block do together.
+    /// Returns true when a loop over threads contains something that all threads of a block do
+    /// together.
     fn must_open(&self, own: &For) -> bool {
         let combines = own.body.iter().any(Stmt::combines) && own.combining().is_none();
         combines || self.has_room_for_threads(&own.body) || has_company(&own.body)
     }
 
-    /// Whether memory has its room outside of other thread loops, which use it.
+    /// Returns true when scratch memory is allocated outside other thread loops, which use it.
     fn has_room_for_threads(&self, stmts: &[Stmt]) -> bool {
         stmts.iter().any(|stmt| match stmt {
             Stmt::For(own) => self.has_room_for_threads(&own.body),
@@ -105,7 +107,7 @@ impl Apart<'_> {
         })
     }
 
-    /// Statements inside the loops that are taken apart.
+    /// Handles statements inside the loops that are split.
     fn inside(&mut self, stmts: Vec<Stmt>) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for stmt in stmts {
@@ -137,7 +139,7 @@ impl Apart<'_> {
         out
     }
 
-    /// Room for the iterations of all the loops.
+    /// Enlarges an allocation to hold the iterations of all split loops.
     fn room(&mut self, own: Allocate) -> Legal<Stmt> {
         let Allocate { buffer, mut body } = own;
         let (vars, extents): (Vec<VarId>, Vec<i64>) =
@@ -149,7 +151,7 @@ impl Apart<'_> {
         Ok(Stmt::Allocate(Allocate { buffer, body: self.inside(body)? }))
     }
 
-    /// A statement inside copies of all that it was inside of.
+    /// Wraps a statement in copies of all loops and conditions around it.
     fn wrapped(&self, leaf: Stmt) -> Stmt {
         self.around.iter().rev().fold(leaf, |inner, around| match around {
             Around::Threads(own) => Stmt::For(For { body: vec![inner], ..own.clone() }),
@@ -167,7 +169,7 @@ impl Apart<'_> {
         })
     }
 
-    /// A loop that all threads go through. Those that go through it less often pass over the rest.
+    /// A loop that all threads run together. Threads with fewer iterations skip the rest.
     fn uniform_loop(&mut self, own: For) -> Legal<Stmt> {
         let Some(threads) = self.loops().find(|threads| own.extent.mentions(threads.var)) else {
             let body = self.in_range(own.var, &own.extent, |this| this.inside(own.body))?;
@@ -188,7 +190,7 @@ impl Apart<'_> {
         Ok(Stmt::For(For { extent, body, ..own }))
     }
 
-    /// What a loop runs, with its range known.
+    /// Runs `inside` with the range of a loop added.
     fn in_range<T>(&mut self, var: VarId, extent: &IndexExpr, inside: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.ranges.clone();
         self.ranges.add(var, extent);
@@ -197,7 +199,7 @@ impl Apart<'_> {
         result
     }
 
-    /// Refuses conditions that what they are about may change.
+    /// Refuses conditions that depend on data, which the statements under them may change.
     fn expect_fixed(&self, conditions: &[IndexExpr]) -> Legal<()> {
         match conditions.iter().any(IndexExpr::has_data) {
             true => Err(Illegal::Kernel("whether threads wait for each other depends on data".to_string())),
@@ -210,7 +212,8 @@ fn is_over_threads(own: &For) -> bool {
     matches!(own.kind, LoopKind::Thread(_))
 }
 
-/// Whether some loop over threads has statements beside it, to which it may give something.
+/// Returns true when some loop over threads has sibling statements, with which its threads may
+/// exchange values.
 fn has_company(stmts: &[Stmt]) -> bool {
     let alone = stmts.len() == 1 || !has_threads(stmts);
     !alone

@@ -1,12 +1,14 @@
-//! Barriers between the statements of a GPU's block, and only where they are needed.
+//! Inserts barriers between the statements of a GPU's thread block, only where they are needed.
 //!
-//! The walk goes through the statements of a block in the order in which its threads do them, and remembers what was
-//! touched since the last barrier. A statement that touches an element of the same buffer from other threads, where one of
-//! the two writes, needs a barrier before it. The body of a loop is gone through twice, the second time with what its own
-//! end leaves: that is what the next iteration meets.
+//! The walk goes through the statements of a block in the order in which its threads run them, and
+//! remembers the accesses since the last barrier. A statement needs a barrier before it if it
+//! accesses an element of the same buffer from another thread and one of the two accesses writes.
+//! The body of a loop is walked twice, the second time with the accesses that its own end leaves,
+//! because the next iteration meets those.
 //!
-//! That two accesses meet in the same thread only is seen where they are the same expression of the thread and of loops of
-//! the same length: no two threads write one element, so these sets of elements are apart.
+//! Two accesses are recognised as meeting only within one thread if they are the same expression of
+//! the thread index and of loops of the same length. No two threads write the same element, so the
+//! sets of elements of different threads are disjoint.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +17,7 @@ use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
 
 use crate::draft::visit_reads;
 
-/// Puts barriers into all kernels.
+/// Inserts barriers into all kernels.
 pub(super) fn synchronise(nest: &mut LoopNest) {
     let shareable: Vec<bool> = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
     for stmts in [&mut nest.setup, &mut nest.body] {
@@ -42,34 +44,37 @@ fn each_kernel(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut For)) {
     }
 }
 
-/// One access of the threads of a block, in terms that do not depend on where it is.
+/// One access of the threads of a block, in a form that does not depend on its place in the code.
 #[derive(Clone, Debug, PartialEq)]
 struct Touch {
     tensor: TensorId,
     writes: bool,
-    /// The subscripts, with the variables of thread loops and of loops inside them put in by what they are; `None` where
-    /// they depend on data, or on nothing that tells threads apart.
+    /// The subscripts, with the variables of thread loops and of loops inside them replaced by
+    /// numbered variables. `None` where the subscripts depend on data, or do not mention all thread
+    /// axes around the access.
     place: Option<Vec<IndexExpr>>,
-    /// The loops that are in the subscripts: what they are, and how often they run.
+    /// The loops that the subscripts mention: the role of each, and its number of iterations.
     loops: Vec<(Part, i64)>,
-    /// The subscripts as they are.
+    /// The original subscripts.
     indices: Vec<IndexExpr>,
-    /// The loops of whose earlier iterations it is.
+    /// The loops of which an earlier iteration made this access.
     earlier: Vec<VarId>,
-    /// The place in a pipeline: what its first subscript is the remainder of, and by what.
+    /// The slot in a pipeline: the dividend and the divisor of the first subscript, if it is a
+    /// remainder.
     stage: Option<(IndexExpr, i64)>,
 }
 
-/// A loop of a statement, by what it is.
+/// The role of a loop around an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Thread(Axis),
-    /// Inside a thread loop, this deep.
+    /// A loop inside a thread loop, at this depth.
     Inside(usize),
 }
 
 impl Touch {
-    /// Whether different threads may touch one element, so that their order counts.
+    /// Returns true when different threads may touch the same element in the two accesses, so that
+    /// their order counts.
     fn meets(&self, other: &Touch) -> bool {
         let same_threads = self.place.is_some() && self.place == other.place && self.loops == other.loops;
         let same_stage = match (&self.stage, &other.stage) {
@@ -78,7 +83,7 @@ impl Touch {
             }
             _ => true,
         };
-        // A dimension that is the loop's own differs between its iterations.
+        // A dimension whose subscript is the loop's own variable differs between iterations.
         let own_row = |var: &VarId| {
             let rows = self.indices.iter().zip(&other.indices);
             rows.into_iter().any(|(one, other)| one == other && one.as_var() == Some(*var))
@@ -94,12 +99,12 @@ impl Touch {
     }
 }
 
-/// What was touched since the last barrier.
+/// The accesses since the last barrier.
 #[derive(Clone, Debug, Default)]
 struct Touched(Vec<Touch>);
 
 impl Touched {
-    /// Whether something touches what was touched, from another thread.
+    /// Returns true when one of these accesses meets an earlier one from another thread.
     fn meet(&self, touches: &[Touch]) -> bool {
         touches.iter().any(|touch| self.0.iter().any(|before| before.meets(touch)))
     }
@@ -126,7 +131,8 @@ impl Walk<'_> {
                     touched.0.clear();
                     out.push(stmt);
                 }
-                // Another dimension of the grid: every block begins anew.
+                // A loop over another dimension of the grid: every block starts without earlier
+                // accesses.
                 Stmt::For(mut own) if matches!(own.kind, LoopKind::Block(_)) => {
                     own.body = self.body(own.body, &mut Touched::default());
                     out.push(Stmt::For(own));
@@ -166,15 +172,17 @@ impl Walk<'_> {
         out
     }
 
-    /// A loop that all threads go through together.
+    /// A loop that all threads run together.
     fn uniform_loop(&mut self, mut own: For, touched: &mut Touched) -> For {
         let before = touched.clone();
         own.body = self.body(own.body, touched);
-        // Again, as an iteration after another meets it; what it leaves is the same then.
+        // The second walk sees the body as it follows another iteration. A third walk would leave
+        // the same accesses.
         touched.0.iter_mut().for_each(|touch| touch.earlier.push(own.var));
         touched.add(&before.0);
         own.body = self.body(own.body, touched);
-        // Behind the loop nothing tells its iterations apart: the next time, the same ones come again.
+        // After the loop, nothing distinguishes its iterations: the next run of the loop has the
+        // same iterations again.
         for mut touch in std::mem::replace(touched, before).0 {
             touch.earlier.retain(|var| *var != own.var);
             touched.add(&[touch]);
@@ -182,7 +190,7 @@ impl Walk<'_> {
         own
     }
 
-    /// What a statement touches, all of it.
+    /// All accesses of a statement.
     fn touches(&self, leaf: &Stmt) -> Vec<Touch> {
         let mut collector = Collector { walk: self, loops: Vec::new(), found: Vec::new() };
         collector.stmt(leaf);
@@ -192,7 +200,7 @@ impl Walk<'_> {
 
 struct Collector<'a> {
     walk: &'a Walk<'a>,
-    /// The loops around, from the first thread loop on.
+    /// The loops around the access, from the first thread loop on.
     loops: Vec<(VarId, Part, i64)>,
     found: Vec<Touch>,
 }
@@ -249,7 +257,8 @@ impl Collector<'_> {
         let threads: BTreeSet<Axis> = self.loops.iter().filter_map(|(_, part, _)| axis(*part)).collect();
         let told_apart: BTreeSet<Axis> = used.iter().filter_map(|(_, part, _)| axis(*part)).collect();
         let known = threads == told_apart && !access.indices.iter().any(IndexExpr::has_data);
-        // Loops take numbers by their order in the subscripts' path, so that the same expression is the same everywhere.
+        // Loops are numbered by their nesting order among those that the subscripts mention, so
+        // that equal expressions get equal forms everywhere.
         let numbered = |var: VarId| used.iter().position(|(own, ..)| *own == var);
         let place = known.then(|| {
             let put = |index: &IndexExpr| {
@@ -284,7 +293,7 @@ impl Collector<'_> {
     }
 }
 
-/// What an expression is the remainder of, and by what number, if it is just that. A number is one of itself.
+/// The dividend and the divisor of an expression that is just one remainder.
 fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
     match index.terms() {
         [term] if term.coefficient == 1 && index.constant_part() == 0 => match term.factors.as_slice() {
@@ -295,7 +304,8 @@ fn remainder(index: &IndexExpr) -> Option<(IndexExpr, i64)> {
     }
 }
 
-/// Variables from here on stand for loops by their order. No nest has so many.
+/// The first id of the variables that stand for loops by their number. No nest has so many
+/// variables.
 const STANDS_FOR: u32 = 1 << 30;
 
 fn axis(part: Part) -> Option<Axis> {

@@ -1,7 +1,8 @@
-//! What stores have to do with the program: the identity of instances, handed on to the loop nest.
+//! The claims of stores: the identity of program instances, passed on to the loop nest.
 //!
-//! All stores of one result bear the same run: the loops around the statement that do not reduce. A result that is computed
-//! several times, as the border of overlapping tiles is, has several.
+//! All stores of one result carry the same run: the values of the loops around the statement that
+//! do not reduce. A result that is computed several times, as at the border of overlapping tiles,
+//! has several runs.
 
 use tilewright_ir::nest::{Claim, ClaimRole};
 use tilewright_ir::{IndexExpr, VarId};
@@ -10,7 +11,7 @@ use super::emit::{Emitter, Renaming};
 use crate::draft::StatementId;
 
 impl Emitter<'_> {
-    /// What a store of a statement has to do with the program; nothing if it is a copy.
+    /// The claim of a statement's store; none if the statement is a copy.
     pub fn claim(&self, id: StatementId, role: ClaimRole) -> Option<Box<Claim>> {
         let statement = self.draft.statement(id);
         let instance = statement.instances.first()?;
@@ -21,7 +22,8 @@ impl Emitter<'_> {
             ClaimRole::Value if instance.is_total => ClaimRole::Total,
             other => other,
         };
-        // The beginning of a reduction and what is carried belong to all points that are reduced.
+        // The reset of a reduction and the copies of its result belong to all points that are
+        // reduced.
         let is_one = role == ClaimRole::Value;
         let told = |value: &Option<IndexExpr>| {
             value.clone().filter(|value| is_one || !value.vars().iter().any(&reduces))
@@ -31,7 +33,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The same claim of a store in copies of the loops.
+/// The claim of a store in copies of the loops.
 pub(super) fn in_copy(claim: &Option<Box<Claim>>, renamed: &Renaming) -> Option<Box<Claim>> {
     let mut claim = claim.clone()?;
     claim.point.iter_mut().flatten().chain(&mut claim.run).for_each(|index| *index = renamed(index));

@@ -1,10 +1,12 @@
-//! Conditions on indices, such as those of padding, lifted out of the loops in which they cost.
+//! Lifts conditions on indices, such as those of padding, out of the loops in which they are
+//! costly.
 //!
-//! A value `0 <= y && y < H ? I(y, x) : 0` asks in every iteration what most iterations need not ask. For each part
-//! of such a condition, and for each loop from the outside in, the least value over the loops further inside tells
-//! whether all of them are in the interior. Where that is so in enough iterations of the loop, its body becomes
-//! `if interior { body without the condition } else { body }`. A subscript that is clamped to a border,
-//! `max(0, min(x - 1, W - 1))`, asks the same kind of question, and is lifted in the same way.
+//! A value `0 <= y && y < H ? I(y, x) : 0` checks in every iteration a condition that holds in most
+//! of them. The pass considers each part of such a condition, and each loop from the outside in.
+//! The least value of the part over the loops further inside tells whether all their iterations are
+//! in the interior. Where that is so in enough iterations of the loop, its body becomes `if
+//! interior { body without the condition } else { body }`. A subscript that is clamped to a border,
+//! `max(0, min(x - 1, W - 1))`, contains the same kind of condition and is lifted in the same way.
 
 use tilewright_ir::interval::lower_bound;
 use tilewright_ir::nest::{Buffer, Combine, If, LoopKind, Stmt};
@@ -14,13 +16,14 @@ use super::stmts::{choose_around, duplicate, stores};
 use crate::draft::comparison::{as_condition, parts, plain_condition};
 use crate::draft::simplify::{Ranges, clamped};
 
-/// Stores that versions may add up to, or this many times what there was.
+/// The stores that the code may have with versions: this many, or this many times the number
+/// before.
 const MOST_STORES: usize = 400;
 const MOST_TIMES: usize = 5;
-/// The part of a loop's iterations, in percent, that must be in the interior to be worth a version.
+/// The percentage of a loop's iterations that must be in the interior to be worth a version.
 const ENOUGH: i64 = 40;
 
-/// Lifts what is worth it.
+/// Lifts the conditions that are worth a version.
 pub(super) fn lift(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
@@ -56,7 +59,7 @@ impl Lifting<'_> {
         }
     }
 
-    /// The body of a loop, with a version for the interior if that is worth it.
+    /// Adds a version for the interior to the body of a loop, if that is worth it.
     fn body(&mut self, mut stmts: Vec<Stmt>, var: VarId, ranges: &Ranges) -> Vec<Stmt> {
         let count = stores(&stmts);
         let mut interior: Vec<Interior> = Vec::new();
@@ -96,14 +99,15 @@ impl Lifting<'_> {
     }
 }
 
-/// A condition, and its least value at every place where it is asked; none if one of them is not worth asking for. The
-/// whole tiles and the rest of a loop ask the same, over different numbers of iterations.
+/// A condition, and its least value at every place where it is checked; none if one of the places
+/// is not worth a version. The whole tiles and the rest of a loop check the same condition over
+/// different numbers of iterations.
 struct Interior {
     condition: IndexExpr,
     least: Option<Vec<IndexExpr>>,
 }
 
-/// Whether a value inside depends on one of these conditions.
+/// Returns true when a value inside depends on one of these conditions.
 fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
     match stmt {
         Stmt::For(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
@@ -133,8 +137,8 @@ struct Inside {
     all: Vec<VarId>,
 }
 
-/// Calls `visit` on each part of a condition in a choice that may not hold, with its least value over the loops inside
-/// if that is known.
+/// Calls `visit` on each part of a select's condition that may fail, with its least value over the
+/// loops inside if that is known.
 fn collect(
     stmts: &[Stmt],
     ranges: &Ranges,
@@ -193,7 +197,8 @@ fn collect_in(
     expr.operands().iter().for_each(|operand| collect_in(operand, ranges, inside, visit));
 }
 
-/// Calls `question` on what holds where a clamped subscript is not at its border, from the inside out.
+/// Calls `question` on the conditions under which a clamped subscript is not at its border, from
+/// the inside out.
 fn clamps(index: &IndexExpr, question: &mut dyn FnMut(&IndexExpr)) -> IndexExpr {
     index.substitute(&mut |atom| {
         let (free, condition) = unclamped(atom)?;
@@ -202,7 +207,8 @@ fn clamps(index: &IndexExpr, question: &mut dyn FnMut(&IndexExpr)) -> IndexExpr 
     })
 }
 
-/// The side of a minimum or maximum that is not a number, and what holds where it is the result.
+/// The side of a minimum or maximum that is not a constant, and the condition under which it is the
+/// result.
 fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
     let (pair, is_minimum) = match atom {
         Atom::Min(pair) => (pair, true),
@@ -214,7 +220,8 @@ fn unclamped(atom: &Atom) -> Option<(IndexExpr, IndexExpr)> {
     Some((free.clone(), condition))
 }
 
-/// Whether the loop decides the condition, for enough of its iterations.
+/// Returns true when the loop decides the condition for enough of its iterations. The iterations
+/// are sampled.
 fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
     if !least.mentions(var) {
         return false;
@@ -264,7 +271,7 @@ fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {
             });
         }
     }
-    // The two sides were checked for range when the condition was collected.
+    // Both sides were checked for overflow when the condition was collected.
     if let Some(condition) = plain_condition(expr)
         && holding.contains(&condition)
     {

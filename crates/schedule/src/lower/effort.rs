@@ -1,11 +1,13 @@
-//! How much work compiling takes, so that a schedule that writes out too much is refused instead.
+//! Estimates how long compilation takes, so that a schedule that unrolls too much is refused.
 //!
-//! The unit is an operation on one vector register, or on one number. LLVM's time grows faster than the code where
-//! much of it is in one stretch without a loop: measured on matrix products and on long sums of exponentials, for
-//! all kinds of vectors, a stretch of n operations takes as much as n·(1 + n/[`LONG`]) single ones. At [`MOST`], with
-//! the versions that remainders add, that is two to five seconds.
+//! The unit is an operation on one vector register, or on one number. LLVM's time grows faster than
+//! the code where much of it is in one stretch without a loop. Measured on matrix products and on
+//! long sums of exponentials, for all kinds of vectors, a stretch of n operations takes as long as
+//! n·(1 + n/[`LONG`]) single ones. At [`MOST`], with the versions that remainders add, that is two
+//! to five seconds.
 //!
-//! Only what a schedule adds is limited. The loops of the text always compile, however long their expressions are.
+//! Only the code that a schedule adds is limited. The loops of the program's text always compile,
+//! however long their expressions are.
 
 use tilewright_ir::nest::{Combine, For, LoopKind, Stmt, Store};
 use tilewright_ir::{Access, Builtin, Expr, ExprKind, IndexExpr, LoopNest, VarId};
@@ -15,16 +17,18 @@ use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
 use crate::illegal::Illegal;
 
-/// A stretch of this many operations takes twice as long as they do in short ones.
+/// The length of a stretch, in operations, that takes twice as long as the same operations in short
+/// stretches.
 const LONG: u64 = 2500;
-/// What every stretch takes beside its operations.
+/// The effort of every stretch beside its operations.
 const BLOCK: u64 = 10;
 /// The effort that a schedule may add: that of one stretch of ten thousand operations.
 const MOST: u64 = 50_000;
-/// Operations of a function such as `exp` or `sin`, which is a polynomial.
+/// The operations of a function such as `exp` or `sin`, which is computed by a polynomial.
 const FUNCTION: u64 = 30;
 
-/// What a schedule makes of statements: the code, and how much more effort it takes than the loops of the text.
+/// The number of operations of scheduled statements, and the effort that the schedule adds to that
+/// of the program's own loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     operations: u64,
@@ -38,7 +42,7 @@ impl Effort {
         Effort { operations: scheduled.operations, added: scheduled.effort.saturating_sub(plain.effort) }
     }
 
-    /// Both together.
+    /// The sum of two efforts.
     pub fn and(self, other: Effort) -> Effort {
         Effort {
             operations: self.operations.saturating_add(other.operations),
@@ -46,7 +50,7 @@ impl Effort {
         }
     }
 
-    /// What is left without a part.
+    /// The effort without that of a part.
     pub fn without(self, part: Effort) -> Effort {
         Effort {
             operations: self.operations.saturating_sub(part.operations),
@@ -54,7 +58,7 @@ impl Effort {
         }
     }
 
-    /// Refuses what takes too long to compile.
+    /// Refuses an effort that takes too long to compile.
     pub fn check(self) -> Legal<()> {
         match self.added > MOST {
             true => Err(Illegal::TooMuchCode { operations: self.operations }),
@@ -63,15 +67,15 @@ impl Effort {
     }
 }
 
-/// What compiling a nest takes, in comparison with others for the same target.
+/// The effort to compile a nest, for comparison with other nests for the same target.
 pub fn effort(nest: &LoopNest, target: Target<'_>) -> u64 {
     let vectors = vectors(target);
     let efforts = [&nest.setup, &nest.body].map(|stmts| Code::of(stmts, Some(vectors)).effort);
     efforts.iter().fold(0, |sum, effort| sum.saturating_add(*effort))
 }
 
-/// The vectors that code is written out for. A GPU's threads have none that count: what is a vector there is one access of
-/// several elements.
+/// The vector registers that code is generated for. A GPU's threads have none that count: a vector
+/// there is one access to several elements.
 pub(crate) fn vectors(target: Target<'_>) -> Vectors {
     match target {
         Target::Cpu(cpu) => cpu.vectors,
@@ -79,25 +83,25 @@ pub(crate) fn vectors(target: Target<'_>) -> Vectors {
     }
 }
 
-/// The operations of a value in one lane, and of storing it.
+/// The number of operations of a value in one lane, including its store.
 pub(crate) fn operations(value: &Expr) -> u64 {
     Count::new(None).value(value).saturating_add(1)
 }
 
-/// What there is to compile.
+/// The size of some code and the effort to compile it.
 #[derive(Clone, Copy, Default)]
 struct Code {
-    /// All operations.
+    /// The number of all operations.
     operations: u64,
-    /// The effort of stretches that have come to their end.
+    /// The effort of the stretches that have ended.
     effort: u64,
-    /// Operations of the last stretch.
+    /// The number of operations in the current stretch.
     stretch: u64,
 }
 
 impl Code {
-    /// The code of statements with unrolled loops written out, for vectors of a kind; or with every loop as it is in
-    /// the text.
+    /// The code of statements with unrolled loops written out, for this kind of vectors. Without
+    /// vectors, every loop counts as in the program's text.
     fn of(stmts: &[Stmt], vectors: Option<Vectors>) -> Code {
         let mut code = Code::default();
         Count::new(vectors).stmts(stmts, &mut code);
@@ -119,7 +123,7 @@ impl Code {
         self.stretch = 0;
     }
 
-    /// Adds what is written out so many times.
+    /// Adds code that is written out this many times.
     fn repeat(&mut self, inner: Code, times: u64) {
         self.operations = self.operations.saturating_add(inner.operations.saturating_mul(times));
         self.effort = self.effort.saturating_add(inner.effort.saturating_mul(times));
@@ -127,13 +131,13 @@ impl Code {
     }
 }
 
-/// Counts operations, inside a vector loop or none.
+/// Counts operations, inside or outside a vector loop.
 struct Count {
-    /// The vectors of the target; none if loops are taken as they are in the text.
+    /// The vectors of the target; none if loops count as in the program's text.
     vectors: Option<Vectors>,
-    /// The variable of the vector loop around, and its lanes.
+    /// The variable of the vector loop around, and its number of lanes.
     vector: Option<(VarId, u64)>,
-    /// The loops around.
+    /// The ranges of the loops around.
     ranges: Ranges,
 }
 
@@ -204,7 +208,7 @@ impl Count {
         expr.operands().iter().map(|operand| self.value(operand)).fold(own, u64::saturating_add)
     }
 
-    /// Registers that the lanes of a value take.
+    /// The number of registers that the lanes of a value take.
     fn registers(&self, bytes: usize) -> u64 {
         match (self.vectors, self.vector) {
             (Some(vectors), Some((_, lanes))) => {
@@ -214,20 +218,21 @@ impl Count {
         }
     }
 
-    /// A register at a time where lanes are next to each other; else every lane by itself.
+    /// The operations of an access: one for each register where lanes are adjacent, otherwise
+    /// separate ones for every lane.
     fn access(&self, access: &Access, bytes: usize) -> u64 {
         let Some((var, lanes)) = self.vector else { return 1 };
         let is_next = |index: &IndexExpr| !index.sub(&IndexExpr::var(var)).mentions(var);
         match access.indices.iter().filter(|index| index.mentions(var)).count() {
             0 => 1,
             1 if access.indices.last().is_some_and(is_next) => self.registers(bytes),
-            // An address, and in a remainder a condition, for each.
+            // An address for each lane, and in a remainder also a condition.
             _ => 2 * lanes,
         }
     }
 }
 
-/// Whether a function is an instruction or two.
+/// Returns true when a function takes only an instruction or two.
 fn is_instruction(function: Builtin) -> bool {
     matches!(
         function,

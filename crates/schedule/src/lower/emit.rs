@@ -1,8 +1,8 @@
-//! The tree of a draft as statements, with what steps noted down spelled out.
+//! Emits the tree of a draft as statements, and writes out the decisions that steps recorded.
 //!
-//! A reduction that begins from its neutral element sets its elements just outside of its outermost reduced loop,
-//! by copies of the loops that its subscripts name. Where the result is gathered in a buffer, see
-//! [`mod@super::accumulate`].
+//! A reduction that starts from its neutral element resets its elements just outside its outermost
+//! reduction loop, in copies of the loops that its subscripts mention. For results that are
+//! accumulated in a buffer, see [`mod@super::accumulate`].
 
 use tilewright_ir::nest::{
     Allocate, Buffer, Claim, ClaimRole, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store,
@@ -14,7 +14,7 @@ use super::claim::in_copy;
 use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId, access, rename};
 use crate::illegal::Illegal;
 
-/// The statements of a draft, as they are before remainders and conditions are looked at.
+/// Emits the statements of a draft, before remainders and conditions are handled.
 pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
     let mut emitter = Emitter::new(draft, None);
     let setup = emitter.nodes(Parent::Setup)?;
@@ -37,7 +37,7 @@ pub(super) fn emit(draft: &Draft) -> Legal<LoopNest> {
     })
 }
 
-/// What one statement adds to that, with the loops around it.
+/// Emits one statement with the loops around it, and no other statement.
 pub(super) fn emit_alone(draft: &Draft, statement: StatementId) -> Legal<Vec<Stmt>> {
     let mut emitter = Emitter::new(draft, Some(statement));
     let mut stmts = emitter.nodes(Parent::Setup)?;
@@ -45,7 +45,7 @@ pub(super) fn emit_alone(draft: &Draft, statement: StatementId) -> Legal<Vec<Stm
     Ok(stmts)
 }
 
-/// Statements that are passed over where a condition is negative.
+/// Wraps statements in a condition, so that they are skipped where a guard is negative.
 fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
     if guards.is_empty() {
         return body;
@@ -53,18 +53,18 @@ fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
     vec![Stmt::If(If { conditions: guards.to_vec(), then: body, otherwise: Vec::new() })]
 }
 
-/// Subscripts in terms of the copies of loops.
+/// Rewrites subscripts in terms of the copies of loops.
 pub(super) type Renaming<'r> = dyn Fn(&IndexExpr) -> IndexExpr + 'r;
 
 pub(super) struct Emitter<'a> {
     pub draft: &'a Draft<'a>,
-    /// All others are left out.
+    /// The only statement to emit, if not all.
     only: Option<StatementId>,
-    /// Buffers beside those of the draft, whose ids follow theirs.
+    /// New buffers, whose ids follow those of the draft.
     new_buffers: Vec<Buffer>,
-    /// Copies of loops, whose ids follow those of the draft.
+    /// Copies of loops, whose ids follow those of the draft's loops.
     new_vars: Vec<LoopVar>,
-    /// Statements that store to a buffer for the time being, and its subscripts.
+    /// Statements that currently store to a buffer, with the access to that buffer.
     pub redirected: Vec<(StatementId, Access)>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Emitter<'a> {
         Emitter { draft, only, new_buffers: Vec::new(), new_vars: Vec::new(), redirected: Vec::new() }
     }
 
-    /// A buffer of the draft, or one that was made here.
+    /// A buffer of the draft, or one that the emitter added.
     pub fn buffer(&self, id: TensorId) -> &Buffer {
         match id.index().checked_sub(self.draft.buffers.len()) {
             Some(new) => &self.new_buffers[new],
@@ -81,13 +81,13 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Makes a buffer beside those of the draft.
+    /// Adds a buffer after those of the draft.
     pub fn add_buffer(&mut self, buffer: Buffer) -> TensorId {
         self.new_buffers.push(buffer);
         TensorId((self.draft.buffers.len() + self.new_buffers.len()) as u32 - 1)
     }
 
-    /// The nodes directly inside that are emitted.
+    /// The nodes directly inside a parent that are emitted.
     fn children(&self, of: Parent) -> Vec<Node> {
         match self.only {
             Some(statement) => self.draft.branch(of, statement).into_iter().collect(),
@@ -95,12 +95,12 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The statements inside nodes that are emitted.
+    /// The statements inside these nodes that are emitted.
     fn statements_in(&self, nodes: &[Node]) -> Vec<StatementId> {
         self.only.map_or_else(|| self.draft.statements_in(nodes), |statement| vec![statement])
     }
 
-    /// The nodes inside a loop, or those outside all.
+    /// Emits the nodes directly inside a loop, or those outside all loops.
     fn nodes(&mut self, parent: Parent) -> Legal<Vec<Stmt>> {
         let mut out = Vec::new();
         for node in &self.children(parent) {
@@ -108,7 +108,7 @@ impl<'a> Emitter<'a> {
             let gathers_here =
                 |id: &StatementId| self.draft.gathers_at(*id).is_some_and(|at| parent == Parent::Loop(at));
             let gathering: Vec<StatementId> = inside.into_iter().filter(gathers_here).collect();
-            // What is gathered is decided first, so that the stores inside go to the buffer.
+            // Accumulators are opened first, so that the stores inside go to the buffer.
             let rooms = gathering.into_iter().map(|id| self.open_within(id)).collect::<Legal<Vec<Room>>>()?;
             let mut stmts = match node {
                 Node::Statement(id) => self.statement(*id),
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
         Ok(out)
     }
 
-    /// Refuses a reduced loop over threads that steps have changed since it was bound.
+    /// Refuses a reduction loop over threads that steps have changed since it was bound.
     fn check_lanes(&self, var: VarId) -> Legal<()> {
         let own = self.draft.loop_of(var);
         let (LoopRole::Reduction, LoopKind::Thread(axis)) = (own.role, own.kind) else { return Ok(()) };
@@ -160,7 +160,7 @@ impl<'a> Emitter<'a> {
         self.draft.check_lanes(var, axis).map_err(refuse)
     }
 
-    /// The name of a buffer that has its room somewhere in the statements.
+    /// The name of a buffer that is allocated somewhere in the statements.
     fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
         stmts.iter().find_map(|stmt| match stmt {
             Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
@@ -170,7 +170,8 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// Whether a buffer of the draft is scratch memory or registers, which are made where they are used.
+    /// Returns true when a buffer of the draft is scratch memory or registers, which must be
+    /// allocated where they are used.
     fn needs_room(&self, tensor: TensorId) -> bool {
         let buffer = &self.draft.buffers[tensor.index()];
         !buffer.gone && matches!(buffer.buffer.scope, Scope::Scratch | Scope::Register)
@@ -215,7 +216,7 @@ impl<'a> Emitter<'a> {
         self.reset_here(id, op)
     }
 
-    /// Sets the elements that the statement names from here on to the neutral element.
+    /// Sets the elements that the statement writes inside this place to the neutral element.
     fn reset_here(&mut self, id: StatementId, op: ReduceOp) -> Vec<Stmt> {
         let statement = self.draft.statement(id);
         let dtype = self.buffer(statement.target.tensor).dtype.compute_type();
@@ -238,7 +239,8 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// Sets a whole tensor to one value; `element` is what a statement writes of it.
+    /// Sets a whole tensor to one value. `element` is the access by which a statement writes the
+    /// tensor.
     fn fill(&mut self, element: &Access, value: Expr, claim: Option<Box<Claim>>) -> Vec<Stmt> {
         let shape = self.buffer(element.tensor).shape.clone();
         let vars: Vec<VarId> = (0..shape.len()).map(|at| self.new_var(&format!("d{at}"))).collect();
@@ -261,8 +263,8 @@ impl<'a> Emitter<'a> {
         VarId((self.draft.loops.len() + self.new_vars.len()) as u32 - 1)
     }
 
-    /// Copies of loops, outermost first, around what `make` gives where the guards hold; it gets the subscripts'
-    /// translation.
+    /// Builds copies of loops, outermost first, around the statements that `make` returns, with the
+    /// guards inside. `make` receives the translation of subscripts to the copies.
     pub fn replicate(
         &mut self,
         loops: &[VarId],
@@ -285,8 +287,10 @@ impl<'a> Emitter<'a> {
         body
     }
 
-    /// Where copies of a statement's loops pass over an iteration: where there is no element. What a reduction passes over
-    /// has nothing to do with that, and totals of an `rfactor` are there for all its iterations.
+    /// The guards for copies of a statement's loops: an iteration is skipped where it has no
+    /// element. Guards that depend on a reduction loop are left out, because they say nothing about
+    /// elements. The partial totals of an `rfactor` exist for all of its iterations, so guards on
+    /// the loops of totals are replaced by the bounds of their buffer.
     pub fn guards_of_elements(&self, id: StatementId, loops: &[VarId]) -> Vec<IndexExpr> {
         let is_partial = self.draft.statement(id).is_partial;
         let reduced = |var: VarId| {

@@ -1,18 +1,19 @@
-//! Unrolled loops written out where their iterations are not all alike.
+//! Writes out unrolled loops whose iterations are not all alike.
 //!
-//! Code generation writes an unrolled loop out by itself. A condition that holds in some of its iterations and not in
-//! others, as at the edge of an image, is better decided before: with the variable a number, the ranges of the other
-//! loops often tell. An unrolled loop that ends early is just made shorter.
+//! Code generation can write out an unrolled loop by itself. But a condition that holds in some of
+//! its iterations and not in others, as at the edge of an image, is better decided before. Once the
+//! variable is a number, the ranges of the other loops often decide the condition. An unrolled loop
+//! that ends early is just made shorter.
 
 use tilewright_ir::nest::{Combine, For, LoopKind, Stmt};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
 use super::stmts::{map_indices, stores};
 
-/// Stores that writing out may add up to.
+/// The most stores that the code may have after this pass.
 const MOST_STORES: usize = 2000;
 
-/// Writes out what gains by it.
+/// Writes out the unrolled loops for which this decides a condition.
 pub(super) fn expand(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         let mut left = MOST_STORES.saturating_sub(stores(stmts));
@@ -62,7 +63,7 @@ fn at_iteration(body: &[Stmt], var: VarId, at: i64) -> Vec<Stmt> {
     copy
 }
 
-/// `unroll i in 12: if i <= 3` is `unroll i in 4`.
+/// Turns `unroll i in 12: if i <= 3` into `unroll i in 4`.
 fn shortened(mut own: For) -> For {
     let (LoopKind::Unrolled, [Stmt::If(guard)]) = (own.kind, own.body.as_slice()) else { return own };
     let ([condition], true) = (guard.conditions.as_slice(), guard.otherwise.is_empty()) else { return own };
@@ -73,7 +74,7 @@ fn shortened(mut own: For) -> For {
     shortened(own)
 }
 
-/// Whether a condition inside depends on the variable.
+/// Returns true when a condition inside depends on the variable.
 fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
     stmts.iter().any(|stmt| match stmt {
         Stmt::For(own) => depends_on(&own.body, var),
@@ -88,7 +89,7 @@ fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
     })
 }
 
-/// Whether a choice in the value depends on the variable.
+/// Returns true when a select in the value depends on the variable.
 fn chooses_by(expr: &Expr, var: VarId) -> bool {
     match &expr.kind {
         ExprKind::Select(arms) if mentions(&arms[0], var) => true,

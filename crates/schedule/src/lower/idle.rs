@@ -1,8 +1,9 @@
-//! Threads past the end of a tile: what they may compute in vain.
+//! Threads past the end of a tile: the computations that they may do in vain.
 //!
-//! A result that is gathered in registers and never stored harms nobody, so a thread that has none may compute along with
-//! the others, as long as all that it reads is there. Tiles in shared memory are filled up for that. Without conditions
-//! the code of a tile is straight, and there need not be another version of it for the last one.
+//! A result that is accumulated in registers and never stored does no harm. So a thread without an
+//! element of its own may compute along with the others, as long as everything that it reads
+//! exists. Tiles in shared memory are padded for that purpose. Without conditions the code of a
+//! tile is straight-line code, and the last tile needs no version of its own.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, IndexExpr, VarId};
@@ -14,7 +15,7 @@ use crate::draft::simplify::Ranges;
 use crate::draft::{LoopRole, StatementId};
 
 impl Emitter<'_> {
-    /// The conditions of a loop that statements inside it need.
+    /// The guards of a loop that the statements inside it need.
     pub fn needed_guards(&self, var: VarId, inside: &[StatementId]) -> Vec<IndexExpr> {
         let guards = self.draft.loop_of(var).guards.clone();
         let (mut candidates, mut needed): (Vec<IndexExpr>, Vec<IndexExpr>) =
@@ -22,7 +23,8 @@ impl Emitter<'_> {
         if candidates.is_empty() || !inside.iter().all(|id| self.may_compute_in_vain(*id)) {
             return self.draft.loop_of(var).guards.clone();
         }
-        // One after the other: each may rely on those that stay.
+        // Guards are removed one after the other, because each proof may rely on the guards that
+        // stay.
         while let Some(guard) = candidates.pop() {
             let kept: Vec<&IndexExpr> = candidates.iter().chain(&needed).collect();
             if !inside.iter().all(|id| self.reads_what_is_there(*id, var, &kept)) {
@@ -32,12 +34,12 @@ impl Emitter<'_> {
         needed
     }
 
-    /// Whether it says nothing of the reduction, which must not pass over too little.
+    /// Returns true when a guard does not depend on a reduction, all of whose guards must stay.
     fn is_about_results(&self, guard: &IndexExpr) -> bool {
         guard.vars().into_iter().all(|var| self.draft.loop_of(var).role == LoopRole::Spatial)
     }
 
-    /// Whether what a statement computes for elements that there are not is never looked at.
+    /// Returns true when a value that the statement computes for a missing element is never used.
     fn may_compute_in_vain(&self, id: StatementId) -> bool {
         let statement = self.draft.statement(id);
         let Some(accumulator) = &statement.accumulator else { return false };
@@ -51,7 +53,8 @@ impl Emitter<'_> {
             && !reduced_outside
     }
 
-    /// Whether all that a statement reads is inside of buffers, and written, where only these conditions of a loop hold.
+    /// Returns true when all elements that a statement reads are inside their buffers and written,
+    /// if of this loop's guards only `kept` hold.
     fn reads_what_is_there(&self, id: StatementId, var: VarId, kept: &[&IndexExpr]) -> bool {
         let mut ranges = Ranges::default();
         for around in self.draft.path(id) {

@@ -1,10 +1,10 @@
-//! What a GPU adds: shared memory, barriers, and limits.
+//! The GPU parts of lowering: shared memory and limits.
 //!
-//! Inside a block and outside of its thread loops, scratch memory is shared memory, or the threads' own registers
-//! ([`share`]). The threads of a block do
-//! one statement after the other without waiting for each other, so barriers are put where one statement touches what
-//! another has touched before, from other threads ([`mod@super::barriers`]). What a kernel may ask for is limited
-//! ([`check`]).
+//! Inside a block and outside its thread loops, scratch memory becomes shared memory, or the
+//! registers of the threads ([`share`]). The threads of a block run one statement after the other
+//! without waiting for each other. So barriers are inserted where a statement accesses elements
+//! that another statement has accessed before from other threads ([`mod@super::barriers`]). The
+//! resources of a kernel are limited ([`check`]).
 
 use tilewright_ir::LoopNest;
 use tilewright_ir::nest::{Buffer, Combine, For, LoopKind, Scope, Stmt, any_loop};
@@ -14,7 +14,8 @@ use super::private::is_private;
 use crate::draft::{Draft, Legal};
 use crate::illegal::{GpuResource, Illegal};
 
-/// Makes scratch memory of blocks shared, unless it is the threads' own. What a step stages, it asked for there.
+/// Makes scratch memory of blocks shared, unless it can be private to the threads. Buffers that a
+/// `promote` stages are always shared.
 pub(super) fn share(nest: &mut LoopNest, draft: &Draft) {
     let LoopNest { setup, body, buffers, .. } = nest;
     let staged = draft.buffers.iter().map(|buffer| buffer.staged).collect::<Vec<_>>();
@@ -62,7 +63,7 @@ fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool
     }
 }
 
-/// Refuses kernels that ask for more than there is.
+/// Refuses kernels that need more resources than the GPU has.
 pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
     for stmts in [&nest.setup, &nest.body] {
         check_registers(stmts, nest)?;
@@ -71,7 +72,7 @@ pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
     nest.setup.iter().chain(&nest.body).try_for_each(|stmt| check_kernels(stmt, nest, gpu))
 }
 
-/// Refuses registers that would have to outlast a kernel.
+/// Refuses registers that would have to outlive a kernel.
 fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     stmts.iter().try_for_each(|stmt| match stmt {
         Stmt::For(own) if own.is_spread() => Ok(()),
@@ -93,7 +94,8 @@ fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     })
 }
 
-/// Refuses anything beside a loop over blocks that is inside another: each of its blocks would do it.
+/// Refuses statements between two nested loops over blocks: each block of the inner loop would
+/// repeat them.
 fn check_grid(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     stmts.iter().try_for_each(|stmt| match stmt {
         Stmt::For(own) if is_over_blocks(own) && any_loop(&own.body, &is_over_blocks) => {
@@ -110,7 +112,7 @@ fn check_grid(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     })
 }
 
-/// Statements that have a loop over blocks inside have nothing else, down to that loop.
+/// Checks that the statements hold nothing but one loop over blocks, down to that loop.
 fn expect_alone(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     match stmts {
         [Stmt::For(own)] if is_over_blocks(own) => Ok(()),
@@ -129,14 +131,14 @@ fn is_over_blocks(own: &For) -> bool {
     matches!(own.kind, LoopKind::Block(_))
 }
 
-/// Bytes that a thread may have for itself beside its registers. Devices allow more, and set it apart for as many threads as
-/// they can run at a time.
+/// The bytes that a thread may use beside its registers. Devices allow more, and reserve it for as
+/// many threads as they can run at a time.
 const THREAD_BYTES: usize = 64 << 10;
 
-/// Looks for the kernels inside: the outermost loops over blocks or threads.
+/// Checks the kernels inside: the outermost loops over blocks or threads.
 fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
     let mut inside: Box<dyn Iterator<Item = &Stmt>> = match stmt {
-        // Loops without any over blocks or threads are a kernel of one thread.
+        // Loops without any loop over blocks or threads are a kernel of one thread.
         Stmt::For(own) if own.is_spread() || !any_loop(&own.body, &For::is_spread) => {
             return Shape::of(stmt, nest).check(nest, gpu, stmt);
         }
@@ -148,16 +150,16 @@ fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
     inside.try_for_each(|stmt| check_kernels(stmt, nest, gpu))
 }
 
-/// What a kernel asks for.
+/// The resources that a kernel needs.
 #[derive(Clone, Copy, Default)]
 struct Shape {
     threads: [i64; 3],
     shared_bytes: i64,
-    /// Of each thread, while threads are combined.
+    /// Bytes for each thread, while threads are combined.
     combined_bytes: i64,
-    /// Of each thread, in buffers of its own.
+    /// Bytes for each thread, in its own buffers.
     own_bytes: i64,
-    /// Of all threads, in buffers that are spread over them.
+    /// Bytes for all threads together, in buffers that are distributed over them.
     spread_bytes: i64,
 }
 
@@ -195,7 +197,7 @@ impl Shape {
         shape
     }
 
-    /// One after the other: each buffer has memory of its own.
+    /// The needs of statements that run one after the other: each buffer has its own memory.
     fn all(stmts: &[Stmt], nest: &LoopNest) -> Shape {
         stmts.iter().map(|stmt| Shape::of(stmt, nest)).fold(Shape::default(), |one, other| Shape {
             shared_bytes: one.shared_bytes + other.shared_bytes,
@@ -205,7 +207,7 @@ impl Shape {
         })
     }
 
-    /// One or the other.
+    /// The needs of statements of which only one runs.
     fn either(self, other: Shape) -> Shape {
         let threads = [0, 1, 2].map(|at| self.threads[at].max(other.threads[at]));
         Shape {
@@ -235,7 +237,7 @@ impl Shape {
     }
 }
 
-/// A tensor that the kernel writes, to name it by.
+/// The name of a tensor that the kernel writes, to identify the kernel in messages.
 fn written_first(stmt: &Stmt, nest: &LoopNest) -> String {
     fn find(stmts: &[Stmt], nest: &LoopNest) -> Option<String> {
         stmts.iter().rev().find_map(|stmt| match stmt {

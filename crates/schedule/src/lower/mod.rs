@@ -1,18 +1,20 @@
-//! From the loops of a draft to a loop nest, one pass after the other:
+//! Lowers the loops of a draft to a loop nest, in these passes:
 //!
-//! 1. `emit` spells out what steps only noted down: where reductions begin from their neutral element, where
-//!    results are gathered and stored, where buffers have their room, and by [`mod@idle`] where threads may compute in
-//!    vain; [`mod@effort`] and [`mod@size`]
-//!    refuse what would take too long to compile;
-//! 2. [`mod@sieve`] leaves out iterations that add nothing;
-//! 3. [`mod@remainders`] gives tiles that are not whole a version of their own, or a mask;
-//! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops;
-//! 5. [`mod@expand`] writes out unrolled loops whose iterations differ by a condition;
-//! 6. [`mod@tidy`] resolves what the ranges of loops decide, and drops what never runs;
-//! 7. for a GPU, [`mod@kernels`] makes scratch memory shared, or with [`mod@private`] registers, and checks limits,
-//!    [`mod@pipeline`] lets copies run ahead, and [`mod@barriers`] puts barriers; before there are versions, [`mod@apart`]
-//!    lets threads do apart what needs all of a block.
-//!    Conditions stay where they are: a GPU's threads need not jump for them.
+//! 1. `emit` writes out the decisions that steps only recorded: where reductions are reset to their
+//!    neutral element, where results are accumulated and stored, where buffers are allocated and,
+//!    by [`mod@idle`], where threads may compute unused values. [`mod@effort`] and [`mod@size`]
+//!    refuse code that would take too long to compile.
+//! 2. [`mod@sieve`] removes iterations that add nothing.
+//! 3. [`mod@remainders`] gives partial tiles a version of their own, or a mask.
+//! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops.
+//! 5. [`mod@expand`] writes out unrolled loops whose iterations differ in a condition.
+//! 6. [`mod@tidy`] resolves expressions that the ranges of loops decide, and drops statements that
+//!    never run.
+//! 7. For a GPU, [`mod@kernels`] puts scratch memory into shared memory or, with [`mod@private`],
+//!    into registers, and checks limits. [`mod@pipeline`] lets copies run ahead, and
+//!    [`mod@barriers`] inserts barriers. Before versions are made, [`mod@apart`] splits thread
+//!    loops around statements that need all threads of a block. Conditions stay where they are on a
+//!    GPU, whose threads need not branch for them.
 
 mod accumulate;
 mod apart;
@@ -40,7 +42,7 @@ use tilewright_target::Target;
 use crate::draft::{Draft, Legal};
 use effort::Effort;
 
-/// The loop nest that a draft describes.
+/// Lowers a draft to the loop nest that it describes.
 pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let mut nest = emit::emit(draft)?;
     let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));

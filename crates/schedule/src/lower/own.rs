@@ -1,7 +1,8 @@
 //! Operands in a thread's registers: `promote A at O.kk -> a registers`.
 //!
-//! Registers are a thread's own and have no addresses. So such a buffer is inside of the loops over threads, and what
-//! chooses one of its elements is written out: numbers, and loops that are unrolled or vectors.
+//! Registers belong to one thread and have no addresses. So such a buffer must be inside the loops
+//! over threads. Its subscripts must be known when code is generated: constants, and variables of
+//! unrolled or vector loops.
 
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
 use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
@@ -10,7 +11,8 @@ use tilewright_target::Gpu;
 use crate::draft::{Draft, Legal, visit_reads};
 use crate::illegal::Illegal;
 
-/// Refuses operands in registers that are not a thread's own, that cannot be told apart, or that are too many.
+/// Refuses operands in registers that are outside thread loops, whose subscripts are not known when
+/// code is generated, or that take too many registers.
 pub(super) fn check(nest: &LoopNest, draft: &Draft, gpu: &Gpu) -> Legal<()> {
     let staged = draft
         .buffers
@@ -23,7 +25,7 @@ pub(super) fn check(nest: &LoopNest, draft: &Draft, gpu: &Gpu) -> Legal<()> {
 
 struct Check<'a> {
     nest: &'a LoopNest,
-    /// Which buffers are operands in registers.
+    /// For each buffer, whether it is an operand in registers.
     staged: Vec<bool>,
     gpu: &'a Gpu,
 }

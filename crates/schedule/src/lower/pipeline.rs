@@ -1,7 +1,9 @@
-//! `pipeline C.ko stages 3`: operands are on their way into shared memory while others are computed with.
+//! `pipeline C.ko stages 3`: copies operands into shared memory while the threads compute with
+//! earlier ones.
 //!
-//! A loop that copies operands and then computes with them becomes one that computes with what was copied some iterations
-//! ago. Each buffer gets as many places as there are stages, which iterations take in turn:
+//! A loop that copies operands and then computes with them becomes one that computes with operands
+//! copied some iterations ago. Each buffer gets one slot for each stage, and the iterations use the
+//! slots in turn:
 //!
 //! ```text
 //! for ko in 64                          copy 0, commit, copy 1, commit
@@ -12,8 +14,8 @@
 //!                                         compute with As[ko % 3]
 //! ```
 //!
-//! One barrier an iteration is enough: it is behind the wait for what is computed with now, and behind the last use of the
-//! place that is copied to next.
+//! One barrier in each iteration is enough. It comes after the wait for the operands of this
+//! iteration, and after the last use of the slot that is written next.
 
 use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, Scope, Stmt, Store, Sync};
 use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, TensorId, VarId};
@@ -21,7 +23,7 @@ use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Nu
 use super::stmts::map_indices;
 use crate::draft::rewrite::replace_loads;
 
-/// Makes pipelines of the loops that are to be ones: a loop, and its stages.
+/// Pipelines the marked loops, each given with its number of stages.
 pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(VarId, i64)]) {
     let LoopNest { body, buffers, .. } = nest;
     for (var, stages) in loops {
@@ -48,7 +50,7 @@ fn pipeline_in(stmts: &mut Vec<Stmt>, var: VarId, stages: i64, buffers: &mut [Bu
     }
 }
 
-/// The pipeline of a loop; none if it copies nothing to shared memory first.
+/// The pipelined form of a loop; none if the loop does not begin with copies to shared memory.
 fn staged(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
     let mut rooms = Vec::new();
     let mut body = own.body.as_slice();
@@ -92,7 +94,7 @@ fn staged(own: &For, stages: i64, buffers: &mut [Buffer]) -> Option<Stmt> {
     })
 }
 
-/// The buffers that have their room around everything.
+/// The buffers that are allocated around the whole body.
 fn allocated(mut body: &[Stmt]) -> Vec<TensorId> {
     let mut found = Vec::new();
     while let [Stmt::Allocate(room)] = body {
@@ -110,7 +112,7 @@ fn when(condition: IndexExpr, then: Vec<Stmt>) -> Vec<Stmt> {
     }
 }
 
-/// Whether all that a statement writes is in these buffers, and nothing that it reads.
+/// Returns true when a statement writes only to these buffers and does not read them.
 fn is_copy(stmt: &Stmt, rooms: &[TensorId]) -> bool {
     match stmt {
         Stmt::For(own) => own.body.iter().all(|stmt| is_copy(stmt, rooms)),
@@ -132,7 +134,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// The copies of an iteration, into its place.
+    /// The copies for an iteration, into its slot.
     fn copy(&self, copies: &[Stmt], iteration: &IndexExpr) -> Vec<Stmt> {
         let mut copies = copies.to_vec();
         map_indices(&mut copies, &mut |index| {
@@ -143,7 +145,7 @@ impl Stage<'_> {
         copies
     }
 
-    /// What is computed in an iteration, with its place.
+    /// The computation of the current iteration, with its slot.
     fn compute(&self, stmts: &[Stmt]) -> Vec<Stmt> {
         let mut stmts = stmts.to_vec();
         self.redirect(&mut stmts, &self.place(&IndexExpr::var(self.var)));
@@ -185,7 +187,7 @@ impl Stage<'_> {
     }
 }
 
-/// Copies from memory need not be waited for: of an element, or of 0 where there is none.
+/// Marks copies from memory as asynchronous: copies of an element, or of 0 where there is none.
 fn mark_later(stmts: &mut [Stmt], buffers: &[Buffer]) {
     for stmt in stmts {
         match stmt {

@@ -1,4 +1,4 @@
-//! The instructions that ask for memory ahead of its use.
+//! Emits the instructions that prefetch memory ahead of its use.
 
 use tilewright_ir::nest::{For, LoopKind, Prefetch, Stmt};
 use tilewright_ir::{IndexExpr, TensorId, VarId};
@@ -6,18 +6,18 @@ use tilewright_ir::{IndexExpr, TensorId, VarId};
 use super::emit::Emitter;
 use crate::draft::{Legal, Lines, access};
 
-/// So many are written out one after the other.
+/// The most prefetches that are unrolled.
 const MOST_WRITTEN_OUT: i64 = 16;
 
 impl Emitter<'_> {
-    /// What every iteration of a loop asks for first.
+    /// The prefetches at the start of every iteration of a loop.
     pub fn prefetches(&mut self, at: VarId) -> Legal<Vec<Stmt>> {
         let draft = self.draft;
         let here = draft.prefetches.iter().filter(|prefetch| prefetch.at == at);
         here.map(|prefetch| Ok(self.lines(prefetch.tensor, draft.asked_for(prefetch)?))).collect()
     }
 
-    /// One prefetch for each line, in loops over the rows and the lines of a row.
+    /// One prefetch for each cache line, in loops over the rows and over the lines of a row.
     fn lines(&mut self, tensor: TensorId, asked: Lines) -> Stmt {
         let kind = if asked.count() <= MOST_WRITTEN_OUT { LoopKind::Unrolled } else { LoopKind::Serial };
         let mut indices = asked.first;

@@ -1,10 +1,11 @@
-//! Buffers of a block that are in its threads' registers.
+//! Finds the buffers of a thread block that can be in its threads' registers.
 //!
-//! What threads find before they are combined, and what they get from it, is memory of the block by its place, but most
-//! often no thread looks at what another has: then it is in registers. That is so where every dimension is either the
-//! thread of an axis, or one that is known when code is written, the same wherever the buffer is used, and
-//! - whoever reads an element is the thread that has written it;
-//! - or all threads along an axis have it, since it is a total of them.
+//! Threads that are combined store their partial results in memory of the block at their thread
+//! index, and read the total from there. Most often no thread reads an element of another, and the
+//! buffer can then be in registers. For that, every dimension must be either a thread index or
+//! known when code is generated, in the same way wherever the buffer is used, and
+//! - every element is read by the thread that has written it;
+//! - or all threads along an axis have the element, since it is their combined total.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,15 @@ use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
 use crate::draft::visit_reads;
 
-/// Elements that a thread has of one buffer, at most.
+/// The most elements of one buffer that a thread holds in registers.
 const MOST_ELEMENTS: i64 = 16;
 
-/// Whether a buffer that threads are combined from or to can be in registers, by all that uses it.
+/// Returns true when a buffer that threads are combined from or to can be in registers, judged by
+/// all its uses.
 pub(super) fn is_private(id: TensorId, buffer: &Buffer, uses: &[Stmt]) -> bool {
     let mut walk = Walk { tensor: id, loops: Vec::new(), found: Vec::new(), combined: false };
     walk.stmts(uses);
-    // Registers hold values, which are not rounded to 16 bits.
+    // Registers hold values of the compute type, which are not rounded to 16 bits.
     if !walk.combined || buffer.dtype.compute_type() != buffer.dtype {
         return false;
     }
@@ -32,7 +34,8 @@ pub(super) fn is_private(id: TensorId, buffer: &Buffer, uses: &[Stmt]) -> bool {
     told_apart && elements <= MOST_ELEMENTS && has_what_it_reads(&walk.found, &axes)
 }
 
-/// Whether threads read what they have. `axes` are those of the buffer's dimensions.
+/// Returns true when every thread reads only elements that it holds. `axes` holds the axes of the
+/// buffer's dimensions.
 fn has_what_it_reads(uses: &[Use], axes: &BTreeSet<Axis>) -> bool {
     let is_total = |own: &Use| matches!(own.role, Role::Total);
     let totals_only = uses.iter().filter(|own| !matches!(own.role, Role::Read)).all(is_total);
@@ -46,11 +49,11 @@ fn has_what_it_reads(uses: &[Use], axes: &BTreeSet<Axis>) -> bool {
     })
 }
 
-/// What a subscript is.
+/// The kind of a subscript.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dimension {
     Thread(Axis),
-    /// Numbers and unrolled loops.
+    /// Only constants and variables of unrolled loops.
     WrittenOut,
 }
 
@@ -63,7 +66,7 @@ impl Dimension {
     }
 }
 
-/// What the dimensions are in all uses, if they are the same in each.
+/// The kinds of the dimensions, if they are the same in all uses.
 fn common_dimensions(uses: &[Use], dimensions: usize) -> Option<Vec<Dimension>> {
     let first = uses.first()?.dimensions.clone()?;
     let same = uses.iter().all(|own| own.dimensions.as_ref() == Some(&first));
@@ -74,21 +77,21 @@ fn common_dimensions(uses: &[Use], dimensions: usize) -> Option<Vec<Dimension>> 
 enum Role {
     Read,
     Write,
-    /// Written by threads that are combined.
+    /// Written by a statement that combines threads.
     Total,
 }
 
 /// One use of the buffer.
 struct Use {
     role: Role,
-    /// The axes of the thread loops around.
+    /// The axes of the thread loops around the use.
     threads: BTreeSet<Axis>,
     dimensions: Option<Vec<Dimension>>,
 }
 
 struct Walk {
     tensor: TensorId,
-    /// The loops around, as far as they are over threads or unrolled.
+    /// The loops around the current statement, with their kinds.
     loops: Vec<(VarId, LoopKind)>,
     found: Vec<Use>,
     /// Whether threads are combined from or to the buffer.
@@ -141,7 +144,7 @@ impl Walk {
         }
     }
 
-    /// A subscript, extent or condition that reads the buffer is none for registers.
+    /// Records a use that rules out registers if a subscript, extent or condition reads the buffer.
     fn index(&mut self, index: &IndexExpr) {
         let tensor = self.tensor;
         let reads = index.any(&mut |atom| match atom {

@@ -1,18 +1,21 @@
-//! Remainders: tiles at the end of a loop that are not whole.
+//! Remainders: partial tiles at the end of a loop.
 //!
-//! The rule, by the kind of the loop whose iterations are not always the same number:
-//! - a serial or parallel loop is clipped: it runs `min(f, rest)` times;
-//! - a vector always has all its lanes, and a mask takes away those past the end;
-//! - an unrolled loop is written out whole, with a condition before each iteration;
-//! - where either of these has all its iterations or none, that is asked once, before it;
-//! - a loop over blocks or threads has as many of them as are ever needed, and a condition for those past the end;
-//! - and so that whole tiles pay for none of this, everything inside the loops that decide whether the tile is
-//!   whole is there twice: a version for whole tiles, without masks and conditions, and one for the rest. In the
-//!   latter the number of iterations is most often a number again, since only one tile is not whole.
+//! The rule depends on the kind of the loop whose number of iterations varies:
+//! - A serial or parallel loop is clipped: it runs `min(f, rest)` times.
+//! - A vector loop always has all its lanes, and a mask disables those past the end.
+//! - An unrolled loop is written out whole, with a condition before each iteration.
+//! - Where a vector or unrolled loop has either all its iterations or none, one condition before
+//!   the loop decides.
+//! - A loop over blocks or threads has the largest number of them that is ever needed, and a
+//!   condition for those past the end.
+//! - Whole tiles should pay for none of this. So everything inside the loops that decide whether
+//!   the tile is whole exists in two versions: one for whole tiles, without masks and conditions,
+//!   and one for the rest. In the latter the number of iterations is most often a constant again,
+//!   since only one tile is partial.
 //!
-//! Versions are made from the outside in, as long as the code stays within bounds; what is left is done by masks and
-//! conditions. On a GPU they are made inside of thread loops only: what the threads of a block do together, with barriers
-//! between, is the same for all blocks.
+//! Versions are made from the outside in, as long as the code size stays within bounds. Masks and
+//! conditions handle the rest. On a GPU, versions are made inside thread loops only: the code that
+//! the threads of a block run together, with barriers in between, is the same for all blocks.
 
 use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt, any_loop};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
@@ -20,18 +23,19 @@ use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 use super::stmts::{any_index, choose_around, duplicate, map_indices, stores};
 use crate::draft::simplify::Ranges;
 
-/// Stores that versions may add up to, or this many times what there was.
+/// The stores that the code may have with versions: this many, or this many times the number
+/// before.
 const MOST_STORES: usize = 400;
 const MOST_TIMES: usize = 5;
 
-/// Gives loops that cannot be clipped conditions for the iterations past their end.
+/// Adds conditions for the iterations past the end to loops that cannot be clipped.
 pub(super) fn guard_ends(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         guard_rigid(stmts, &Ranges::default());
     }
 }
 
-/// Makes versions; what is left is done by masks and conditions.
+/// Makes versions for whole and partial tiles. Masks and conditions handle the rest.
 pub(super) fn version(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         let budget = MOST_TIMES.saturating_mul(stores(stmts)).max(MOST_STORES);
@@ -45,7 +49,8 @@ pub(super) fn version(nest: &mut LoopNest) {
     }
 }
 
-/// Gives vector and unrolled loops, and those over blocks and threads, a fixed number of iterations, with a condition for those past the end.
+/// Gives vector and unrolled loops, and loops over blocks and threads, a fixed number of
+/// iterations, with a condition for those past the end.
 fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
     for stmt in stmts {
         match stmt {
@@ -87,8 +92,8 @@ fn guard(own: &mut For, ranges: &Ranges) {
     }
 }
 
-/// Takes conditions out of a vector or unrolled loop that all of its iterations answer alike: `4*t + v <= 447` for four `v`
-/// is `4*t <= 447`. A vector is then whole.
+/// Takes those conditions out of a vector or unrolled loop that have the same value in all of its
+/// iterations: `4*t + v <= 447` for four `v` is `4*t <= 447`. The vector then needs no mask.
 fn take_agreed(own: &mut For) -> Vec<IndexExpr> {
     let rigid = matches!(own.kind, LoopKind::Vector | LoopKind::Unrolled);
     let (Some(count), [Stmt::If(guard)], true) = (own.extent.as_constant(), own.body.as_mut_slice(), rigid)
@@ -118,7 +123,8 @@ fn only_if(stmt: &mut Stmt, conditions: Vec<IndexExpr>) {
     }
 }
 
-/// The lanes that hardware has for so many: a power of two, or some whole registers.
+/// The number of lanes that the hardware uses for this many: a power of two, or a number of whole
+/// registers.
 fn whole_lanes(lanes: i64) -> i64 {
     const REGISTER: i64 = 16;
     if lanes <= REGISTER {
@@ -132,7 +138,7 @@ struct Versions<'a> {
     buffers: &'a mut Vec<Buffer>,
     stores: usize,
     budget: usize,
-    /// In a block, and not in one of its threads.
+    /// Whether the current statements belong to a whole block, outside its thread loops.
     together: bool,
 }
 
@@ -141,7 +147,8 @@ fn has_blocks(stmts: &[Stmt]) -> bool {
 }
 
 impl Versions<'_> {
-    /// Statements with a version for whole tiles, wherever a tile inside is whole or not by what is known here.
+    /// Adds a version for whole tiles wherever the ranges known here decide whether a tile inside
+    /// is whole.
     fn body(&mut self, mut stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
         let mut next = if self.together { None } else { partial_tile(&stmts, ranges) };
         while let Some(tile) = &next {
@@ -162,7 +169,7 @@ impl Versions<'_> {
         stmts
     }
 
-    /// One version for the whole tile and one for the rest.
+    /// Makes one version for the whole tile and one for the rest.
     fn versions(&mut self, mut then: Vec<Stmt>, tile: &Tile, ranges: &Ranges) -> Stmt {
         let Tile { minimum, whole, rest } = tile;
         let mut otherwise = duplicate(&then, self.buffers);
@@ -171,10 +178,11 @@ impl Versions<'_> {
         Stmt::If(If { conditions: vec![rest.offset(-whole)], then, otherwise })
     }
 
-    /// Does the same further inside; `settled`: what is known here decides no tile any more.
+    /// Makes versions further inside. `settled` means that the ranges known here decide no more
+    /// tiles.
     fn inside(&mut self, stmt: &mut Stmt, ranges: &Ranges, settled: bool) {
         match stmt {
-            // All threads go the same way to where they are combined.
+            // All threads must take the same path to the statement that combines them.
             Stmt::For(own) if own.combining().is_some() => {}
             Stmt::For(own) => {
                 let mut inside = ranges.clone();
@@ -198,14 +206,15 @@ impl Versions<'_> {
     }
 }
 
-/// Iterations that are `minimum`, which is the smaller of `whole` and `rest`.
+/// A tile whose number of iterations is `minimum`, the smaller of `whole` and `rest`.
 struct Tile {
     minimum: Atom,
     whole: i64,
     rest: IndexExpr,
 }
 
-/// A tile that a condition inside a vector or unrolled loop depends on, if the loops that are open decide it.
+/// Finds a tile that a condition inside a vector or unrolled loop depends on, if the open loops
+/// decide it.
 fn partial_tile(stmts: &[Stmt], open: &Ranges) -> Option<Tile> {
     let mut found = None;
     visit_guards(stmts, &mut |condition| {
@@ -230,8 +239,8 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
     (plain && !decided).then(|| Tile { minimum: atom.clone(), whole, rest: rest.clone() })
 }
 
-/// Calls `visit` on the conditions directly inside loops with a fixed number of iterations, or around one that has all of them
-/// or none.
+/// Calls `visit` on the conditions directly inside loops with a fixed number of iterations, and on
+/// conditions directly around such a loop.
 fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
     for stmt in stmts {
         match stmt {
@@ -262,8 +271,8 @@ fn put(stmts: &mut [Stmt], minimum: &Atom, value: &IndexExpr) {
     map_indices(stmts, &mut |index| index.substitute(&mut |atom| (atom == minimum).then(|| value.clone())));
 }
 
-/// The number of iterations left where a whole tile does not fit: `rest`. Where all that varies in it comes in whole
-/// tiles, and it is the last tile that is left, that is a number.
+/// The number of iterations left where a whole tile does not fit: `rest`. The number is a constant
+/// if all variables in `rest` change it by whole tiles and only the last tile is left.
 fn remainder(rest: &IndexExpr, whole: i64, ranges: &Ranges) -> IndexExpr {
     let varies_by_tiles = rest.terms().iter().all(|term| term.coefficient % whole == 0);
     let left = rest.constant_part().rem_euclid(whole);

@@ -1,15 +1,16 @@
-//! Loops of which only every so many-th iteration adds something run those alone.
+//! Reduces loops in which only every n-th iteration adds something to those iterations.
 //!
-//! A transposed convolution of stride 2 asks `(h + pad - kh) % 2 == 0` in each iteration of `kh`: half of them add 0. Once
-//! `h` is known the others begin at `(h + pad) % 2` and are 2 apart, so the loop becomes
-//!
+//! A transposed convolution of stride 2 checks `(h + pad - kh) % 2 == 0` in each iteration of `kh`:
+//! half of them add 0. Once `h` is known, the other iterations begin at `(h + pad) % 2` and are 2
+//! apart, so the loop becomes
 //! ```text
 //! for kh in 2
 //!   ... with (h + pad) % 2 + 2*kh for kh, and nothing to ask
 //! ```
 //!
-//! Only reduced loops are like that. Threads that differ in `h` then do the same number of iterations, each its own. The
-//! loop of `h` must be around that of `kh`; where it is inside, the question stays.
+//! Only reduction loops have this form. Threads that differ in `h` then run the same number of
+//! iterations, each its own ones. The loop of `h` must be around that of `kh`; where it is inside,
+//! the condition stays.
 
 use tilewright_ir::index::Term;
 use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
@@ -19,7 +20,7 @@ use super::stmts::map_indices;
 use super::tidy::{adds_nothing, truth};
 use crate::draft::comparison::{parts, plain_condition};
 
-/// Leaves out iterations that add nothing.
+/// Removes iterations that add nothing.
 pub(super) fn sieve(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         stmts.iter_mut().for_each(sieve_one);
@@ -40,9 +41,9 @@ fn sieve_one(stmt: &mut Stmt) {
     }
 }
 
-/// The iterations of a loop that count: `first`, and all that are a multiple of `apart` further.
+/// The iterations of a loop that count: `first`, and every `apart`-th after it.
 struct Sieve {
-    /// What is asked, at least 0 where the iteration counts.
+    /// The condition, at least 0 where the iteration counts.
     question: IndexExpr,
     first: IndexExpr,
     apart: i64,
@@ -57,7 +58,7 @@ impl Sieve {
         if extent < 2 || !simple || !only_stores(&own.body, &mut stores, &mut inside) {
             return None;
         }
-        // Elsewhere the variable may choose a register.
+        // If a target mentions the variable, the variable may select a register.
         let reduced = |store: &&Store| !store.target.indices.iter().any(|index| index.mentions(own.var));
         let (first, others) = stores.split_first().filter(|_| stores.iter().all(reduced))?;
         questions(first)
@@ -86,7 +87,8 @@ impl Sieve {
     }
 }
 
-/// Whether statements only store; collects the stores, and the variables of the loops around them.
+/// Returns true when the statements only store. Collects the stores, and the variables of the loops
+/// around them.
 fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut Vec<VarId>) -> bool {
     stmts.iter().all(|stmt| match stmt {
         Stmt::Store(store) => {
@@ -104,7 +106,7 @@ fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut 
     })
 }
 
-/// What a store asks before it adds something; nothing if it always does.
+/// The conditions that a store checks before it adds something; none if it always adds something.
 fn questions(store: &Store) -> Vec<IndexExpr> {
     let ExprKind::Select(arms) = &store.value.kind else { return Vec::new() };
     let otherwise = Store { value: arms[2].clone(), ..store.clone() };
@@ -114,8 +116,8 @@ fn questions(store: &Store) -> Vec<IndexExpr> {
     parts(&arms[0]).into_iter().filter_map(plain_condition).collect()
 }
 
-/// The first value of the variable for which a question `(... + var) % apart <= 0` is answered with yes, and how far apart
-/// these values are.
+/// The first value of the variable for which a condition `(... + var) % apart <= 0` holds, and the
+/// distance between such values.
 fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
     let ([Term { factors, coefficient: -1 }], 0) = (question.terms(), question.constant_part()) else {
         return None;
@@ -131,7 +133,7 @@ fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
     Some((first.modulo(&pair.1), apart))
 }
 
-/// A question that is answered with yes wherever these stores ask it.
+/// Replaces a condition by true wherever these stores check it.
 fn answer(stmts: &mut [Stmt], question: &IndexExpr) {
     for stmt in stmts {
         match stmt {

@@ -1,8 +1,9 @@
-//! How much code a draft becomes, and whether it can be lowered at all: only `emit` and this refuse anything.
+//! Measures the code that a draft becomes, and checks whether the draft can be lowered. For a CPU,
+//! only `emit` and this measurement refuse anything.
 //!
-//! What `emit` refuses of a statement, and the code it gives it, depend on that statement and the loops around it
-//! alone. So when a draft that was measured is changed, only the statements that the change reaches are measured anew,
-//! each on its own.
+//! For each statement, the refusals of `emit` and the emitted code depend only on the statement and
+//! the loops around it. So after a change to a measured draft, only the statements that the change
+//! affects are measured again, each on its own.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ pub(crate) fn check(draft: &Draft) -> Legal<()> {
     Measured::new(draft).map(|_| ())
 }
 
-/// A draft that can be lowered, and what compiling it takes.
+/// A draft that can be lowered, and the effort to compile it.
 pub(crate) struct Measured<'a> {
     draft: Draft<'a>,
     effort: Effort,
@@ -28,7 +29,7 @@ impl<'a> Measured<'a> {
         Measured::checked(draft, effort_of(draft, &all)?)
     }
 
-    /// Measures what another draft, made from this one, does not share with it.
+    /// Measures the statements of another draft, made from this one, that the two do not share.
     pub fn after_changes(&self, draft: &Draft<'a>) -> Legal<Measured<'a>> {
         let mut reached = draft.statements_changed_since(&self.draft);
         reached.extend(self.draft.statements_changed_since(draft));
@@ -42,7 +43,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// The effort of those of the statements that a draft has.
+/// The effort of those of the statements that the draft has.
 fn effort_of(draft: &Draft, statements: &BTreeSet<StatementId>) -> Legal<Effort> {
     let present =
         statements.iter().copied().filter(|id| id.0 < draft.statements.len() && draft.is_present(*id));
@@ -106,7 +107,7 @@ mod tests {
                 let effort = found.as_ref().map(|found| found.effort).map_err(Illegal::to_string);
                 let whole = Measured::new(&draft).map(|whole| whole.effort);
                 assert_eq!(effort, whole.map_err(|illegal| illegal.to_string()), "{source}\n{step}");
-                // What statements are refused for by themselves, they are refused for together.
+                // Reasons that refuse single statements must also refuse the whole draft.
                 let refused = emit::emit(&draft).map(|_| ()).map_err(|illegal| illegal.to_string());
                 assert_eq!(effort.map(|_| ()), refused, "{source}\n{step}");
                 measured = found.unwrap_or(measured);
@@ -127,7 +128,7 @@ mod tests {
             let before = draft.clone();
             steps::apply(&mut draft, step).unwrap();
             let reached = draft.statements_changed_since(&before);
-            // One that is there, and one that `rfactor` adds.
+            // One statement that exists, and one that `rfactor` adds.
             assert!(reached.len() <= 2, "{step} reaches {reached:?}");
         }
     }

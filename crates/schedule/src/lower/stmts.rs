@@ -1,4 +1,4 @@
-//! Walking and rewriting statements of a loop nest.
+//! Walks and rewrites the statements of a loop nest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ pub(crate) fn map_indices(stmts: &mut [Stmt], map: &mut impl FnMut(&IndexExpr) -
     }
 }
 
-/// A copy of statements in which every buffer that has its room inside is a new one, so that each version of a
-/// tile has its own registers.
+/// Copies statements and replaces every buffer that is allocated inside by a new one, so that each
+/// version of a tile has its own registers.
 pub(crate) fn duplicate(stmts: &[Stmt], buffers: &mut Vec<Buffer>) -> Vec<Stmt> {
     let mut copy = stmts.to_vec();
     let mut renamed = BTreeMap::new();
@@ -97,7 +97,7 @@ fn rename_accesses(stmts: &mut [Stmt], buffers: &[Buffer], renamed: &BTreeMap<Te
     }
 }
 
-/// Puts subscripts before those of a buffer, of this type, wherever statements use it.
+/// Prepends subscripts to those of a buffer, wherever statements use it.
 pub(crate) fn prepend_indices(stmts: &mut [Stmt], buffer: (TensorId, DType), indices: &[IndexExpr]) {
     let (tensor, dtype) = buffer;
     let longer = |access: &Access| Access {
@@ -136,7 +136,7 @@ pub(crate) fn prepend_indices(stmts: &mut [Stmt], buffer: (TensorId, DType), ind
     }
 }
 
-/// Drops the buffers that have no room any more, and renumbers the others.
+/// Drops the buffers that are no longer allocated, and renumbers the others.
 pub(crate) fn drop_unused_buffers(nest: &mut LoopNest) {
     let mut allocated = BTreeSet::new();
     rooms(&nest.setup, &mut allocated);
@@ -192,7 +192,7 @@ fn renumber_rooms(stmts: &mut [Stmt], renamed: &BTreeMap<TensorId, TensorId>) {
     }
 }
 
-/// How many stores there are once unrolled loops are written out: what the size of the code goes by.
+/// The number of stores once unrolled loops are written out. It is the measure of code size.
 pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     let count = |stmt: &Stmt| match stmt {
         Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => 1,
@@ -209,8 +209,8 @@ pub(crate) fn stores(stmts: &[Stmt]) -> usize {
     stmts.iter().map(count).fold(0, usize::saturating_add)
 }
 
-/// Puts a choice around the statements that it concerns. Where these are few among many inside one loop or room, it
-/// goes further in, so that the code of the others is not there twice.
+/// Wraps a choice around the statements that it concerns. Where these are a small part of one loop
+/// or allocation, the choice goes further in, so that the other statements are not duplicated.
 pub(crate) fn choose_around(
     mut stmts: Vec<Stmt>,
     concerns: &dyn Fn(&Stmt) -> bool,
@@ -234,7 +234,7 @@ pub(crate) fn choose_around(
     stmts
 }
 
-/// Whether at most half of what is inside a statement is concerned.
+/// Returns true when at most half of the stores inside a statement are concerned.
 fn is_minor_part(stmt: &Stmt, concerns: &dyn Fn(&Stmt) -> bool) -> bool {
     let body = match stmt {
         Stmt::For(own) if matches!(own.kind, LoopKind::Serial | LoopKind::Parallel) => &own.body,
@@ -253,7 +253,7 @@ fn is_minor_part(stmt: &Stmt, concerns: &dyn Fn(&Stmt) -> bool) -> bool {
     2 * concerned(body, concerns) <= stores(body)
 }
 
-/// Whether some index expression inside satisfies the predicate.
+/// Returns true when some index expression inside satisfies the predicate.
 pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
     match stmt {
         Stmt::For(own) => test(&own.extent) || own.body.iter().any(|stmt| any_index(stmt, test)),
@@ -270,7 +270,7 @@ pub(crate) fn any_index(stmt: &Stmt, test: &mut dyn FnMut(&IndexExpr) -> bool) -
     }
 }
 
-/// Whether some index expression of a value satisfies the predicate.
+/// Returns true when some index expression of a value satisfies the predicate.
 pub(crate) fn any_index_in(expr: &Expr, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Index(index) => test(index),

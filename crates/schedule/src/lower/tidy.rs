@@ -1,5 +1,5 @@
-//! What the ranges of the loops decide is decided: subscripts, conditions and choices become simpler, and loops that
-//! never run are dropped.
+//! Resolves expressions that the ranges of the loops decide: simplifies subscripts, conditions and
+//! selects, and drops loops that never run.
 
 use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
 use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
@@ -14,8 +14,9 @@ pub(super) fn tidy(nest: &mut LoopNest) {
     }
 }
 
-/// Where a minimum must be at least 0, both its sides must, and ranges often tell it of one: that an iteration is in its
-/// tile need not be asked by a thread that is. For a CPU, a minimum is what tiles that are not whole are found by.
+/// Splits conditions on minima and simplifies the nest. If a minimum must be at least 0, so must
+/// both its sides, and ranges often prove one of them. A thread inside its tile, for example, need
+/// not check that it is. On a CPU the minima stay, because partial tiles are recognised by them.
 pub(super) fn tidy_minima(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         take_minima_apart(stmts);
@@ -70,7 +71,7 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     if ranges.most(&own.extent).is_some_and(|most| most < 1) {
         return Vec::new();
     }
-    // Parallel and block loops say where code runs, even if only once.
+    // Parallel and block loops determine where code runs, even if they run only once.
     let stays = matches!(own.kind, LoopKind::Parallel | LoopKind::Block(_));
     if own.extent == IndexExpr::constant(1) && !stays {
         let mut body: Vec<Stmt> = own.body.into_iter().map(alone).collect();
@@ -88,7 +89,7 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     vec![Stmt::For(own)]
 }
 
-/// What one thread does where there is no other to combine it with.
+/// The statement for a single thread, which has no other thread to combine with.
 fn alone(stmt: Stmt) -> Stmt {
     match stmt {
         Stmt::Combine(own) => Stmt::Store(own.store),
@@ -117,7 +118,7 @@ fn tidy_store(mut own: Store, ranges: &Ranges) -> Store {
     own
 }
 
-/// Whether it adds 0, as a sum over what a condition leaves out does.
+/// Returns true when a store adds 0, as a sum does where a condition excludes the term.
 pub(super) fn adds_nothing(own: &Store) -> bool {
     let is_zero = |number: &Number| match number {
         Number::Int(value) => *value == 0,
@@ -151,7 +152,8 @@ fn tidy_value(expr: &mut Expr, ranges: &Ranges) {
     }
 }
 
-/// Indices are equal where neither is above the other: two comparisons that ranges may decide and that can be lifted.
+/// Rewrites an equality of indices as two comparisons, which ranges may decide and which can be
+/// lifted.
 fn equality(expr: &Expr) -> Option<Expr> {
     let ExprKind::Binary(BinaryOp::Equal, sides) = &expr.kind else { return None };
     let of_indices = |side: &Expr| matches!(side.kind, ExprKind::Index(_) | ExprKind::Literal(_));
@@ -167,7 +169,7 @@ fn equality(expr: &Expr) -> Option<Expr> {
     Some(Expr { kind: ExprKind::Binary(BinaryOp::And, both), ..expr.clone() })
 }
 
-/// What a choice or a logical operator is when an operand is a constant.
+/// Simplifies a select or a logical operator with a constant operand.
 fn decided(expr: &Expr) -> Option<Expr> {
     match &expr.kind {
         ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), sides) => {

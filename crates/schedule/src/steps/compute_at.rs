@@ -1,4 +1,4 @@
-//! `compute_at P, C.io`.
+//! `compute_at P, C.io`: moves the computation of a tensor into a loop of its consumer.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
@@ -8,8 +8,9 @@ use crate::draft::{Draft, Legal, LoopRole, Node, Parent, StatementId};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// The statements of a tensor move into a loop of its consumer, and compute what one iteration needs. A later statement of
-/// the same tensor is a consumer too: then those before it move.
+/// Moves the statements of a tensor into a loop of its consumer, where they compute the part that
+/// one iteration needs. A later statement of the same tensor can be the consumer (the host); then
+/// the statements before it move.
 pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<()> {
     let refuse = |why: String| Illegal::ComputeAt { tensor: name.to_string(), at: at.to_string(), why };
     if let Some(what) = draft.promoted(name) {
@@ -27,7 +28,8 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     let asks = producers.iter().any(|id| draft.reads_changing(*id));
     let mut region = draft.footprint(tensor, &uses, Some(place));
     widen(draft, tensor, &producers, &mut region);
-    // What a later statement leaves is used elsewhere.
+    // If there is a host, the tensor is used elsewhere after the host has changed it, so it must
+    // stay whole in memory.
     let kept = host.is_some() || draft.buffers[tensor.index()].buffer.scope != Scope::Scratch;
     if kept && let Some(why) = resets_elsewhere(draft, place, &producers, host) {
         return Err(refuse(why));
@@ -43,7 +45,8 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     if !kept {
         shrink(draft, tensor, place, &region);
     }
-    // What is computed here belongs to these loops as they are: their statement cannot go elsewhere without it.
+    // The moved statements are attached to the current loops: the consumer can no longer move
+    // elsewhere without them.
     draft.touch(&draft.loops_up_to(place));
     let nests = roots(draft, &producers);
     for nest in &nests {
@@ -59,8 +62,9 @@ pub(super) fn compute_at(draft: &mut Draft, name: &str, at: &LoopName) -> Legal<
     }
 }
 
-/// Why the neutral elements of a reduction would be set at the wrong time: a scatter sets all of its tensor, and would do so
-/// anew in every iteration; the later statement would set its elements before the others write them.
+/// Returns the reason if the reset of a reduction would run at the wrong time. A scatter resets its
+/// whole tensor, and would do so again in every iteration. A host that resets outside the loop
+/// would reset its elements before the moved statements write them.
 fn resets_elsewhere(
     draft: &Draft,
     place: VarId,
@@ -80,14 +84,15 @@ fn resets_elsewhere(
     (!inside).then(|| format!("`{name}` sets its elements to the neutral element outside of that loop"))
 }
 
-/// The statement whose loop the place is, if it writes the tensor after others do.
+/// The statement that owns the loop, if it writes the tensor after other statements do.
 fn host(draft: &Draft, tensor: TensorId, place: VarId) -> Option<StatementId> {
     let owner = draft.loop_of(place).owner?;
     let writers = draft.writers(Parent::Body, tensor);
     writers.into_iter().skip(1).find(|writer| *writer == owner)
 }
 
-/// The statements that define the tensor, or those before the host, which no step may have touched yet.
+/// The statements that define the tensor, or those of them before the host. Steps must not have
+/// changed their loops yet.
 fn producers(
     draft: &Draft,
     tensor: TensorId,
@@ -128,8 +133,9 @@ fn producers(
     Ok(producers)
 }
 
-/// What a later statement of the tensor uses of it: the elements that it changes, and no others. No other may use it before
-/// that; what comes after sees the same as ever.
+/// The elements of the tensor that the host uses, which must be just those that it changes. No
+/// other statement may use the tensor before the host; statements after it see the same values as
+/// before.
 fn use_of_host(
     draft: &Draft,
     tensor: TensorId,
@@ -156,7 +162,7 @@ fn use_of_host(
     }
 }
 
-/// The reads of the tensor, all inside the loop.
+/// The reads of the tensor, all of which must be inside the loop.
 fn consumers(
     draft: &Draft,
     tensor: TensorId,
@@ -180,8 +186,8 @@ fn consumers(
     Ok(reads)
 }
 
-/// Takes whole dimensions where a statement's subscript is not a variable, or where one statement of the tensor
-/// uses other elements of it.
+/// Widens the region to a whole dimension where a producer's subscript is not a variable of its
+/// own, or where a producer reads the tensor at another subscript.
 fn widen(draft: &Draft, tensor: TensorId, producers: &[StatementId], region: &mut [Interval]) {
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     for producer in producers {
@@ -206,8 +212,9 @@ fn plain_variable(index: &IndexExpr) -> Option<VarId> {
     index.offset(-index.constant_part()).as_var()
 }
 
-/// Whether a tensor is computed whole, and every element once, as one that the caller gets must be: one of its uses needs
-/// all of it and each element in one iteration only, and no other needs more.
+/// Returns true when the loops compute the whole tensor and every element once, as needed for a
+/// tensor that the caller receives. One of the uses must need all of the tensor and each element in
+/// one iteration only, and no other use may need more.
 fn covers_once(
     draft: &Draft,
     tensor: TensorId,
@@ -225,8 +232,8 @@ fn covers_once(
     reads.iter().any(decides)
 }
 
-/// Whether a use needs every element in one iteration only: every loop around the place belongs to a variable that
-/// subscripts it.
+/// Returns true when a use needs every element in one iteration only: every loop around the place
+/// must belong to a variable that indexes the tensor.
 fn uses_once(
     draft: &Draft,
     tensor: TensorId,
@@ -235,7 +242,8 @@ fn uses_once(
     region: &[Interval],
 ) -> bool {
     let mut around = draft.loops_up_to(place);
-    // One iteration is no other; but what is in a reduction comes after its beginning.
+    // A loop with a single iteration repeats nothing. A reduction loop still counts, because
+    // statements in it run after its reset.
     let one = IndexExpr::constant(1);
     around.retain(|var| draft.loop_of(*var).extent != one || draft.loop_of(*var).role != LoopRole::Spatial);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
@@ -257,14 +265,15 @@ fn uses_once(
         used.extend(index.vars());
         decided.push(index);
     }
-    // A loop that was fused belongs to several variables, all of which must subscript it.
+    // A fused loop belongs to several variables, all of which must index the tensor.
     let is_around = |value: &IndexExpr| around.iter().any(|var| value.mentions(*var));
     let other = |(value, _): &(IndexExpr, IndexExpr)| is_around(value) && !decided.contains(&value);
     around.iter().all(|var| used.contains(var)) && !draft.statement(*consumer).vars.iter().any(other)
 }
 
-/// Whether no element is in the regions of two iterations. In every dimension that differs between iterations, what comes
-/// next in the order of the loops around begins behind the end of what came before.
+/// Returns true when no element is in the regions of two iterations. In every dimension in which
+/// iterations differ, the next region in the order of the loops around must begin at or after the
+/// end of the previous one.
 fn are_apart(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
     let around = draft.loops_up_to(place);
     let ranges = draft.ranges_of(&around);
@@ -287,14 +296,14 @@ fn are_apart(draft: &Draft, place: VarId, region: &[Interval]) -> bool {
     })
 }
 
-/// The outermost nodes that statements are in, which are in order.
+/// The outermost nodes that contain these statements, in order.
 fn roots(draft: &Draft, statements: &[StatementId]) -> Vec<Node> {
     let mut roots: Vec<Node> = statements.iter().filter_map(|id| draft.branch(Parent::Body, *id)).collect();
     roots.dedup();
     roots
 }
 
-/// Lets the loops of a producer run over the region only.
+/// Restricts the loops of a producer to the region.
 fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[Interval]) {
     let shape = draft.buffers[draft.statement(producer).target.tensor.index()].buffer.shape.clone();
     let outer = draft.ranges_of(&draft.loops_up_to(place));
@@ -305,7 +314,8 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
         }
         let index = draft.statement(producer).target.indices[at].clone();
         let var = plain_variable(&index).expect("other dimensions were widened");
-        // The elements from low on that the statement defines: the subscript is var + shift.
+        // The subscript is `var + shift`; the loop keeps the elements from `low` on that the
+        // statement defines.
         let shift = index.constant_part();
         let whole = draft.loop_of(var).extent.clone();
         let zero = IndexExpr::constant(0);
@@ -327,7 +337,7 @@ fn restrict(draft: &mut Draft, producer: StatementId, place: VarId, region: &[In
     }
 }
 
-/// The buffer holds the region only, and belongs to an iteration of the loop.
+/// Shrinks the buffer to the region, and allocates it in each iteration of the loop.
 fn shrink(draft: &mut Draft, tensor: TensorId, place: VarId, region: &[Interval]) {
     let concerned = draft.users(Parent::Body, tensor);
     let buffer = &mut draft.buffers[tensor.index()];

@@ -1,4 +1,4 @@
-//! `fuse C.io, C.jo -> t`.
+//! `fuse C.io, C.jo -> t`: joins nested loops into one.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Atom, IndexExpr, VarId};
@@ -9,7 +9,7 @@ use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// Directly nested loops become one.
+/// Fuses directly nested loops into one.
 pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<()> {
     let loops = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
     let [first, .., last] = loops.as_slice() else {
@@ -36,7 +36,8 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         pristine: false,
         guards: Vec::new(),
     });
-    // The innermost loop is the remainder by its extent, the next that of the quotient, and so on.
+    // The innermost loop is the remainder by its extent, the next one the remainder of the
+    // quotient, and so on.
     let mut rest = IndexExpr::var(new);
     let mut values = Vec::new();
     let body = draft.body_of(last).to_vec();
@@ -47,7 +48,7 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
         rest = rest.floor_div(extent);
     }
     values.reverse();
-    // What a loop does not reach on its own, or passes over, the new one passes over.
+    // The new loop skips the iterations that an old loop would not reach or would skip.
     let short = own.iter().zip(&extents).zip(&values).filter(|((own, extent), _)| own != extent);
     let short = short.map(|((own, _), value)| own.sub(value).offset(-1));
     let in_terms_of_new = |guard: &IndexExpr| {
@@ -68,8 +69,8 @@ pub(super) fn fuse(draft: &mut Draft, names: &[LoopName], name: &str) -> Legal<(
     Ok(())
 }
 
-/// The extents to fuse. The threads of a GPU are always as many, so there a loop that is short at the end counts as if it
-/// never were.
+/// The extents to fuse. A GPU always runs the same number of threads, so there a loop that is
+/// shorter in the last iteration counts with its largest extent.
 fn fixed_extents(draft: &Draft, first: VarId, extents: &[IndexExpr]) -> Vec<IndexExpr> {
     let ranges = draft.ranges_of(&draft.loops_around(first));
     let most = |extent: &IndexExpr| match draft.target {

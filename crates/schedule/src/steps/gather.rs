@@ -1,13 +1,16 @@
-//! What a promotion sees of a tensor: the tensor itself, or what data chooses of it.
+//! The view of a tensor that a promotion stages: the tensor itself, or the elements that data
+//! chooses.
 //!
-//! Of `LUT(I(b, l), d)` nobody knows which rows are read, but there is one for each `b` and `l`. A [`View`] of it has the
-//! dimensions `b`, `l` and `d`: the subscript that depends on data is replaced by the variables that it depends on, its
-//! keys. Everything else about a promotion, the part that is staged, its layout, its remainders, is as for a tensor of
-//! that shape; only the copy looks the element up, `LUT[I[b, l], d]`.
+//! For `LUT(I(b, l), d)` it is not known which rows are read, but there is one row for each `b` and
+//! `l`. A [`View`] of it has the dimensions `b`, `l` and `d`: the variables that the data-dependent
+//! subscript depends on, its keys, replace that subscript. The rest of the promotion (the staged
+//! region, its layout, its remainders) treats the view like a tensor of that shape. Only the copy
+//! looks up the element, `LUT[I[b, l], d]`.
 //!
-//! This is the promotion of indirectly accessed arrays of Tensor Comprehensions (section 5.3), with one difference: there
-//! the new dimensions are those of the index array, here they are variables of the statement. Between two elements of
-//! `I(2*b)` there is one that the program never reads, whose row may not exist.
+//! This is the promotion of indirectly accessed arrays of Tensor Comprehensions (section 5.3), with
+//! one difference: there the new dimensions are those of the index array, here they are variables
+//! of the statement. Between two elements of `I(2*b)` there is one that the program never reads,
+//! and its row may not exist.
 
 use std::sync::Arc;
 
@@ -17,11 +20,11 @@ use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Origin, 
 use super::padding::{Padding, element};
 use crate::draft::{Draft, Parent, Statement, StatementId, visit_reads};
 
-/// A tensor with the dimensions that a promotion arranges.
+/// A tensor, seen with the dimensions that a promotion arranges.
 pub(super) struct View {
     /// The extent of every dimension.
     pub shape: Vec<i64>,
-    /// What every dimension is.
+    /// The meaning of every dimension.
     axes: Vec<Axis>,
     gather: Option<Gather>,
 }
@@ -30,23 +33,25 @@ pub(super) struct View {
 enum Axis {
     /// A dimension of the tensor.
     Own(usize),
-    /// The values of a key.
+    /// The values of the key with this number.
     Key(usize),
 }
 
-/// How the elements that data chooses are found.
+/// The lookup of the elements that data chooses.
 struct Gather {
     keys: Vec<Key>,
-    /// The subscripts of every read, as far as they depend on data, in terms of the keys' [`standin`]s.
+    /// For each subscript of the read, the subscript in terms of the keys' [`standin`]s if it
+    /// depends on data.
     chosen: Vec<Option<IndexExpr>>,
-    /// Where one of these fails nothing is read, and what data says may be no place of the tensor. In the same terms.
+    /// Conditions of the read, in terms of the same variables. Where one fails, nothing is read,
+    /// and the data may give a subscript outside the tensor.
     given: Vec<Expr>,
-    /// Where the text has the access.
+    /// The place of the access in the program's text.
     origin: Origin,
 }
 
 impl Gather {
-    /// The tensors that say what is read.
+    /// The tensors that the data-dependent subscripts and the conditions read.
     fn tensors(&self) -> Vec<TensorId> {
         let index =
             |index: &IndexExpr| Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index.clone())) };
@@ -58,22 +63,23 @@ impl Gather {
     }
 }
 
-/// A variable of a statement.
+/// A variable of a statement that a data-dependent subscript depends on.
 #[derive(Clone)]
 struct Key {
-    /// In terms of the loops.
+    /// Its value, in terms of the loops.
     value: IndexExpr,
-    /// How many values it has.
+    /// The number of its values.
     count: i64,
 }
 
 impl View {
-    /// The tensor as it is.
+    /// The view of the tensor itself.
     pub fn plain(shape: &[i64]) -> View {
         View { shape: shape.to_vec(), axes: (0..shape.len()).map(Axis::Own).collect(), gather: None }
     }
 
-    /// What these reads, inside of a loop or anywhere, choose of the tensor.
+    /// The view of the elements that these reads choose, inside the loop `place` or anywhere if it
+    /// is none.
     pub fn gathered(
         draft: &Draft,
         tensor: TensorId,
@@ -103,7 +109,7 @@ impl View {
         Ok(View { shape, axes, gather })
     }
 
-    /// Where the view has what a statement reads of the tensor.
+    /// The coordinates in the view of an element that a statement reads from the tensor.
     pub fn coordinates(&self, indices: &[IndexExpr]) -> Vec<IndexExpr> {
         let own = |axis: &Axis| match (axis, &self.gather) {
             (Axis::Key(key), Some(gather)) => gather.keys[*key].value.clone(),
@@ -112,7 +118,8 @@ impl View {
         self.axes.iter().map(own).collect()
     }
 
-    /// What is at a place of the view: an element of the tensor, or 0 where data is not asked.
+    /// The value at a point of the view: an element of the tensor, or 0 where the conditions of the
+    /// read fail.
     pub fn value(&self, (tensor, dtype): (TensorId, DType), coordinates: &[IndexExpr]) -> Expr {
         let load = |indices, origin| Expr { dtype, kind: ExprKind::Load(Access { tensor, indices, origin }) };
         let Some(gather) = &self.gather else { return load(coordinates.to_vec(), Origin::default()) };
@@ -136,13 +143,14 @@ impl View {
         }
     }
 
-    /// The dimension of the view that is one of the tensor.
+    /// The dimension of the view that is this dimension of the tensor.
     pub fn dimension(&self, own: usize) -> usize {
         let axis = self.axes.iter().position(|axis| *axis == Axis::Own(own));
         axis.expect("padding is of dimensions that no data chooses in")
     }
 
-    /// Where in a part of the tree the copy can be: behind all that writes what chooses elements, and before the reads.
+    /// The position for the copy among the children of `inside`: after all statements that write
+    /// the tensors which choose elements, and before the readers.
     pub fn place_of_copy(
         &self,
         draft: &Draft,
@@ -175,7 +183,7 @@ impl View {
     }
 }
 
-/// The read that stands for all: data chooses the same for each.
+/// Returns the read that represents all reads: data must choose the same elements for each of them.
 fn one_choice<'r>(
     draft: &Draft,
     reads: &'r [(StatementId, Access)],
@@ -197,12 +205,12 @@ fn one_choice<'r>(
     }
 }
 
-/// Stands for a key in subscripts: a variable that is none.
+/// The variable that stands for a key in subscripts. No loop has this id.
 fn standin(key: usize) -> VarId {
     VarId(u32::MAX - key as u32)
 }
 
-/// A subscript with these values of the keys.
+/// Replaces the keys in a subscript by these values.
 fn in_place_of_keys(index: &IndexExpr, values: &[IndexExpr]) -> IndexExpr {
     index.substitute(&mut |atom| match atom {
         Atom::Var(var) => values.get((u32::MAX - var.0) as usize).cloned(),
@@ -210,11 +218,12 @@ fn in_place_of_keys(index: &IndexExpr, values: &[IndexExpr]) -> IndexExpr {
     })
 }
 
-/// What data chooses: the keys, subscripts and conditions in their terms.
+/// The keys, with the data-dependent subscripts and the conditions in terms of them.
 type Chosen = (Vec<Key>, Vec<Option<IndexExpr>>, Vec<Expr>);
 
-/// The variables of a statement that subscripts and conditions depend on, and these two in terms of them. A variable that is
-/// fixed outside of the place is one too: which dimensions there are does not depend on the place.
+/// Finds the variables of a statement that the data-dependent subscripts and the conditions depend
+/// on, and rewrites both in terms of these variables. A variable that is fixed outside the place is
+/// a key too, so that the dimensions of the view do not depend on the place.
 fn keys(
     draft: &Draft,
     id: StatementId,
@@ -244,7 +253,8 @@ fn keys(
     Some((keys, chosen, given))
 }
 
-/// The variables of a statement, and loops inside that are none of them, as those of copies and ordered ones.
+/// The variables of a statement, and the loops inside that no variable mentions, such as loops of
+/// copies and ordered loops.
 fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key>> {
     let of_program = &draft.statement(id).vars;
     let known = of_program
@@ -252,7 +262,7 @@ fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key
         .map(|(value, count)| Some(Key { value: value.clone(), count: count.as_constant()? }));
     let others = inside.iter().filter(|var| !of_program.iter().any(|(value, _)| value.mentions(**var)));
     let others = others.filter_map(|var| {
-        // Of a loop that is clipped or has conditions, not all iterations are there.
+        // A loop that is clipped or guarded does not run all of its iterations.
         let own = draft.loop_of(*var);
         let count = own.extent.as_constant().filter(|_| own.guards.is_empty())?;
         Some(Some(Key { value: IndexExpr::var(*var), count }))
@@ -260,7 +270,7 @@ fn variables(draft: &Draft, id: StatementId, inside: &[VarId]) -> Option<Vec<Key
     known.chain(others).collect()
 }
 
-/// A subscript in terms of the keys, if it depends on the loops inside by them alone.
+/// Rewrites a subscript in terms of the keys, if it depends on the loops inside only through them.
 fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
     let varies = |index: &IndexExpr| inside.iter().any(|var| index.mentions(*var));
     let mut rest = index.clone();
@@ -274,8 +284,9 @@ fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexEx
     (!varies(&rest)).then(|| moved.add(&rest))
 }
 
-/// How often a key is added in an expression, by the first of its terms that varies, or the first: what is counted from the
-/// corner of a buffer has no others.
+/// The factor by which a key occurs in an expression. The factor is read from the first term of the
+/// key that varies inside, or else from its first term: coordinates relative to the corner of a
+/// buffer contain only the varying terms.
 fn multiple_of(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool) -> i64 {
     let varying = key.value.terms().iter().find(|term| varies(&IndexExpr::from(*term)));
     let Some(first) = varying.or(key.value.terms().first()) else { return 0 };
@@ -289,7 +300,7 @@ fn restated_atom(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExp
         Some((restated(&pair.0, keys, inside)?, restated(&pair.1, keys, inside)?))
     };
     match atom {
-        // A key that only one loop inside has a part in says what that loop's variable is.
+        // If only one loop inside occurs in a key, the key determines that loop's variable.
         Atom::Var(var) if inside.contains(var) => keys.iter().enumerate().find_map(|(at, key)| {
             let (times, rest) = key.value.split_on(atom)?;
             let alone = times.as_constant() == Some(1) && !inside.iter().any(|other| rest.mentions(*other));
@@ -308,8 +319,9 @@ fn restated_atom(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExp
     }
 }
 
-/// The conditions under which a statement reads a tensor, if they are the same for all reads of it. A choice that the buffer
-/// holds, with its padding, counts as read whole.
+/// The conditions under which a statement reads a tensor, if they are the same for all its reads.
+/// With `with_choices`, a select between an element and a constant counts as one read, because the
+/// buffer holds the padding too.
 fn conditions(statement: &Statement, tensor: TensorId, with_choices: bool) -> Result<Vec<Expr>, String> {
     let mut search = Search { tensor, with_choices, given: Vec::new(), found: Vec::new() };
     search.expr(&statement.value);
@@ -322,14 +334,14 @@ fn conditions(statement: &Statement, tensor: TensorId, with_choices: bool) -> Re
     }
 }
 
-/// A search for the reads of a tensor.
+/// A search for the reads of a tensor in an expression.
 struct Search {
     tensor: TensorId,
-    /// Choices between an element and a number are read whole.
+    /// Whether a select between an element and a constant counts as one read.
     with_choices: bool,
-    /// The conditions around what is looked at.
+    /// The conditions around the current expression.
     given: Vec<Expr>,
-    /// For every read its conditions.
+    /// The conditions of every read that was found.
     found: Vec<Vec<Expr>>,
 }
 

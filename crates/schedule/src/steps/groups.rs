@@ -1,9 +1,10 @@
-//! Copies of whole groups: `promote I at O.c -> Is shared (d0, d1, d2, d3/4, d3%4)`.
+//! Copies of whole groups of elements: `promote I at O.c -> Is shared (d0, d1, d2, d3/4, d3%4)`.
 //!
-//! A layout that cuts the last dimension of a tensor into groups of neighbours lets a thread copy a group at once, if groups
-//! begin where a wide access may: at multiples of their size. What a tile needs often begins elsewhere: one element before
-//! it, where a window with padding is read. So shared memory holds whole groups, where it can be proved that each is inside of the
-//! tensor or outside of it, and the copy asks once for a group:
+//! A layout that splits the last dimension of a tensor into groups of neighbours lets a thread copy
+//! a group with one wide access. For that, groups must begin at multiples of their size. The region
+//! that a tile needs often begins elsewhere: one element earlier, for example, where a window with
+//! padding is read. So shared memory holds whole groups, if each group is provably either inside
+//! the tensor or outside it. The copy then checks its conditions once for each group:
 //!
 //! ```text
 //! elements 55..114 of a row that has 112   →   groups 52..56, 56..60, …, 108..112, and 112..116, which is outside
@@ -15,17 +16,18 @@ use super::layout::Part;
 use super::padding::Padding;
 use crate::draft::region::Interval;
 
-/// The groups of a buffer.
+/// The groups that a buffer's last dimension is split into.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Groups {
-    /// The dimension of the tensor that is cut into them.
+    /// The dimension of the tensor that is split into groups.
     pub dimension: usize,
-    /// Elements of a group.
+    /// The number of elements in a group.
     pub size: i64,
 }
 
 impl Groups {
-    /// Lets a region begin and end with whole groups, if its layout has such and the tensor and its padding do.
+    /// Extends a region to whole groups, if its layout has groups and the tensor and its padding
+    /// consist of whole groups.
     pub fn of(
         layout: &[Part],
         shape: &[i64],
@@ -46,7 +48,8 @@ impl Groups {
     }
 }
 
-/// The elements of a group, if a dimension is laid out as its groups and their elements.
+/// The number of elements in a group, if the layout splits a dimension into groups and their
+/// elements.
 fn size_of_groups(layout: &[Part], dimension: usize) -> Option<i64> {
     let mut parts = layout.iter().filter(|part| part.dimension == dimension);
     match (parts.next()?, parts.next()?, parts.next()) {

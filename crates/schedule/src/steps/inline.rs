@@ -1,4 +1,4 @@
-//! `inline P`.
+//! `inline P`: replaces the uses of a tensor by its value.
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Expr, IndexExpr, TensorId, VarId, index::Atom};
@@ -7,10 +7,10 @@ use crate::draft::rewrite::size;
 use crate::draft::{Draft, Instance, Legal, Parent, Statement, StatementId};
 use crate::illegal::Illegal;
 
-/// Nodes that one expression may grow to.
+/// The most nodes that one expression may grow to.
 const MOST_NODES: usize = 20_000;
 
-/// What a tensor's statement computes takes the place of every use.
+/// Replaces every use of a tensor by the value that its statement computes.
 pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     let refuse = |why: String| Illegal::Inline { tensor: name.to_string(), why };
     if let Some(what) = draft.promoted(name) {
@@ -45,7 +45,8 @@ pub(super) fn inline(draft: &mut Draft, name: &str) -> Legal<()> {
     }
 }
 
-/// Notes that a statement executes, for each of its reads of the tensor, the instances of the producer that compute it.
+/// Records that a statement executes, for each of its reads of the tensor, the producer instances
+/// that compute the element.
 fn execute_in(
     draft: &mut Draft,
     id: StatementId,
@@ -73,7 +74,7 @@ fn execute_in(
     });
 }
 
-/// The value for the element that an access names.
+/// The producer's value for the element that an access names.
 fn at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) -> Expr {
     let values = values_at(target, vars, access);
     let mut new = value.clone();
@@ -81,8 +82,8 @@ fn at_element(value: &Expr, target: &Access, vars: &[VarId], access: &Access) ->
     new
 }
 
-/// The values of a producer's variables for the element that an access names: each is its subscript, less what is added to
-/// it.
+/// The values of a producer's variables for the element that an access names. Each is the access's
+/// subscript minus the constant that the producer's own subscript adds.
 fn values_at(target: &Access, vars: &[VarId], access: &Access) -> Vec<(VarId, IndexExpr)> {
     let subscripts = target.indices.iter().zip(&access.indices);
     let value = |(own, wanted): (&IndexExpr, &IndexExpr)| wanted.offset(-own.constant_part());
@@ -113,7 +114,7 @@ fn only_producer(draft: &Draft, tensor: TensorId) -> Result<StatementId, String>
     Ok(*producer)
 }
 
-/// The variable of each dimension, if every subscript is a variable of its own, and something added.
+/// The variable of each dimension, if every subscript is a variable of its own plus a constant.
 fn plain_variables(draft: &Draft, producer: StatementId) -> Result<Vec<VarId>, String> {
     let own = draft.own_loops(producer);
     if own.iter().any(|var| !draft.loop_of(*var).pristine) {

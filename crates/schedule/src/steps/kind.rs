@@ -1,6 +1,7 @@
-//! `unroll`, `vectorize`, `parallel` and `bind`: how the iterations of a loop run.
+//! `unroll`, `vectorize`, `parallel` and `bind`: set how the iterations of a loop run.
 //!
-//! A reduced loop that is bound to threads is what combines them: each thread has one iteration, and all make one total.
+//! Binding a reduction loop to threads combines them: each thread runs one iteration, and together
+//! they make one total.
 
 use tilewright_ir::VarId;
 use tilewright_ir::nest::LoopKind;
@@ -10,12 +11,12 @@ use crate::draft::{Draft, Legal, LoopRole, StatementId};
 use crate::illegal::Illegal;
 use crate::step::{LoopName, Unit};
 
-/// Lanes of one vector; wider ones take several registers.
+/// The most lanes of one vector. Wide vectors take several registers.
 pub(crate) const MOST_LANES: i64 = 64;
-/// Iterations that are written out.
+/// The most iterations of an unrolled loop.
 pub(crate) const MOST_UNROLLED: i64 = 128;
 
-/// The word for a loop of this kind.
+/// The adjective for a loop of this kind, for messages.
 pub(crate) fn adjective(kind: LoopKind) -> &'static str {
     match kind {
         LoopKind::Serial => "serial",
@@ -35,7 +36,7 @@ pub(super) fn of_unit(unit: Unit) -> LoopKind {
     }
 }
 
-/// Says how a loop runs.
+/// Sets how the iterations of a loop run.
 pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let before = draft.loop_of(var).kind;
@@ -63,8 +64,9 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     }
 }
 
-/// A reason to refuse a loop all of whose iterations write the same elements. Dependences do not show it where all iterations
-/// but one have nothing to do; but code generation wants elements of its own for each thread.
+/// Returns a reason to refuse a loop all of whose iterations write the same elements. Dependences
+/// do not reveal this case where all iterations but one do nothing, but code generation needs
+/// separate elements for each thread.
 fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementId]) -> Option<String> {
     let one = draft.loop_of(var).extent.as_constant().is_some_and(|extent| extent <= 1);
     if one || kind == LoopKind::Vector {
@@ -77,8 +79,9 @@ fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementI
     Some(format!("all its iterations write the same elements of `{}`", alike.name))
 }
 
-/// Refuses kinds of loops that do not go inside each other: threads start outside of vectors and of code that is
-/// written out, neither threads nor vectors are nested, and all lanes of a vector run the loops inside equally often.
+/// Refuses kinds of loops that cannot be nested. Threads start outside vectors and unrolled code,
+/// neither threads nor vectors are nested, and all lanes of a vector run the loops inside equally
+/// often.
 pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
     lanes_run_alike(draft, var)?;
     let own = draft.loop_of(var).kind;
@@ -138,7 +141,8 @@ fn parallel(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     iterations_are_apart(draft, var, target)
 }
 
-/// Refuses what the machine has not, and dependences.
+/// Refuses a binding that the machine does not support, a loop longer than the machine allows, and
+/// dependent iterations.
 fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<()> {
     let Target::Gpu(gpu) = draft.target else {
         let why = format!("a CPU has no blocks and threads: `parallel {target}`");
@@ -161,7 +165,7 @@ fn bound(draft: &Draft, var: VarId, target: &LoopName, kind: LoopKind) -> Legal<
 
 fn iterations_are_apart(draft: &Draft, var: VarId, target: &LoopName) -> Legal<()> {
     match draft.loop_of(var).role {
-        // The dependences of an ordered loop are asked for when its kind is set.
+        // The dependences of an ordered loop are checked when its kind is set.
         LoopRole::Spatial | LoopRole::Ordered => Ok(()),
         LoopRole::Reduction => {
             let why =

@@ -5,10 +5,11 @@ use tilewright_ir::IndexExpr;
 use crate::draft::region::Interval;
 use crate::step::LayoutDim;
 
-/// No tensor is longer than this in one dimension, and products with it do not overflow.
+/// The largest number in a layout. No tensor is longer in one dimension, and products with it do
+/// not overflow.
 const LARGEST_IN_LAYOUT: i64 = 1 << 31;
 
-/// One dimension of a buffer: of a coordinate `r`, it holds `(r % modulo) / divide`.
+/// One dimension of a buffer: for a coordinate `r`, its index is `(r % modulo) / divide`.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub dimension: usize,
@@ -29,13 +30,13 @@ impl Part {
     }
 }
 
-/// What is wrong with a layout, and with which of its parts, if it is one.
+/// The error of a layout, and the part at fault, if there is a single one.
 pub(super) struct BadLayout {
     pub part: Option<usize>,
     pub why: String,
 }
 
-/// The parts of a layout, if they tell all elements apart.
+/// Returns the parts of a layout if they give every element its own place.
 pub(super) fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Result<Vec<Part>, BadLayout> {
     if layout.is_empty() {
         return Ok((0..region.len()).map(|dimension| Part { dimension, modulo: None, divide: 1 }).collect());
@@ -53,7 +54,7 @@ pub(super) fn checked_layout(layout: &[LayoutDim], region: &[Interval]) -> Resul
     Ok(parts)
 }
 
-/// Refuses a part that makes no sense whatever the others are.
+/// Refuses a part that is wrong regardless of the other parts.
 fn check_part(dim: &LayoutDim, dimensions: usize) -> Result<(), String> {
     if dim.divide.max(dim.modulo).is_some_and(|number| number > LARGEST_IN_LAYOUT) {
         return Err(format!("a number in the layout is larger than {LARGEST_IN_LAYOUT}"));
@@ -68,8 +69,8 @@ fn check_part(dim: &LayoutDim, dimensions: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a dimension whose elements are not told apart: one part is the whole quotient, and the remainder of each
-/// is what the next takes apart.
+/// Refuses a dimension whose elements do not all get their own place. Exactly one part must be the
+/// whole quotient, and the next finer part must split the remainder of each part.
 fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
     let own = parts.iter().enumerate().filter(|(_, part)| part.dimension == dimension);
     let mut chain: Vec<(usize, &Part)> = own.collect();
@@ -91,7 +92,7 @@ fn check_dimension(parts: &[Part], dimension: usize) -> Result<(), BadLayout> {
     Ok(())
 }
 
-/// The extents of the buffer, with rows that are longer than what they hold.
+/// The extents of the buffer, with the last one lengthened by the padding.
 pub(super) fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Vec<i64> {
     let mut shape: Vec<i64> = layout.iter().map(|part| part.extent(region)).collect();
     if let Some(last) = shape.last_mut() {
@@ -100,8 +101,8 @@ pub(super) fn padded_shape(layout: &[Part], region: &[Interval], pad: i64) -> Ve
     shape
 }
 
-/// The order of the loops: that of the layout, unless a part of a dimension would come before the coarser parts that
-/// it is clipped by.
+/// The nesting order of the copy's loops: that of the layout, unless a part of a dimension would
+/// come before a coarser part that clips its extent.
 pub(super) fn nesting_order(layout: &[Part]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..layout.len()).collect();
     let coarse_first = |left: usize, right: usize| {

@@ -1,4 +1,4 @@
-//! What each step does to the loops: one step, or one family of steps, a file.
+//! The effect of each step on the loops of a draft: one file for each step or family of steps.
 
 mod compute_at;
 mod fuse;
@@ -20,7 +20,7 @@ use tilewright_ir::nest::LoopKind;
 use crate::draft::{Draft, Legal};
 use crate::step::{Place, Step};
 
-/// Does one step, or leaves the draft in a state that must not be used.
+/// Applies one step. After a refusal the draft is in an undefined state and must not be used.
 pub(crate) fn apply(draft: &mut Draft, step: &Step) -> Legal<()> {
     match step {
         Step::Split { target, outer, inner } => split::split(draft, target, outer, inner),

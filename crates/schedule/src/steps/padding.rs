@@ -1,8 +1,9 @@
 //! Operands that are read with padding: `0 <= y && y < H ? I(y, x) : 0`.
 //!
-//! Where every read of a tensor has that form, and the condition says of each subscript that it names just when it is
-//! inside the tensor, the value of the whole choice is a function of the subscripts. A promotion then stages that:
-//! the buffer holds the padding too, the copy asks, and the loops that compute ask nothing.
+//! The value of the whole select is a function of the subscripts if two conditions hold: every read
+//! of a tensor has that form, and the select's condition bounds exactly the subscripts that may
+//! leave the tensor. A promotion then stages the value of the select. The buffer holds the padding
+//! too, the copy checks the condition, and the loops that compute need no checks.
 
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
 
@@ -10,20 +11,21 @@ use crate::draft::comparison::{as_condition, parts};
 use crate::draft::simplify::Ranges;
 use crate::draft::{Draft, StatementId};
 
-/// What stands for elements outside of a tensor.
+/// The values that stand for elements outside a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Padding {
-    /// Dimensions that may be left.
+    /// The dimensions in which elements may lie outside.
     pub dimensions: Vec<usize>,
-    /// For each condition its dimension, the sign of the subscript and what is added, which must be at least 0.
+    /// The conditions, each as a dimension, the sign of its subscript and a constant. The signed
+    /// subscript plus the constant must be at least 0.
     conditions: Vec<(usize, i64, i64)>,
-    /// The value outside.
+    /// The value outside the tensor.
     pub outside: Expr,
-    /// The type of the choice.
+    /// The type of the select.
     pub dtype: DType,
 }
 
-/// The padding with which these statements read a tensor, if all reads have the same.
+/// The padding with which these statements read a tensor, if all reads have the same padding.
 pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId]) -> Option<Padding> {
     let mut found: Option<Padding> = None;
     for id in statements {
@@ -46,7 +48,7 @@ pub(super) fn padding(draft: &Draft, tensor: TensorId, statements: &[StatementId
     found
 }
 
-/// The choices between an element of the tensor and a constant.
+/// Collects the selects between an element of the tensor and a constant.
 fn collect<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
     if element(expr).is_some_and(|access| access.tensor == tensor) {
         found.push(expr);
@@ -55,7 +57,7 @@ fn collect<'e>(expr: &'e Expr, tensor: TensorId, found: &mut Vec<&'e Expr>) {
     expr.operands().iter().for_each(|operand| collect(operand, tensor, found));
 }
 
-/// The element that an expression is, or else a constant.
+/// The access of an expression that selects between an element and a constant.
 pub(super) fn element(expr: &Expr) -> Option<&Access> {
     let ExprKind::Select(arms) = &expr.kind else { return None };
     let ExprKind::Literal(_) = &arms[2].kind else { return None };
@@ -83,7 +85,8 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     conditions.sort();
     let mut dimensions: Vec<usize> = conditions.iter().map(|(dimension, ..)| *dimension).collect();
     dimensions.dedup();
-    // Where the condition holds, the element exists, also for elements that no iteration asks for.
+    // Where the condition holds, the element must exist, even for points of the buffer that no
+    // iteration reads.
     let inside = |dimension: &usize| {
         let bound = |sign, most: i64| {
             conditions
@@ -92,7 +95,8 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
         };
         bound(1, 0) && bound(-1, shape[*dimension] - 1)
     };
-    // The other subscripts must not need the condition, which the loops will no longer ask.
+    // The other subscripts must be inside the tensor without the condition, because the loops will
+    // no longer check it.
     let always_inside = |dimension: &usize| {
         let index = &access.indices[*dimension];
         ranges.never_negative(index) && ranges.never_negative(&index.scale(-1).offset(shape[*dimension] - 1))
@@ -105,21 +109,23 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
 }
 
 impl Padding {
-    /// Nothing is read outside of the tensor; what stands there does not matter.
+    /// A filling of 0 for elements outside the tensor that nothing reads, so that their value does
+    /// not matter.
     pub fn filling(dtype: DType) -> Padding {
         let zero = if dtype.is_float() { Number::Float(0.0) } else { Number::Int(0) };
         let outside = Expr::literal(dtype, zero.convert(dtype));
         Padding { dimensions: Vec::new(), conditions: Vec::new(), outside, dtype }
     }
 
-    /// The same with other dimensions in the place of each.
+    /// The same padding with the dimensions renumbered.
     pub fn with_dimensions(mut self, new: impl Fn(usize) -> usize) -> Padding {
         self.dimensions.iter_mut().for_each(|dimension| *dimension = new(*dimension));
         self.conditions.iter_mut().for_each(|(dimension, ..)| *dimension = new(*dimension));
         self
     }
 
-    /// Also stands for elements before the first of a dimension, or behind the last.
+    /// Extends the padding to elements before the first of a dimension (`before`), or after the
+    /// last (`behind`, its extent).
     pub fn cover(&mut self, dimension: usize, before: bool, behind: Option<i64>) {
         if self.dimensions.contains(&dimension) {
             return;
@@ -129,7 +135,8 @@ impl Padding {
         self.conditions.extend(behind.map(|extent| (dimension, -1, extent - 1)));
     }
 
-    /// Whether of groups along a dimension, which begin at multiples of their size, each is inside as a whole or outside.
+    /// Returns true when every group along a dimension is either inside or outside as a whole.
+    /// Groups begin at multiples of their size.
     pub fn keeps_whole(&self, dimension: usize, size: i64) -> bool {
         let own = self.conditions.iter().filter(|(own, ..)| *own == dimension);
         own.into_iter().all(|(_, sign, added)| match sign {
@@ -138,8 +145,8 @@ impl Padding {
         })
     }
 
-    /// The value of the choice for an element: the conditions are asked of the first and the last of its neighbours that are
-    /// inside or outside together.
+    /// The value of the select for an element. The conditions are checked for the first and the
+    /// last element of its group, all of which are inside or outside together.
     pub fn value(&self, load: Expr, (firsts, lasts): (&[IndexExpr], &[IndexExpr])) -> Expr {
         let zero = || Expr::literal(DType::Int64, Number::Int(0));
         let holds = self.conditions.iter().map(|(dimension, sign, added)| {
@@ -160,7 +167,8 @@ impl Padding {
     }
 }
 
-/// Puts `replace` of the element in the place of every choice.
+/// Replaces every select between an element of the tensor and a constant by `replace` of the
+/// element.
 pub(super) fn replace_choices(expr: &mut Expr, tensor: TensorId, replace: &mut dyn FnMut(&Access) -> Expr) {
     if let Some(access) = element(expr).filter(|access| access.tensor == tensor) {
         *expr = replace(access);

@@ -1,4 +1,4 @@
-//! `pipeline C.ko stages 3`.
+//! `pipeline C.ko stages 3`: marks a loop for software pipelining.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_target::Target;
@@ -7,10 +7,11 @@ use crate::draft::{Draft, Legal, LoopRole};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// More stages than this only take shared memory.
+/// The most stages of a pipeline. More stages only take shared memory.
 const MOST_STAGES: i64 = 8;
 
-/// Notes down that the copies of a loop run ahead. Lowering does it, once all loops are known.
+/// Records that the copies of a loop run ahead. Lowering pipelines the loop, once all loops are
+/// known.
 pub(super) fn pipeline(draft: &mut Draft, target: &LoopName, stages: i64) -> Legal<()> {
     let refuse = |why: &str| Err(Illegal::Kernel(format!("`{target}` cannot be a pipeline: {why}")));
     let var = draft.find_loop(target)?;

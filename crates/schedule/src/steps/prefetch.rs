@@ -1,13 +1,13 @@
-//! `prefetch I at e.do ahead 1 of O.n`.
+//! `prefetch I at e.do ahead 1 of O.n`: records a prefetch.
 
 use crate::draft::{Draft, Legal, Prefetch};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// The furthest that anybody looks ahead: subscripts must not overflow.
+/// The most iterations to look ahead, so that subscripts do not overflow.
 const FURTHEST: i64 = 1 << 20;
 
-/// Notes down what to ask for. Lowering writes it, once all loops are known.
+/// Records a prefetch. Lowering emits it, once all loops are known.
 pub(super) fn prefetch(
     draft: &mut Draft,
     tensor: &str,
@@ -26,7 +26,8 @@ pub(super) fn prefetch(
         return Err(Illegal::Prefetch { tensor: tensor.to_string(), at: at.to_string(), why });
     }
     draft.asked_for(&prefetch)?;
-    // It belongs to these loops as they are: their statement cannot go elsewhere without it.
+    // The prefetch is attached to the current loops: their statement can no longer move elsewhere
+    // without it.
     for var in draft.loops_up_to(prefetch.at) {
         draft.loops[var.index()].pristine = false;
     }

@@ -1,4 +1,5 @@
-//! `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`: operands, and `promote C at C.io -> acc registers`: results.
+//! Operands, `promote B at C.ko -> Bp packed (d1/32, d0, d1%32)`, and results, `promote C at C.io
+//! -> acc registers`.
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
@@ -16,7 +17,8 @@ use crate::draft::{
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope};
 
-/// The result of a statement is gathered in a buffer. Lowering makes it, once all loops are known.
+/// Lets a statement accumulate its result in a buffer. Lowering makes the buffer, once all loops
+/// are known.
 pub(super) fn result(
     draft: &mut Draft,
     tensor: &str,
@@ -66,7 +68,7 @@ pub(super) fn result(
     Ok(())
 }
 
-/// What is read of a tensor is copied to a buffer first.
+/// Copies the part of a tensor that is read to a buffer first.
 pub(super) fn operand(
     draft: &mut Draft,
     name: &str,
@@ -130,7 +132,8 @@ pub(super) fn operand(
     let stage = Stage { tensor, staged, place, view, region, layout, groups, padding, reads_choices };
     redirect(draft, &stage);
     let nest = copy_nest(draft, &stage);
-    // The copy belongs to these loops as they are: their statement cannot go elsewhere without it.
+    // The copy is attached to the current loops: their statement can no longer move elsewhere
+    // without it.
     draft.touch(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     match place {
         None if once => draft.insert(Parent::Setup, draft.setup.len(), nest),
@@ -139,15 +142,15 @@ pub(super) fn operand(
     Ok(())
 }
 
-/// What a buffer is to hold.
+/// The contents of a staging buffer.
 struct What {
     view: View,
     region: Vec<Interval>,
-    /// What it holds outside of the tensor, if it holds such elements.
+    /// The padding outside the tensor, if the buffer holds such elements.
     padding: Option<Padding>,
-    /// Whether statements read it as a choice between an element and what is outside.
+    /// Whether statements read the tensor through selects between an element and the padding value.
     reads_choices: bool,
-    /// Where among the nodes at the place its copy goes.
+    /// The position of the copy among the children of its parent.
     position: usize,
 }
 
@@ -184,7 +187,8 @@ impl What {
     }
 }
 
-/// Refuses registers where no thread has its own. That the place is inside of a thread is seen in the end.
+/// Refuses registers where there is no thread that owns them. Lowering checks that the place is
+/// inside a thread.
 fn in_registers(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
     match (draft.target, place) {
         (Target::Cpu(_), _) => {
@@ -195,8 +199,8 @@ fn in_registers(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str>
     }
 }
 
-/// Refuses shared memory where there is none. That the place is inside of blocks and outside of threads is seen in the
-/// end, when all loops are bound.
+/// Refuses shared memory where there is none. Lowering checks that the place is inside blocks and
+/// outside threads, when all loops are bound.
 fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static str> {
     match (draft.target, place) {
         (Target::Cpu(_), _) => Err("a CPU has no shared memory: say `packed`"),
@@ -205,8 +209,9 @@ fn in_shared_memory(draft: &Draft, place: Option<VarId>) -> Result<(), &'static 
     }
 }
 
-/// The part of a tensor that threads read from shared memory or registers, as if it had no end: what is outside of the tensor is filled
-/// up, so that threads past the end of a tile need no conditions.
+/// The region of a tensor that threads read from shared memory or registers, not clipped to the
+/// tensor. The copy pads the elements outside the tensor, so that threads past the end of a tile
+/// need no conditions.
 fn filled_region(
     draft: &Draft,
     (view, dtype): (&View, DType),
@@ -255,24 +260,24 @@ fn is_constant(draft: &Draft, tensor: TensorId) -> bool {
     draft.program.tensor(id).role == Role::Input { constant: true }
 }
 
-/// An operand and the buffer that holds a part of it.
+/// An operand and the buffer that stages a region of it.
 struct Stage {
     tensor: TensorId,
     staged: TensorId,
     place: Option<VarId>,
-    /// What the buffer holds a part of.
+    /// The view of the tensor that the buffer holds a region of.
     view: View,
     region: Vec<Interval>,
     layout: Vec<Part>,
     groups: Option<Groups>,
-    /// What the buffer holds outside of the tensor, if it holds such elements.
+    /// The padding outside the tensor, if the buffer holds such elements.
     padding: Option<Padding>,
-    /// Whether statements read it as a choice between an element and what is outside.
+    /// Whether statements read the tensor through selects between an element and the padding value.
     reads_choices: bool,
 }
 
 impl Stage {
-    /// The place in the buffer of what a statement reads of the tensor.
+    /// The indices into the buffer for an element that a statement reads from the tensor.
     fn indices(&self, indices: &[IndexExpr], ranges: &Ranges) -> Vec<IndexExpr> {
         let coordinates = self.view.coordinates(indices);
         let coordinate = |at: usize| coordinates[at].sub(&self.region[at].low);
@@ -280,7 +285,7 @@ impl Stage {
     }
 }
 
-/// Lets the statements at the place read the buffer.
+/// Redirects the reads of the statements at the place to the buffer.
 fn redirect(draft: &mut Draft, stage: &Stage) {
     let inside = stage.place.map_or(Parent::Body, Parent::Loop);
     let dtype = draft.buffers[stage.staged.index()].buffer.dtype;
@@ -300,16 +305,17 @@ fn redirect(draft: &mut Draft, stage: &Stage) {
     }
 }
 
-/// The loops that fill the buffer, one a dimension of its layout.
+/// Builds the loops that fill the buffer, one for each dimension of its layout.
 fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
     let Stage { tensor, staged, place, view, region, layout, groups, .. } = stage;
     let id = StatementId(draft.statements.len());
-    // Registers are told apart when code is written.
+    // Registers can only be indexed by constants, so the copy is unrolled.
     let in_registers = draft.buffers[staged.index()].buffer.scope == Scope::Register;
     let mut ranges = draft.ranges_of(&place.map(|place| draft.loops_up_to(place)).unwrap_or_default());
     let mut rest: Vec<IndexExpr> = region.iter().map(|interval| interval.available.clone()).collect();
     let mut coordinates: Vec<IndexExpr> = region.iter().map(|interval| interval.low.clone()).collect();
-    // The same for the first of a group, where a group is inside of the tensor as a whole or not at all.
+    // The coordinates of the first element of the group, where each group is entirely inside the
+    // tensor or entirely outside.
     let mut firsts = coordinates.clone();
     let mut vars = vec![VarId(0); layout.len()];
     let order = nesting_order(layout);
@@ -361,7 +367,7 @@ fn copy_nest(draft: &mut Draft, stage: &Stage) -> Vec<Node> {
 }
 
 impl Draft<'_> {
-    /// What a name is that a `promote` has made: the buffer of an operand or of a result.
+    /// Describes a name that a `promote` has made: the buffer of an operand or of a result.
     pub fn promoted(&self, name: &str) -> Option<&'static str> {
         let is_staged = |buffer: &DraftBuffer| buffer.staged && buffer.buffer.name == name;
         let gathers = |statement: &Statement| {

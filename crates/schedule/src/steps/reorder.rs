@@ -1,4 +1,4 @@
-//! `reorder C.jo, C.ko, C.io`.
+//! `reorder C.jo, C.ko, C.io`: permutes nested loops.
 
 use tilewright_ir::{Atom, IndexExpr, VarId};
 
@@ -6,7 +6,8 @@ use crate::draft::{Draft, Legal, LoopRole, Node};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// The loops take each other's places, so that they come in the order given; loops between them stay.
+/// Permutes the loops so that they are nested in the given order. Loops between them keep their
+/// places.
 pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     let wanted = names.iter().map(|name| draft.find_loop(name)).collect::<Legal<Vec<VarId>>>()?;
     if wanted.len() < 2 {
@@ -29,11 +30,11 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     let (parent, at) = draft.take_out(Node::Loop(chain[0]));
     let nest = draft.nest(&new, body);
     draft.insert(parent, at, nest);
-    // What is made at the start of the innermost body stays there.
+    // Buffers that are allocated at the start of the innermost body stay there.
     let new_innermost = *new.last().expect("as long as the chain");
     draft.move_rooms(innermost, new_innermost);
-    // What is passed over is known in the innermost of the loops that it depends on, and what comes before a loop further
-    // in, as the beginning of a reduction does, is passed over too.
+    // A guard moves to the innermost of the loops that it depends on. There it also skips code
+    // before a loop further in, such as the reset of a reduction.
     let guards: Vec<IndexExpr> =
         new.iter().flat_map(|var| std::mem::take(&mut draft.loops[var.index()].guards)).collect();
     for guard in guards {
@@ -45,7 +46,7 @@ pub(super) fn reorder(draft: &mut Draft, names: &[LoopName]) -> Legal<()> {
     keeps_order(draft, new[0])
 }
 
-/// The loops from the outermost to the innermost of those wanted, which must be directly nested.
+/// The loops from the outermost to the innermost of the wanted ones, which must be directly nested.
 fn chain_of(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
     let depth = |var: &VarId| draft.loops_around(*var).len();
     let outermost = *wanted.iter().min_by_key(|var| depth(var)).expect("at least two");
@@ -66,7 +67,7 @@ fn chain_of(draft: &Draft, wanted: &[VarId]) -> Legal<Vec<VarId>> {
     Ok(chain)
 }
 
-/// Refuses loops with anything but one inside the other.
+/// Refuses two loops unless the body of the outer one is just the inner one.
 pub(super) fn directly_nested(draft: &Draft, outer: VarId, inner: VarId) -> Legal<()> {
     let body = draft.body_of(outer);
     match body {
@@ -88,8 +89,8 @@ fn between(draft: &Draft, body: &[Node], inner: VarId) -> String {
     other.map_or_else(|| "something".to_string(), text)
 }
 
-/// Lets the two parts of a split that does not divide change places: instead of the last tile being short, the first
-/// elements of tiles have one tile more than the last.
+/// Lets the two parts of a split that does not divide change places. Before, the last tile is
+/// short. After, the first positions in a tile have one tile more than the last positions.
 ///
 /// `for o in 3, for i in min(4, 10 - 4*o)` → `for i in 4, for o in (10 - i + 3) / 4`
 fn deal_out(draft: &mut Draft, new: &[VarId]) {
@@ -102,7 +103,7 @@ fn deal_out(draft: &mut Draft, new: &[VarId]) {
             let tiles =
                 rest.sub(&IndexExpr::var(*inner)).offset(tile - 1).floor_div(&IndexExpr::constant(tile));
             draft.loops[inner.index()].extent = first;
-            // A part of a part ends with its own part, whatever is left.
+            // A part of a part ends where its own part ends, however many iterations are left.
             let own = draft.loop_of(*outer).extent.clone();
             let ends_first = !around.never_negative(&own.sub(&tiles));
             let tiles = if ends_first { own.minimum(&tiles) } else { tiles };
@@ -111,7 +112,8 @@ fn deal_out(draft: &mut Draft, new: &[VarId]) {
     }
 }
 
-/// The tile of `min(tile, rest - tile*outer)`, and the rest, where neither depends on the outer loop in another way.
+/// Matches the extent `min(tile, rest - tile*outer)` and returns `tile` and `rest`, where `rest`
+/// does not depend on the outer loop.
 fn short_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
     let [term] = extent.terms() else { return None };
     let ([Atom::Min(pair)], 1, 0) = (term.factors.as_slice(), term.coefficient, extent.constant_part())
@@ -127,7 +129,7 @@ fn short_tile(extent: &IndexExpr, outer: VarId) -> Option<(i64, IndexExpr)> {
     (left.mentions(outer) && !rest.mentions(outer)).then_some((tile, rest))
 }
 
-/// `old` and `new`: the loops in their order before and after.
+/// Checks extents and reductions. `old` and `new` are the loops in their order before and after.
 fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     for (at, var) in new.iter().enumerate() {
         let extent = &draft.loop_of(*var).extent;
@@ -151,7 +153,7 @@ fn check(draft: &Draft, old: &[VarId], new: &[VarId]) -> Legal<()> {
     }
 }
 
-/// Refuses an order in which instances that depend on each other change places.
+/// Refuses an order that reverses two instances which depend on each other.
 fn keeps_order(draft: &Draft, outermost: VarId) -> Legal<()> {
     if !draft.has_order(outermost) {
         return Ok(());

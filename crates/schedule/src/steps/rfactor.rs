@@ -1,4 +1,4 @@
-//! `rfactor C.ki -> Cp`.
+//! `rfactor C.ki -> Cp`: splits a reduction into partial totals and their sum.
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{Expr, ExprKind, IndexExpr, Update, VarId};
@@ -7,7 +7,8 @@ use crate::draft::{Draft, Legal, Loop, LoopRole, Node, Statement, StatementId, a
 use crate::illegal::Illegal;
 use crate::step::{LoopName, StatementName};
 
-/// Every iteration of a reduction's loop gets a total of its own, and a new statement adds these up.
+/// Gives every iteration of a reduction loop its own partial total, and adds a new statement that
+/// sums them.
 pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let id = draft.find_statement(&target.statement)?;
@@ -24,7 +25,8 @@ pub(super) fn rfactor(draft: &mut Draft, target: &LoopName, name: &str) -> Legal
         .filter(|var| old.target.indices.iter().any(|index| index.mentions(*var)))
         .collect();
 
-    // The totals: the factored loop first, then the loops of the result that are inside the reduction.
+    // The dimensions of the totals: the factored loop first, then the loops of the result that are
+    // inside the reduction.
     let ranges = draft.ranges(id);
     let extent_of = |var: &VarId| ranges.most(&draft.loop_of(*var).extent).unwrap_or(1).max(1);
     let lanes = extent_of(&var);
@@ -76,7 +78,7 @@ fn check(draft: &Draft, id: StatementId, var: VarId) -> Result<(), &'static str>
     Ok(())
 }
 
-/// `for ki: C += Cp[ki]`, inside copies of the loops of the result.
+/// Builds `for ki: C += Cp[ki]`, inside copies of the loops of the result.
 fn add_up(
     draft: &mut Draft,
     old: &Statement,
@@ -97,7 +99,8 @@ fn add_up(
         let guards = std::mem::take(&mut copy.guards);
         let new = draft.add_loop(copy);
         copies.push((*original, new));
-        // What the reduction passes over, its totals do not.
+        // A guard that depends on a reduction loop skips iterations of the reduction, but not the
+        // sum of its totals.
         let owner = draft.loop_of(var).owner;
         let reduced =
             |var: VarId| draft.loop_of(var).role == LoopRole::Reduction && draft.loop_of(var).owner == owner;

@@ -1,4 +1,4 @@
-//! `split C.i -> io, ii:12`.
+//! `split C.i -> io, ii:12`: splits a loop into nested parts.
 
 use tilewright_ir::nest::LoopKind;
 use tilewright_ir::{Atom, IndexExpr};
@@ -8,21 +8,22 @@ use crate::draft::{Draft, Legal, Loop, LoopRole, Node};
 use crate::illegal::Illegal;
 use crate::step::LoopName;
 
-/// Loops around one statement: more make no sense, and each makes subscripts longer.
+/// The most loops around one statement. More make no sense, and each makes subscripts longer.
 pub(crate) const MOST_LOOPS: usize = 64;
-/// Iterations of all inner parts together.
+/// The most iterations that all inner parts together may have.
 const LARGEST_TILE: i64 = 1 << 40;
 
-/// One loop becomes several. An inner loop has fewer iterations in the last round of the loop around it where the
-/// numbers do not divide; on a GPU, where threads are always as many, it has all of them, and those past the end are
-/// passed over.
+/// Splits one loop into several. Where the numbers do not divide, an inner loop has fewer
+/// iterations in the last iteration of the loop around it. A GPU always runs the same number of
+/// threads, so there an inner loop has all iterations, and a guard skips those past the end.
 pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[(String, i64)]) -> Legal<()> {
     let var = draft.find_loop(target)?;
     let old = draft.loop_of(var).clone();
     check(draft, target, &old, outer, inner)?;
     let ranges = draft.ranges_of(&draft.loops_around(var));
 
-    // From the outside in: `rest` iterations are left for the parts inside the last one.
+    // From the outside in: `rest` is the number of iterations left for the parts inside the last
+    // one.
     let mut rest = old.extent.clone();
     let mut inside_ranges = ranges;
     let mut value = IndexExpr::constant(0);
@@ -46,7 +47,8 @@ pub(super) fn split(draft: &mut Draft, target: &LoopName, outer: &str, inner: &[
         value = value.add(&done);
         parts.push(new);
         if always_whole && parts.len() == 1 && rest != IndexExpr::constant(below) {
-            // What the parts inside make of this tile, against what there is of it.
+            // The guard compares the offset within this tile, which the inner parts give, with the
+            // iterations that the tile has left.
             guards.push((rest.clone(), value.clone()));
             rest = IndexExpr::constant(below);
         }

@@ -21,7 +21,7 @@ pub(super) enum Keyword {
 }
 
 impl Keyword {
-    /// Every one, in the order in which people meet them.
+    /// All keywords, in the order in which a reader meets them.
     pub(super) const ALL: [Keyword; 13] = [
         Keyword::Split,
         Keyword::Fuse,
@@ -38,7 +38,7 @@ impl Keyword {
         Keyword::Prefetch,
     ];
 
-    /// The word of a step.
+    /// The keyword of a step.
     pub(super) fn of(step: &Step) -> Keyword {
         match step {
             Step::Split { .. } => Keyword::Split,
@@ -57,12 +57,12 @@ impl Keyword {
         }
     }
 
-    /// The step that begins with this word.
+    /// The keyword that this word is, if any.
     pub(super) fn named(word: &str) -> Option<Keyword> {
         Keyword::ALL.into_iter().find(|keyword| keyword.name() == word)
     }
 
-    /// The word.
+    /// The word as written in a schedule.
     pub(super) fn name(self) -> &'static str {
         match self {
             Keyword::Split => "split",
@@ -81,7 +81,7 @@ impl Keyword {
         }
     }
 
-    /// The step written out, to show what it looks like.
+    /// An example of the step, for messages.
     pub(super) fn example(self) -> &'static str {
         match self {
             Keyword::Split => "split C.i -> io, ii:12",

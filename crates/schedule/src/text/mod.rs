@@ -1,6 +1,6 @@
-//! Schedules as text: what people read, write and edit, and what is kept.
+//! Schedules as text, the form that people read, write and edit, and that is stored.
 //!
-//! One step a line; `#` begins a comment; blank lines mean nothing.
+//! One step a line; `#` begins a comment; blank lines are ignored.
 //!
 //! ```text
 //! step      = "split" loop "->" NAME { "," NAME ":" NUMBER }
@@ -20,15 +20,17 @@
 //! dimension = "d" NUMBER [ "%" NUMBER ] [ "/" NUMBER ] .
 //! ```
 //!
-//! A `NAME` is one of the language; a `NUMBER` is decimal and, except in `d0`, at least 1. Words are known by their
-//! place, so that a tensor may be called `split` or `at`.
+//! A `NAME` is a name of the language. A `NUMBER` is decimal and, except in `d0`, at least 1.
+//! Keywords are recognised by their place, so that a tensor may be called `split` or `at`.
 //!
-//! [`parse`] reads; `Display` of [`Step`](crate::Step) and [`Schedule`] writes. What is written reads back as the
-//! same schedule, provided that its names are names, its numbers at least 1, its lists of loops of two or more, and
-//! no name twice in a list: no other schedule is legal. Only the text is judged here; whether a step can be applied
-//! to a program is found out later, and [`StepSpans`] says where to point then.
+//! [`parse`] reads; `Display` of [`Step`](crate::Step) and [`Schedule`] writes. Written text reads
+//! back as the same schedule if its names are valid names, its numbers are at least 1, its lists of
+//! loops have two or more entries, and no name is twice in a list. No other schedule is legal. This
+//! module judges only the text. Whether a step can be applied to a program is decided later, and
+//! [`StepSpans`] then gives the place in the text for the message.
 //!
-//! `keyword` has the words that begin a step, `token` cuts a line, `line` parses one, `print` writes.
+//! `keyword` has the words that begin a step, `token` splits a line into tokens, `line` parses a
+//! line, `print` writes.
 
 mod keyword;
 mod line;
@@ -39,51 +41,52 @@ use tilewright_syntax::{Code, Diagnostic, Span};
 
 use crate::step::Schedule;
 
-/// More steps are refused.
+/// The most steps of a schedule.
 pub const MOST_STEPS: usize = 10_000;
-/// A longer text, in bytes, is refused.
+/// The longest text, in bytes.
 pub const LONGEST_TEXT: usize = 16 << 20;
-/// More messages than this are not worth listing.
+/// The most messages that are listed.
 const MOST_MESSAGES: usize = 50;
 
-/// A schedule that was read, and what was wrong with its text.
+/// A schedule that was read, with the errors in its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedSchedule {
     /// The steps of the lines without an error.
     pub schedule: Schedule,
-    /// Where each of these steps stands.
+    /// The places of these steps in the text.
     pub spans: Vec<StepSpans>,
     /// Errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Where a step, and everything it names, stands in the text.
+/// The places in the text of a step and of everything it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSpans {
-    /// The step, without the space and the comment around it.
+    /// The step, without the white space and the comment around it.
     pub step: Span,
-    /// The tensors and loops that it takes and the names that it gives, in the order of the text. Each is spelled as
-    /// `Display` spells it: `C[2].io`, `root`, `Bp`.
+    /// The tensors and loops that the step takes and the names that it gives, in the order of the
+    /// text. Each is written as by `Display`: `C[2].io`, `root`, `Bp`.
     pub names: Vec<(String, Span)>,
-    /// The dimensions of its layout.
+    /// The dimensions of the step's layout.
     pub layout: Vec<Span>,
 }
 
 impl ParsedSchedule {
-    /// Whether a line could not be read, so that `schedule` is not the one that was meant.
+    /// Returns true when a line could not be read, so that `schedule` is not the intended one.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
 impl StepSpans {
-    /// The place of a name, spelled as `Display` spells it; all of the step if it does not hold it.
+    /// The place of a name, written as by `Display`; the whole step if it does not contain the
+    /// name.
     pub fn of(&self, name: &str) -> Span {
         self.names.iter().find(|(text, _)| text == name).map_or(self.step, |(_, span)| *span)
     }
 }
 
-/// Reads a schedule. Every line with a mistake is reported and left out.
+/// Reads a schedule. Every line with an error is reported and left out.
 ///
 /// ```
 /// let parsed = tilewright_schedule::text::parse("split C.j -> jo, ji:8   # a vector\nvectorize C.ji\n");
@@ -126,7 +129,8 @@ pub fn parse(source: &str) -> ParsedSchedule {
     parsed
 }
 
-/// Keeps as many messages as anybody reads, errors rather than warnings, and says how many it dropped.
+/// Keeps at most `MOST_MESSAGES` messages, errors rather than warnings, and returns the number of
+/// dropped ones.
 fn shorten(diagnostics: &mut Vec<Diagnostic>) -> usize {
     let left_out = diagnostics.len().saturating_sub(MOST_MESSAGES);
     if left_out > 0 {

@@ -1,4 +1,4 @@
-//! Steps to text, as [`super::parse`] reads it.
+//! Writes steps as the text that [`super::parse`] reads.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,19 +1,19 @@
-//! One line to tokens.
+//! Splits one line into tokens.
 //!
-//! The language's own lexer is asked what is a name. It does not cut the line, because here brackets are brackets
-//! and a dot always stands between names.
+//! The language's own lexer decides which words are names. It does not split the line, because in
+//! schedules brackets are always tokens of their own and a dot always stands between names.
 
 use tilewright_syntax::Span;
 use tilewright_syntax::lexer::{TokenKind, lex};
 
-/// A token and where it is.
+/// A token and its place in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Span,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name of the language, or a word of a step.
@@ -30,9 +30,9 @@ pub(super) enum Kind {
     RightBracket,
     Slash,
     Percent,
-    /// What means nothing here.
+    /// Characters that have no meaning in a schedule.
     Strange,
-    /// Behind the last token of the line.
+    /// The end of the line, after the last token.
     End,
 }
 
@@ -50,7 +50,8 @@ const SYMBOLS: &[(&str, Kind)] = &[
     ("%", Kind::Percent),
 ];
 
-/// The tokens of a line that begins at byte `start` of its text. A line without a step has none.
+/// The tokens of a line that begins at byte `start` of its text. A line without a step has no
+/// tokens.
 pub(super) fn tokens(line: &str, start: usize) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -87,7 +88,8 @@ fn word(rest: &str) -> (Kind, usize) {
     (kind, length)
 }
 
-/// Whether a word is a name of the language. Those that begin with a digit, such as `1e5`, may be numbers there.
+/// Returns true when a word is a name of the language. A word that begins with a digit, such as
+/// `1e5`, may be a number there.
 fn is_name(word: &str) -> bool {
     if !word.starts_with(|first: char| first.is_ascii_digit()) {
         return true;
@@ -96,7 +98,7 @@ fn is_name(word: &str) -> bool {
     matches!(tokens.first(), Some(first) if matches!(first.kind, TokenKind::Word(_)))
 }
 
-/// A symbol, or a run of characters that are part of nothing.
+/// A symbol, or a run of characters that belong to no token.
 fn symbol(rest: &str) -> (Kind, usize) {
     if let Some((text, kind)) = SYMBOLS.iter().find(|(text, _)| rest.starts_with(text)) {
         return (*kind, text.len());

@@ -1,4 +1,4 @@
-//! One program with one schedule, and whether the loops compute what the program does.
+//! One program with one schedule, and the check that the loops compute the same as the program.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,7 +12,7 @@ use super::schedule::Machine;
 use super::source::Source;
 use crate::support::{compare, inputs};
 
-/// What is tried.
+/// A program and a schedule to try.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The program.
@@ -21,37 +21,38 @@ pub struct Case {
     pub schedule: Schedule,
 }
 
-/// How a case fails.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
     /// `apply` panics.
     Panics,
     /// The loops are not well-formed.
     Invalid,
-    /// The loops cannot be run: they leave a buffer, or read what nothing wrote.
+    /// The loops cannot be run: an access leaves its buffer, or reads an element that nothing has
+    /// written.
     Stuck,
-    /// The loops compute something else.
+    /// The loops compute a different result.
     Differs,
 }
 
-/// A failure with what there is to say about it.
+/// A failure and its details.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// How.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// Details.
     pub message: String,
 }
 
 impl Failure {
-    /// What is the same for failures that most likely have one cause.
+    /// The part of a failure that is equal for failures that most likely have the same cause.
     pub fn signature(&self) -> String {
         let first = self.message.lines().next().unwrap_or_default();
         let own = match self.kind {
             FailureKind::Panics | FailureKind::Invalid => {
                 first.split(' ').filter(|word| word.len() > 4).collect()
             }
-            // Numbers that differ say nothing about the cause.
+            // The numbers in the message say nothing about the cause.
             FailureKind::Stuck | FailureKind::Differs => self.message.clone(),
         };
         format!("{:?}: {}", self.kind, own)
@@ -66,7 +67,7 @@ impl Display for Case {
     }
 }
 
-/// The program, if the checker accepts it and leaves nothing open, sizes included.
+/// The program, if the checker accepts it and leaves nothing open, including sizes.
 pub fn checked(source: &Source) -> Option<Program> {
     let parsed = parse(&source.to_string());
     let bindings: Bindings = source.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
@@ -78,7 +79,7 @@ pub fn checked(source: &Source) -> Option<Program> {
 }
 
 impl Case {
-    /// How it fails, if it does. A schedule that is refused is no failure.
+    /// The failure of the case, if it fails. A refused schedule is no failure.
     pub fn failure_on(&self, machine: Machine) -> Option<Failure> {
         let program = checked(&self.source)?;
         match guarded(|| machine.apply(&program, &self.schedule)) {
@@ -89,7 +90,7 @@ impl Case {
     }
 }
 
-/// How a program and its loops disagree on some data.
+/// The failure if a program and its loops disagree on some data.
 fn disagreement(program: &Program, nest: &LoopNest) -> Option<Failure> {
     let fail =
         |kind, message: String| Some(Failure { kind, message: format!("{message}\n{}", print::nest(nest)) });

@@ -1,7 +1,8 @@
-//! Random programs and random schedules for them, which the loops and the compiled code are both tried with.
+//! Random programs and random schedules for them. The tests of loops and of compiled code both use
+//! them.
 //!
-//! [`program`] makes the text of a program, [`schedule`] steps for it that are accepted; a [`case`] is both, and
-//! [`shrink`] makes one smaller that fails.
+//! [`program`] makes the text of a program, and [`schedule`] makes steps for it that are accepted.
+//! A [`case`] holds both, and [`shrink`] finds a smaller case that still fails.
 
 pub mod case;
 pub mod program;
@@ -20,7 +21,7 @@ thread_local! {
     static EXPECTED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Lets panics inside [`guarded`] be silent from now on.
+/// Silences panics inside [`guarded`] from now on.
 pub fn keep_expected_panics() {
     let noisy = take_hook();
     set_hook(Box::new(move |info: &PanicHookInfo| {
@@ -37,7 +38,8 @@ pub fn keep_expected_panics() {
     }));
 }
 
-/// What a function gives, or the message with which it panics. Functions that are guarded may guard others.
+/// The result of a function, or the message with which it panics. Guarded functions may guard
+/// others.
 pub fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
     let around = EXPECTED.replace(Some(String::new()));
     let outcome = catch_unwind(AssertUnwindSafe(function));

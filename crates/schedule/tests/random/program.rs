@@ -1,7 +1,8 @@
 //! Random programs as text: one to four stages over a few small tensors.
 //!
-//! Every range is spelled out and every subscript is made to fit it, so that the checker accepts most programs;
-//! those that it refuses are left out. Numbers stay so small that every order of a reduction gives the same result.
+//! Every range is written out and every subscript is made to fit it, so that the checker accepts
+//! most programs. Programs that it refuses are left out. Numbers stay so small that every order of
+//! a reduction gives the same result.
 
 use super::rng::Rng;
 use super::source::Source;
@@ -24,7 +25,7 @@ const TYPES: [(&str, usize); 10] = [
     ("uint32", 2),
 ];
 
-/// What a tensor is for.
+/// The role of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A parameter.
@@ -33,11 +34,11 @@ pub enum Kind {
     Index,
     /// Defined by the program.
     Made,
-    /// Read by the program before it is written: a result in any case.
+    /// Read by the program before it is written, so that it is always a result.
     InOut,
 }
 
-/// A tensor that there is already.
+/// A tensor that exists already.
 pub struct Known {
     /// Its name.
     pub name: String,
@@ -45,25 +46,25 @@ pub struct Known {
     pub dtype: &'static str,
     /// Its shape.
     pub shape: Vec<Extent>,
-    /// No element is larger.
+    /// The largest magnitude of its elements.
     pub magnitude: f64,
-    /// What it is for.
+    /// Its role.
     pub kind: Kind,
     /// Whether a statement reads it.
     pub read: bool,
 }
 
-/// A program while it is made.
+/// A program under construction.
 pub struct Builder<'r> {
-    /// Choices.
+    /// The source of random choices.
     pub rng: &'r mut Rng,
-    /// What there is of its text.
+    /// The text so far.
     pub source: Source,
     /// Its tensors, in order.
     pub tensors: Vec<Known>,
     /// The type of most of its tensors.
     dtype: &'static str,
-    /// A tensor that must not be read now.
+    /// A tensor that must not be read at the moment.
     hidden: Option<usize>,
 }
 
@@ -82,7 +83,7 @@ pub fn program(rng: &mut Rng) -> Source {
 struct Target {
     text: String,
     shape: Vec<Extent>,
-    /// Whether each point has an element of its own.
+    /// Whether each point has its own element.
     each_once: bool,
     vars: Vec<Var>,
 }
@@ -99,7 +100,7 @@ fn ranges(vars: &[Var]) -> String {
     if clauses.is_empty() { String::new() } else { format!(" where {}", clauses.join(", ")) }
 }
 
-/// Rows laid end to end, of ranges that do not begin at 0.
+/// A subscript that lays rows end to end, for ranges that do not begin at 0.
 fn rows_end_to_end(left: &Var, right: &Var) -> (String, Extent) {
     let (rows, columns) = (left.to.plus(-left.from), right.to.plus(-right.from));
     let (row, column) =
@@ -145,7 +146,7 @@ impl Builder<'_> {
         self.tensors.push(Known { name, dtype, shape, magnitude: 3.0, kind, read: false });
     }
 
-    /// The name of the scalar parameter, which is there from then on.
+    /// The name of the scalar parameter, which is added on first use.
     pub fn scalar(&mut self) -> &'static str {
         if !self.source.params.iter().any(|param| param.ends_with(" s")) {
             let dtype = if self.rng.chance(50) { "float32" } else { "int32" };
@@ -157,7 +158,7 @@ impl Builder<'_> {
         "s"
     }
 
-    /// Whether a statement may read the tensor.
+    /// Returns true when a statement may read the tensor.
     pub fn may_read(&self, at: usize) -> bool {
         self.tensors[at].kind != Kind::Index && self.hidden != Some(at)
     }
@@ -195,7 +196,7 @@ impl Builder<'_> {
         });
     }
 
-    /// One statement over a box, perhaps after one that sets its elements.
+    /// Adds one statement over a box, perhaps after a statement that sets its elements.
     fn comprehension(&mut self) {
         let mut scope = Scope::default();
         let dtype = self.stage_type();
@@ -225,7 +226,7 @@ impl Builder<'_> {
         self.add(dtype, target.shape, value.magnitude + 3.0, kind);
     }
 
-    /// An operator, and the value and size that go with it.
+    /// Chooses an operator, and a value whose size suits it.
     fn reduced(&mut self, value: Value, dtype: &str, points: i64) -> (&'static str, Value) {
         let points = points as f64;
         let sum = |value: Value| Value { magnitude: value.magnitude * points, ..value };
@@ -242,7 +243,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A left-hand side of some variables, or all of them.
+    /// A left-hand side with some or all of the variables.
     fn target(&mut self, scope: &Scope, reduces: bool) -> Target {
         let mut vars: Vec<Var> = scope.vars.iter().filter(|var| var.name != "t").cloned().collect();
         if self.rng.chance(60) {
@@ -272,7 +273,7 @@ impl Builder<'_> {
         target
     }
 
-    /// A subscript of one variable, on the left.
+    /// A subscript with one variable, on the left-hand side.
     fn single(&mut self, var: &Var, reduces: bool, each_once: &mut bool) -> (String, Extent) {
         let dim = var.to.plus(-var.from);
         if var.from != 0 {
@@ -288,7 +289,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A subscript of two variables, on the left.
+    /// A subscript with two variables, on the left-hand side.
     fn joined(&mut self, left: &Var, right: &Var, reduces: bool, each_once: &mut bool) -> (String, Extent) {
         if left.from != 0 || right.from != 0 {
             return rows_end_to_end(left, right);
@@ -304,7 +305,7 @@ impl Builder<'_> {
         (format!("({})*{} + {}", right.to.text, left.name, right.name), left.to.times(&right.to))
     }
 
-    /// A reduction into elements that data choose.
+    /// Adds a reduction into elements that data chooses.
     fn scatter(&mut self) {
         let mut scope = Scope::default();
         let dtype = self.stage_type();
@@ -327,7 +328,7 @@ impl Builder<'_> {
         self.add(dtype, shape, value.magnitude, Kind::Made);
     }
 
-    /// The variable of an ordered loop, in a scope of its own.
+    /// A scope that holds the variable of an ordered loop.
     fn ordered(&mut self, from: i64) -> Scope {
         let short =
             self.source.sizes.iter().filter(|(name, value)| name != "s" && *value > from && *value < 9);
@@ -338,7 +339,7 @@ impl Builder<'_> {
         Scope { vars: vec![Var { name: "t", from, to }], taken: Vec::new() }
     }
 
-    /// `T(t, …)` from `T(t - 1, …)`.
+    /// Adds a recurrence: `T(t, …)` from `T(t - 1, …)`.
     fn recurrence(&mut self) {
         let mut scope = self.ordered(1);
         let dtype = self.stage_type();
@@ -360,7 +361,7 @@ impl Builder<'_> {
         self.add(dtype, shape, 2.0, Kind::Made);
     }
 
-    /// An ordered loop over two tensors, one of which is the state.
+    /// Adds an ordered loop over two tensors, one of which is the state.
     fn states(&mut self) {
         let mut scope = self.ordered(0);
         let dtype = self.stage_type();
@@ -386,7 +387,7 @@ impl Builder<'_> {
         self.tensors[read].read = true;
     }
 
-    /// Another statement of a tensor that there is.
+    /// Adds another statement that writes an existing tensor.
     fn update(&mut self) {
         let made: Vec<usize> = (0..self.tensors.len())
             .filter(|at| matches!(self.tensors[*at].kind, Kind::Made | Kind::InOut))
@@ -428,7 +429,7 @@ impl Builder<'_> {
         self.tensors[at].magnitude = exact;
     }
 
-    /// A tensor that two statements define, each a part.
+    /// Adds a tensor that two statements define, each a part of it.
     fn pieces(&mut self) {
         let mut scope = Scope::default();
         let dtype = self.stage_type();
@@ -466,7 +467,8 @@ impl Builder<'_> {
         self.add(dtype, shape, value.magnitude.max(2.0), Kind::Made);
     }
 
-    /// Names the results: what nothing reads, what the caller supplies, and some others.
+    /// Names the results: tensors that nothing reads, tensors that the caller supplies, and some
+    /// others.
     fn finish(mut self) -> Source {
         for tensor in &self.tensors {
             let result = match tensor.kind {

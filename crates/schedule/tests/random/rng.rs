@@ -1,4 +1,4 @@
-//! Random choices that are the same for the same seed everywhere.
+//! Random choices that are the same everywhere for the same seed.
 
 /// A stream of random numbers: splitmix64.
 pub struct Rng(u64);
@@ -28,17 +28,17 @@ impl Rng {
         low + self.below((high - low + 1) as usize) as i64
     }
 
-    /// True in so many of a hundred cases.
+    /// True in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of some things.
+    /// One of the items.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// One of some things, each as often as its weight says.
+    /// One of the items, with a probability proportional to its weight.
     pub fn weighted<T: Copy>(&mut self, from: &[(T, usize)]) -> T {
         let mut at = self.below(from.iter().map(|(_, weight)| weight).sum());
         for (choice, weight) in from {
@@ -50,7 +50,7 @@ impl Rng {
         from[0].0
     }
 
-    /// Any order.
+    /// Puts the items into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));

@@ -1,7 +1,7 @@
-//! Random schedules: steps that mostly fit, each kept if it is accepted after those before it.
+//! Random schedules: steps that mostly fit, each kept if it is accepted after the steps before it.
 //!
-//! What there is to name, after some steps, is asked of `apply` itself: the refusal of a name that nothing has lists
-//! those that there are. So the generator knows the loops exactly, however steps name them.
+//! The names that exist after some steps come from `apply` itself: the refusal of an unknown name
+//! lists the known ones. So the generator knows the loops exactly, however steps name them.
 
 #![allow(dead_code, reason = "the tests of loops and of compiled code each use their part")]
 
@@ -18,10 +18,10 @@ use tilewright_target::Gpu;
 use super::rng::Rng;
 use crate::support::cpu;
 
-/// A kind of step, as far as the counts tell them apart.
+/// A kind of step, as the counts distinguish them.
 pub type StepKind = &'static str;
 
-/// The kinds, and how often each is tried.
+/// The kinds of steps, with their weights.
 pub const KINDS: [(StepKind, usize); 13] = [
     ("split", 22),
     ("fuse", 8),
@@ -38,7 +38,7 @@ pub const KINDS: [(StepKind, usize); 13] = [
     ("prefetch", 4),
 ];
 
-/// The kinds for a GPU.
+/// The kinds of steps for a GPU, with their weights.
 pub const GPU_KINDS: [(StepKind, usize); 12] = [
     ("split", 20),
     ("fuse", 6),
@@ -54,7 +54,7 @@ pub const GPU_KINDS: [(StepKind, usize); 12] = [
     ("rfactor", 12),
 ];
 
-/// What a schedule is for.
+/// The machine that a schedule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     Cpu,
@@ -70,7 +70,7 @@ impl Machine {
     }
 }
 
-/// The kinds that code generation has most to do with.
+/// The kinds of steps that concern code generation most.
 const FINISHING: [(StepKind, usize); 8] = [
     ("split", 10),
     ("vectorize", 40),
@@ -82,7 +82,7 @@ const FINISHING: [(StepKind, usize); 8] = [
     ("prefetch", 5),
 ];
 
-/// How often a kind of step was tried and accepted.
+/// How often each kind of step was tried and accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts(pub BTreeMap<StepKind, (usize, usize)>);
 
@@ -94,9 +94,9 @@ impl Counts {
     }
 }
 
-/// The names that there are after some steps.
+/// The names that exist after some steps.
 struct Names {
-    /// Statements, and the loops around each.
+    /// The statements, and the loops around each.
     statements: Vec<(StatementName, Vec<String>)>,
     tensors: Vec<String>,
 }
@@ -130,7 +130,7 @@ impl Names {
     }
 }
 
-/// `C[2]` taken apart.
+/// Splits `C[2]` into the tensor and the ordinal.
 fn statement_name(text: &str) -> StatementName {
     match text.split_once('[') {
         Some((tensor, rest)) => StatementName {
@@ -141,28 +141,31 @@ fn statement_name(text: &str) -> StatementName {
     }
 }
 
-/// A schedule while it is made.
+/// A schedule under construction.
 pub struct Walk<'a> {
     rng: &'a mut Rng,
     machine: Machine,
     program: &'a Program,
     names: Names,
-    /// Statements of the program, and tensors made by others that they read.
+    /// Statements of the program, each with a tensor that it reads and that another statement
+    /// computes.
     uses: Vec<(StatementName, String)>,
-    /// Statements of the program, and tensors that they read where data says.
+    /// Statements of the program, each with a tensor that it reads at data-dependent subscripts.
     gathers: Vec<(StatementName, String)>,
-    /// The kinds of step, and how often each is tried.
+    /// The kinds of steps, with their weights.
     kinds: &'static [(StepKind, usize)],
     /// The statement that most steps are about.
     focus: usize,
-    /// Whether steps are also tried where there is little hope: moves of any tensor to any loop, and orders of all loops.
+    /// Whether steps are also tried that will rarely be accepted: moves of any tensor to any loop,
+    /// and orders of all loops.
     everything: bool,
     fresh: usize,
     /// The steps so far.
     pub steps: Vec<Step>,
 }
 
-/// Which statement reads which tensor that another statement writes, or writes it again.
+/// The pairs of a statement and a tensor that it reads and another statement writes, or that it
+/// writes again.
 fn uses(program: &Program) -> Vec<(StatementName, String)> {
     let mut uses = Vec::new();
     let mut written: Vec<TensorId> = Vec::new();
@@ -180,7 +183,7 @@ fn uses(program: &Program) -> Vec<(StatementName, String)> {
     uses
 }
 
-/// Which statement reads which tensor where data says.
+/// The pairs of a statement and a tensor that it reads at data-dependent subscripts.
 fn gathers(program: &Program) -> Vec<(StatementName, String)> {
     let mut found = Vec::new();
     let mut written: Vec<TensorId> = Vec::new();
@@ -195,7 +198,7 @@ fn gathers(program: &Program) -> Vec<(StatementName, String)> {
     found
 }
 
-/// Whether one assignment defines a temporary.
+/// Returns true when a single assignment defines a temporary.
 fn is_simple(program: &Program, name: &str) -> bool {
     let Some(id) = program.find_tensor(name) else { return false };
     let statements = program.statements();
@@ -212,17 +215,18 @@ fn loaded(expr: &Expr) -> Vec<TensorId> {
     }
 }
 
-/// Steps for a program, all of which are accepted; or those that `apply` panics at.
+/// Steps for a program, all of which are accepted; or the steps at which `apply` panics.
 pub fn schedule(rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
     schedule_for(Machine::Cpu, rng, program, counts)
 }
 
-/// The same for a machine.
+/// The same, for a given machine.
 pub fn schedule_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
     walked(machine, rng, program, counts, false)
 }
 
-/// The same, with steps that concern every statement, tensor and loop of a program of many statements.
+/// The same, with steps that concern every statement, tensor and loop of a program of many
+/// statements.
 pub fn everything_for(machine: Machine, rng: &mut Rng, program: &Program, counts: &mut Counts) -> Schedule {
     walked(machine, rng, program, counts, true)
 }
@@ -245,21 +249,21 @@ fn walked(
         .grown(turns, counts)
 }
 
-/// The schedule with more steps, of the kinds that code generation has most to do with.
+/// The schedule with more steps, of the kinds that concern code generation most.
 pub fn finished(rng: &mut Rng, program: &Program, schedule: Schedule, counts: &mut Counts) -> Schedule {
     let steps = schedule.steps;
     if !matches!(super::guarded(|| apply(program, &Schedule { steps: steps.clone() }, &cpu())), Ok(Ok(_))) {
         return Schedule { steps };
     }
     let (machine, names) = (Machine::Cpu, Names::after(Machine::Cpu, program, &steps));
-    // The names of the steps before end in smaller numbers.
+    // The names in the steps before end in smaller numbers.
     let (uses, gathers, kinds, fresh) = (uses(program), gathers(program), &FINISHING[..], 100);
     let (focus, everything) = (0, false);
     Walk { rng, machine, program, names, uses, gathers, kinds, focus, everything, fresh, steps }
         .grown(10, counts)
 }
 
-/// The steps, without those that made the whole refused, if it still is.
+/// Removes doubtful steps if the whole schedule is still refused because of them.
 fn without_doubtful(
     machine: Machine,
     program: &Program,
@@ -281,7 +285,8 @@ fn without_doubtful(
 }
 
 impl Walk<'_> {
-    /// The steps so far and some more, all of which are accepted; or those that `apply` panics at.
+    /// The steps so far and some more, all of which are accepted; or the steps at which `apply`
+    /// panics.
     fn grown(mut self, most_turns: i64, counts: &mut Counts) -> Schedule {
         let mut doubtful = Vec::new();
         for turn in 0..self.rng.between(0, most_turns) {
@@ -291,7 +296,8 @@ impl Walk<'_> {
             match super::guarded(|| self.machine.apply(self.program, &Schedule { steps: self.steps.clone() }))
             {
                 Ok(Ok(_)) => counts.add(kind, true),
-                // Only what follows can make it right: registers whose loops are unrolled later.
+                // Only later steps can make this one legal, as for registers whose loops are
+                // unrolled later.
                 Ok(Err(Refusal { step: None, .. })) if self.rng.chance(50) => {
                     doubtful.push(self.steps[self.steps.len() - 1].clone());
                 }
@@ -308,7 +314,7 @@ impl Walk<'_> {
     }
 
     fn kind(&mut self, turn: i64) -> StepKind {
-        // Whole stages move before their loops change.
+        // Whole stages move before steps change their loops.
         let early = |kind: StepKind| turn < 3 && matches!(kind, "inline" | "compute_at");
         let none_to_gather = self.gathers.is_empty();
         let weight = |(kind, weight): &(StepKind, usize)| match *kind {
@@ -361,7 +367,7 @@ impl Walk<'_> {
         if self.rng.chance(60) { self.loops().into_iter().next() } else { self.any_loop() }
     }
 
-    /// A name for a part of a loop, from which that of the variable can be told.
+    /// A name for a part of a loop that still shows the name of the variable.
     fn part_of(&mut self, name: &str) -> String {
         self.fresh += 1;
         format!("{}{}", name.trim_end_matches(|digit: char| digit.is_ascii_digit()), self.fresh)
@@ -404,7 +410,7 @@ impl Walk<'_> {
         Some(Step::Reorder { loops })
     }
 
-    /// Outer loops to blocks and inner ones to threads, most often along x.
+    /// Binds outer loops to blocks and inner loops to threads, most often along x.
     fn bind(&mut self) -> Option<Step> {
         let axis = self.rng.weighted(&[(Axis::X, 60), (Axis::Y, 30), (Axis::Z, 10)]);
         Some(match self.rng.chance(35) {
@@ -445,7 +451,8 @@ impl Walk<'_> {
         self.promote(tensor, false)
     }
 
-    /// What a statement reads where data says, and before or after that other things it reads there.
+    /// Promotes a tensor that a statement reads at data-dependent subscripts. Most often this also
+    /// focuses the following steps on that statement.
     fn promote_gathered(&mut self) -> Option<Step> {
         let (reader, tensor) = self.rng.pick(&self.gathers).clone();
         if self.rng.chance(90) {
@@ -485,7 +492,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A layout that keeps elements apart, or one that does not quite.
+    /// A layout that keeps elements apart, or one that almost does.
     fn layout(&mut self, tensor: &str) -> Vec<LayoutDim> {
         if self.rng.chance(35) {
             return Vec::new();

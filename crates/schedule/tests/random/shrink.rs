@@ -1,4 +1,4 @@
-//! A failing case made smaller, as long as it fails in the same way.
+//! Makes a failing case smaller, as long as it fails in the same way.
 
 use tilewright_schedule::{Schedule, Step};
 
@@ -15,7 +15,7 @@ pub fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
     }
 }
 
-/// What is one bit smaller.
+/// The cases that are smaller by one change.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut found = Vec::new();
     for at in 0..case.schedule.steps.len() {

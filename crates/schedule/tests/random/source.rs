@@ -9,7 +9,7 @@ pub struct Source {
     pub params: Vec<String>,
     /// Names of the results.
     pub results: Vec<String>,
-    /// Statements, declarations and loops, one an entry.
+    /// Statements, declarations and loops, one in each entry.
     pub body: Vec<String>,
     /// Sizes and their values.
     pub sizes: Vec<(String, i64)>,

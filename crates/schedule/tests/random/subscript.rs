@@ -1,4 +1,4 @@
-//! Subscripts that stay inside a dimension, or say under which condition they do.
+//! Subscripts that stay inside a dimension, or state the condition under which they do.
 
 use super::rng::Rng;
 
@@ -8,19 +8,19 @@ const NAMES: [&str; 7] = ["i", "j", "k", "l", "m", "p", "q"];
 /// A number of values, as text and as a number.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// In terms of sizes.
+    /// The number in terms of sizes.
     pub text: String,
-    /// At the sizes given.
+    /// The number for the given sizes.
     pub value: i64,
 }
 
 impl Extent {
-    /// A number.
+    /// An extent that is a number.
     pub fn number(value: i64) -> Extent {
         Extent { text: value.to_string(), value }
     }
 
-    /// So many more.
+    /// The extent plus a number.
     pub fn plus(&self, by: i64) -> Extent {
         match by {
             0 => self.clone(),
@@ -29,7 +29,7 @@ impl Extent {
         }
     }
 
-    /// So many times as many.
+    /// The extent times another.
     pub fn times(&self, by: &Extent) -> Extent {
         Extent { text: format!("({})*({})", self.text, by.text), value: self.value * by.value }
     }
@@ -52,28 +52,28 @@ pub struct Var {
 }
 
 impl Var {
-    /// How many values it has.
+    /// The number of its values.
     pub fn count(&self) -> i64 {
         self.to.value - self.from
     }
 
-    /// Its range as a `where` says it.
+    /// Its range as a `where` clause states it.
     pub fn clause(&self) -> String {
         format!("{} in {}:{}", self.name, self.from, self.to.text)
     }
 }
 
-/// The variables of a statement while it is made.
+/// The variables of a statement under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// Its variables.
     pub vars: Vec<Var>,
-    /// Names that loops around it have.
+    /// Names that the loops around it have.
     pub taken: Vec<&'static str>,
 }
 
 impl Scope {
-    /// Points that one statement may have.
+    /// The most points that one statement may have.
     const MOST_POINTS: i64 = 1500;
 
     /// The number of points so far.
@@ -99,7 +99,7 @@ impl Scope {
 pub struct Subscript {
     /// Its text.
     pub text: String,
-    /// What keeps it inside, where its text alone does not.
+    /// The condition that keeps it inside, where its text alone does not.
     pub guard: Option<String>,
 }
 
@@ -114,13 +114,13 @@ impl Subscript {
     }
 }
 
-/// A subscript of a dimension, by a new variable in so many of a hundred cases.
+/// A subscript for a dimension. In `new` of a hundred cases it has a new variable.
 pub fn subscript(rng: &mut Rng, scope: &mut Scope, dim: &Extent, new: usize) -> Subscript {
     let made = if scope.vars.is_empty() || rng.chance(new) { with_new(rng, scope, dim) } else { None };
     made.unwrap_or_else(|| with_old(rng, scope, dim))
 }
 
-/// A subscript that brings in one or two variables.
+/// A subscript that adds one or two variables.
 fn with_new(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
     let form = rng.weighted(&[
         (0, 50),
@@ -165,7 +165,7 @@ fn window(rng: &mut Rng, scope: &mut Scope, dim: &Extent, stride: i64) -> Option
     Some(if stride == 1 { format!("{outer} + {inner}") } else { format!("{stride}*{outer} + {inner}") })
 }
 
-/// `i + k - 1` under its condition.
+/// `i + k - 1`, guarded by its condition.
 fn padded(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
     let (outer, inner) = (scope.fresh(0, dim)?, scope.fresh(0, &Extent::number(rng.between(2, 3)))?);
     Some(Subscript::guarded(format!("{outer} + {inner} - 1"), dim))
@@ -182,7 +182,7 @@ fn transposed(rng: &mut Rng, scope: &mut Scope, dim: &Extent) -> Option<Subscrip
     Some(Subscript { guard, ..inside })
 }
 
-/// A subscript made of variables that there are.
+/// A subscript made of existing variables.
 fn with_old(rng: &mut Rng, scope: &Scope, dim: &Extent) -> Subscript {
     if scope.vars.is_empty() || rng.chance(4) {
         return Subscript::plain(if rng.chance(50) { "0".to_string() } else { format!("{} - 1", dim.text) });

@@ -1,17 +1,17 @@
-//! Values: expressions of loads whose numbers stay so small that floats hold them exactly.
+//! Values: expressions of loads whose numbers stay so small that floats represent them exactly.
 
 use super::program::{Builder, Kind};
 use super::subscript::{Extent, Scope, subscript};
 
-/// An expression, and how large it can get.
+/// An expression, and a bound of its magnitude.
 pub struct Value {
     /// Its text.
     pub text: String,
-    /// No larger than this, without its sign.
+    /// The largest absolute value.
     pub magnitude: f64,
 }
 
-/// The largest number up to which a type holds all integers, or after which it wraps.
+/// The largest number up to which a type represents all integers, or after which it wraps.
 pub fn limit(dtype: &str) -> f64 {
     match dtype {
         "float16" => 2048.0,
@@ -27,19 +27,19 @@ pub fn limit(dtype: &str) -> f64 {
     }
 }
 
-/// Whether a type is one of floats.
+/// Returns true when a type is a floating-point type.
 pub fn is_float(dtype: &str) -> bool {
     dtype.contains("float")
 }
 
-/// The value between -2 and 2, or 0 and 2.
+/// The value clamped to -2..2, or to 0..2 for unsigned types.
 pub fn clamped(text: &str, dtype: &str) -> Value {
     let low = if dtype.starts_with('u') { "0" } else { "-2" };
     Value { text: format!("clamp({text}, {low}, 2)"), magnitude: 2.0 }
 }
 
 impl Value {
-    /// The value as a type holds it: integers wrap, and floats are kept small.
+    /// The value as a type represents it: integers wrap, and floats are kept small.
     pub fn settled(self, dtype: &str) -> Value {
         if self.magnitude <= limit(dtype) {
             self
@@ -52,7 +52,7 @@ impl Value {
 }
 
 impl Builder<'_> {
-    /// A value of some loads, the first of which brings in variables.
+    /// A value made of some loads, the first of which adds variables.
     pub fn value(&mut self, scope: &mut Scope, dtype: &str, new: usize) -> Value {
         let mut value = self.load(scope, dtype, new);
         for _ in 0..self.rng.weighted(&[(0, 35), (1, 45), (2, 20)]) {
@@ -120,7 +120,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A condition that holds on one side of a diagonal, or beside it, or on every so many-th, of two variables.
+    /// A condition on two variables that holds on one side of a diagonal, next to it, or on every
+    /// n-th diagonal.
     fn triangle(&mut self, scope: &Scope) -> String {
         if scope.vars.len() < 2 {
             return self.condition(scope);
@@ -140,10 +141,10 @@ impl Builder<'_> {
         }
     }
 
-    /// An element of some tensor, as a value of the type.
+    /// An element of some tensor, converted to the type.
     fn load(&mut self, scope: &mut Scope, dtype: &str, new: usize) -> Value {
         let candidates: Vec<usize> = (0..self.tensors.len()).filter(|at| self.may_read(*at)).collect();
-        // Later tensors are more often wanted: they make chains.
+        // Later tensors are chosen more often, because they make chains.
         let at = if self.rng.chance(45) {
             candidates[candidates.len() - 1 - self.rng.below(candidates.len().min(2))]
         } else {
@@ -171,7 +172,7 @@ impl Builder<'_> {
         Value { text, ..value }
     }
 
-    /// A subscript that depends on data, in so many of a hundred cases.
+    /// A subscript that depends on data, in `percent` of a hundred cases.
     pub fn data_subscript(&mut self, scope: &mut Scope, dim: &Extent, percent: usize) -> Option<String> {
         if !self.rng.chance(percent) {
             return None;

@@ -1,4 +1,4 @@
-//! A program and a schedule, from text to results that must agree.
+//! Helpers from the text of a program and a schedule to results that must agree.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -11,12 +11,12 @@ use tilewright_schedule::{Refusal, Schedule, apply, text};
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, Gpu, Vectors};
 
-/// A machine that is the same wherever the test runs.
+/// A machine that is the same wherever the tests run.
 pub fn cpu() -> Cpu {
     Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }
 }
 
-/// The last function of a source.
+/// The program of the last function in a source.
 pub fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     let parsed = parse(source);
     assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
@@ -44,7 +44,7 @@ pub fn open_program(source: &str) -> Program {
     program(source, &[])
 }
 
-/// The steps of a text.
+/// The schedule of a text.
 pub fn schedule(source: &str) -> Schedule {
     let parsed = text::parse(source);
     assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
@@ -84,7 +84,8 @@ pub fn inputs(program: &Program, seed: u64) -> Inputs {
     inputs
 }
 
-/// Applies a schedule and runs the loops, in both orders; what they give is what the program gives.
+/// Applies a schedule, runs the loops in both orders, and checks that they give the program's
+/// results.
 #[track_caller]
 pub fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
     let program = program(source, sizes);
@@ -94,7 +95,7 @@ pub fn agrees(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
     nest
 }
 
-/// Runs program and loops on the same data.
+/// Runs the program and the loops on the same data, and checks that they agree.
 #[track_caller]
 pub fn expect_agreement(program: &Program, nest: &LoopNest, seed: u64) {
     verify_nest(nest).unwrap_or_else(|invalid| panic!("{invalid}\n{}", print::nest(nest)));
@@ -107,7 +108,7 @@ pub fn expect_agreement(program: &Program, nest: &LoopNest, seed: u64) {
     }
 }
 
-/// Equal, element by element, up to what rounding in another order can do.
+/// Checks that results are equal, element by element, up to the rounding of another order.
 #[track_caller]
 pub fn compare(wanted: &BTreeMap<String, Tensor>, found: &BTreeMap<String, Tensor>, what: &str) {
     assert_eq!(wanted.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
@@ -137,7 +138,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// The reason for which a schedule is refused.
+/// The refusal of a schedule.
 #[track_caller]
 pub fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
     match apply(&program(source, sizes), &schedule(steps), &cpu()) {
@@ -146,7 +147,7 @@ pub fn refused(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
     }
 }
 
-/// Applies a schedule for a GPU, and runs its loops with their threads followed.
+/// Applies a schedule for a GPU, and runs its loops thread by thread.
 #[track_caller]
 pub fn agrees_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNest {
     let (program, gpu) = (program(source, sizes), Gpu::h200());
@@ -155,7 +156,7 @@ pub fn agrees_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> LoopNe
     nest
 }
 
-/// The reason for which a schedule for a GPU is refused.
+/// The refusal of a schedule for a GPU.
 #[track_caller]
 pub fn refused_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refusal {
     match apply(&program(source, sizes), &schedule(steps), &Gpu::h200()) {
@@ -164,7 +165,7 @@ pub fn refused_on_gpu(source: &str, sizes: &[(&str, i64)], steps: &str) -> Refus
     }
 }
 
-/// The program with every size that is still open set by `choose`, which gets its place.
+/// The program with every open size set by `choose`, which receives the index of the size.
 pub fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
     let parsed = parse(source);
     let open = check(&parsed.ast, name, &Bindings::default()).program?;

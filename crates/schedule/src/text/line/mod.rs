@@ -1,9 +1,10 @@
-//! The tokens of one line to a step.
+//! Parses the tokens of one line into a step.
 //!
-//! A mistake that leaves the rest of the line without a meaning ends the line; one that does not, such as a number
-//! that is too small, is noted and the line read on. Either way the step is lost and the next line is read.
+//! If an error leaves the rest of the line without a meaning, parsing of the line ends. After other
+//! errors, such as a number that is too small, the error is recorded and the rest of the line is
+//! parsed. Either way the step is lost, and parsing goes on with the next line.
 //!
-//! This file has the cursor and what steps are made of; `step` has the steps.
+//! This file has the cursor and the parts that steps are made of; `step` has the steps.
 
 mod step;
 
@@ -16,11 +17,11 @@ use super::token::{Kind, Token};
 use super::{MOST_MESSAGES, StepSpans};
 use crate::step::{LoopName, StatementName, Step};
 
-/// What a line holds.
+/// The result of parsing a line.
 pub(super) struct Line {
-    /// The step, if nothing is wrong with it.
+    /// The step, if the line has no errors.
     pub(super) step: Option<(Step, StepSpans)>,
-    /// What is wrong or doubtful.
+    /// Errors and warnings.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -41,7 +42,7 @@ pub(super) fn parse(source: &str, tokens: &[Token]) -> Line {
     Line { step, diagnostics: cursor.diagnostics }
 }
 
-/// The mistake has been reported, and what follows on the line means nothing.
+/// Signals that an error has been reported, and that the rest of the line has no meaning.
 struct Reported;
 
 type Parse<T> = Result<T, Reported>;
@@ -50,14 +51,14 @@ struct Cursor<'a> {
     source: &'a str,
     tokens: &'a [Token],
     at: usize,
-    /// Which step is being read, as soon as that is known.
+    /// The kind of the current step, as soon as it is known.
     keyword: Option<Keyword>,
     names: Vec<(String, Span)>,
     layout: Vec<Span>,
     diagnostics: Vec<Diagnostic>,
 }
 
-/// What is read: `kind` and `span` of the next token, and taking it.
+/// Reading: `kind` and `span` of the next token, and consuming it.
 impl<'a> Cursor<'a> {
     fn kind(&self) -> Kind {
         self.tokens.get(self.at).map_or(Kind::End, |token| token.kind)
@@ -67,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.tokens.get(self.at + 1).map_or(Kind::End, |token| token.kind)
     }
 
-    /// The place of the next token; at the end of the line, the place right behind the last one.
+    /// The place of the next token; at the end of the line, the place right after the last token.
     fn span(&self) -> Span {
         let end = self.previous().end;
         self.tokens.get(self.at).map_or(Span { start: end, end }, |token| token.span)
@@ -104,20 +105,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What is said.
+/// Reporting.
 impl Cursor<'_> {
     fn report<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
         self.diagnostics.push(diagnostic);
         Err(Reported)
     }
 
-    /// Reports a mistake behind which the line can be read on.
+    /// Reports an error after which the line can be parsed further.
     fn note(&mut self, diagnostic: Diagnostic) -> Parse<()> {
         self.diagnostics.push(diagnostic);
         if self.diagnostics.len() < MOST_MESSAGES { Ok(()) } else { Err(Reported) }
     }
 
-    /// An error at a place, with what the step looks like.
+    /// An error at a place, with an example of the step.
     fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.with_example(Diagnostic::error(Code::Syntax, span, message))
     }
@@ -129,7 +130,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The next token, as messages name it.
+    /// The next token, as quoted in messages.
     fn found(&self) -> String {
         match self.kind() {
             Kind::End => "the end of the line".to_owned(),
@@ -137,7 +138,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// That something else should stand here.
+    /// An error that says what was expected here.
     fn unexpected(&self, what: &str) -> Diagnostic {
         let message = format!("expected {what}, found {}", self.found());
         self.error(self.span(), message).label(format!("expected {what}"))
@@ -152,7 +153,7 @@ impl Cursor<'_> {
         if self.kind() == kind { Ok(self.advance()) } else { self.expected(what) }
     }
 
-    /// Refuses what is left of the line. `or` is what could have come instead.
+    /// Reports anything left on the line. `or` names what could have come instead.
     fn end(&mut self, or: &str) -> Parse<()> {
         if self.kind() == Kind::End {
             return Ok(());
@@ -171,9 +172,9 @@ impl Cursor<'_> {
     }
 }
 
-/// What steps are made of.
+/// The parts that steps are made of.
 impl Cursor<'_> {
-    /// A name of what there is, or a part of one.
+    /// A word: the name of something that exists, or a part of such a name.
     fn word(&mut self, what: &str) -> Parse<&str> {
         if self.kind() != Kind::Word {
             return self.expected(what);
@@ -215,7 +216,7 @@ impl Cursor<'_> {
         Ok(tensor)
     }
 
-    /// Words with dots between them.
+    /// Words separated by dots.
     fn path(&mut self, what: &str) -> Parse<Vec<String>> {
         let mut words = vec![self.word(what)?.to_owned()];
         while self.eat(Kind::Dot) {
@@ -224,7 +225,7 @@ impl Cursor<'_> {
         Ok(words)
     }
 
-    /// A loop. `near` is another loop of the step, whose statement this one probably has too.
+    /// A loop. `near` is another loop of the step, which probably belongs to the same statement.
     fn loop_name(&mut self, near: Option<&LoopName>) -> Parse<LoopName> {
         let start = self.span();
         let mut words = self.path("a loop, `STATEMENT.LOOP`")?;
@@ -245,7 +246,7 @@ impl Cursor<'_> {
         Ok(name)
     }
 
-    /// Reports a loop that does not say what it is around.
+    /// Reports a loop that does not name its statement.
     fn without_statement<T>(&mut self, span: Span, near: Option<&LoopName>) -> Parse<T> {
         let text = shown(span.text(self.source));
         let diagnostic = self
@@ -258,7 +259,7 @@ impl Cursor<'_> {
         self.report(diagnostic.help(help))
     }
 
-    /// `[2]`: which of the statements that write a tensor.
+    /// `[2]`: the number of the statement among those that write a tensor.
     fn ordinal(&mut self) -> Parse<usize> {
         self.advance();
         let ordinal = self.number("the number of a statement, counted from 1")?;
@@ -266,7 +267,7 @@ impl Cursor<'_> {
         self.fits(ordinal)
     }
 
-    /// Two loops or more with commas between them, each once.
+    /// Two or more different loops, separated by commas.
     fn loops(&mut self) -> Parse<Vec<LoopName>> {
         let mut loops: Vec<LoopName> = Vec::new();
         let mut seen = HashMap::new();
@@ -285,12 +286,12 @@ impl Cursor<'_> {
         Ok(loops)
     }
 
-    /// The place of what was named last.
+    /// The place of the last name.
     fn previous_argument(&self) -> Span {
         self.names.last().map_or(self.previous(), |(_, span)| *span)
     }
 
-    /// Reports a name that the list has already.
+    /// Reports a name that the list already has.
     fn distinct(&mut self, seen: &mut HashMap<String, Span>, name: String, span: Span) -> Parse<()> {
         let Some(first) = seen.get(&name) else {
             seen.insert(name, span);
@@ -302,7 +303,7 @@ impl Cursor<'_> {
         self.note(diagnostic)
     }
 
-    /// A number of at least 1.
+    /// A number that is at least 1.
     fn number(&mut self, what: &str) -> Parse<i64> {
         if self.kind() != Kind::Integer {
             let diagnostic = self.unexpected(what);
@@ -323,7 +324,7 @@ impl Cursor<'_> {
         self.value(span.text(self.source), span)
     }
 
-    /// The value of decimal digits, or 1 if it is too large.
+    /// The value of decimal digits, or 1 if the number is too large, which is reported.
     fn value(&mut self, digits: &str, span: Span) -> Parse<i64> {
         if let Ok(value) = digits.parse() {
             return Ok(value);
@@ -333,7 +334,7 @@ impl Cursor<'_> {
         Ok(1)
     }
 
-    /// The number as one that counts things.
+    /// Converts a number to `usize`, or reports that it is too large.
     fn fits(&mut self, value: i64) -> Parse<usize> {
         match usize::try_from(value) {
             Ok(value) => Ok(value),
@@ -345,7 +346,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Part of the text as messages quote it: not too long, and without characters that move the cursor.
+/// A part of the text as quoted in messages: not too long, and without control characters.
 fn shown(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut start: String = text.chars().take(40).map(clean).collect();

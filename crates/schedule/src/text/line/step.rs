@@ -1,4 +1,4 @@
-//! One function for each step, and one for each part that only one step has.
+//! One function for each step, and one for each part that only a single step has.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The word that says which step it is.
+    /// The keyword that begins the step.
     fn keyword(&mut self) -> Parse<Keyword> {
         let known = Keyword::ALL.map(Keyword::name);
         let steps = format!("the steps are {}", known.join(", "));
@@ -47,7 +47,7 @@ impl Cursor<'_> {
             self.advance();
             return Ok(keyword);
         }
-        // Comparing with a text of any length would take its time.
+        // A comparison with a word of any length would take too long.
         let typed: String = word.chars().take(40).collect::<String>().to_lowercase();
         let meant = known.into_iter().find(|name| *name == typed).or_else(|| similar(&typed, known));
         let diagnostic =
@@ -94,7 +94,7 @@ impl Cursor<'_> {
         self.note(diagnostic)
     }
 
-    /// `:12` behind the name of a part.
+    /// `:12` after the name of a part.
     fn iterations(&mut self, name: &str) -> Parse<i64> {
         if self.eat(Kind::Colon) {
             return self.number("a number of iterations");
@@ -105,7 +105,8 @@ impl Cursor<'_> {
             .label("expected `:` and a number")
             .help("every part but the first has one");
         self.note(diagnostic)?;
-        // What is neither the next part nor the end is not worth a second message.
+        // If neither the next part nor the end of the line follows, a second message would not
+        // help.
         if matches!(self.kind(), Kind::Comma | Kind::End) { Ok(1) } else { Err(Reported) }
     }
 
@@ -198,7 +199,7 @@ impl Cursor<'_> {
         Ok(Step::Promote { tensor, at, name, scope, gathered, layout, pad })
     }
 
-    /// `pad 4`, behind a buffer in shared memory.
+    /// `pad 4`, after a buffer in shared memory.
     fn pad(&mut self, scope: PromoteScope) -> Parse<i64> {
         let start = self.advance();
         let pad = self.number("a number of elements")?;
@@ -209,7 +210,7 @@ impl Cursor<'_> {
         Ok(pad)
     }
 
-    /// `root` or a loop. There may be a tensor called `root`, whose loops are `root.i`.
+    /// `root` or a loop. A tensor may be called `root`; its loops are `root.i`.
     fn place(&mut self) -> Parse<Place> {
         if self.at_word("root") && !matches!(self.kind_behind(), Kind::Dot | Kind::LeftBracket) {
             let span = self.advance();
@@ -270,7 +271,7 @@ impl Cursor<'_> {
         Ok(LayoutDim { dimension, modulo, divide })
     }
 
-    /// The number behind an operator, where there is one.
+    /// The number after an operator, if the operator is there.
     fn behind(&mut self, operator: Kind) -> Parse<Option<i64>> {
         match self.eat(operator) {
             true => self.number("a number of at least 1").map(Some),
@@ -278,7 +279,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `d` and a number.
+    /// `d` and a number, which is a dimension of the tensor.
     fn dimension(&mut self) -> Parse<usize> {
         let digits = self.text().strip_prefix('d').filter(|digits| {
             self.kind() == Kind::Word
@@ -296,7 +297,7 @@ impl Cursor<'_> {
         self.fits(dimension)
     }
 
-    /// Reports `d1/8%4`, which is another way to say `d1%32/8`.
+    /// Reports `d1/8%4`, which must be written `d1%32/8`.
     fn remainder_last(&mut self, start: Span, dimension: usize, divide: i64) -> Parse<LayoutDim> {
         let wrong = self.advance();
         let modulo = self.number("a number of at least 1")?;
@@ -342,7 +343,7 @@ impl Cursor<'_> {
         Ok(Step::Prefetch { tensor, at, ahead, of })
     }
 
-    /// A word that every step of its kind has in this place.
+    /// A word that must stand at this place of the step.
     fn fixed_word(&mut self, word: &str, what: &str) -> Parse<()> {
         if !self.at_word(word) {
             return self.expected(what);
