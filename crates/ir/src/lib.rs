@@ -40,4 +40,4 @@ pub use program::{
 };
 pub use tensor::Tensor;
 pub use verify::verify;
-pub use verify_nest::verify_nest;
+pub use verify_nest::{VerifiedNest, verify_nest};

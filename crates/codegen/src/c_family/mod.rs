@@ -39,17 +39,17 @@ mod serpentine;
 mod stmt;
 mod waits;
 
-use tilewright_ir::{LoopNest, verify_nest};
+use tilewright_ir::{LoopNest, VerifiedNest};
 use tilewright_target::{Gpu, GpuApi};
 
 pub use host::{Argument, Command, GpuCode, Launch};
 
 use crate::CodegenError;
 
-/// Writes the kernels of a nest in a device's language, after [`verify_nest()`] has accepted the
-/// nest. `about` becomes the comment at the top of the text: the program and its schedule.
-pub fn gpu_code(nest: &LoopNest, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
-    verify_nest(nest)?;
+/// Writes the kernels of a nest in a device's language. `about` becomes the comment at the top of
+/// the text: the program and its schedule.
+pub fn gpu_code(nest: VerifiedNest<'_>, gpu: &Gpu, about: &str) -> Result<GpuCode, CodegenError> {
+    let nest = nest.nest();
     match gpu.api {
         GpuApi::Cuda => kernel::Unit::new(nest, gpu).write(about),
         GpuApi::OpenCl => {

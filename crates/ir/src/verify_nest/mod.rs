@@ -67,11 +67,26 @@ pub struct InvalidNest {
     pub what: String,
 }
 
+/// A loop nest that [`verify_nest`] has accepted. Code generation takes loop nests in this form
+/// only, on every target.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifiedNest<'n>(&'n LoopNest);
+
+impl<'n> VerifiedNest<'n> {
+    /// The loop nest.
+    pub fn nest(self) -> &'n LoopNest {
+        self.0
+    }
+}
+
 /// Checks every invariant of a loop nest.
-pub fn verify_nest(nest: &LoopNest) -> Result<(), InvalidNest> {
+pub fn verify_nest(nest: &LoopNest) -> Result<VerifiedNest<'_>, InvalidNest> {
     let rooms = vec![Room::None; nest.buffers.len()];
     let check = Check { nest, path: Path::default(), rooms, part: Part::Setup };
-    check.run().map_err(|what| InvalidNest { nest: nest.name.clone(), what })
+    match check.run() {
+        Ok(()) => Ok(VerifiedNest(nest)),
+        Err(what) => Err(InvalidNest { nest: nest.name.clone(), what }),
+    }
 }
 
 /// A traversal of the nest, with the loops, choices and allocations around the current statement.
