@@ -1,4 +1,5 @@
-//! The laws of domains: sizes, numbering, neighbours, walks, features and text, by enumeration of whole small domains.
+//! The laws of domains: sizes, numbering, neighbours, walks, features and text, by enumeration of
+//! whole small domains.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -253,7 +254,8 @@ fn walks_stop_close_by_with_the_right_chance() {
         *ends.entry(domain.walk(&start, 0.5, &mut rng)).or_default() += 1;
     }
     assert_eq!(ends.len(), 10, "every value can be reached");
-    // The walk stops at once with 1/2, and comes back: appendix A's (1 - q)(I - Q)^-1, worked out for this graph.
+    // The walk stops at once with 1/2, and comes back: appendix A's (1 - q)(I - Q)^-1, worked out
+    // for this graph.
     let stayed = f64::from(ends[&start]) / 20_000.0;
     assert!((stayed - 0.5408).abs() < 0.015, "{stayed}");
     let (middle, edge) = (ends[&Value::Factors(vec![2, 2, 2])], ends[&Value::Factors(vec![2, 4, 1])]);

@@ -1,8 +1,9 @@
-//! Strategies on made-up landscapes with a known optimum: those that use what they are told need fewer trials than random
-//! search to come close to it.
+//! Strategies on made-up landscapes with a known optimum: those that use what they are told need
+//! fewer trials than random search to come close to it.
 //!
-//! The landscapes are like those of real kernels: smooth in the logarithms of the factors, with limits on threads,
-//! registers and shared memory beyond which points are invalid, and a little roughness.
+//! The landscapes are like those of real kernels: smooth in the logarithms of the factors, with
+//! limits on threads, registers and shared memory beyond which points are invalid, and a little
+//! roughness.
 
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
 use tilewright_search::strategy::{ALL as ALL_STRATEGIES, Experience, Features, Start, Told, by_name};
@@ -28,7 +29,8 @@ fn rough_gemm() -> Landscape {
     Landscape { cost: |point| gemm_cost(point, 0.05), ..gemm() }
 }
 
-/// A matrix product of awkward extents with an order of loops, unrolling and a layout, 356539680 points.
+/// A matrix product of awkward extents with an order of loops, unrolling and a layout, 356539680
+/// points.
 fn awkward() -> Landscape {
     let near = |name: &str, extent, parts| {
         Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 5 })
@@ -55,7 +57,8 @@ fn distance(factors: &[i64], best: &[f64]) -> f64 {
     factors.iter().zip(best).map(|(&factor, best)| ((factor as f64).log2() - best).powi(2)).sum()
 }
 
-/// A number from 0 to 1 that depends on nothing but the factors of the point, and is the same in every release of Rust.
+/// A number from 0 to 1 that depends on nothing but the factors of the point, and is the same in
+/// every release of Rust.
 fn roughness(point: &Point) -> f64 {
     let factors = point.0.iter().filter_map(|value| match value {
         Value::Factors(factors) => Some(factors),
@@ -103,7 +106,8 @@ fn awkward_cost(point: &Point) -> Option<f64> {
     )
 }
 
-/// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were not enough.
+/// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were
+/// not enough.
 fn trials(landscape: &Landscape, name: &str, seed: u64, quality: f64, most: usize) -> usize {
     trials_from(landscape, name, Start { seed, ..Start::default() }, quality, most)
 }
@@ -172,7 +176,8 @@ fn those_that_learn() {
     }
 }
 
-/// Nothing is good near the plain point, and hardly anything elsewhere: what is a little off costs as much as what is far off.
+/// Nothing is good near the plain point, and hardly anything elsewhere: what is a little off costs
+/// as much as what is far off.
 fn plateau() -> Landscape {
     let knobs =
         Knobs::new(vec![tile("m", 1024, 3), tile("n", 1024, 3), Knob::ordinal("unroll", [1, 2, 4, 8])]);
@@ -186,7 +191,8 @@ fn plateau() -> Landscape {
     Landscape { knobs, cost }
 }
 
-/// Costs from 1 to a million, and of a hundred points seven are valid, none of them near the plain one.
+/// Costs from 1 to a million, and of a hundred points seven are valid, none of them near the plain
+/// one.
 fn steep() -> Landscape {
     let knobs = Knobs::new(vec![tile("m", 2048, 4), tile("n", 2048, 4)]);
     let cost = |point: &Point| {
@@ -228,7 +234,8 @@ fn best_of(landscape: &Landscape, name: &str, seed: u64, trials: usize) -> f64 {
     best
 }
 
-/// With as many trials each strategy is better than random search more often than not, wherever it has to begin.
+/// With as many trials each strategy is better than random search more often than not, wherever it
+/// has to begin.
 #[test]
 fn all_beat_random_with_as_many_trials() {
     for (place, landscape, trials) in
@@ -249,7 +256,8 @@ fn all_beat_random_with_as_many_trials() {
     }
 }
 
-/// What is known of points before they are tried: how far they are from some tile, as a cost model might say.
+/// What is known of points before they are tried: how far they are from some tile, as a cost model
+/// might say.
 struct Guess<'a>(&'a Knobs);
 
 impl Features for Guess<'_> {
@@ -258,7 +266,8 @@ impl Features for Guess<'_> {
     }
 }
 
-/// What was learned from one program is worth trials in the next: here, the same with another roughness.
+/// What was learned from one program is worth trials in the next: here, the same with another
+/// roughness.
 #[test]
 fn experience_saves_trials() {
     let (before, after) = (gemm(), rough_gemm());

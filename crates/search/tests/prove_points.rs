@@ -1,4 +1,5 @@
-//! Points of the spaces of the examples, proved: whatever a search decodes computes what the program says.
+//! Points of the spaces of the examples, proved: whatever a search decodes computes what the
+//! program says.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -31,7 +32,8 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<P
     check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }
 
-/// Proves random points of every example that is small enough, and counts the verdicts; none may be refuted.
+/// Proves random points of every example that is small enough, and counts the verdicts; none may be
+/// refuted.
 fn verdicts(target: Target<'_>, most_points: u64, each: usize, seed: u64) -> BTreeMap<String, usize> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let mut counts = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Points of the space of every example: what they decode to is legal, and computes what the program does.
+//! Points of the space of every example: what they decode to is legal, and computes what the
+//! program does.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -49,8 +50,8 @@ fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, 
     }
 }
 
-/// Decodes the points that a search begins with, and some others, for every example at several sizes; how many were
-/// accepted, and why others were not.
+/// Decodes the points that a search begins with, and some others, for every example at several
+/// sizes; how many were accepted, and why others were not.
 fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, usize>) {
     const POINTS: usize = 6;
     let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
@@ -170,7 +171,8 @@ fn results_that_differ_in_a_remainder_have_a_loop_for_it() {
         assert_eq!(agreeing(&program, &gpu, "split O.w -> w_q, w_r:2\n", 20), 20);
         assert!(agreeing(&program, &gpu, "O_Is shared (d0, d1/", 3) > 0);
     }
-    // Two taps and a stride of 2: every tap is one remainder's, and windows are no larger than what they are for.
+    // Two taps and a stride of 2: every tap is one remainder's, and windows are no larger than what
+    // they are for.
     let sizes = [("C", 64), ("W", 512), ("K", 128), ("X", 2)];
     let begins = beginnings_on(
         &TRANSPOSED.replace("+ 1", "").replace("- 4", "- 2"),

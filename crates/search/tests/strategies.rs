@@ -1,4 +1,5 @@
-//! What holds for every strategy: nothing twice, the same run from the same seed, an end where nothing is left.
+//! What holds for every strategy: nothing twice, the same run from the same seed, an end where
+//! nothing is left.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -43,7 +44,8 @@ fn seed(seed: u64) -> Start<'static> {
     Start { seed, ..Start::default() }
 }
 
-/// Asks in batches of `count` and tells all but the last `late` results at once, until nothing is asked for or told.
+/// Asks in batches of `count` and tells all but the last `late` results at once, until nothing is
+/// asked for or told.
 fn drive(
     strategy: &mut dyn Strategy,
     count: usize,
@@ -144,7 +146,8 @@ fn starting_points_come_first_and_once() {
     }
 }
 
-/// Points told out of the blue: learned from, and not asked for again, not even if they were to start from.
+/// Points told out of the blue: learned from, and not asked for again, not even if they were to
+/// start from.
 #[test]
 fn foreign_results_are_learned_from() {
     let knobs = every_kind(4);
@@ -236,7 +239,8 @@ fn the_grid_refuses_what_it_could_not_finish() {
     assert_eq!(asked, [0, 1, 2].map(|index| small().nth(index).unwrap()));
 }
 
-/// OpEvo as published: λ random points, then nothing until they are told, then ρ children of valid parents.
+/// OpEvo as published: λ random points, then nothing until they are told, then ρ children of valid
+/// parents.
 #[test]
 fn opevo_breeds_from_the_best() {
     let knobs = small();
@@ -299,7 +303,8 @@ fn blind_searches_begin_in_several_places() {
     }
 }
 
-/// Where all that was drawn is invalid, other neighbours of the points known come next, before random points.
+/// Where all that was drawn is invalid, other neighbours of the points known come next, before
+/// random points.
 #[test]
 fn gbfs_goes_back_to_neighbours_left() {
     let knobs = small();
@@ -318,7 +323,8 @@ fn gbfs_goes_back_to_neighbours_left() {
     assert!(strategy.ask(8).iter().all(|point| !around.contains(point)));
 }
 
-/// Without mutation a child is made of values of its parents, often of three. The few that are like a parent are replaced.
+/// Without mutation a child is made of values of its parents, often of three. The few that are like
+/// a parent are replaced.
 #[test]
 fn genetic_children_have_three_parents() {
     let knobs = Knobs::new((0..6).map(|at| Knob::ordinal(format!("gene{at}"), 0..4)).collect());

@@ -1,8 +1,10 @@
-//! What there is to learn from in a nest, as numbers: where the cost model thinks that the time goes.
+//! What there is to learn from in a nest, as numbers: where the cost model thinks that the time
+//! goes.
 //!
-//! A model that learns can correct the cost model with these: it finds out that this machine waits longer for memory, or
-//! minds spills less. They are as many for every program on a kind of machine, and times are relative to those of the
-//! program's default schedule, so that what is learned from one program holds for another.
+//! A model that learns can correct the cost model with these: it finds out that this machine waits
+//! longer for memory, or minds spills less. They are as many for every program on a kind of
+//! machine, and times are relative to those of the program's default schedule, so that what is
+//! learned from one program holds for another.
 
 use tilewright_ir::LoopNest;
 

@@ -1,7 +1,8 @@
 //! The time of a kernel, estimated from its loops and the machine alone: no training, and no run.
 //!
-//! The models are made to rank the schedules of one program, so that only promising ones are compiled. `cpu/` and `gpu/`
-//! begin with what each is made of. `features.rs` says the same in numbers that other models learn from.
+//! The models are made to rank the schedules of one program, so that only promising ones are
+//! compiled. `cpu/` and `gpu/` begin with what each is made of. `features.rs` says the same in
+//! numbers that other models learn from.
 
 pub mod cpu;
 mod features;

@@ -1,17 +1,21 @@
-//! Boosted trees with simulated annealing, as AutoTVM tunes (Chen et al., Learning to Optimize Tensor Programs, 2018).
+//! Boosted trees with simulated annealing, as AutoTVM tunes (Chen et al., Learning to Optimize
+//! Tensor Programs, 2018).
 //!
-//! Trees learn to rank what was tried. Chains of annealing walk through the space with the trees in the place of the machine,
-//! each step another value for one knob, and go on from where they were in the next round. Of the best points that they
-//! pass, a batch is chosen that is good and has many different values, and a few of it are random.
+//! Trees learn to rank what was tried. Chains of annealing walk through the space with the trees in
+//! the place of the machine, each step another value for one knob, and go on from where they were
+//! in the next round. Of the best points that they pass, a batch is chosen that is good and has
+//! many different values, and a few of it are random.
 //!
-//! The trees see what the tuner gives: where the cost model thinks that the time of a point's loop nest goes. Without, they
-//! see the point's own numbers. They also learn from what was tried for other programs, each ranked in itself, where that is
-//! given.
+//! The trees see what the tuner gives: where the cost model thinks that the time of a point's loop
+//! nest goes. Without, they see the point's own numbers. They also learn from what was tried for
+//! other programs, each ranked in itself, where that is given.
 //!
-//! Departures: AutoTVM's features are counts of accesses, reuse and annotations for every loop; these are what the cost model
-//! makes of such counts. A batch is 16 points, not 64, and at least as many as are to be tried together. Annealing takes 8 steps
-//! of 16 chains a round, not 500 of 128 with early stopping: a trial costs milliseconds here where it cost a second, and a
-//! point's features one or two. After many trials the trees learn only when a sixty-fourth more is known. Points to start from are where chains begin. Where annealing finds nothing new, random points
+//! Departures: AutoTVM's features are counts of accesses, reuse and annotations for every loop;
+//! these are what the cost model makes of such counts. A batch is 16 points, not 64, and at least
+//! as many as are to be tried together. Annealing takes 8 steps of 16 chains a round, not 500 of
+//! 128 with early stopping: a trial costs milliseconds here where it cost a second, and a point's
+//! features one or two. After many trials the trees learn only when a sixty-fourth more is known.
+//! Points to start from are where chains begin. Where annealing finds nothing new, random points
 //! are tried, so that in the end the whole space is seen.
 
 use std::collections::HashMap;
@@ -41,7 +45,8 @@ pub struct Parameters {
     pub choice: usize,
     /// ε: the share of a batch that is random.
     pub random: f64,
-    /// What a value that the batch does not have yet is worth, in comparison with the spread of scores.
+    /// What a value that the batch does not have yet is worth, in comparison with the spread of
+    /// scores.
     pub diversity: f64,
 }
 
@@ -122,8 +127,8 @@ impl<'a> Annealing<'a> {
         point.clone()
     }
 
-    /// A batch of points that are good and differ from each other: greedily, each for its score and for the values that it
-    /// brings in.
+    /// A batch of points that are good and differ from each other: greedily, each for its score and
+    /// for the values that it brings in.
     fn different(&self, mut liked: Vec<(f32, Point)>) -> Vec<Point> {
         let (best, worst) = match (liked.first(), liked.last()) {
             (Some((best, _)), Some((worst, _))) => (*best, *worst),

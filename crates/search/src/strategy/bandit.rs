@@ -1,12 +1,12 @@
 //! A bandit over strategies, which gives each its share of the budget by what it has delivered.
 //!
-//! As OpenTuner does it (Ansel et al. 2014, section 4.2): an arm's credit is the area under the curve of its successes in a
-//! window of the last proposals, where a late success counts more than an early one, and a bonus keeps arms from being
-//! forgotten. A success is a point better than all before. All arms are told all results, so that what one finds is a start
-//! for the others.
+//! As OpenTuner does it (Ansel et al. 2014, section 4.2): an arm's credit is the area under the
+//! curve of its successes in a window of the last proposals, where a late success counts more than
+//! an early one, and a bonus keeps arms from being forgotten. A success is a point better than all
+//! before. All arms are told all results, so that what one finds is a start for the others.
 //!
-//! A batch is asked for in pieces, from one arm each, so that several have their turn in it. Arms that have nothing to
-//! ask for are passed over; when none has, the search is over.
+//! A batch is asked for in pieces, from one arm each, so that several have their turn in it. Arms
+//! that have nothing to ask for are passed over; when none has, the search is over.
 
 use std::collections::{HashMap, VecDeque};
 

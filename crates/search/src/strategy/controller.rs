@@ -1,16 +1,20 @@
-//! The RNN controller that G-BFS and N-A2C are compared with (Compiler-level matrix multiplication optimization, section 4;
-//! Bello, Zoph, Vasudevan, Le 2017): a recurrent policy says all knobs of a point, one decision after the other, and is
-//! trained by policy gradient.
+//! The RNN controller that G-BFS and N-A2C are compared with (Compiler-level matrix multiplication
+//! optimization, section 4; Bello, Zoph, Vasudevan, Le 2017): a recurrent policy says all knobs of
+//! a point, one decision after the other, and is trained by policy gradient.
 //!
-//! An LSTM of 64 says a batch of points; when their times are known, it learns by REINFORCE: the reward is inverse to the
-//! time, less a running mean of rewards, and a bonus for what it leaves open keeps it from settling. Rewards are relative to the best
-//! time, so that they are between 0 and 1 for every program; an invalid point has none.
+//! An LSTM of 64 says a batch of points; when their times are known, it learns by REINFORCE: the
+//! reward is inverse to the time, less a running mean of rewards, and a bonus for what it leaves
+//! open keeps it from settling. Rewards are relative to the best time, so that they are between 0
+//! and 1 for every program; an invalid point has none.
 //!
-//! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: before it has
-//! learned anything it says all points equally often, like a random search, where a network drawn at random has its fancies
-//! and words that leave little open come too often; what it leaves open is measured against that (relative entropy). Points that
-//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, and some more while it
-//! rests, so that in the end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
+//! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates.
+//! Departures: before it has learned anything it says all points equally often, like a random
+//! search, where a network drawn at random has its fancies and words that leave little open come
+//! too often; what it leaves open is measured against that (relative entropy). Points that were
+//! said before, or break a rule, are not tried but said again; where that fails a random point is
+//! tried, and some more while it rests, so that in the end the whole space is seen. A batch has at
+//! least as many points as are to be tried together. Points to start from are tried, and learned
+//! from as if they had been said.
 
 use candle_core::Result;
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
@@ -29,7 +33,8 @@ const SAID: usize = 16;
 const MOST_TIMES: usize = 2;
 /// For how many batches it is silent at most, after it had nothing new to say.
 const LONGEST_REST: usize = 4;
-/// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
+/// Knobs that have more words in all are not learned about: random points are as good, and much
+/// cheaper.
 const MOST_WORDS: usize = 20_000;
 
 /// The parameters of [`Controller`].
@@ -89,8 +94,8 @@ impl Controller {
         Controller { parameters, explored, decisions, policy, best, mean, heard, silences: 0, rests: 0 }
     }
 
-    /// Says points until there are enough. Saying takes long, and who had nothing new to say hardly has the next time: so it rests then, the
-    /// longer the more often that was so.
+    /// Says points until there are enough. Saying takes long, and who had nothing new to say hardly
+    /// has the next time: so it rests then, the longer the more often that was so.
     fn say_a_batch(&mut self) {
         for _ in 0..MOST_TIMES {
             let before = self.explored.drawn();

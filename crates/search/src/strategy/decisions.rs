@@ -1,8 +1,10 @@
-//! A point as a sequence of decisions, each for one of a few words: what a controller says one after the other.
+//! A point as a sequence of decisions, each for one of a few words: what a controller says one
+//! after the other.
 //!
-//! A factorisation is a decision for each factor but the first, which is what is left; an order one for each place; all
-//! else is one decision. Which words can follow depends on those before, and so does how much each of them leaves open: who
-//! draws words by how many points begin with them draws all points equally often.
+//! A factorisation is a decision for each factor but the first, which is what is left; an order one
+//! for each place; all else is one decision. Which words can follow depends on those before, and so
+//! does how much each of them leaves open: who draws words by how many points begin with them draws
+//! all points equally often.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +18,8 @@ pub(super) struct Decisions {
     words: Vec<Vec<i64>>,
     /// The first decision of each knob, and the end.
     firsts: Vec<usize>,
-    /// In how many ways the last factors can be chosen: by the knob, how many they are, and the product of those before.
+    /// In how many ways the last factors can be chosen: by the knob, how many they are, and the
+    /// product of those before.
     ways: RefCell<HashMap<(usize, usize, i64), f64>>,
 }
 
@@ -44,8 +47,8 @@ impl Decisions {
         self.words.iter().map(Vec::len)
     }
 
-    /// How many points there are for each word that can be said next, compared with the others: the logarithm, or -∞ where
-    /// it cannot be said. The rules of the space do not count.
+    /// How many points there are for each word that can be said next, compared with the others: the
+    /// logarithm, or -∞ where it cannot be said. The rules of the space do not count.
     pub fn open(&self, said: &[usize]) -> Vec<f32> {
         let knob = self.firsts.partition_point(|first| *first <= said.len()) - 1;
         let before: Vec<i64> = (self.firsts[knob]..said.len()).map(|at| self.words[at][said[at]]).collect();

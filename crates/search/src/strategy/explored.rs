@@ -1,6 +1,8 @@
-//! What every strategy needs to know of the way so far: which points were tried, which are open, and where to find others.
+//! What every strategy needs to know of the way so far: which points were tried, which are open,
+//! and where to find others.
 //!
-//! Most strategies plan a batch, wait until all of it is told, and plan the next: they are a [`Planner`].
+//! Most strategies plan a batch, wait until all of it is told, and plan the next: they are a
+//! [`Planner`].
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,8 +13,8 @@ use super::ranking::Cost;
 use super::{Start, Told};
 use crate::knob::{Knobs, Point};
 
-/// How often to draw before going through the space in order. With half of the points visited, all draws fail once in
-/// four billion times.
+/// How often to draw before going through the space in order. With half of the points visited, all
+/// draws fail once in four billion times.
 const DRAWS: usize = 32;
 
 /// How many points to go through for one that keeps the rules.
@@ -64,8 +66,8 @@ impl Explored {
         self.visited.contains(point)
     }
 
-    /// Notes that `point` is, or will be, asked for; says whether it is a point of the space that keeps the rules and was not
-    /// visited before.
+    /// Notes that `point` is, or will be, asked for; says whether it is a point of the space that
+    /// keeps the rules and was not visited before.
     pub fn visit(&mut self, point: &Point) -> bool {
         let new = !self.is_visited(point) && self.knobs.contains(point) && self.knobs.allows(point);
         if new {
@@ -118,7 +120,8 @@ impl Explored {
         self.queue.len()
     }
 
-    /// The first of the points drawn. Those that were told meanwhile, without being asked for, are passed over.
+    /// The first of the points drawn. Those that were told meanwhile, without being asked for, are
+    /// passed over.
     pub fn next_drawn(&mut self) -> Option<Point> {
         std::iter::from_fn(|| self.queue.pop_front()).find(|point| self.open.contains(point))
     }
@@ -128,7 +131,8 @@ impl Explored {
         self.start().or_else(|| self.next_drawn())
     }
 
-    /// Any point that was not visited, all equally likely as long as many are left; none when the space is exhausted.
+    /// Any point that was not visited, all equally likely as long as many are left; none when the
+    /// space is exhausted.
     pub fn fresh(&mut self) -> Option<Point> {
         if self.is_exhausted() {
             return None;
@@ -142,7 +146,8 @@ impl Explored {
         self.next_in_order()
     }
 
-    /// The first point in the order of the knobs that was not visited. Where very many in a row break a rule, none.
+    /// The first point in the order of the knobs that was not visited. Where very many in a row
+    /// break a rule, none.
     pub fn next_in_order(&mut self) -> Option<Point> {
         for _ in 0..LOOKED_AT {
             let point = self.knobs.nth(self.cursor)?;

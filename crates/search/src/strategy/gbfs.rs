@@ -1,15 +1,19 @@
-//! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy best-first search.
+//! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy
+//! best-first search.
 //!
-//! Told points wait in a queue, cheapest first. The first of them is expanded: ρ of its neighbours, drawn at random, are
-//! asked for, and queue up with their costs. With the neighbours of all kinds of knobs this is no longer about matrix products
-//! only; for factorisations of powers of two the moves are the paper's.
+//! Told points wait in a queue, cheapest first. The first of them is expanded: ρ of its neighbours,
+//! drawn at random, are asked for, and queue up with their costs. With the neighbours of all kinds
+//! of knobs this is no longer about matrix products only; for factorisations of powers of two the
+//! moves are the paper's.
 //!
-//! Departures: the search begins at the points given, or at the plain one, where nothing is tiled, as in the paper's
-//! experiments, and at some random ones beside it: the plain one may be far from all that is good, and where it is as slow all around it
-//! there is nothing to be greedy for. Neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
-//! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
-//! start itself may be) the search goes on from random points, so that in the end it sees the whole space. Where many are to
-//! be tried together, so that no core is idle, the next best points are expanded as well before times are known.
+//! Departures: the search begins at the points given, or at the plain one, where nothing is tiled,
+//! as in the paper's experiments, and at some random ones beside it: the plain one may be far from
+//! all that is good, and where it is as slow all around it there is nothing to be greedy for.
+//! Neighbours that were visited are not drawn, for they would bring nothing. The paper is done when
+//! the queue is empty; here points that have neighbours left then queue up again, and when there
+//! are none (all are invalid, as the start itself may be) the search goes on from random points, so
+//! that in the end it sees the whole space. Where many are to be tried together, so that no core is
+//! idle, the next best points are expanded as well before times are known.
 
 use rand::seq::SliceRandom;
 

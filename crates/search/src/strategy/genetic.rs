@@ -1,14 +1,15 @@
 //! The genetic search of Tensor Comprehensions (section 6.2), with the rates that its release has.
 //!
-//! The first generation is what there is to start from, filled up with random points. When all of a generation are told,
-//! the next is bred: three parents are chosen with a chance proportional to their fitness, each gene (knob) comes from any
-//! of the three, and each gene is then replaced by a random value with a small probability. The best of a generation stay
-//! for the next one.
+//! The first generation is what there is to start from, filled up with random points. When all of a
+//! generation are told, the next is bred: three parents are chosen with a chance proportional to
+//! their fitness, each gene (knob) comes from any of the three, and each gene is then replaced by a
+//! random value with a small probability. The best of a generation stay for the next one.
 //!
-//! Departures: nobody is measured twice. Elites keep the cost they have, so a generation after the first asks for as many
-//! points less; and a child that was there before is mutated until it is new. A generation
-//! has 24 points and 6 elites, not 100 and 10: the published runs had 25 generations, which are 2,500 trials, and with a few
-//! hundred, as are usual here, larger ones are hardly more than random search. The tuner decides how long a run is.
+//! Departures: nobody is measured twice. Elites keep the cost they have, so a generation after the
+//! first asks for as many points less; and a child that was there before is mutated until it is
+//! new. A generation has 24 points and 6 elites, not 100 and 10: the published runs had 25
+//! generations, which are 2,500 trials, and with a few hundred, as are usual here, larger ones are
+//! hardly more than random search. The tuner decides how long a run is.
 
 use rand::RngExt;
 use rand::distr::Distribution;

@@ -1,18 +1,22 @@
 //! Evolution whose children boosted trees look at before they are tried.
 //!
-//! From OpEvo it has children of the best points that change in a few knobs, by steps among neighbouring values; from AutoTVM
-//! the trees that learn to rank what was tried. Several times as many children are bred as are tried, and the trees choose.
-//! So it stays near what is good, as walks among neighbours do, and passes over most of what is not, as a model can.
+//! From OpEvo it has children of the best points that change in a few knobs, by steps among
+//! neighbouring values; from AutoTVM the trees that learn to rank what was tried. Several times as
+//! many children are bred as are tried, and the trees choose. So it stays near what is good, as
+//! walks among neighbours do, and passes over most of what is not, as a model can.
 //!
 //! 1. Parents are drawn from the best twelve, by rank: the best is drawn most often.
-//! 2. A child takes its values from one parent, or each from one of two; then it goes some steps to neighbours.
-//! 3. A child that stands for the same schedule as another, tried or bred, is dropped. So are refused ones.
+//! 2. A child takes its values from one parent, or each from one of two; then it goes some steps to
+//!    neighbours.
+//! 3. A child that stands for the same schedule as another, tried or bred, is dropped. So are
+//!    refused ones.
 //! 4. Of the others the batch is those that the trees like best, and a few that chance likes.
 //!
-//! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
-//! out in this one. Other trees have learned from what was tried for other programs, where that is given; what they
-//! think of a point is one of its numbers, and is added to its score, less with every trial. Until there are parents, the batch is chosen from random points, and
-//! where nothing is known at all by chance.
+//! Trees see loop nests and the points' own numbers: the first say what is known of every program,
+//! the second what was found out in this one. Other trees have learned from what was tried for
+//! other programs, where that is given; what they think of a point is one of its numbers, and is
+//! added to its score, less with every trial. Until there are parents, the batch is chosen from
+//! random points, and where nothing is known at all by chance.
 
 use std::collections::HashSet;
 

@@ -1,22 +1,26 @@
 //! Strategies: which points to try next, given what became of those tried before.
 //!
-//! A [`Strategy`] is asked for points and told their costs, in batches of any size. [`ALL`] lists those that there are,
-//! one a file:
+//! A [`Strategy`] is asked for points and told their costs, in batches of any size. [`ALL`] lists
+//! those that there are, one a file:
 //!
 //! - [`random`] and [`grid`], to compare with and for small spaces;
 //! - [`genetic`], as Tensor Comprehensions tunes;
 //! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike;
-//! - [`pmethod`], which goes on from good points in all directions, and [`qmethod`], in those that a network values;
+//! - [`pmethod`], which goes on from good points in all directions, and [`qmethod`], in those that
+//!   a network values;
 //! - [`na2c`] and [`controller`], whose networks say where to go, or all of a point;
-//! - [`annealing`], whose trees say what is good, and [`guided`], whose trees choose among children of the best;
+//! - [`annealing`], whose trees say what is good, and [`guided`], whose trees choose among children
+//!   of the best;
 //! - [`bandit`], which has several of these take turns.
 //!
-//! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs` keeps told points in
-//! the order of their costs; `pool.rs` draws from them; `learning/` has networks and trees. Models take points as
-//! [`Knobs::features`](crate::knob::Knobs::features), or as what [`Features`] says of them.
+//! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs`
+//! keeps told points in the order of their costs; `pool.rs` draws from them; `learning/` has
+//! networks and trees. Models take points as [`Knobs::features`](crate::knob::Knobs::features), or
+//! as what [`Features`] says of them.
 //!
-//! What holds for all: no point is asked for twice; the same seed and the same told results give the same points; where
-//! nothing is left to try, they ask for nothing; points outside the space, told or given to start from, are ignored.
+//! What holds for all: no point is asked for twice; the same seed and the same told results give
+//! the same points; where nothing is left to try, they ask for nothing; points outside the space,
+//! told or given to start from, are ignored.
 
 pub mod annealing;
 pub mod bandit;
@@ -59,8 +63,8 @@ use crate::knob::{Knobs, Point};
 pub struct Told {
     /// The point.
     pub point: Point,
-    /// Its cost in seconds, or none where it is invalid: refused, failed, wrong, or the same to the machine as another that
-    /// was told. A cost that is negative or no number counts as none.
+    /// Its cost in seconds, or none where it is invalid: refused, failed, wrong, or the same to the
+    /// machine as another that was told. A cost that is negative or no number counts as none.
     pub cost: Option<f64>,
 }
 
@@ -69,22 +73,26 @@ pub trait Strategy: Send {
     /// The name in [`ALL`].
     fn name(&self) -> &'static str;
 
-    /// Up to `count` points that were not asked for before. Fewer, or none, when the space is exhausted, or when the
-    /// strategy needs to be told results first: none while nothing is open means that the search is over.
+    /// Up to `count` points that were not asked for before. Fewer, or none, when the space is
+    /// exhausted, or when the strategy needs to be told results first: none while nothing is open
+    /// means that the search is over.
     fn ask(&mut self, count: usize) -> Vec<Point>;
 
-    /// Results, in the order of asking. Every point that was asked for is told sooner or later, together with the others of
-    /// its batch or not; one that was given up is invalid. Points that were never asked for, such as the default
-    /// schedule's or cached ones, may come too: they are learned from and not asked for again.
+    /// Results, in the order of asking. Every point that was asked for is told sooner or later,
+    /// together with the others of its batch or not; one that was given up is invalid. Points that
+    /// were never asked for, such as the default schedule's or cached ones, may come too: they are
+    /// learned from and not asked for again.
     fn tell(&mut self, results: &[Told]);
 }
 
 /// What is known of points before they are tried.
 pub trait Features: Sync {
-    /// Numbers for each of some points, as many for every point of every program; none for points that stand for nothing.
+    /// Numbers for each of some points, as many for every point of every program; none for points
+    /// that stand for nothing.
     fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
 
-    /// What a point stands for: points of which it is the same are the same to the machine. None where nobody knows.
+    /// What a point stands for: points of which it is the same are the same to the machine. None
+    /// where nobody knows.
     fn meaning(&self, _point: &Point) -> Option<u64> {
         None
     }
@@ -102,11 +110,14 @@ pub struct Experience {
 pub struct Start<'a> {
     /// Decides all that is random.
     pub seed: u64,
-    /// Points that may be good, best first: the default schedule's, or those of similar programs. They are tried first.
+    /// Points that may be good, best first: the default schedule's, or those of similar programs.
+    /// They are tried first.
     pub points: Vec<Point>,
-    /// How many are tried together: where compiling on many cores takes longest, fewer leave cores idle.
+    /// How many are tried together: where compiling on many cores takes longest, fewer leave cores
+    /// idle.
     pub together: usize,
-    /// What is known of points before they are tried; without, models learn from the points' own numbers.
+    /// What is known of points before they are tried; without, models learn from the points' own
+    /// numbers.
     pub features: Option<&'a dyn Features>,
     /// What was tried for other programs, in the same features.
     pub experience: &'a [Experience],

@@ -1,26 +1,30 @@
-//! N-A2C (Compiler-level matrix multiplication optimization, section 3.4, algorithm 2): a policy learns where to walk around
-//! the best point.
+//! N-A2C (Compiler-level matrix multiplication optimization, section 3.4, algorithm 2): a policy
+//! learns where to walk around the best point.
 //!
-//! An episode fills a batch: walks of 𝒯 steps begin at the best point known. With the probability τ a step follows the
-//! actor's policy, else it goes anywhere; points that are new are tried. When their times are known, the actor and the
-//! critic learn from steps drawn from a memory of the last ones. The reward of a step is inverse to the time of the point it
-//! leads to.
+//! An episode fills a batch: walks of 𝒯 steps begin at the best point known. With the probability τ
+//! a step follows the actor's policy, else it goes anywhere; points that are new are tried. When
+//! their times are known, the actor and the critic learn from steps drawn from a memory of the last
+//! ones. The reward of a step is inverse to the time of the point it leads to.
 //!
-//! 𝒯 has the soft start of the paper, from long walks to short ones, and grows again after many episodes without a better
-//! point, until there is one.
+//! 𝒯 has the soft start of the paper, from long walks to short ones, and grows again after many
+//! episodes without a better point, until there is one.
 //!
-//! Where the paper says nothing: τ, the sizes of memory and networks, how 𝒯 changes, and that an entropy bonus keeps the
-//! policy from settling at once. Two layers of 128 and a rate of 0.001 are those of the authors' program. Rewards are
-//! relative to the best time, so that they are between 0 and 1 for every program; an invalid point has none.
+//! Where the paper says nothing: τ, the sizes of memory and networks, how 𝒯 changes, and that an
+//! entropy bonus keeps the policy from settling at once. Two layers of 128 and a rate of 0.001 are
+//! those of the authors' program. Rewards are relative to the best time, so that they are between 0
+//! and 1 for every program; an invalid point has none.
 //!
-//! Where there is experience with other programs, actor and critic learn from steps that trees judge by it before the search
-//! begins (`learning/teacher.rs`); the paper starts every search anew.
+//! Where there is experience with other programs, actor and critic learn from steps that trees
+//! judge by it before the search begins (`learning/teacher.rs`); the paper starts every search
+//! anew.
 //!
-//! Departures: where no points are given, the search begins at the plain one, as in the paper's experiments, and at some random
-//! ones beside it, since all around the plain one may be invalid, or as slow. The policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
-//! knobs, not only of powers of two. Walks that find nothing new become longer at once, and where none is found at all a
-//! random point is tried, so that in the end the whole space is seen. An episode has at least as many points as are to be tried
-//! together, where compiling on many cores takes longest.
+//! Departures: where no points are given, the search begins at the plain one, as in the paper's
+//! experiments, and at some random ones beside it, since all around the plain one may be invalid,
+//! or as slow. The policy only chooses among steps that lead to points of the space, and the moves
+//! are those of all kinds of knobs, not only of powers of two. Walks that find nothing new become
+//! longer at once, and where none is found at all a random point is tried, so that in the end the
+//! whole space is seen. An episode has at least as many points as are to be tried together, where
+//! compiling on many cores takes longest.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -41,7 +45,8 @@ pub(super) const NAME: &str = "na2c";
 
 /// What keeps a direction from being chosen: its logit is so much smaller.
 const CLOSED: f32 = -1e9;
-/// Walks of an episode that find nothing before those that follow are twice as long, and before the episode is over.
+/// Walks of an episode that find nothing before those that follow are twice as long, and before the
+/// episode is over.
 const IN_VAIN: usize = 4;
 const MOST_IN_VAIN: usize = 16;
 /// Steps of the longest walks.

@@ -1,20 +1,23 @@
 //! OpEvo (section 4, algorithm 1): evolution that knows which values are alike.
 //!
-//! The best λ points are parents. A child takes each of its values from any parent, with a chance proportional to the
-//! parent's fitness, and each value then goes on a q-random walk among its neighbours. A child that was there before walks
-//! on until it is new. Invalid points have no fitness: nothing is inherited from them.
+//! The best λ points are parents. A child takes each of its values from any parent, with a chance
+//! proportional to the parent's fitness, and each value then goes on a q-random walk among its
+//! neighbours. A child that was there before walks on until it is new. Invalid points have no
+//! fitness: nothing is inherited from them.
 //!
-//! A generation is λ random points at first (those given to start from among them), and ρ children then. Children are bred
-//! one by one, as long as fewer than ρ are open: asked in batches of ρ this is the published algorithm, and a tuner that
-//! tells one result at a time has the next child bred from all that is known by then. Where more are tried together than
-//! ρ, a generation is as large as that.
+//! A generation is λ random points at first (those given to start from among them), and ρ children
+//! then. Children are bred one by one, as long as fewer than ρ are open: asked in batches of ρ this
+//! is the published algorithm, and a tuner that tells one result at a time has the next child bred
+//! from all that is known by then. Where more are tried together than ρ, a generation is as large
+//! as that.
 //!
-//! Departures: a child that does not become new in a hundred walks, which happens when little is left, is replaced by a
-//! random point. And where there are points to start from, q is so small that about three knobs of a child change. The
-//! paper's spaces have three or four knobs and its search starts blind; of the fourteen of a convolution on a GPU,
-//! q = ½ changes seven, and what was good about the points is lost. With q = 0.2 three convolutions were 4 to 9 % faster
-//! after 15 seconds on an H200; on a CPU, with 80 trials, three programs were 1 % slower to 5 % faster, and up to 9 %
-//! slower where the search started blind.
+//! Departures: a child that does not become new in a hundred walks, which happens when little is
+//! left, is replaced by a random point. And where there are points to start from, q is so small
+//! that about three knobs of a child change. The paper's spaces have three or four knobs and its
+//! search starts blind; of the fourteen of a convolution on a GPU, q = ½ changes seven, and what
+//! was good about the points is lost. With q = 0.2 three convolutions were 4 to 9 % faster after 15
+//! seconds on an H200; on a CPU, with 80 trials, three programs were 1 % slower to 5 % faster, and
+//! up to 9 % slower where the search started blind.
 
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
@@ -29,7 +32,8 @@ pub(super) const NAME: &str = "opevo";
 /// How often a child that was there before walks on, before a random point takes its place.
 const WALKS: usize = 100;
 
-/// Knobs that change from a parent to its child, on the average, where the search does not start blind.
+/// Knobs that change from a parent to its child, on the average, where the search does not start
+/// blind.
 const CHANGED: f64 = 3.0;
 
 /// The parameters of [`OpEvo`].
@@ -39,7 +43,8 @@ pub struct Parameters {
     pub parents: usize,
     /// ρ: how many children a generation has.
     pub offspring: usize,
-    /// q: how likely a mutation goes one step further, where the search starts blind; else at most that.
+    /// q: how likely a mutation goes one step further, where the search starts blind; else at most
+    /// that.
     pub mutation_rate: f64,
 }
 
@@ -87,7 +92,8 @@ impl OpEvo {
         self.child()
     }
 
-    /// A child of the best, or a random point while nothing is valid; none when the space is exhausted.
+    /// A child of the best, or a random point while nothing is valid; none when the space is
+    /// exhausted.
     fn child(&mut self) -> Option<Point> {
         if self.explored.is_exhausted() {
             return None;

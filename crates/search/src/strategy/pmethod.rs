@@ -1,11 +1,13 @@
-//! The P-method (FlexTensor, section 6.5): from each of several points, drawn by how good they are, all directions are tried.
+//! The P-method (FlexTensor, section 6.5): from each of several points, drawn by how good they are,
+//! all directions are tried.
 //!
 //! It is what the Q-method is compared with: the same starts, and nothing that is learned.
 //!
 //! From all starts of a trial neighbours are asked for together.
 //!
-//! Departures: neighbours that were visited are not tried again, and points all of whose neighbours were are no starts any
-//! more. The search begins at the points given, or at random ones; when it has nowhere to go it goes on from others.
+//! Departures: neighbours that were visited are not tried again, and points all of whose neighbours
+//! were are no starts any more. The search begins at the points given, or at random ones; when it
+//! has nowhere to go it goes on from others.
 
 use super::explored::{Explored, Planner};
 use super::pool::Pool;

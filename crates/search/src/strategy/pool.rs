@@ -1,7 +1,8 @@
-//! Points that were measured, from which FlexTensor's methods draw where to go on (section 5.1, "Heuristic Method").
+//! Points that were measured, from which FlexTensor's methods draw where to go on (section 5.1,
+//! "Heuristic Method").
 //!
-//! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*), E* being the best: the nearer
-//! it comes to the best, the more often it is a start.
+//! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*), E*
+//! being the best: the nearer it comes to the best, the more often it is a start.
 
 use rand::Rng;
 use rand::distr::Distribution;

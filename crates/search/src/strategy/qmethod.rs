@@ -1,22 +1,25 @@
-//! The Q-method (FlexTensor, section 5.1): from points drawn by how good they are, in the direction that a network expects
-//! most of.
+//! The Q-method (FlexTensor, section 5.1): from points drawn by how good they are, in the direction
+//! that a network expects most of.
 //!
-//! A network of four layers, X, takes a point and says a value for every direction. From every start the search goes one
-//! step, or several, each in the open direction of the largest value. What a step from p to e has brought, (E_e - E_p)/E_p,
-//! is kept, and every five trials X learns from it: its value for the step should be that, and α times the best value that
-//! an older copy, Y, sees from e. AdaDelta changes X, and Y becomes a copy of it.
+//! A network of four layers, X, takes a point and says a value for every direction. From every
+//! start the search goes one step, or several, each in the open direction of the largest value.
+//! What a step from p to e has brought, (E_e - E_p)/E_p, is kept, and every five trials X learns
+//! from it: its value for the step should be that, and α times the best value that an older copy,
+//! Y, sees from e. AdaDelta changes X, and Y becomes a copy of it.
 //!
-//! The paper writes the loss as (X(e) - target)²; the value that a step from p has is X(p) in its direction, so that is what
-//! is taught here. An invalid point has the performance 0. Where the paper says nothing: γ, α, the widths, how many starts
-//! and steps there are, and how often all that is known is gone through.
+//! The paper writes the loss as (X(e) - target)²; the value that a step from p has is X(p) in its
+//! direction, so that is what is taught here. An invalid point has the performance 0. Where the
+//! paper says nothing: γ, α, the widths, how many starts and steps there are, and how often all
+//! that is known is gone through.
 //!
-//! Where there is experience with other programs, X learns from steps that trees judge by it before the search begins
-//! (`learning/teacher.rs`); the paper starts every search anew.
+//! Where there is experience with other programs, X learns from steps that trees judge by it before
+//! the search begins (`learning/teacher.rs`); the paper starts every search anew.
 //!
-//! Departures: where several prime factors can move in the direction, any of them does. Points all of whose neighbours were
-//! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
-//! it goes on from others. There are at least as many starts as points are to be tried together, where compiling on many cores
-//! takes longest; a trial, of which five make a lesson, is one step from each.
+//! Departures: where several prime factors can move in the direction, any of them does. Points all
+//! of whose neighbours were visited are no starts any more. The search begins at the points given,
+//! or at random ones; when it has nowhere to go it goes on from others. There are at least as many
+//! starts as points are to be tried together, where compiling on many cores takes longest; a trial,
+//! of which five make a lesson, is one step from each.
 
 use std::collections::HashMap;
 

@@ -9,7 +9,8 @@ use crate::knob::Point;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost(f64);
 
-/// Costs below this count as this one: no clock sees them, and what is inverse to them stays finite.
+/// Costs below this count as this one: no clock sees them, and what is inverse to them stays
+/// finite.
 const LEAST_SECONDS: f64 = 1e-12;
 
 impl Cost {
@@ -17,12 +18,14 @@ impl Cost {
         (seconds.is_finite() && seconds >= 0.0).then_some(Cost(seconds))
     }
 
-    /// Fitness is inverse to time, as both Tensor Comprehensions and OpEvo (which calls it FLOPS) have it.
+    /// Fitness is inverse to time, as both Tensor Comprehensions and OpEvo (which calls it FLOPS)
+    /// have it.
     pub fn fitness(self) -> f64 {
         1.0 / self.0.max(LEAST_SECONDS)
     }
 
-    /// How good a cost is: 1 for the best, less for others, 0 for what is invalid. So it is the same for every program.
+    /// How good a cost is: 1 for the best, less for others, 0 for what is invalid. So it is the
+    /// same for every program.
     pub fn goodness(own: Option<Cost>, best: Option<Cost>) -> f64 {
         own.zip(best).map_or(0.0, |(own, best)| own.fitness() / best.fitness())
     }
@@ -42,7 +45,8 @@ impl PartialOrd for Cost {
     }
 }
 
-/// Valid points, cheapest first, each once. Equal costs are in the order of the points, so that a run can be repeated.
+/// Valid points, cheapest first, each once. Equal costs are in the order of the points, so that a
+/// run can be repeated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranking {
     order: BTreeSet<(Cost, Point)>,

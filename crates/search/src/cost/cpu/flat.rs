@@ -1,7 +1,7 @@
 //! Buffers that are walked as one row, whatever their dimensions.
 //!
-//! Loops that were fused have quotients and remainders in their subscripts. Where these cancel in the place of an element,
-//! the model looks at the place: it moves as a plain loop does.
+//! Loops that were fused have quotients and remainders in their subscripts. Where these cancel in
+//! the place of an element, the model looks at the place: it moves as a plain loop does.
 
 use std::borrow::Cow;
 

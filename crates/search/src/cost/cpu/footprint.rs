@@ -8,7 +8,8 @@ use super::instructions::loads;
 /// Bytes that caches move at once.
 pub(super) const LINE: f64 = 64.0;
 
-/// How a subscript moves while variables run: from its least value to its greatest, and through how many.
+/// How a subscript moves while variables run: from its least value to its greatest, and through how
+/// many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reach {
     pub width: f64,
@@ -18,7 +19,8 @@ pub(super) struct Reach {
 impl Reach {
     const FIXED: Reach = Reach { width: 0.0, values: 1.0 };
 
-    /// Of a subscript, given how often the loop of each variable runs; 1 for those that stand still.
+    /// Of a subscript, given how often the loop of each variable runs; 1 for those that stand
+    /// still.
     pub fn of(index: &IndexExpr, trips: &dyn Fn(VarId) -> f64) -> Reach {
         let mut sum = Reach::FIXED;
         for term in index.terms() {
@@ -95,7 +97,8 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// What an access touches, given how often the loop of each variable runs; 1 for those that stand still.
+    /// What an access touches, given how often the loop of each variable runs; 1 for those that
+    /// stand still.
     pub fn of(access: &Access, trips: &dyn Fn(VarId) -> f64) -> Region {
         let mut region = Region { count: access.indices.len().min(MOST_DIMS), ..Region::default() };
         for (at, index) in access.indices.iter().rev().enumerate() {
@@ -182,8 +185,9 @@ impl Lines {
         self.rows * lines.max(1.0) * LINE
     }
 
-    /// How many times their own bytes the lines keep busy of a cache, because they share few of its sets. `period`:
-    /// bytes after which sets repeat; `ways`: lines that a set has room for. A few rows never crowd a set.
+    /// How many times their own bytes the lines keep busy of a cache, because they share few of its
+    /// sets. `period`: bytes after which sets repeat; `ways`: lines that a set has room for. A few
+    /// rows never crowd a set.
     pub fn crowding(&self, period: f64, ways: usize) -> f64 {
         let run_lines = (self.run / LINE).ceil().max(1.0);
         let many = self.steps().iter().filter(|(rows, _)| *rows > ways as f64 / 2.0);

@@ -1,7 +1,7 @@
 //! The loops and choices around a statement, with numbers for how often each runs.
 //!
-//! A choice is a frame that runs less than once. A parallel loop runs as often as it does on the busiest thread, so all
-//! that follows is the time of that thread.
+//! A choice is a frame that runs less than once. A parallel loop runs as often as it does on the
+//! busiest thread, so all that follows is the time of that thread.
 
 use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, LoopKind};
@@ -186,8 +186,8 @@ impl Frames {
         }
     }
 
-    /// Takes it that a condition holds, or fails, where that narrows the range of one variable. Returns the range
-    /// before, to be put back.
+    /// Takes it that a condition holds, or fails, where that narrows the range of one variable.
+    /// Returns the range before, to be put back.
     pub fn suppose(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
         let [term] = condition.terms() else { return None };
         let [Atom::Var(var)] = term.factors.as_slice() else { return None };

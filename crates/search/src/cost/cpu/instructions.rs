@@ -1,8 +1,9 @@
 //! The instructions of statements, counted where code generation leaves them.
 //!
-//! Code generation joins equal values and moves what a loop does not change out of it. So a value is computed once for
-//! every iteration of the innermost serial loop that it depends on, times the iterations of those written-out loops
-//! inside that it depends on too. Its instructions count for that serial loop.
+//! Code generation joins equal values and moves what a loop does not change out of it. So a value
+//! is computed once for every iteration of the innermost serial loop that it depends on, times the
+//! iterations of those written-out loops inside that it depends on too. Its instructions count for
+//! that serial loop.
 
 use std::collections::HashSet;
 
@@ -19,13 +20,15 @@ use super::shared::{Shares, shares};
 /// Open frames that something depends on, one bit each.
 pub(super) type Frameset = u64;
 
-/// Up to this distance, code generation loads everything between the elements and picks those it needs.
+/// Up to this distance, code generation loads everything between the elements and picks those it
+/// needs.
 const SMALL_STEP: f64 = 4.0;
 /// Vector instructions to gather one lane of less than four bytes: no machine does that by itself.
 const NARROW_GATHER: f64 = 3.0;
 /// Cycles from a store until a load of the same element has the value.
 const FORWARDING: f64 = 5.0;
-/// Integer instructions of a subscript from data: its conversion, the check that it is in bounds, and the address.
+/// Integer instructions of a subscript from data: its conversion, the check that it is in bounds,
+/// and the address.
 const CHECK: f64 = 6.0;
 /// Instructions of a division of indices by a number, and of a minimum.
 const INDEX_DIVISION: f64 = 4.0;
@@ -67,8 +70,8 @@ pub(super) struct Counter<'a> {
     shared: Shares,
     /// For every register buffer, how many frames were open around its room.
     pub rooms: Vec<usize>,
-    /// For every register buffer, the loop whose iterations make its chain, and the cycles of that if all had to wait for
-    /// each other.
+    /// For every register buffer, the loop whose iterations make its chain, and the cycles of that
+    /// if all had to wait for each other.
     chains: Vec<(FrameId, f64)>,
     /// Divisions of indices that a loop has already computed.
     divided: HashSet<(FrameId, &'a Atom)>,
@@ -144,8 +147,9 @@ impl<'a> Counter<'a> {
         self.chain(frames, result, target, latency);
     }
 
-    /// Results that wait for each other: in written-out iterations, and in those of the innermost loop unless each has
-    /// results of its own. Then as many iterations overlap as the processor looks ahead.
+    /// Results that wait for each other: in written-out iterations, and in those of the innermost
+    /// loop unless each has results of its own. Then as many iterations overlap as the processor
+    /// looks ahead.
     fn chain(&mut self, frames: &Frames, result: TensorId, target: Frameset, latency: f64) {
         let inner = innermost_serial(frames);
         if inner == 0 {
@@ -166,7 +170,8 @@ impl<'a> Counter<'a> {
         counts.chain = counts.chain.max(cycles / overlap);
     }
 
-    /// A result that goes to the same element of memory in every iteration, where the next takes it up again.
+    /// A result that goes to the same element of memory in every iteration, where the next takes it
+    /// up again.
     fn chain_through_memory(&mut self, frames: &Frames, store: &Store, target: Frameset) {
         let inner = innermost_serial(frames);
         if let ExprKind::Load(access) = &store.value.kind
@@ -336,7 +341,8 @@ impl<'a> Counter<'a> {
                 Atom::FloorDiv(pair) | Atom::Mod(pair) => self.division(frames, factor, pair, INDEX_DIVISION),
                 Atom::Min(pair) | Atom::Max(pair) => self.division(frames, factor, pair, INDEX_MINIMUM),
                 Atom::Data(data) => {
-                    // A check may end the call, so nothing moves across it: it is done again in every iteration.
+                    // A check may end the call, so nothing moves across it: it is done again in
+                    // every iteration.
                     let inner = bit(innermost_serial(frames));
                     let value = self.value(frames, &data.value, false, &mut Alive::default());
                     self.index_ops(frames, value.deps | inner, CHECK);
@@ -405,8 +411,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Registers that copies of a value keep busy in the innermost serial loop: all of them if they stay while it runs,
-    /// otherwise those that written-out iterations come back to.
+    /// Registers that copies of a value keep busy in the innermost serial loop: all of them if they
+    /// stay while it runs, otherwise those that written-out iterations come back to.
     fn kept(&self, frames: &Frames, deps: Frameset, vectors: f64) -> f64 {
         let inner = innermost_serial(frames);
         let mut copies = 1.0;

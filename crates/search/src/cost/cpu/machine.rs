@@ -33,11 +33,13 @@ pub struct Machine {
     pub mispredict: f64,
     /// Places of each set of the caches, first level first. The last counts for all that follow.
     pub ways: Vec<usize>,
-    /// Bytes that come in a cycle to each level from the one behind it; the last is what memory gives to one core.
+    /// Bytes that come in a cycle to each level from the one behind it; the last is what memory
+    /// gives to one core.
     pub bandwidth: Vec<f64>,
     /// Bytes in a cycle that memory, or a last level that cores share, gives to all cores together.
     pub shared_bandwidth: f64,
-    /// Seconds from reaching a parallel loop until all threads run it, and for finding that all are done.
+    /// Seconds from reaching a parallel loop until all threads run it, and for finding that all are
+    /// done.
     pub start_threads: f64,
     /// Seconds for one thread to take the next piece of a parallel loop.
     pub take_piece: f64,

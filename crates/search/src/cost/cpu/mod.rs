@@ -1,12 +1,14 @@
 //! The time of a kernel, estimated from its loops and the machine alone.
 //!
-//! [`estimate`] needs no training and no run: it tells thousands of candidates a second apart, so that only promising
-//! ones are compiled. It is made to rank the schedules of one program; the seconds are those of a machine that does
-//! nothing else, and are right within a factor of two or three.
+//! [`estimate`] needs no training and no run: it tells thousands of candidates a second apart, so
+//! that only promising ones are compiled. It is made to rank the schedules of one program; the
+//! seconds are those of a machine that does nothing else, and are right within a factor of two or
+//! three.
 //!
-//! The time is that of the busiest thread. For each statement of the body at root level it is the larger of two, as in
-//! the execution-cache-memory model (Hager, Treibig, Habich, Wellein): what the instructions take with all data in the
-//! first cache, and what loads, stores and the way of the data through the caches take.
+//! The time is that of the busiest thread. For each statement of the body at root level it is the
+//! larger of two, as in the execution-cache-memory model (Hager, Treibig, Habich, Wellein): what
+//! the instructions take with all data in the first cache, and what loads, stores and the way of
+//! the data through the caches take.
 //!
 //! | file | what it says |
 //! |---|---|
@@ -21,9 +23,9 @@
 //!
 //! Read this file first: it walks the nest.
 //!
-//! Not modelled: translation of addresses, how latencies of single misses hide behind each other, loads that wait for
-//! stores to nearby addresses, jumps that depend on data, what else runs on the machine. Explicit prefetches count
-//! nothing. `setup` counts nothing, since it runs once.
+//! Not modelled: translation of addresses, how latencies of single misses hide behind each other,
+//! loads that wait for stores to nearby addresses, jumps that depend on data, what else runs on the
+//! machine. Explicit prefetches count nothing. `setup` counts nothing, since it runs once.
 
 mod flat;
 mod footprint;
@@ -50,7 +52,8 @@ pub use machine::Machine;
 pub(super) use operations::operation_cost;
 use traffic::Traffic;
 
-/// Pieces that a thread takes of a parallel loop, for each time that what is left is cut to a part of it.
+/// Pieces that a thread takes of a parallel loop, for each time that what is left is cut to a part
+/// of it.
 const PIECES: f64 = 4.0;
 
 /// How long a call takes, and why.
@@ -62,8 +65,8 @@ pub struct Estimate {
     pub parts: Parts,
 }
 
-/// Where the time goes, in seconds where it is not said otherwise. What overlaps is there in full, so the sum is more
-/// than the whole.
+/// Where the time goes, in seconds where it is not said otherwise. What overlaps is there in full,
+/// so the sum is more than the whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// Instructions, as if all data were in the first cache.

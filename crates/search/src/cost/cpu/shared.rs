@@ -1,8 +1,8 @@
 //! Values that written-out iterations of a statement have in common.
 //!
-//! Copies of a stencil read the same neighbours, and compute the same sums of them. Code generation joins those, so
-//! they are counted once: values of one shape, that is equal but for the numbers in their subscripts, are as many as
-//! there are different places that they are computed for.
+//! Copies of a stencil read the same neighbours, and compute the same sums of them. Code generation
+//! joins those, so they are counted once: values of one shape, that is equal but for the numbers in
+//! their subscripts, are as many as there are different places that they are computed for.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,8 @@ use tilewright_ir::{Access, Expr, ExprKind, VarId};
 
 use super::footprint::Region;
 
-/// The share of copies of values that are left, by the place of the expression in memory; 1 for all others.
+/// The share of copies of values that are left, by the place of the expression in memory; 1 for all
+/// others.
 pub(super) type Shares = HashMap<*const Expr, f64>;
 
 /// A value that depends on data, without where its first load is.

@@ -188,7 +188,8 @@ fn sizes_of(source: &str) -> Vec<(String, i64)> {
     pairs.map(|(name, value)| (name.to_string(), value.parse().unwrap())).collect()
 }
 
-/// Random schedules of every example, on machines of every kind: a time that is a number, and the same each time.
+/// Random schedules of every example, on machines of every kind: a time that is a number, and the
+/// same each time.
 #[test]
 fn every_schedule_has_a_time() {
     let mut rng = Pcg64Mcg::seed_from_u64(7);

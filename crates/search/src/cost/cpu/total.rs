@@ -109,7 +109,8 @@ fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core
     }
 }
 
-/// Counting and jumping in each iteration, and a jump at the end that is foreseen only if the loop is short.
+/// Counting and jumping in each iteration, and a jump at the end that is foreseen only if the loop
+/// is short.
 fn loop_overhead(frame: &Frame, machine: &Machine) -> f64 {
     if !matches!(frame.kind, Kind::Serial | Kind::Parallel) {
         return 0.0;

@@ -1,8 +1,9 @@
 //! Cache lines that move between the levels of memory.
 //!
-//! For every loop: if what one iteration of it touches fits a cache, then whatever the iterations touch again is still
-//! there, and the loop brings in each of its lines once. Otherwise every iteration brings in its own. Calls follow each
-//! other, so what fits a cache as a whole stays in it.
+//! For every loop: if what one iteration of it touches fits a cache, then whatever the iterations
+//! touch again is still there, and the loop brings in each of its lines once. Otherwise every
+//! iteration brings in its own. Calls follow each other, so what fits a cache as a whole stays in
+//! it.
 
 use tilewright_ir::nest::{LoopNest, Scope};
 use tilewright_ir::{Access, TensorId, VarId};
@@ -13,26 +14,28 @@ use super::frames::{FrameId, Frames, Kind};
 use super::instructions::{Frameset, deepest_serial, dependencies, has};
 use super::machine::Machine;
 
-/// Of a cache, what an iteration may take so that all of it stays there; and so much that nothing does. Caches do not
-/// throw out exactly what was used longest ago, so in between some of it does.
+/// Of a cache, what an iteration may take so that all of it stays there; and so much that nothing
+/// does. Caches do not throw out exactly what was used longest ago, so in between some of it does.
 const FITS: f64 = 0.7;
 const OVERFLOWS: f64 = 2.0;
 /// A written line is read before, and written back.
 const WRITTEN: f64 = 2.0;
-/// Lines that do not follow each other are not foreseen, and take longer from far away than their size says.
+/// Lines that do not follow each other are not foreseen, and take longer from far away than their
+/// size says.
 const ALONE: f64 = 2.0;
 
 /// One access, at its place in the nest.
 struct Visit {
     buffer: TensorId,
     written: bool,
-    /// The frames around it, outermost first, and the bytes of lines that it touches while each runs once.
+    /// The frames around it, outermost first, and the bytes of lines that it touches while each
+    /// runs once.
     path: Vec<FrameId>,
     bytes: Vec<f64>,
     /// What it touches follows itself in memory.
     streams: bool,
-    /// The frames that it moves with, and the innermost serial one of them: inside of that, an element that is loaded
-    /// stays in its register.
+    /// The frames that it moves with, and the innermost serial one of them: inside of that, an
+    /// element that is loaded stays in its register.
     moves: Frameset,
     serial: usize,
 }
@@ -123,8 +126,8 @@ impl<'a> Traffic<'a> {
         total
     }
 
-    /// To which degree what one run of a frame's inside touches stays in each cache. One run of a frame is all runs of
-    /// those in it; single elements that it touches besides do not count.
+    /// To which degree what one run of a frame's inside touches stays in each cache. One run of a
+    /// frame is all runs of those in it; single elements that it touches besides do not count.
     fn all_fits(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
         let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.whole.len()];
         for (frame, own) in frames.all.iter().enumerate().take(self.whole.len()).skip(1) {

@@ -1,7 +1,7 @@
 //! What the lanes of a warp touch with one access.
 //!
-//! The places are worked out lane by lane: subscripts hold quotients and remainders of the thread's number, and what they
-//! come to is easier to see than to derive.
+//! The places are worked out lane by lane: subscripts hold quotients and remainders of the thread's
+//! number, and what they come to is easier to see than to derive.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,8 @@ pub(super) struct Touched {
 }
 
 impl Pattern {
-    /// The access of threads along these loops, the fastest first. `side_by_side`: written-out loops.
+    /// The access of threads along these loops, the fastest first. `side_by_side`: written-out
+    /// loops.
     pub fn of(
         nest: &LoopNest,
         access: &Access,
@@ -100,7 +101,8 @@ impl Pattern {
         all.collect::<BTreeSet<i64>>().len() as f64
     }
 
-    /// Each bank gives one word at a time, to all that want it; wide accesses are made by parts of a warp.
+    /// Each bank gives one word at a time, to all that want it; wide accesses are made by parts of
+    /// a warp.
     fn turns(&self, warp: i64, size: i64) -> f64 {
         let words = (size + BANK_BYTES - 1) / BANK_BYTES;
         let together = (warp / words).max(1) as usize;

@@ -1,9 +1,10 @@
 //! The time of kernels on a GPU.
 //!
-//! Every root-level statement is a kernel. Its loops tell how many blocks and threads there are, and what a block does:
-//! instructions, accesses to shared memory with the conflicts of banks, sectors of global memory that the lanes of a warp
-//! ask for together. A multiprocessor works on as many blocks as threads, registers and shared memory allow, and takes as
-//! long as the busiest of its parts, or as a single block that waits for memory at every step of its reduction.
+//! Every root-level statement is a kernel. Its loops tell how many blocks and threads there are,
+//! and what a block does: instructions, accesses to shared memory with the conflicts of banks,
+//! sectors of global memory that the lanes of a warp ask for together. A multiprocessor works on as
+//! many blocks as threads, registers and shared memory allow, and takes as long as the busiest of
+//! its parts, or as a single block that waits for memory at every step of its reduction.
 //!
 //! | file | what it says |
 //! |---|---|
@@ -12,7 +13,8 @@
 //! | `near` | what of that the cache of a multiprocessor does not have |
 //! | `total` | from that the time: occupancy, waves of blocks, and what holds them up |
 //!
-//! Not modelled: how blocks share the second cache, instructions for addresses and conditions beyond a constant share.
+//! Not modelled: how blocks share the second cache, instructions for addresses and conditions
+//! beyond a constant share.
 
 mod lanes;
 mod near;
@@ -36,7 +38,8 @@ pub struct Estimate {
     pub kernels: Vec<Parts>,
 }
 
-/// Where the time of a kernel goes, in seconds where it is not said otherwise. What overlaps is there in full.
+/// Where the time of a kernel goes, in seconds where it is not said otherwise. What overlaps is
+/// there in full.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// The whole.

@@ -1,8 +1,9 @@
 //! What of a block's loads comes from beyond the multiprocessor, whose own cache has the rest.
 //!
-//! Going outwards from an access, the elements that the loops inside touch become more. As long as they fit the cache each is
-//! fetched once; an iteration of the first loop whose elements do not fit fetches them anew. Threads run at the same time,
-//! so what all of them touch counts from the beginning.
+//! Going outwards from an access, the elements that the loops inside touch become more. As long as
+//! they fit the cache each is fetched once; an iteration of the first loop whose elements do not
+//! fit fetches them anew. Threads run at the same time, so what all of them touch counts from the
+//! beginning.
 
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{Access, IndexExpr, LoopNest, Range, SymbolId, VarId};

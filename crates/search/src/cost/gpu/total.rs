@@ -5,8 +5,8 @@ use tilewright_target::Gpu;
 use super::Parts;
 use super::walk::Block;
 
-// Where no data sheet has a number, it is the one with which schedules of 38 programs, measured on an H200, were
-// ranked best.
+// Where no data sheet has a number, it is the one with which schedules of 38 programs, measured on
+// an H200, were ranked best.
 
 /// Registers of a thread beside its results: operands, addresses, counters.
 const OTHER_REGISTERS: f64 = 20.0;
@@ -14,16 +14,17 @@ const OTHER_REGISTERS: f64 = 20.0;
 const MOST_BLOCKS: f64 = 32.0;
 /// Bytes of shared memory that the system takes of each block.
 const OWN_SHARED: f64 = 1024.0;
-/// Warps whose instructions a multiprocessor begins in a cycle. It could begin four, but has other instructions to do
-/// than the loops show.
+/// Warps whose instructions a multiprocessor begins in a cycle. It could begin four, but has other
+/// instructions to do than the loops show.
 const SCHEDULERS: f64 = 1.9;
-/// Cycles until memory answers, and for a step of a block's reduction: all threads wait, and begin again.
+/// Cycles until memory answers, and for a step of a block's reduction: all threads wait, and begin
+/// again.
 const MEMORY: f64 = 1000.0;
 const BARRIER: f64 = 600.0;
 /// Cycles from an instruction to one that needs its result, of which some are begun meanwhile.
 const DEPENDENT: f64 = 3.5;
-/// Cycles from the start of a kernel until its first block has data, and from its last store to the next kernel, in times
-/// that memory takes.
+/// Cycles from the start of a kernel until its first block has data, and from its last store to the
+/// next kernel, in times that memory takes.
 const START: f64 = 4.5;
 /// Bytes a cycle that a multiprocessor gets of the cache that all share.
 const CACHE_BYTES: f64 = 9.5;
@@ -32,8 +33,8 @@ const SECTOR: f64 = 32.0;
 const TURN: f64 = 1.3;
 /// The share of the bandwidth of memory that kernels get.
 const REACHED: f64 = 0.9;
-/// A thread that needs more registers than it may have keeps the others in memory: what is done with them takes so
-/// many times as long.
+/// A thread that needs more registers than it may have keeps the others in memory: what is done
+/// with them takes so many times as long.
 const SPILLED: f64 = 70.0;
 /// The share of what is not the busiest part that does not overlap with it.
 const IN_TURN: f64 = 0.09;
@@ -67,7 +68,8 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
     }
 }
 
-/// Blocks that run on a multiprocessor at a time, and the share of a thread's registers that it has no room for.
+/// Blocks that run on a multiprocessor at a time, and the share of a thread's registers that it has
+/// no room for.
 fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
     // Room is made for all threads of a block together.
     let wanted = block.registers / block.threads.max(1.0) + OTHER_REGISTERS;

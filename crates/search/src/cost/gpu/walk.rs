@@ -207,15 +207,16 @@ impl<'a> Walk<'a> {
         self.access(&store.target, warps, Kind::Store);
     }
 
-    /// The lanes of a vector, if a value is a choice that is the same for all of them: it is made once.
+    /// The lanes of a vector, if a value is a choice that is the same for all of them: it is made
+    /// once.
     fn lanes_go_together(&self, value: &Expr) -> Option<f64> {
         let vector = self.loops.last().filter(|own| own.kind == LoopKind::Vector)?;
         let ExprKind::Select(arms) = &value.kind else { return None };
         (!arms[0].mentions(vector.var)).then_some(vector.trips)
     }
 
-    /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
-    /// have in common is loaded once.
+    /// An access is made as often as the loops run that it depends on, and those around them; what
+    /// written-out iterations have in common is loaded once.
     fn access(&mut self, access: &Access, warps: f64, kind: Kind) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
@@ -273,7 +274,8 @@ impl<'a> Walk<'a> {
         found.into_iter().map(|(_, var, trips)| (var, trips)).collect()
     }
 
-    /// Written-out loops, whose iterations may be one wide access. Only in shared memory the compiler finds these by itself.
+    /// Written-out loops, whose iterations may be one wide access. Only in shared memory the
+    /// compiler finds these by itself.
     fn side_by_side(&self, access: &Access, kind: Kind) -> Vec<(VarId, i64)> {
         let written_out = |own: &&Around| {
             matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)

@@ -1,10 +1,11 @@
-//! AdaDelta (Zeiler 2012), which trains FlexTensor's network: steps as large as the last ones were for gradients as large as
-//! the last ones were. candle has no such optimiser.
+//! AdaDelta (Zeiler 2012), which trains FlexTensor's network: steps as large as the last ones were
+//! for gradients as large as the last ones were. candle has no such optimiser.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, Var};
 
-/// How much of the past counts, and what keeps the first steps from being nothing: the paper's values.
+/// How much of the past counts, and what keeps the first steps from being nothing: the paper's
+/// values.
 const DECAY: f64 = 0.95;
 const LEAST: f64 = 1e-6;
 

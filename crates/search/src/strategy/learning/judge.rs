@@ -1,4 +1,5 @@
-//! Trees that judge points by what became of others in the same search, and in those of other programs.
+//! Trees that judge points by what became of others in the same search, and in those of other
+//! programs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +8,9 @@ use crate::knob::{Knobs, Point};
 use crate::strategy::ranking::Cost;
 use crate::strategy::{Features, Start};
 
-/// What was told makes a difference once it is this part more: until then the trees stay as they are. With few trials that is
-/// every batch, and with thousands learning does not take longer than measuring.
+/// What was told makes a difference once it is this part more: until then the trees stay as they
+/// are. With few trials that is every batch, and with thousands learning does not take longer than
+/// measuring.
 const NEW: usize = 64;
 
 /// After so many trials, what was learned elsewhere counts half.
@@ -17,12 +19,12 @@ const FADES: f32 = 64.0;
 /// What a judge sees of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::strategy) enum Sight {
-    /// Where the cost model thinks that the time of its loop nest goes; without that, the point's own numbers. What was tried
-    /// elsewhere is learned from again with all that is told.
+    /// Where the cost model thinks that the time of its loop nest goes; without that, the point's
+    /// own numbers. What was tried elsewhere is learned from again with all that is told.
     Nests,
-    /// Both. What was tried elsewhere is learned from once, by other trees. What they think of a nest is one of its numbers, and
-    /// is added to the score, less with every trial: on a made-up landscape a search takes 41 trials with both, 49 and 50
-    /// with either, and 66 without.
+    /// Both. What was tried elsewhere is learned from once, by other trees. What they think of a
+    /// nest is one of its numbers, and is added to the score, less with every trial: on a made-up
+    /// landscape a search takes 41 trials with both, 49 and 50 with either, and 66 without.
     Everything,
 }
 
@@ -93,7 +95,8 @@ impl<'a> Judge<'a> {
         self.told.push((point.clone(), cost));
     }
 
-    /// Learns from what was told. Whether it can judge then: where there is nothing to compare, it cannot.
+    /// Learns from what was told. Whether it can judge then: where there is nothing to compare, it
+    /// cannot.
     pub fn learn(&mut self) -> bool {
         if self.trees.is_none() || NEW * (self.told.len() - self.learned) >= self.told.len() {
             self.trees = self.fit();

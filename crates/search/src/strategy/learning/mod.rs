@@ -1,5 +1,5 @@
-//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what trains them, boosted trees
-//! and who judges points by them.
+//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what
+//! trains them, boosted trees and who judges points by them.
 
 mod adadelta;
 mod inputs;

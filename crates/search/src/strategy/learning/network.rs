@@ -1,9 +1,10 @@
 //! Small fully connected networks.
 //!
-//! On candle, with weights that are drawn from the strategy's own generator: candle's cannot be seeded on a CPU, and a run
-//! has to repeat. Beside burn it is the one that is well kept; a forward pass of four layers takes 0.1 ms and a lesson of 64 rows
-//! 0.9 (release, one core), which comes to 0.4 to 1.1 ms a proposal of `na2c` and `q-method`. burn was not timed: what there was
-//! did not compile here.
+//! On candle, with weights that are drawn from the strategy's own generator: candle's cannot be
+//! seeded on a CPU, and a run has to repeat. Beside burn it is the one that is well kept; a forward
+//! pass of four layers takes 0.1 ms and a lesson of 64 rows 0.9 (release, one core), which comes to
+//! 0.4 to 1.1 ms a proposal of `na2c` and `q-method`. burn was not timed: what there was did not
+//! compile here.
 
 use candle_core::{Device, Result, Tensor, Var};
 use rand::{Rng, RngExt};
@@ -64,7 +65,8 @@ pub(in crate::strategy) fn rows(all: &[Vec<f32>], width: usize) -> Result<Tensor
     Tensor::from_vec(all.concat(), (all.len(), width), &Device::Cpu)
 }
 
-/// The value of a computation whose tensors have the shapes of a network, which were fixed when it was made.
+/// The value of a computation whose tensors have the shapes of a network, which were fixed when it
+/// was made.
 #[track_caller]
 pub(in crate::strategy) fn sure<T>(made: Result<T>) -> T {
     made.expect("tensors have the shapes of the layers")

@@ -1,4 +1,5 @@
-//! A recurrent network that says words one after the other: an LSTM with words of its own at every place.
+//! A recurrent network that says words one after the other: an LSTM with words of its own at every
+//! place.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::ops::{log_softmax, sigmoid};
@@ -72,8 +73,8 @@ impl Recurrent {
         shared.into_iter().chain(own).cloned().collect()
     }
 
-    /// Says so many sequences. `open` says how likely words follow, but for what was learned: a logarithm each, -∞ for those
-    /// that cannot.
+    /// Says so many sequences. `open` says how likely words follow, but for what was learned: a
+    /// logarithm each, -∞ for those that cannot.
     pub fn say<R: Rng + ?Sized>(
         &self,
         count: usize,
@@ -96,8 +97,9 @@ impl Recurrent {
         Ok(said)
     }
 
-    /// The logarithm of the probability of each of some sequences; and how open it is what comes at all places together: 0
-    /// where nothing was learned, the less the more it is decided (the entropy relative to `open`).
+    /// The logarithm of the probability of each of some sequences; and how open it is what comes at
+    /// all places together: 0 where nothing was learned, the less the more it is decided (the
+    /// entropy relative to `open`).
     pub fn likelihood(
         &self,
         said: &[Vec<usize>],
@@ -129,7 +131,8 @@ impl Recurrent {
     /// What is remembered next, and the logarithms of the chances of all words.
     fn next(&self, state: &State, place: &Place, unlearned: &Tensor) -> Result<(State, Tensor)> {
         let gates = (state.last.matmul(&self.from_word)? + state.output.matmul(&self.from_state)?)?;
-        // One function for all of them at once, since small tensors cost by the operation: what is new is in 0 to 1, and stretched.
+        // One function for all of them at once, since small tensors cost by the operation: what is
+        // new is in 0 to 1, and stretched.
         let gates = sigmoid(&gates.broadcast_add(&self.gates)?)?.chunk(4, 1)?;
         let cell = ((&gates[0] * &state.cell)? + (&gates[1] * gates[2].affine(2.0, -1.0)?)?)?;
         let output = (&gates[3] * cell.tanh()?)?;

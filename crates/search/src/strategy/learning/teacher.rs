@@ -1,8 +1,8 @@
 //! What was learned from other programs, as a teacher for networks.
 //!
-//! The directions that a network chooses among are those of one space, so what it learned there says nothing elsewhere. Trees
-//! over the features of loop nests do: they judge points of the new space before any is tried, and a network learns from
-//! steps between such points first.
+//! The directions that a network chooses among are those of one space, so what it learned there
+//! says nothing elsewhere. Trees over the features of loop nests do: they judge points of the new
+//! space before any is tried, and a network learns from steps between such points first.
 
 use rand::SeedableRng;
 use rand::seq::IteratorRandom;
@@ -15,7 +15,8 @@ use crate::strategy::{Features, Start};
 /// Steps that a network learns from before it searches.
 const STEPS: usize = 192;
 
-/// A step that was never made, with how good its ends should be: 1 for the best, less for others, 0 for what is refused.
+/// A step that was never made, with how good its ends should be: 1 for the best, less for others, 0
+/// for what is refused.
 pub(in crate::strategy) struct Imagined {
     pub from: Point,
     pub direction: usize,
@@ -24,7 +25,8 @@ pub(in crate::strategy) struct Imagined {
     pub after: f32,
 }
 
-/// Steps around points to start from, as judged by what was learned from other programs; none where nothing was.
+/// Steps around points to start from, as judged by what was learned from other programs; none where
+/// nothing was.
 pub(in crate::strategy) fn imagined(knobs: &Knobs, start: &Start<'_>) -> Vec<Imagined> {
     let Some(features) = start.features else { return Vec::new() };
     let groups = experience(knobs, features, start);

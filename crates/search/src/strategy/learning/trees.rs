@@ -1,9 +1,10 @@
 //! Boosted trees that learn to rank.
 //!
-//! hessboost: pure Rust, the same trees whatever the number of threads, and XGBoost's pairwise ranking objective, which is
-//! AutoTVM's. The parameters are AutoTVM's too, but for the number of rounds, which it finds by early stopping.
-//! Learning and asking take 0.4 ms a proposal; what takes longest in `trees` is the features of loop nests, one or two
-//! milliseconds each. No other crate was timed.
+//! hessboost: pure Rust, the same trees whatever the number of threads, and XGBoost's pairwise
+//! ranking objective, which is AutoTVM's. The parameters are AutoTVM's too, but for the number of
+//! rounds, which it finds by early stopping. Learning and asking take 0.4 ms a proposal; what takes
+//! longest in `trees` is the features of loop nests, one or two milliseconds each. No other crate
+//! was timed.
 
 use hessboost::model::Iterations;
 use hessboost::objective::{LambdaRank, Objective};
