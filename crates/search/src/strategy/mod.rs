@@ -64,7 +64,7 @@ pub struct Told {
     /// The point.
     pub point: Point,
     /// The cost in seconds, or `None` for an invalid point. A point is invalid if it was rejected,
-    /// failed, gave wrong results, or has the same machine code as an earlier point. A cost that is
+    /// failed, gave wrong results, or is equivalent to a point with a known result. A cost that is
     /// negative or not a number counts as `None`.
     pub cost: Option<f64>,
 }
@@ -93,7 +93,7 @@ pub trait Features: Sync {
     fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
 
     /// Returns an identifier of the schedule that a point stands for, or `None` if it is unknown.
-    /// Points with the same identifier give the same machine code.
+    /// Points with the same identifier are equivalent for the machine.
     fn meaning(&self, _point: &Point) -> Option<u64> {
         None
     }

@@ -53,8 +53,8 @@ enum Ways {
 impl Factorisation {
     /// Creates the domain of the factorisations of `extent` into `parts` factors.
     ///
-    /// The domain is empty if the extent is not positive, or if `parts` is 0 and the extent is not
-    /// 1. The construction takes time proportional to the square root of the extent. For
+    /// The domain is empty if the extent is not positive, or if `parts` is 0 and the extent is
+    /// not 1. The construction takes time proportional to the square root of the extent. For
     /// [`Divisors::Near`] the time is about proportional to the extent itself, up to a limit.
     pub fn new(extent: i64, parts: usize, divisors: Divisors) -> Factorisation {
         let ways = match divisors {

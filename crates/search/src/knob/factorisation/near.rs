@@ -2,11 +2,11 @@
 //!
 //! The inner factors are free, and the outermost factor is the smallest one that covers the extent.
 //! Hence the inner factors alone determine the factorisation, and their product alone decides
-//! whether it is allowed. If `p` is that product and `a = ceil(extent / p)`, the condition is `a *
-//! p <= most`. The rest of this module relies on two consequences:
+//! whether it is allowed. If `p` is that product and `a = ceil(extent / p)`, the condition is
+//! `a * p <= most`. The rest of this module relies on two consequences:
 //!
-//! - A divisor of an allowed product is allowed: `p / d` needs an outermost factor of at most `a *
-//!   d`, which gives the same total product.
+//! - A divisor of an allowed product is allowed: `p / d` needs an outermost factor of at most
+//!   `a * d`, which gives the same total product.
 //! - The allowed products form one interval for each `a`, from `ceil(extent / a)` to `most / a`.
 //!
 //! A table of the allowed products, each with the number of its ordered factorisations, gives the
@@ -168,8 +168,8 @@ impl Near {
             if self.reaches(outermost, others * next) {
                 return Some(next);
             }
-            // No larger product is allowed with this outermost factor. The factor is not 1: `next
-            // <= last`, so `others * next` would have been allowed.
+            // No larger product is allowed with this outermost factor. The factor is not 1:
+            // `next <= last`, so `others * next` would have been allowed.
             next = div_ceil(div_ceil(self.extent, outermost - 1), others);
         }
         let found = self.beyond.iter().find(|&&product| product > others * value && product % others == 0);
