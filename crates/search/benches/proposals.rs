@@ -1,4 +1,5 @@
-//! What a strategy costs beside the measuring: a thousand points asked for and told in batches of 8, from the beginning.
+//! Measures the cost of the strategies themselves: a thousand points, proposed and reported in
+//! batches of 8, from the start of a search.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point};
@@ -6,13 +7,13 @@ use tilewright_search::strategy::{ALL, Start, Strategy, Told, by_name};
 
 const POINTS: usize = 1000;
 
-/// A matrix product of 1024³.
+/// The space of a matrix product of 1024³.
 fn gemm() -> Knobs {
     let tile = |name, parts| Knob::factorisation(name, 1024, parts, Divisors::Exact);
     Knobs::new(vec![tile("m", 4), tile("k", 2), tile("n", 4)])
 }
 
-/// A convolution with everything that can be chosen, some of it awkward.
+/// The space of a convolution with all kinds of knobs, including extents with few divisors.
 fn convolution() -> Knobs {
     let tile = |name, extent, parts| Knob::factorisation(name, extent, parts, Divisors::Exact);
     let near = |name, extent, parts| {
@@ -31,7 +32,7 @@ fn convolution() -> Knobs {
     ])
 }
 
-/// A few small matrices, so that the grid can go through all.
+/// The space of a small matrix product, so that the grid strategy can enumerate all points.
 fn small() -> Knobs {
     let tile = |name| Knob::factorisation(name, 64, 3, Divisors::Exact);
     Knobs::new(vec![tile("m"), tile("n"), tile("k")])

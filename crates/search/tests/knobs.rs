@@ -1,4 +1,5 @@
-//! The laws of domains: sizes, numbering, neighbours, walks, features and text, by enumeration of whole small domains.
+//! The invariants of domains: sizes, numbering, neighbours, walks, features and text. The tests
+//! enumerate small domains completely.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -43,7 +44,8 @@ fn factors(value: &Value) -> &[i64] {
     }
 }
 
-/// Numbering: each value once, all of them in the domain, none after the last.
+/// Checks the numbering: each value occurs once, all values belong to the domain, and nothing
+/// follows the last one.
 fn check_numbering(domain: &Domain) -> Vec<Value> {
     let values = all(domain);
     assert_eq!(
@@ -57,7 +59,8 @@ fn check_numbering(domain: &Domain) -> Vec<Value> {
     values
 }
 
-/// Neighbours: in the domain, mutual, never the value itself, each once, and all values connected.
+/// Checks the neighbours: they belong to the domain, are symmetric, never include the value itself,
+/// occur once each, and connect all values.
 fn check_topology(domain: &Domain) {
     let values = check_numbering(domain);
     let index: HashMap<&Value, usize> = values.iter().enumerate().map(|(at, value)| (value, at)).collect();
@@ -169,7 +172,7 @@ fn near_neighbours_include_the_exact_ones() {
     }
 }
 
-/// The moves of G-BFS (section 3.2, equation 6): one factor doubled, another halved.
+/// The moves of G-BFS (section 3.2, equation 6): one factor is doubled and another is halved.
 #[test]
 fn powers_of_two_have_the_moves_of_gbfs() {
     let domain = exact(1024, 4);
@@ -188,7 +191,7 @@ fn powers_of_two_have_the_moves_of_gbfs() {
     }
 }
 
-/// OpEvo, figure 1: the topologies that the paper draws.
+/// The topologies of figure 1 of OpEvo.
 #[test]
 fn the_figures_of_opevo() {
     let corner = Value::Factors(vec![8, 1, 1]);
@@ -228,7 +231,7 @@ fn odd_domains_do_no_harm() {
     assert_eq!(permutation(40).size(), u128::MAX);
 }
 
-/// An extent beyond the table: small tiles are free, large ones divide the extent.
+/// An extent beyond the table: small tiles are free, and large ones divide the extent.
 #[test]
 fn huge_near_extents_connect() {
     let prime = (1 << 31) - 1;
@@ -253,7 +256,8 @@ fn walks_stop_close_by_with_the_right_chance() {
         *ends.entry(domain.walk(&start, 0.5, &mut rng)).or_default() += 1;
     }
     assert_eq!(ends.len(), 10, "every value can be reached");
-    // The walk stops at once with 1/2, and comes back: appendix A's (1 - q)(I - Q)^-1, worked out for this graph.
+    // The walk stops at once with probability 1/2, or returns later. The expected share is the (1 -
+    // q)(I - Q)^-1 of appendix A, evaluated for this graph.
     let stayed = f64::from(ends[&start]) / 20_000.0;
     assert!((stayed - 0.5408).abs() < 0.015, "{stayed}");
     let (middle, edge) = (ends[&Value::Factors(vec![2, 2, 2])], ends[&Value::Factors(vec![2, 4, 1])]);
@@ -271,7 +275,7 @@ fn samples_are_uniform() {
             *counts.entry(domain.sample(&mut rng).unwrap()).or_default() += 1;
         }
         assert_eq!(counts.len(), size);
-        // Six standard deviations.
+        // The tolerance is six standard deviations.
         assert!(counts.values().all(|&count| count.abs_diff(1000) < 190), "{counts:?}");
     }
 }
@@ -392,9 +396,9 @@ fn rules_bind_what_is_proposed() {
         assert!(knobs.allows(&knobs.sample(&mut rng).unwrap()));
         point = knobs.walk(&point, 0.7, &mut rng);
     }
-    // 7 x 7 exponents, of which those with a sum of at most 4 are allowed.
+    // There are 7 x 7 pairs of exponents, of which the rule allows those with a sum of at most 4.
     let share = knobs.allowed_share(20_000, 2);
     assert!((share - 15.0 / 49.0).abs() < 0.02, "{share}");
-    // They stay part of the space.
+    // Points that violate a rule still belong to the space.
     assert_eq!(knobs.size(), 7 * 7 * 3);
 }

@@ -1,13 +1,14 @@
-//! Strategies on made-up landscapes with a known optimum: those that use what they are told need fewer trials than random
-//! search to come close to it.
+//! Strategies on synthetic landscapes with a known optimum. Strategies that use results need fewer
+//! trials than random search to come close to the optimum.
 //!
-//! The landscapes are like those of real kernels: smooth in the logarithms of the factors, with limits on threads,
-//! registers and shared memory beyond which points are invalid, and a little roughness.
+//! The landscapes resemble those of real kernels. They are smooth in the logarithms of the factors
+//! and slightly rough, and points beyond limits on threads, registers and shared memory are
+//! invalid.
 
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
 use tilewright_search::strategy::{ALL as ALL_STRATEGIES, Experience, Features, Start, Told, by_name};
 
-/// A search space with costs whose best is 1, but for roughness.
+/// A search space with a cost function whose optimum is 1, except for roughness.
 struct Landscape {
     knobs: Knobs,
     cost: fn(&Point) -> Option<f64>,
@@ -23,12 +24,13 @@ fn gemm() -> Landscape {
     Landscape { knobs, cost: |point| gemm_cost(point, 0.0) }
 }
 
-/// The same with costs that vary by 5 % for no reason.
+/// The same with a pseudo-random variation of the costs by 5 %.
 fn rough_gemm() -> Landscape {
     Landscape { cost: |point| gemm_cost(point, 0.05), ..gemm() }
 }
 
-/// A matrix product of awkward extents with an order of loops, unrolling and a layout, 356539680 points.
+/// A matrix product whose extents have few divisors, with a loop order, unrolling and a layout,
+/// 356539680 points.
 fn awkward() -> Landscape {
     let near = |name: &str, extent, parts| {
         Knob::factorisation(name, extent, parts, Divisors::Near { most_waste_percent: 5 })
@@ -50,12 +52,13 @@ fn factors(value: &Value) -> &[i64] {
     }
 }
 
-/// How far the factors are from `best`, given as logarithms.
+/// The squared distance of the factors' logarithms from `best`.
 fn distance(factors: &[i64], best: &[f64]) -> f64 {
     factors.iter().zip(best).map(|(&factor, best)| ((factor as f64).log2() - best).powi(2)).sum()
 }
 
-/// A number from 0 to 1 that depends on nothing but the factors of the point, and is the same in every release of Rust.
+/// A pseudo-random number from 0 to 1 that depends only on the factors of the point, and is the
+/// same in every release of Rust.
 fn roughness(point: &Point) -> f64 {
     let factors = point.0.iter().filter_map(|value| match value {
         Value::Factors(factors) => Some(factors),
@@ -103,7 +106,8 @@ fn awkward_cost(point: &Point) -> Option<f64> {
     )
 }
 
-/// How many trials, in batches of 8, until a cost of at most `quality`; `most` where that many were not enough.
+/// The number of trials, in batches of 8, until a cost of at most `quality`. Returns `most` if that
+/// many trials were not enough.
 fn trials(landscape: &Landscape, name: &str, seed: u64, quality: f64, most: usize) -> usize {
     trials_from(landscape, name, Start { seed, ..Start::default() }, quality, most)
 }
@@ -127,7 +131,7 @@ fn trials_from(landscape: &Landscape, name: &str, start: Start<'_>, quality: f64
     most
 }
 
-/// The middle one of the trials of so many seeds, which is odd.
+/// The median of the numbers of trials over this number of seeds, which must be odd.
 fn median(landscape: &Landscape, name: &str, quality: f64, seeds: u64) -> usize {
     let mut all: Vec<usize> = (0..seeds).map(|seed| trials(landscape, name, seed, quality, 4000)).collect();
     all.sort_unstable();
@@ -144,7 +148,7 @@ fn assert_all_beat_random(landscape: &Landscape, quality: f64, factors: &[(&str,
     }
 }
 
-/// Strategies, and how many times fewer trials than random search they need at least.
+/// Strategies, each with the least factor by which it needs fewer trials than random search.
 const ALL: [(&str, usize); 4] = [("opevo", 4), ("gbfs", 4), ("genetic", 2), ("p-method", 2)];
 
 #[test]
@@ -162,7 +166,8 @@ fn all_kinds_of_knobs() {
     assert_all_beat_random(&awkward(), 1.25, &ALL);
 }
 
-/// Those that learn take longer for each proposal, so there are fewer seeds and one landscape.
+/// Strategies that learn take longer for each proposal, so the test uses fewer seeds and one
+/// landscape.
 #[test]
 fn those_that_learn() {
     let random = median(&awkward(), "random", 1.25, 3);
@@ -172,7 +177,8 @@ fn those_that_learn() {
     }
 }
 
-/// Nothing is good near the plain point, and hardly anything elsewhere: what is a little off costs as much as what is far off.
+/// A landscape without good points near the trivial one and with few elsewhere. A point a little
+/// off the optimum costs as much as a distant one.
 fn plateau() -> Landscape {
     let knobs =
         Knobs::new(vec![tile("m", 1024, 3), tile("n", 1024, 3), Knob::ordinal("unroll", [1, 2, 4, 8])]);
@@ -186,7 +192,8 @@ fn plateau() -> Landscape {
     Landscape { knobs, cost }
 }
 
-/// Costs from 1 to a million, and of a hundred points seven are valid, none of them near the plain one.
+/// A landscape with costs from 1 to a million. Seven of a hundred points are valid, and none of
+/// them is near the trivial point.
 fn steep() -> Landscape {
     let knobs = Knobs::new(vec![tile("m", 2048, 4), tile("n", 2048, 4)]);
     let cost = |point: &Point| {
@@ -199,7 +206,7 @@ fn steep() -> Landscape {
     Landscape { knobs, cost }
 }
 
-/// Choices without any order, each of which matters on its own.
+/// A landscape of unordered choices, each of which matters independently.
 fn choices() -> Landscape {
     let knob = |at: usize| Knob::categorical(format!("choice{at}"), ["a", "b", "c", "d", "e"]);
     let cost = |point: &Point| {
@@ -212,7 +219,7 @@ fn choices() -> Landscape {
     Landscape { knobs: Knobs::new((0..6).map(knob).collect()), cost }
 }
 
-/// The least cost of so many trials.
+/// The least cost of this number of trials.
 fn best_of(landscape: &Landscape, name: &str, seed: u64, trials: usize) -> f64 {
     let mut strategy =
         by_name(name, &landscape.knobs, Start { seed, ..Start::default() }).expect("a known name");
@@ -228,7 +235,8 @@ fn best_of(landscape: &Landscape, name: &str, seed: u64, trials: usize) -> f64 {
     best
 }
 
-/// With as many trials each strategy is better than random search more often than not, wherever it has to begin.
+/// With the same number of trials, each strategy is better than random search more often than not,
+/// even from bad starting points.
 #[test]
 fn all_beat_random_with_as_many_trials() {
     for (place, landscape, trials) in
@@ -249,7 +257,8 @@ fn all_beat_random_with_as_many_trials() {
     }
 }
 
-/// What is known of points before they are tried: how far they are from some tile, as a cost model might say.
+/// Features of points before they are tried, as a substitute for a cost model: the features of the
+/// knobs.
 struct Guess<'a>(&'a Knobs);
 
 impl Features for Guess<'_> {
@@ -258,7 +267,8 @@ impl Features for Guess<'_> {
     }
 }
 
-/// What was learned from one program is worth trials in the next: here, the same with another roughness.
+/// The trials of one program save trials in the next one. Here, the next one is the same landscape
+/// with roughness.
 #[test]
 fn experience_saves_trials() {
     let (before, after) = (gemm(), rough_gemm());

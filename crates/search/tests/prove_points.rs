@@ -1,4 +1,4 @@
-//! Points of the spaces of the examples, proved: whatever a search decodes computes what the program says.
+//! Proves points of the spaces of the examples: every decoded schedule computes its program.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,7 +18,7 @@ use tilewright_search::space::Space;
 use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, Gpu, Target, Vectors};
 
-/// Operations of isl for one proof: a second or two.
+/// The limit of isl operations for one proof, which takes a second or two.
 const OPERATIONS: u64 = 4_000_000;
 
 fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<Program> {
@@ -31,7 +31,8 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<P
     check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }
 
-/// Proves random points of every example that is small enough, and counts the verdicts; none may be refuted.
+/// Proves random points of every example that is small enough, and counts the verdicts. None may be
+/// refuted.
 fn verdicts(target: Target<'_>, most_points: u64, each: usize, seed: u64) -> BTreeMap<String, usize> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let mut counts = BTreeMap::new();
@@ -59,7 +60,7 @@ fn verdicts(target: Target<'_>, most_points: u64, each: usize, seed: u64) -> BTr
     counts
 }
 
-/// At least 95 of 100 points are proved, and all others undecided.
+/// Checks that at least 95 of 100 points are proved and all others are undecided.
 #[track_caller]
 fn are_proved(target: Target<'_>, seed: u64) {
     let counts = verdicts(target, 20_000, 1, seed);
@@ -76,6 +77,6 @@ fn random_points_for_a_cpu_are_proved() {
 
 #[test]
 fn random_points_for_a_gpu_are_proved() {
-    // Few multiprocessors and narrow warps: the sizes are small.
+    // The sizes are small, so the GPU has few multiprocessors and narrow warps.
     are_proved(Target::Gpu(&Gpu { processors: 4, warp: 4, ..Gpu::h200() }), 3);
 }

@@ -1,4 +1,4 @@
-//! Points of the space of every example: what they decode to is legal, and computes what the program does.
+//! Points of the space of every example decode to schedules that are legal and compute the program.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -32,7 +32,7 @@ fn at_sizes(source: &str, name: &str, choose: &dyn Fn(usize) -> i64) -> Option<P
     check(&parsed.ast, name, &bindings).program.filter(Program::is_concrete)
 }
 
-/// Runs the loops of a schedule, and compares with the program.
+/// Runs the loop nest of a schedule and compares the results with those of the program.
 #[track_caller]
 fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, what: &str) {
     let nest =
@@ -49,8 +49,8 @@ fn expect_agreement(program: &Program, schedule: &Schedule, target: Target<'_>, 
     }
 }
 
-/// Decodes the points that a search begins with, and some others, for every example at several sizes; how many were
-/// accepted, and why others were not.
+/// Decodes the starting points of a search and some others, for every example at several sizes.
+/// Returns the number of accepted points and the reasons for the rejections.
 fn decode_all(target: Target<'_>, most_points: u64) -> (usize, BTreeMap<String, usize>) {
     const POINTS: usize = 6;
     let rounds: [&dyn Fn(usize) -> i64; 2] = [&|at| 9 + at as i64, &|at| [17, 3, 16, 4, 3, 2, 2][at % 7]];
@@ -92,7 +92,7 @@ fn points_decode_to_schedules_that_compute_what_the_program_does() {
 
 #[test]
 fn points_for_a_gpu_compute_what_the_program_does() {
-    // Few multiprocessors and narrow warps: the sizes are small.
+    // The sizes are small, so the GPU has few multiprocessors and narrow warps.
     let gpu = Gpu { processors: 4, warp: 4, ..Gpu::h200() };
     let (accepted, rejected) = decode_all(Target::Gpu(&gpu), 20_000);
     println!("accepted {accepted}, rejected {rejected:?}");
@@ -122,7 +122,8 @@ fn rows_that_data_chooses_can_go_through_shared_memory() {
     assert!(gathers > 10, "only {gathers} schedules gather rows");
 }
 
-/// Random points whose schedules have a part agree with the program; how many there were.
+/// Checks random points whose schedules contain `part` against the program. Returns the number of
+/// such points, at most `most`.
 fn agreeing(program: &Program, gpu: &Gpu, part: &str, most: usize) -> usize {
     let mut rng = Pcg64Mcg::seed_from_u64(3);
     let space = Space::new(program, gpu);
@@ -138,7 +139,8 @@ fn lanes_of_a_warp_can_be_a_rectangle() {
     let gemm = "def gemm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
     let program = at_sizes(gemm, "gemm", &|at| [48, 6, 32][at]).unwrap();
     assert_eq!(agreeing(&program, &gpu, "fuse C.i_v, C.j_v, C.i_t, C.j_t -> C_thread", 5), 5);
-    // Of 32 threads along the last loop, 8 are in a warp: as many rows as it takes are in it too.
+    // Of the 32 threads along the last loop, 8 belong to one warp. The rows of the warp fill its
+    // remaining lanes.
     let begins = beginnings_on(gemm, &[("M", 2048), ("N", 2048), ("K", 2048)], Target::Gpu(&Gpu::h200()));
     assert!(begins.contains("split C.j -> j_b, j_w:2, j_v:4, j_t:8, j_i:4"), "{begins}");
     assert!(begins.contains("split C.i -> i_b, i_w:2, i_v:2, i_t:4, i_i:4"), "{begins}");
@@ -164,13 +166,14 @@ const TRANSPOSED: &str = "def up(float(C, W) I, const float(C, K, X) F) -> (O) {
 #[test]
 fn results_that_differ_in_a_remainder_have_a_loop_for_it() {
     let gpu = Gpu { processors: 2, warp: 4, ..Gpu::h200() };
-    // An even number of results, and one that is not.
+    // An even number of results, and an odd one.
     for taps in [4, 3] {
         let program = at_sizes(TRANSPOSED, "up", &|at| [3, 12, 5, taps][at]).unwrap();
         assert_eq!(agreeing(&program, &gpu, "split O.w -> w_q, w_r:2\n", 20), 20);
         assert!(agreeing(&program, &gpu, "O_Is shared (d0, d1/", 3) > 0);
     }
-    // Two taps and a stride of 2: every tap is one remainder's, and windows are no larger than what they are for.
+    // With two taps and a stride of 2, every tap belongs to one remainder, and the windows are no
+    // larger than the tiles.
     let sizes = [("C", 64), ("W", 512), ("K", 128), ("X", 2)];
     let begins = beginnings_on(
         &TRANSPOSED.replace("+ 1", "").replace("- 4", "- 2"),
@@ -180,7 +183,7 @@ fn results_that_differ_in_a_remainder_have_a_loop_for_it() {
     assert!(begins.contains("O_Is shared\n") && begins.contains("vectorize O_Is.O_Is_v"), "{begins}");
 }
 
-/// Statements outside of all loops, each of which is a kernel.
+/// The number of statements outside of all loops, each of which is a kernel.
 fn launches(stmts: &[Stmt]) -> usize {
     let launches = |stmt: &Stmt| match stmt {
         Stmt::Allocate(own) => launches(&own.body),
@@ -189,7 +192,7 @@ fn launches(stmts: &[Stmt]) -> usize {
     stmts.iter().map(launches).sum()
 }
 
-/// The schedules of one kernel that the search for a program begins with.
+/// The starting schedules of a program that consist of one kernel.
 fn in_one_kernel(source: &str, name: &str, sizes: &[i64], gpu: &Gpu) -> Vec<Schedule> {
     let program = at_sizes(source, name, &|at| sizes[at]).unwrap();
     let space = Space::new(&program, gpu);
@@ -208,7 +211,7 @@ fn layers_one_after_the_other_can_be_one_kernel() {
     let small = Gpu { processors: 4, warp: 4, ..Gpu::h200() };
     assert!(!in_one_kernel(&source, "mlp3", &[128, 128, 64, 32, 2], &Gpu::h200()).is_empty());
     assert!(!in_one_kernel(&source, "mlp3", &[8, 5, 6, 4, 2], &small).is_empty());
-    // A bias is set where the product is added to it.
+    // The bias is stored in the same kernel that adds the product to it.
     let layer = "def layer(float(M, K) A, const float(K, N) B, float(N) bias) -> (C) {
         C(i, j) = bias(j)
         C(i, j) += A(i, k) * B(k, j)
@@ -217,7 +220,7 @@ fn layers_one_after_the_other_can_be_one_kernel() {
     assert!(!in_one_kernel(layer, "layer", &[16, 8, 24], &small).is_empty());
 }
 
-/// The schedules that the search for a program begins with, joined.
+/// The starting schedules of a program, as one text.
 fn beginnings(source: &str, sizes: &[(&str, i64)]) -> String {
     beginnings_on(source, sizes, Target::Cpu(&cpu()))
 }
@@ -268,12 +271,12 @@ fn loops_that_walk_memory_as_one_are_one() {
     let layer = "def layer(float(C, H, W) I, float(C) scale) -> (O) { O(c, h, w) = I(c, h, w) * scale(c) }";
     let schedules = beginnings(layer, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(schedules.contains("fuse O.h, O.w -> h_w"), "{schedules}");
-    // Not where a condition looks at one of them.
+    // Loops are not fused if a condition uses one of them.
     let masked = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < 3 ? I(c, h, w) : 0.0 }";
     let schedules = beginnings(masked, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(!schedules.contains("fuse O.h, O.w"), "{schedules}");
     assert!(!schedules.contains("fuse O.c, O.h ->"), "{schedules}");
-    // A condition that always holds says nothing.
+    // A condition that always holds does not prevent fusion.
     let padded = "def layer(float(C, H, W) I) -> (O) { O(c, h, w) = h < H ? I(c, h, w) : 0.0 }";
     let schedules = beginnings(padded, &[("C", 64), ("H", 12), ("W", 12)]);
     assert!(schedules.contains("fuse O.c, O.h, O.w -> "), "{schedules}");
@@ -283,7 +286,7 @@ fn loops_that_walk_memory_as_one_are_one() {
 fn threads_of_a_gpu_begin_with_results_side_by_side() {
     let gpu = Gpu::h200();
     let begins = |source: &str| beginnings_on(source, &[("N", 4096), ("M", 4096)], Target::Gpu(&gpu));
-    // One loop, of which a block has 256 times four results.
+    // The loops are fused to one, of which a block has 256 times four results.
     let schedules = begins("def f(float(N, M) A) -> (B) { B(i, j) = A(i, j) * 2 }");
     assert!(
         schedules.contains("_t:256, i_j_i:4\n") && schedules.contains("vectorize B.i_j_i"),

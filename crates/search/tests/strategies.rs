@@ -1,4 +1,5 @@
-//! What holds for every strategy: nothing twice, the same run from the same seed, an end where nothing is left.
+//! The invariants of every strategy: no point twice, the same run from the same seed, and an end
+//! when nothing is left.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,12 +10,12 @@ use tilewright_search::strategy::{
     ALL, Start, Strategy, Told, Unsuitable, by_name, gbfs, genetic, guided, opevo,
 };
 
-/// 18 · 6 · 3 · 2 points.
+/// A space of 18 · 6 · 3 · 2 points.
 fn small() -> Knobs {
     every_kind(12)
 }
 
-/// A knob of every kind.
+/// A space with a knob of every kind.
 fn every_kind(tiled: i64) -> Knobs {
     Knobs::new(vec![
         Knob::factorisation("tile", tiled, 3, Divisors::Exact),
@@ -24,7 +25,7 @@ fn every_kind(tiled: i64) -> Knobs {
     ])
 }
 
-/// A made-up cost, invalid for a third of the points.
+/// A synthetic cost, which is invalid for a third of the points.
 fn cost(knobs: &Knobs, point: &Point) -> Option<f64> {
     let features = knobs.features(point);
     let sum: f32 = features.iter().enumerate().map(|(at, feature)| feature * (at as f32 + 1.0)).sum();
@@ -43,7 +44,8 @@ fn seed(seed: u64) -> Start<'static> {
     Start { seed, ..Start::default() }
 }
 
-/// Asks in batches of `count` and tells all but the last `late` results at once, until nothing is asked for or told.
+/// Requests batches of `count` points and reports all but the last `late` results at once, until no
+/// proposals and results are left.
 fn drive(
     strategy: &mut dyn Strategy,
     count: usize,
@@ -144,7 +146,8 @@ fn starting_points_come_first_and_once() {
     }
 }
 
-/// Points told out of the blue: learned from, and not asked for again, not even if they were to start from.
+/// Results of points that were never proposed: the strategy learns from them, and does not propose
+/// them again, even if they are starting points.
 #[test]
 fn foreign_results_are_learned_from() {
     let knobs = every_kind(4);
@@ -236,7 +239,8 @@ fn the_grid_refuses_what_it_could_not_finish() {
     assert_eq!(asked, [0, 1, 2].map(|index| small().nth(index).unwrap()));
 }
 
-/// OpEvo as published: λ random points, then nothing until they are told, then ρ children of valid parents.
+/// OpEvo as published: λ random points, then nothing until their results are known, then ρ children
+/// of valid parents.
 #[test]
 fn opevo_breeds_from_the_best() {
     let knobs = small();
@@ -252,19 +256,20 @@ fn opevo_breeds_from_the_best() {
     strategy.tell(&results);
     let children = strategy.ask(100);
     assert_eq!(children.len(), 8);
-    // Without mutation the first child is made of values that the two valid ones have.
+    // Without mutation, the values of the first child come from the two valid points.
     let inherited = children[0].0.iter().enumerate();
     assert!(
         inherited.clone().all(|(knob, value)| founders[..2].iter().any(|parent| parent.0[knob] == *value))
     );
 }
 
-/// G-BFS as published, with nothing beside the plain point to begin with.
+/// G-BFS as published, which begins at the trivial point only.
 fn published_gbfs(knobs: &Knobs) -> gbfs::Gbfs {
     gbfs::Gbfs::new(knobs, seed(1), gbfs::Parameters { first: 0, ..gbfs::Parameters::default() })
 }
 
-/// The plain point, then five of its neighbours, then five of the best one's.
+/// G-BFS tries the trivial point, then five of its neighbours, then five neighbours of the best
+/// point.
 #[test]
 fn gbfs_goes_from_neighbour_to_neighbour() {
     let knobs = small();
@@ -286,7 +291,7 @@ fn gbfs_goes_from_neighbour_to_neighbour() {
     }
 }
 
-/// The plain point may be as slow as all around it: others are tried beside it.
+/// The trivial point may be as slow as all points around it, so other points are tried too.
 #[test]
 fn blind_searches_begin_in_several_places() {
     let knobs = small();
@@ -299,7 +304,8 @@ fn blind_searches_begin_in_several_places() {
     }
 }
 
-/// Where all that was drawn is invalid, other neighbours of the points known come next, before random points.
+/// If all drawn neighbours are invalid, other neighbours of the known points follow, before random
+/// points.
 #[test]
 fn gbfs_goes_back_to_neighbours_left() {
     let knobs = small();
@@ -318,7 +324,8 @@ fn gbfs_goes_back_to_neighbours_left() {
     assert!(strategy.ask(8).iter().all(|point| !around.contains(point)));
 }
 
-/// Without mutation a child is made of values of its parents, often of three. The few that are like a parent are replaced.
+/// Without mutation, the values of a child come from its parents, often from three. The few
+/// children that equal a parent are replaced.
 #[test]
 fn genetic_children_have_three_parents() {
     let knobs = Knobs::new((0..6).map(|at| Knob::ordinal(format!("gene{at}"), 0..4)).collect());
@@ -341,7 +348,8 @@ fn genetic_children_have_three_parents() {
     assert!(inherited.iter().filter(|values| values.len() == 3).count() >= 6);
 }
 
-/// A generation: 24 points, then 18 more beside the 6 best, once all are told.
+/// A generation has 24 points. The next ones have 18 new points beside the 6 best, once all results
+/// are known.
 #[test]
 fn genetic_breeds_whole_generations() {
     let knobs = small();

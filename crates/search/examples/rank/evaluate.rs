@@ -1,4 +1,4 @@
-//! Measured times against estimates.
+//! Compares measured times with estimates.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,9 +11,9 @@ use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
 use crate::measure::STEPS;
 use crate::operators::Operator;
 
-/// Picks of the model that would be measured.
+/// The number of best-ranked schedules that a search would measure.
 const PICKS: usize = 10;
-/// Schedules shown whose place is most wrong.
+/// The number of schedules with the largest rank error that are printed.
 const OUTLIERS: usize = 4;
 
 /// A schedule with its measured time.
@@ -23,7 +23,8 @@ struct Sample {
     nest: LoopNest,
 }
 
-/// Prints a line for every operator and number of threads, and the worst mistakes of each if asked for.
+/// Prints a line for every operator and number of threads. With `explain`, it also prints the worst
+/// errors.
 pub fn evaluate(file: &str, operators: &[&Operator], explain: bool) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(file)?;
     println!(
@@ -42,7 +43,8 @@ pub fn evaluate(file: &str, operators: &[&Operator], explain: bool) -> Result<()
     Ok(())
 }
 
-/// The measured schedules of an operator; of one measured twice, the shorter time.
+/// The measured schedules of an operator. If a schedule was measured twice, the shorter time
+/// counts.
 fn samples(text: &str, operator: &Operator, cpu: &Cpu) -> Result<Vec<Sample>, Box<dyn Error>> {
     let program = operator.program()?;
     let mut times: BTreeMap<&str, f64> = BTreeMap::new();
@@ -137,7 +139,7 @@ fn parts(estimate: &Estimate) -> String {
     )
 }
 
-/// The place of each number among all, equal ones in the middle of theirs.
+/// The rank of each number among all. Equal numbers share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let place = |value: &f64| {
         let (below, equal) = values.iter().fold((0, 0), |(below, equal), own| {
@@ -148,7 +150,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(place).collect()
 }
 
-/// Pearson's correlation; of ranks, it is Spearman's.
+/// Pearson's correlation coefficient. Applied to ranks, it is Spearman's coefficient.
 fn correlation(left: &[f64], right: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (left_mean, right_mean) = (mean(left), mean(right));

@@ -1,12 +1,14 @@
-//! How well the cost model ranks schedules: measures random ones, and compares the times with the estimates.
+//! Evaluates how well the cost model ranks schedules: measures random schedules and compares their
+//! times with the estimates.
 //!
 //! ```text
 //! cargo run --release -p tilewright-search --example rank -- measure FILE SECONDS [OPERATOR...]
 //! cargo run --release -p tilewright-search --example rank -- evaluate FILE [OPERATOR...]
 //! ```
 //!
-//! `measure` adds lines to a file until the time is up: operator, threads, seconds of a call, and the schedule.
-//! `evaluate` reads them again, so that a change of the model needs no measuring.
+//! `measure` appends lines to a file until the time is up: operator, threads, seconds of a call,
+//! and the schedule. `evaluate` reads these lines, so that a change of the model needs no new
+//! measurements.
 
 mod evaluate;
 mod measure;
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The operators of these names; all of them without any.
+/// The operators with these names, or all operators if no name is given.
 fn chosen(names: &[&str]) -> Vec<&'static Operator> {
     OPERATORS.iter().filter(|own| names.is_empty() || names.contains(&own.name)).collect()
 }

@@ -1,4 +1,4 @@
-//! Times of schedules, into a file.
+//! Measures the times of schedules and writes them to a file.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -18,18 +18,19 @@ use tilewright_search::space::Space;
 use crate::operators::Operator;
 use crate::sample;
 
-/// How long one operator is measured before it is the next one's turn.
+/// How long one operator is measured before the next operator follows.
 const TURN: Duration = Duration::from_secs(6);
-/// How long a kernel is repeated; the shortest call counts, since whatever disturbs a call makes it longer.
+/// How long a kernel is repeated. The shortest call counts, because every disturbance makes a call
+/// longer.
 const REPEAT: Duration = Duration::from_millis(40);
 const LEAST_CALLS: usize = 3;
-/// No kernel is called again after this.
+/// A kernel is not called again once its calls have taken this long.
 const SLOW: Duration = Duration::from_millis(900);
 
-/// Steps of a schedule, in a line.
+/// The separator of the steps of a schedule within a line.
 pub const STEPS: &str = "; ";
 
-/// Measures in turns, on one thread and on two, until the time is up.
+/// Measures the operators in turn, on one thread and on two, until the time is up.
 pub fn measure(file: &str, time: Duration, operators: &[&Operator]) -> Result<(), Box<dyn Error>> {
     let mut out = OpenOptions::new().create(true).append(true).open(file)?;
     let started = Instant::now();
@@ -70,7 +71,8 @@ fn turn(
     Ok(())
 }
 
-/// Measures all schedules of a file once more, so that what disturbed the first time is seen as such.
+/// Measures all schedules of a file once more. The shorter of both times then excludes disturbances
+/// of the first measurement.
 pub fn repeat(file: &str, operators: &[&Operator]) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(file)?;
     let mut out = OpenOptions::new().append(true).open(file)?;
@@ -94,7 +96,7 @@ pub fn repeat(file: &str, operators: &[&Operator]) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// The arguments of a program, for all its schedules.
+/// The arguments of a program, which all its schedules share.
 struct Call {
     options: Compile,
     pool: Arc<Pool>,
@@ -128,7 +130,7 @@ impl Call {
         })
     }
 
-    /// The shortest of several calls.
+    /// Returns the time of the shortest of several calls.
     fn time(&mut self, program: &Program, schedule: Schedule) -> Result<f64, Box<dyn Error>> {
         self.options.schedule = Some(schedule);
         let kernel = program.compile_on(&self.options, Arc::clone(&self.pool))?;

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The operators that are measured.
 
 use std::error::Error;
 
@@ -6,11 +6,11 @@ use tilewright::{Module, Program};
 
 /// A program at given sizes.
 pub struct Operator {
-    /// How the tables call it.
+    /// The name in the tables.
     pub name: &'static str,
     file: &'static str,
     sizes: &'static [(&'static str, i64)],
-    /// Integer inputs are below this.
+    /// The exclusive upper bound of integer inputs.
     pub integers_below: u64,
 }
 
@@ -22,7 +22,8 @@ const fn plain(name: &'static str, file: &'static str, sizes: &'static [(&'stati
     Operator { name, file, sizes, integers_below: 10 }
 }
 
-/// Matrix products, convolutions of YOLO by their numbers, and what is bound by memory or by functions.
+/// Matrix products, convolutions of YOLO with their numbers, and operators that are bound by memory
+/// or by mathematical functions.
 pub const OPERATORS: &[Operator] = &[
     plain("gemm-512", "examples/flextensor/gemm.tw", &[("M", 512), ("K", 512), ("N", 512)]),
     plain("gemm-1024", "examples/flextensor/gemm.tw", &[("M", 1024), ("K", 1024), ("N", 1024)]),
@@ -116,7 +117,7 @@ pub const OPERATORS: &[Operator] = &[
 ];
 
 impl Operator {
-    /// The program, read from the repository.
+    /// Parses the program from the repository.
     pub fn program(&self) -> Result<Program, Box<dyn Error>> {
         let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), self.file);
         let module = Module::parse(&std::fs::read_to_string(path)?)?;

@@ -1,4 +1,4 @@
-//! Points of a space: anywhere, and near the one that static analysis chooses.
+//! Draws points of a space: anywhere, or near the point that static analysis chooses.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -6,14 +6,14 @@ use tilewright::Schedule;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
 
-/// Draws until one is accepted, at most so often.
+/// The largest number of draws until the space accepts a point.
 const DRAWS: usize = 20_000;
-/// One point in so many is near the first.
+/// One draw in this many is near the initial point.
 const NEAR: u32 = 3;
-/// Knobs that are turned to get there.
+/// The largest number of knobs in which such a point differs from the initial point.
 const TURNED: usize = 3;
 
-/// A schedule that the space accepts.
+/// Draws a schedule that the space accepts.
 pub fn schedule(space: &Space<'_>, rng: &mut Pcg64Mcg) -> Option<Schedule> {
     let near = rng.random_ratio(1, NEAR);
     (0..DRAWS).find_map(|_| {
@@ -22,7 +22,7 @@ pub fn schedule(space: &Space<'_>, rng: &mut Pcg64Mcg) -> Option<Schedule> {
     })
 }
 
-/// A point with a few knobs as in another.
+/// Returns `point` with the values of a few knobs taken from `other`.
 fn turned(mut point: Point, other: &Point, rng: &mut Pcg64Mcg) -> Point {
     for _ in 0..rng.random_range(1..=TURNED) {
         let at = rng.random_range(0..point.0.len());

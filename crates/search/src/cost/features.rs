@@ -1,31 +1,32 @@
-//! What there is to learn from in a nest, as numbers: where the cost model thinks that the time goes.
+//! The estimate of the cost model for a nest as features, from which other models learn.
 //!
-//! A model that learns can correct the cost model with these: it finds out that this machine waits longer for memory, or
-//! minds spills less. They are as many for every program on a kind of machine, and times are relative to those of the
-//! program's default schedule, so that what is learned from one program holds for another.
+//! A learning model can correct the cost model with these features: it learns that this machine
+//! waits longer for memory, or that spills cost less. The number of features is the same for every
+//! program on a kind of machine. Times are relative to those of the program's default schedule, so
+//! that knowledge from one program applies to another.
 
 use tilewright_ir::LoopNest;
 
 use super::{Model, cpu, gpu};
 
-/// Levels of cache that are told apart.
+/// The number of cache levels that have their own feature.
 const LEVELS: usize = 4;
-/// Times that differ by more are the same: powers of two.
+/// The largest ratio of times, as a power of two. Larger ratios are clamped to it.
 const FURTHEST: f64 = 16.0;
 
-/// What the model says of a nest.
+/// The estimate of the model for a nest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
-    /// The seconds that a call should take.
+    /// The estimated seconds of a call.
     pub seconds: f64,
-    /// Seconds of its parts, which overlap.
+    /// The seconds of its parts, which overlap.
     times: Vec<f64>,
-    /// Other numbers, as they are.
+    /// Other numbers, which are not scaled.
     shares: Vec<f64>,
 }
 
 impl Model<'_> {
-    /// What the model says of a nest.
+    /// Estimates a nest.
     pub fn look(&self, nest: &LoopNest) -> Look {
         match self {
             Model::Cpu(target, machine) => of_cpu(cpu::estimate(nest, target, machine)),
@@ -35,7 +36,7 @@ impl Model<'_> {
 }
 
 impl Look {
-    /// What to learn from, where a call of the default schedule should take so many seconds.
+    /// The features of the nest, where `default` is the estimated seconds of the default schedule.
     pub fn features(&self, default: f64) -> Vec<f32> {
         let whole = self.seconds.max(f64::MIN_POSITIVE);
         let relative = |time: f64, to: f64| {
@@ -59,7 +60,8 @@ fn of_cpu(estimate: cpu::Estimate) -> Look {
     Look { seconds, times, shares: vec![parts.masked_lanes, parts.idle_cores] }
 }
 
-/// Times of all kernels together; blocks and threads are those of the one that takes longest.
+/// Adds up the times of all kernels. The numbers of blocks and threads are those of the longest
+/// kernel.
 fn of_gpu(estimate: &gpu::Estimate) -> Look {
     let sum = |of: fn(&gpu::Parts) -> f64| estimate.kernels.iter().map(of).sum::<f64>();
     let times = vec![

@@ -1,7 +1,9 @@
-//! The time of a kernel, estimated from its loops and the machine alone: no training, and no run.
+//! Estimates the time of a kernel from its loops and the machine alone, without training and
+//! without a run.
 //!
-//! The models are made to rank the schedules of one program, so that only promising ones are compiled. `cpu/` and `gpu/`
-//! begin with what each is made of. `features.rs` says the same in numbers that other models learn from.
+//! The models rank the schedules of one program, so that only promising ones are compiled. The
+//! heads of `cpu/` and `gpu/` describe their parts. `features.rs` turns an estimate into features
+//! for other models.
 
 pub mod cpu;
 mod features;
@@ -11,7 +13,7 @@ use tilewright_target::{Cpu, Gpu, Target};
 
 pub use features::Look;
 
-/// What to expect of nests on a machine.
+/// The cost model of a machine.
 #[derive(Clone, Debug)]
 pub enum Model<'a> {
     /// A CPU, with the speeds of its parts.
@@ -21,7 +23,7 @@ pub enum Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// The model of a machine.
+    /// Returns the model of a machine.
     pub fn of(target: impl Into<Target<'a>>) -> Model<'a> {
         match target.into() {
             Target::Cpu(cpu) => Model::Cpu(cpu, cpu::Machine::typical(cpu)),

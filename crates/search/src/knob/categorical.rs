@@ -1,11 +1,11 @@
-//! Names that have nothing to do with each other: where to put a buffer, whether to pack.
+//! A domain of unordered names, for choices such as where to place a buffer or whether to pack it.
 
-/// A list of different names.
+/// A list of distinct names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Categorical(Vec<String>);
 
 impl Categorical {
-    /// These names in this order, without repetitions.
+    /// Creates a domain of these names in the given order, without repetitions.
     pub fn new<C: Into<String>>(choices: impl IntoIterator<Item = C>) -> Categorical {
         let mut unique: Vec<String> = Vec::new();
         for choice in choices.into_iter().map(Into::into) {
@@ -25,7 +25,7 @@ impl Categorical {
         self.0.len() as u128
     }
 
-    /// All others: nothing says which are alike.
+    /// Returns the indices of all other names: unordered names have no notion of distance.
     pub(super) fn neighbours(&self, at: usize) -> Vec<usize> {
         if at >= self.0.len() {
             return Vec::new();

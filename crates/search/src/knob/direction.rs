@@ -1,17 +1,19 @@
-//! Directions: steps to neighbours, numbered in the same way at every point, so that what was learned of one at some points
-//! says something of it at others.
+//! Directions: numbers for the steps from a point to its neighbours.
+//!
+//! A direction has the same number at every point. Hence what a strategy learns about a direction
+//! at some points applies to other points.
 //!
 //! | domain | directions |
 //! |---|---|
-//! | factorisation | from one place to another: which prime factor moves, if several can, is left open |
-//! | permutation | two places that are exchanged |
+//! | factorisation | from one factor to another; the direction does not say which prime moves if several can |
+//! | permutation | two positions that are exchanged |
 //! | ordinal | down, up |
 //! | categorical | the name that is chosen |
 
 use super::{Domain, Knobs, Move, Point, Value};
 
 impl Domain {
-    /// How many directions there are.
+    /// The number of directions of this domain.
     pub fn directions(&self) -> usize {
         let pairs = |count: usize| count * count.saturating_sub(1);
         match self {
@@ -22,7 +24,8 @@ impl Domain {
         }
     }
 
-    /// The direction from a value to one of its neighbours, below [`directions`](Domain::directions).
+    /// Returns the number of the direction from a value to one of its neighbours, which is less
+    /// than [`directions`](Domain::directions).
     fn direction(&self, from: &Value, to: &Value) -> usize {
         match (self, from, to) {
             (Domain::Factorisation(_), Value::Factors(from), Value::Factors(to)) => moved(from, to),
@@ -34,7 +37,8 @@ impl Domain {
     }
 }
 
-/// The place that shrank most and the one that grew most, as one number.
+/// Encodes the position whose factor shrank most and the position whose factor grew most as one
+/// number.
 fn moved(from: &[i64], to: &[i64]) -> usize {
     let growth = |at: usize| to[at] as f64 / from[at].max(1) as f64;
     let places = || 0..from.len().min(to.len());
@@ -47,7 +51,7 @@ fn moved(from: &[i64], to: &[i64]) -> usize {
             grown = at;
         }
     }
-    // One of the two may be any place that stayed as it was.
+    // Only one factor changed. Any unchanged position can stand for the other end of the move.
     if shrunk == grown {
         let other = places().find(|at| *at != grown).unwrap_or(0);
         match growth(grown) < 1.0 {
@@ -58,21 +62,23 @@ fn moved(from: &[i64], to: &[i64]) -> usize {
     shrunk * from.len().saturating_sub(1) + if grown > shrunk { grown - 1 } else { grown }
 }
 
-/// The two places that differ, as one number.
+/// Encodes the two positions that differ as one number.
 fn exchanged(from: &[usize], to: &[usize]) -> usize {
     let mut differ = (0..from.len().min(to.len())).filter(|at| from[*at] != to[*at]);
     let (Some(first), Some(second)) = (differ.next(), differ.next()) else { return 0 };
-    // Pairs in order: those of the places before `first` come before.
+    // The pairs are numbered in lexicographic order: all pairs with a smaller first position come
+    // before.
     first * (2 * from.len() - first - 1) / 2 + second - first - 1
 }
 
 impl Knobs {
-    /// How many directions there are from any point.
+    /// The number of directions, which is the same at every point.
     pub fn directions(&self) -> usize {
         self.iter().map(|knob| knob.domain.directions()).sum()
     }
 
-    /// The steps to all neighbours of `point` that keep the rules, with their directions.
+    /// Returns the steps to all neighbours of `point` that satisfy the rules, each with its
+    /// direction.
     pub fn directed_moves(&self, point: &Point) -> Vec<(usize, Move)> {
         let firsts: Vec<usize> = self
             .iter()
@@ -136,7 +142,7 @@ mod tests {
                 moves.iter().filter(|(_, step)| step.knob < 4).map(|(direction, _)| *direction).collect();
             assert_eq!(alone.iter().collect::<HashSet<_>>().len(), alone.len(), "{point:?}");
         }
-        // Back is another direction.
+        // The step back has another direction, except for an exchange in a permutation.
         let point = knobs.nth(0).unwrap_or_default();
         for (direction, step) in knobs.directed_moves(&point) {
             let (knob, next) = (step.knob, point.after(step));

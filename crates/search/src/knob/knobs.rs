@@ -1,4 +1,4 @@
-//! The product of all choices, and points of it.
+//! The search space as the product of all knobs, and its points.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -9,43 +9,43 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Knob, Value};
 
-/// Open choices: a search space. With no knobs it has one point.
+/// A search space: the product of open choices. Without knobs, it has exactly one point.
 ///
-/// Choices are made independently, except for [rules](Knobs::rule): points that break one are part of the space, and are
-/// never proposed.
+/// Knobs are independent of each other, except for [rules](Knobs::rule). Points that violate a rule
+/// belong to the space but are never proposed.
 #[derive(Clone, Default)]
 pub struct Knobs {
     list: Vec<Knob>,
     rules: Vec<Rule>,
 }
 
-/// What the values of neighbouring knobs must have in common.
+/// A condition on the values of a contiguous range of knobs.
 #[derive(Clone)]
 struct Rule {
     knobs: Range<usize>,
     holds: Arc<dyn Fn(&Point) -> bool + Send + Sync>,
 }
 
-/// How often values are drawn until they keep a rule.
+/// The largest number of draws of the knobs of one rule until their values satisfy the rule.
 const DRAWS: usize = 20_000;
-/// How often a walk is begun again until it ends where the rule is kept.
+/// The largest number of random walks of the knobs of one rule until their values satisfy the rule.
 const WALKS: usize = 64;
 
 /// One value for each knob, in the order of the knobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point(pub Vec<Value>);
 
-/// A step to a neighbour: another value for one knob.
+/// A step to a neighbour: a new value for one knob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Which knob.
+    /// The index of the knob.
     pub knob: usize,
-    /// Its new value.
+    /// The knob's new value.
     pub value: Value,
 }
 
 impl Knobs {
-    /// The product of these.
+    /// Creates the product of these knobs, without rules.
     pub fn new(list: Vec<Knob>) -> Knobs {
         Knobs { list, rules: Vec::new() }
     }
@@ -55,18 +55,19 @@ impl Knobs {
         self.list.push(knob);
     }
 
-    /// From now on, only points for which this holds are proposed. It looks at these knobs alone, and no other rule looks
-    /// at them.
+    /// Adds a rule: only points for which `holds` returns true are proposed from now on. `holds`
+    /// may read only the values of `knobs`, and no other rule may read these.
     pub fn rule(&mut self, knobs: Range<usize>, holds: impl Fn(&Point) -> bool + Send + Sync + 'static) {
         self.rules.push(Rule { knobs, holds: Arc::new(holds) });
     }
 
-    /// Whether a point keeps all rules.
+    /// Returns true when the point satisfies all rules.
     pub fn allows(&self, point: &Point) -> bool {
         self.rules.iter().all(|rule| (rule.holds)(point))
     }
 
-    /// The share of the points that keep all rules, estimated rule by rule from so many draws.
+    /// Estimates the share of all points that satisfy the rules, with `draws` random draws for each
+    /// rule.
     pub fn allowed_share(&self, draws: usize, seed: u64) -> f64 {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let Some(mut point) = self.nth(0) else { return 0.0 };
@@ -84,15 +85,16 @@ impl Knobs {
         share
     }
 
-    /// How many points there are; the largest `u128` stands for that many or more.
+    /// The number of points. `u128::MAX` stands for that number or more.
     pub fn size(&self) -> u128 {
         let sizes = self.list.iter().map(|knob| knob.domain.size());
-        // A product that stopped at the largest number still has to become 0 for an empty domain.
+        // A saturated product would not become 0 for an empty domain that comes later.
         if sizes.clone().any(|size| size == 0) { 0 } else { sizes.fold(1, u128::saturating_mul) }
     }
 
-    /// The point at `index`, below [`size`](Knobs::size); the last knob changes fastest. The first point is the plain
-    /// one: nothing is tiled, every order as it was.
+    /// Returns the point at `index`, which must be below [`size`](Knobs::size). The last knob
+    /// changes fastest. Point 0 is the trivial one: no loop is tiled, and every order is the
+    /// original order.
     pub fn nth(&self, mut index: u128) -> Option<Point> {
         if index >= self.size() {
             return None;
@@ -107,8 +109,9 @@ impl Knobs {
         Some(Point(values))
     }
 
-    /// Any point that keeps the rules, all equally likely; none of an empty space. Where nearly all points break a rule,
-    /// one that does may be found.
+    /// Draws a point that satisfies the rules, with equal probability for all such points. Returns
+    /// `None` if the space is empty. If nearly all points violate a rule, the drawn point may
+    /// violate it too.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<Point> {
         let values = self.list.iter().map(|knob| knob.domain.sample(rng)).collect::<Option<Vec<Value>>>();
         let mut point = Point(values?);
@@ -125,14 +128,14 @@ impl Knobs {
         Some(point)
     }
 
-    /// Whether `point` is one of these.
+    /// Returns true when `point` belongs to this space, whether or not it satisfies the rules.
     pub fn contains(&self, point: &Point) -> bool {
         self.list.len() == point.0.len()
             && self.list.iter().zip(&point.0).all(|(knob, value)| knob.domain.contains(value))
     }
 
-    /// The steps to all neighbours of `point` that keep the rules: points that differ in one knob, by a neighbouring
-    /// value.
+    /// Returns the steps to all neighbours of `point` that satisfy the rules. A neighbour differs
+    /// in one knob, whose values are neighbours in the knob's domain.
     pub fn moves(&self, point: &Point) -> Vec<Move> {
         let knobs = self.list.iter().zip(&point.0).enumerate();
         let all = knobs.flat_map(|(knob, (it, value))| {
@@ -144,13 +147,13 @@ impl Knobs {
         all.filter(|step| self.allows(&point.after(step.clone()))).collect()
     }
 
-    /// All neighbours of `point`.
+    /// Returns all neighbours of `point` that satisfy the rules.
     pub fn neighbours(&self, point: &Point) -> Vec<Point> {
         self.moves(point).into_iter().map(|step| point.after(step)).collect()
     }
 
-    /// A point whose every value is where a q-random walk from the value in `point` ends. Walks that break a rule are
-    /// begun again.
+    /// Performs a q-random walk from the value of each knob in `point` and returns the point of all
+    /// end values. Knobs whose end values violate a rule repeat their walks, at most `WALKS` times.
     pub fn walk<R: Rng + ?Sized>(&self, point: &Point, q: f64, rng: &mut R) -> Point {
         let walked = |knob: usize, rng: &mut R| self.list[knob].domain.walk(&point.0[knob], q, rng);
         let mut found = Point((0..self.list.len()).map(|knob| walked(knob, rng)).collect());
@@ -167,12 +170,13 @@ impl Knobs {
         found
     }
 
-    /// How many features a point has.
+    /// The number of features of a point.
     pub fn width(&self) -> usize {
         self.list.iter().map(|knob| knob.domain.width()).sum()
     }
 
-    /// The features of `point`, [`width`](Knobs::width) numbers, for models that learn from points.
+    /// The features of `point`, which are [`width`](Knobs::width) numbers, as input for models that
+    /// learn from points.
     pub fn features(&self, point: &Point) -> Vec<f32> {
         let mut features = Vec::with_capacity(self.width());
         for (knob, value) in self.list.iter().zip(&point.0) {
@@ -191,7 +195,7 @@ impl Deref for Knobs {
     }
 }
 
-/// Of the knobs alone: rules are code.
+/// Compares the knobs only, because the rules are closures.
 impl PartialEq for Knobs {
     fn eq(&self, other: &Knobs) -> bool {
         self.list == other.list
@@ -205,7 +209,7 @@ impl fmt::Debug for Knobs {
 }
 
 impl Point {
-    /// The place in its list of a knob's value; 0 for other kinds of knob.
+    /// The index that the knob's value selects from its list; 0 if the knob has no list.
     pub fn choice(&self, knob: usize) -> usize {
         match self.0.get(knob) {
             Some(Value::Choice(at)) => *at,
@@ -213,7 +217,7 @@ impl Point {
         }
     }
 
-    /// The factors of a knob's value; none for other kinds of knob.
+    /// The factors that the knob has as its value; empty if the knob is not a factorisation.
     pub fn factors(&self, knob: usize) -> &[i64] {
         match self.0.get(knob) {
             Some(Value::Factors(factors)) => factors,
@@ -221,7 +225,7 @@ impl Point {
         }
     }
 
-    /// The order of a knob's value; none for other kinds of knob.
+    /// The order that the knob has as its value; empty if the knob is not a permutation.
     pub fn order(&self, knob: usize) -> &[usize] {
         match self.0.get(knob) {
             Some(Value::Order(order)) => order,
@@ -229,14 +233,14 @@ impl Point {
         }
     }
 
-    /// Chooses another from a knob's list.
+    /// Makes the knob select the entry at `at` of its list.
     pub fn set_choice(&mut self, knob: usize, at: usize) {
         if let Some(value) = self.0.get_mut(knob) {
             *value = Value::Choice(at);
         }
     }
 
-    /// The point that `step` leads to.
+    /// Returns the point that `step` leads to.
     pub fn after(&self, step: Move) -> Point {
         let mut point = self.clone();
         if let Some(value) = point.0.get_mut(step.knob) {

@@ -1,18 +1,19 @@
-//! Knobs: the choices that a schedule leaves open, as OpEvo (section 3) sorts them.
+//! Knobs: the choices that a schedule leaves open, classified as in OpEvo (section 3).
 //!
 //! | domain | values | neighbours |
 //! |---|---|---|
-//! | [`Factorisation`] | a loop's extent as an ordered product | a prime factor moved from one place to another |
+//! | [`Factorisation`] | a loop's extent as an ordered product | a prime moved from one factor to another |
 //! | [`Permutation`] | an order of loops | two elements exchanged |
-//! | [`Ordinal`] | one of several numbers | the next smaller and the next larger |
-//! | [`Categorical`] | one of several names | all others |
+//! | [`Ordinal`] | one of several numbers | the next smaller and the next larger number |
+//! | [`Categorical`] | one of several names | all other names |
 //!
-//! Being neighbours is mutual, no value is its own neighbour, and every value can be reached from every other. Each kind
-//! has its file with the same few functions; [`Domain`] passes on to them. [`Knobs`] is the product of all choices and
-//! [`Point`] one element of it; `text.rs` is how points read.
+//! The neighbour relation is symmetric, no value is its own neighbour, and a path of neighbours
+//! connects any two values. Each kind of domain has its own file with the same few functions, and
+//! [`Domain`] dispatches to them. [`Knobs`] is the product of all knobs, and [`Point`] is one
+//! element of this product. `text.rs` defines the text form of points.
 //!
-//! Domains may be empty (an extent of 0, a list of nothing); then so is the product. Sizes are exact as far as a `u128`
-//! goes, and stop at its largest value.
+//! Domains may be empty (an extent of 0, an empty list), and then the product is empty too. Sizes
+//! are exact up to `u128::MAX` and saturate there.
 
 mod categorical;
 mod direction;
@@ -35,53 +36,54 @@ use rand::{Rng, RngExt};
 /// One open choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// What the choice is called; without white space, so that points can be read back.
+    /// The name of the choice. It must not contain white space, so that the text form of points can
+    /// be parsed.
     pub name: String,
-    /// What there is to choose from.
+    /// The values to choose from.
     pub domain: Domain,
 }
 
-/// What there is to choose from.
+/// The set of values that a knob can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// The extents of the loops that one loop is split into.
     Factorisation(Factorisation),
-    /// An order.
+    /// An order of elements.
     Permutation(Permutation),
-    /// Numbers, of which close ones behave alike.
+    /// Numbers, where close numbers behave alike.
     Ordinal(Ordinal),
-    /// Names that have nothing to do with each other.
+    /// Unordered names.
     Categorical(Categorical),
 }
 
-/// What was chosen.
+/// A chosen value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
     /// Factors, outermost first.
     Factors(Vec<i64>),
-    /// Elements in their order: each number below the count, once.
+    /// The elements in their order: each number below the count occurs once.
     Order(Vec<usize>),
-    /// The place in the list of an ordinal or categorical domain.
+    /// An index into the list of an ordinal or categorical domain.
     Choice(usize),
 }
 
 impl Knob {
-    /// A loop of `extent` iterations as `parts` loops.
+    /// A knob that splits a loop of `extent` iterations into `parts` loops.
     pub fn factorisation(name: impl Into<String>, extent: i64, parts: usize, divisors: Divisors) -> Knob {
         Knob { name: name.into(), domain: Domain::Factorisation(Factorisation::new(extent, parts, divisors)) }
     }
 
-    /// An order of `elements` things.
+    /// A knob that orders `elements` elements.
     pub fn permutation(name: impl Into<String>, elements: usize) -> Knob {
         Knob { name: name.into(), domain: Domain::Permutation(Permutation(elements)) }
     }
 
-    /// One of `values`.
+    /// A knob that selects one of `values`.
     pub fn ordinal(name: impl Into<String>, values: impl IntoIterator<Item = i64>) -> Knob {
         Knob { name: name.into(), domain: Domain::Ordinal(Ordinal::new(values)) }
     }
 
-    /// One of `choices`.
+    /// A knob that selects one of `choices`.
     pub fn categorical<C: Into<String>>(
         name: impl Into<String>,
         choices: impl IntoIterator<Item = C>,
@@ -91,7 +93,7 @@ impl Knob {
 }
 
 impl Domain {
-    /// How many values there are.
+    /// The number of values.
     pub fn size(&self) -> u128 {
         match self {
             Domain::Factorisation(it) => it.size(),
@@ -101,8 +103,9 @@ impl Domain {
         }
     }
 
-    /// The value at `index`, below [`size`](Domain::size). The first is the plain one: a loop that is not split, the order
-    /// as it was, the smallest number, the first name.
+    /// Returns the value at `index`, which must be below [`size`](Domain::size). Value 0 is the
+    /// trivial one: the loop that is not split, the original order, the smallest number, the first
+    /// name.
     pub fn nth(&self, index: u128) -> Option<Value> {
         match self {
             Domain::Factorisation(it) => it.nth(index).map(Value::Factors),
@@ -112,10 +115,10 @@ impl Domain {
         }
     }
 
-    /// Any value, all equally likely; none of an empty domain.
+    /// Draws a value with equal probability for all values. Returns `None` if the domain is empty.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<Value> {
         match self {
-            // There are more orders of 35 things than a `u128` can count.
+            // Indices do not suffice: 35 elements have more orders than a `u128` can count.
             Domain::Permutation(it) => Some(Value::Order(it.shuffled(rng))),
             _ => match self.size() {
                 0 => None,
@@ -124,7 +127,7 @@ impl Domain {
         }
     }
 
-    /// Whether `value` is one of these.
+    /// Returns true when `value` belongs to this domain.
     pub fn contains(&self, value: &Value) -> bool {
         match (self, value) {
             (Domain::Factorisation(it), Value::Factors(factors)) => it.contains(factors),
@@ -135,7 +138,8 @@ impl Domain {
         }
     }
 
-    /// The values next to `value`, each once and in a fixed order; none where `value` is not one of these.
+    /// Returns the neighbours of `value`, each once and in a fixed order. Returns nothing if
+    /// `value` does not belong to this domain.
     pub fn neighbours(&self, value: &Value) -> Vec<Value> {
         match (self, value) {
             (Domain::Factorisation(it), Value::Factors(factors)) => {
@@ -154,7 +158,7 @@ impl Domain {
         }
     }
 
-    /// How many features a value has.
+    /// The number of features of a value.
     pub fn width(&self) -> usize {
         match self {
             Domain::Factorisation(it) => it.width(),
@@ -164,8 +168,9 @@ impl Domain {
         }
     }
 
-    /// Adds the features of `value`, [`width`](Domain::width) numbers, for models that learn from points. A value that is
-    /// not one of these has zeros.
+    /// Appends the features of `value`, which are [`width`](Domain::width) numbers, as input for
+    /// models that learn from points. If `value` does not belong to this domain, all its features
+    /// are 0.
     pub fn features(&self, value: &Value, features: &mut Vec<f32>) {
         let end = features.len() + self.width();
         if self.contains(value) {

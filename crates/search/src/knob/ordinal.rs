@@ -1,11 +1,11 @@
-//! Numbers of which close ones behave alike: how far to unroll, how many threads.
+//! A domain of numbers where close numbers behave alike: an unroll factor, a number of threads.
 
 /// Numbers, smallest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ordinal(Vec<i64>);
 
 impl Ordinal {
-    /// These numbers, in order and without repetitions.
+    /// Creates a domain of these numbers, sorted and without repetitions.
     pub fn new(values: impl IntoIterator<Item = i64>) -> Ordinal {
         let mut values: Vec<i64> = values.into_iter().collect();
         values.sort_unstable();
@@ -22,7 +22,7 @@ impl Ordinal {
         self.0.len() as u128
     }
 
-    /// The next smaller and the next larger.
+    /// Returns the indices of the next smaller and the next larger number.
     pub(super) fn neighbours(&self, at: usize) -> Vec<usize> {
         if at >= self.0.len() {
             return Vec::new();
@@ -35,7 +35,8 @@ impl Ordinal {
         1
     }
 
-    /// The rank, from 0 to 1. The numbers themselves often grow by powers, which a model would have to undo.
+    /// The feature is the rank, from 0 to 1. The numbers themselves often grow exponentially, which
+    /// a model would have to undo.
     pub(super) fn features(&self, at: usize, features: &mut Vec<f32>) {
         features.push(at as f32 / self.0.len().saturating_sub(1).max(1) as f32);
     }

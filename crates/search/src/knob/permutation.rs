@@ -1,9 +1,9 @@
-//! Orders of loops.
+//! A domain of orders of loops.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-/// All orders of this many elements, which are numbered from 0.
+/// All orders of this number of elements, which are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation(pub usize);
 
@@ -12,7 +12,8 @@ impl Permutation {
         (1..=self.0 as u128).fold(1, u128::saturating_mul)
     }
 
-    /// Counts in the factorial number system: digit `k` says which of the `k` elements that are left comes next.
+    /// Decodes `index` in the factorial number system: digit `k` selects the next element among the
+    /// `k` remaining ones.
     pub(super) fn nth(&self, mut index: u128) -> Option<Vec<usize>> {
         if index >= self.size() {
             return None;
@@ -40,7 +41,7 @@ impl Permutation {
             })
     }
 
-    /// All that differ by an exchange of two elements.
+    /// Returns all orders that differ by an exchange of two elements.
     pub(super) fn neighbours(&self, order: &[usize]) -> Vec<Vec<usize>> {
         if !self.contains(order) {
             return Vec::new();
@@ -60,7 +61,7 @@ impl Permutation {
         self.0
     }
 
-    /// Where each element stands, from 0 (outermost) to 1.
+    /// The features are the positions of the elements, from 0 (outermost) to 1.
     pub(super) fn features(&self, order: &[usize], features: &mut Vec<f32>) {
         let start = features.len();
         features.resize(start + self.0, 0.0);

@@ -1,4 +1,5 @@
-//! How points read: `tile_i=[8,4,32] order=[1,0,2] unroll=16 layout=packed`, in the order of the knobs.
+//! The text form of points: `tile_i=[8,4,32] order=[1,0,2] unroll=16 layout=packed`, in the order
+//! of the knobs.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -7,31 +8,31 @@ use thiserror::Error;
 
 use super::{Domain, Knob, Knobs, Point, Value};
 
-/// A point that is no point of these knobs.
+/// Why a text is not a point of these knobs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
-    /// Something else stands where a knob should.
+    /// The text does not continue with the expected knob.
     #[error("expected `{knob}=…`, found `{found}`")]
     Expected {
-        /// The knob.
+        /// The expected knob.
         knob: String,
-        /// What is there.
+        /// The text that stands there.
         found: String,
     },
-    /// A value that the knob cannot have.
+    /// The value does not belong to the knob's domain.
     #[error("`{knob}` cannot be `{found}`")]
     BadValue {
         /// The knob.
         knob: String,
-        /// What is there.
+        /// The text of the value.
         found: String,
     },
-    /// Something stands after the last knob.
+    /// The text continues after the last knob.
     #[error("`{0}` is more than there are knobs")]
     Trailing(String),
 }
 
-/// A point with the names of its knobs, to be printed.
+/// A point together with its knobs, for printing.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'a> {
     knobs: &'a Knobs,
@@ -39,12 +40,12 @@ pub struct Printed<'a> {
 }
 
 impl Knobs {
-    /// `point` as a line of text that [`parse`](Knobs::parse) reads back.
+    /// Returns `point` as a line of text that [`parse`](Knobs::parse) reads back.
     pub fn print<'a>(&'a self, point: &'a Point) -> Printed<'a> {
         Printed { knobs: self, point }
     }
 
-    /// The point that `text` says.
+    /// Parses a point.
     pub fn parse(&self, text: &str) -> Result<Point, ParseError> {
         let mut rest = text.trim();
         let mut values = Vec::with_capacity(self.len());
@@ -82,7 +83,7 @@ fn print_list<T: Display>(items: &[T], f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "[{}]", items.join(","))
 }
 
-/// How the choice at `at` reads, where there is one.
+/// The text of the choice at `at`, if there is such a choice.
 fn choice_text(domain: &Domain, at: usize) -> Option<String> {
     match domain {
         Domain::Ordinal(ordinal) => ordinal.values().get(at).map(i64::to_string),
@@ -91,13 +92,13 @@ fn choice_text(domain: &Domain, at: usize) -> Option<String> {
     }
 }
 
-/// Reads `name=value` off the front of `rest`.
+/// Parses `name=value` at the start of `rest` and advances `rest` past it.
 fn parse_knob(knob: &Knob, rest: &mut &str) -> Result<Value, ParseError> {
     let after_name = rest.strip_prefix(knob.name.as_str()).and_then(|rest| rest.strip_prefix('='));
     let Some(text) = after_name else {
         return Err(ParseError::Expected { knob: knob.name.clone(), found: first_word(rest).to_owned() });
     };
-    // A list may have spaces inside; any other value ends at one.
+    // A list may contain spaces; any other value ends at white space.
     let end = match text.find(']') {
         Some(end) if text.starts_with('[') => end + 1,
         _ => first_word(text).len(),

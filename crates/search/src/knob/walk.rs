@@ -1,16 +1,18 @@
-//! The q-random walk (OpEvo, section 4.3, equation 3).
+//! The q-random walk of OpEvo (section 4.3, equation 3).
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
 use super::{Domain, Value};
 
-/// A walk with q = 1 would never stop; with this one it ends after a thousand steps or so.
+/// The largest `q` of a walk. A walk with `q` = 1 would never stop; with this value it ends after
+/// about a thousand steps.
 const LARGEST_Q: f64 = 0.999;
 
 impl Domain {
-    /// Where a walk from `from` ends that, before each step, goes on to any of the neighbours with probability `q` and
-    /// stops otherwise. Close values are likely, yet every value is possible; a larger `q` goes farther.
+    /// Returns the end of a random walk from `from`. Before each step, the walk continues to a
+    /// uniformly chosen neighbour with probability `q`, and stops otherwise. Close values are
+    /// likely, but every value is possible. A larger `q` leads farther.
     pub fn walk<R: Rng + ?Sized>(&self, from: &Value, q: f64, rng: &mut R) -> Value {
         let q = if q > 0.0 { q.min(LARGEST_Q) } else { 0.0 };
         let mut at = from.clone();

@@ -1,7 +1,7 @@
-//! Neighbouring loops that walk memory as one would become one.
+//! Collapses adjacent loops that walk through memory as a single loop would.
 //!
-//! A layer that treats all pixels of an image alike has two short loops over rows and columns where one long one does as
-//! well: its vectors are full, and its cuts need not stop at the end of a row.
+//! A layer that treats all pixels of an image alike has two short loops over rows and columns. One
+//! long loop does the same: its vectors are full, and its tiles need not stop at the end of a row.
 
 use tilewright_ir::{Program, Statement, VarId};
 use tilewright_schedule::Step;
@@ -10,8 +10,8 @@ use tilewright_schedule::analysis::{Stride, in_conditions};
 use super::names::Names;
 use super::stage::Stage;
 
-/// Puts loops of a stage together. `moves`: the stage may be computed for a part of its results at a time, which leaves
-/// only its reduced loops whole.
+/// Collapses loops of a stage. `moves` says that the stage may be computed for a part of its
+/// results at a time; then only its reduced loops can be collapsed.
 pub(super) fn collapse(
     stage: &mut Stage,
     program: &Program,
@@ -30,7 +30,8 @@ pub(super) fn collapse(
     }
 }
 
-/// Whether a loop and the one inside it go through every tensor as one loop would.
+/// Returns true when a loop and the loop directly inside it walk through every tensor as a single
+/// loop would.
 fn walk_as_one(stage: &Stage, outer: usize) -> bool {
     let (own, inner) = (&stage.loops[outer], &stage.loops[outer + 1]);
     let together = |strides: &[Stride]| match (strides[outer], strides[outer + 1]) {
@@ -44,7 +45,7 @@ fn walk_as_one(stage: &Stage, outer: usize) -> bool {
         && stage.operands.iter().all(|operand| together(&operand.strides))
 }
 
-/// The outer loop takes the place of both.
+/// Replaces two loops by one loop, at the position of the outer one.
 fn join(stage: &mut Stage, outer: usize, names: &Names) {
     let inner = stage.loops.remove(outer + 1);
     let own = &mut stage.loops[outer];
@@ -64,7 +65,9 @@ fn join(stage: &mut Stage, outer: usize, names: &Names) {
             let joined = loops.contains(&outer) || loops.contains(&(outer + 1));
             loops.retain(|at| *at != outer && *at != outer + 1);
             loops.iter_mut().filter(|at| **at > outer).for_each(|at| *at -= 1);
-            // A dimension that is a part of a loop cannot be cut as the loop is, so it is never one loop alone.
+            // This dimension corresponds to a part of the fused loop, so tiling the loop does not
+            // tile the dimension. The index is entered twice so that the dimension never looks like
+            // one that belongs to a single loop.
             loops.extend(if joined { vec![outer, outer] } else { Vec::new() });
         }
     }

@@ -1,15 +1,17 @@
 //! The schedules of a program, as a product of knobs.
 //!
-//! [`Space::new`] looks at a program and a machine and makes the knobs, by analysis alone:
+//! [`Space::new`] analyses a program and a machine and creates the knobs:
+//!
 //! - where every temporary is computed (`placement.rs`);
-//! - for every statement with a share in the work, how its loops are cut, ordered and run, and what becomes of its
-//!   operands: in `cpu/` and `gpu/`.
+//! - for every statement with a significant share of the work, how its loops are tiled, ordered and
+//!   run, and how its operands are read (`cpu/` and `gpu/`).
 //!
-//! [`Space::of_template`] takes the knobs of a template instead, which a person writes (`template.rs`).
+//! [`Space::of_template`] instead takes the knobs of a hand-written template (`template.rs`).
 //!
-//! [`Space::decode`] turns a choice of all of them into a schedule. What the knobs do not say (the copies of operands,
-//! statements that hardly matter) is scheduled as it would be without search. Points that cannot be good are refused
-//! before anything is compiled, with a reason that can be counted (`rejection.rs`).
+//! [`Space::decode`] turns one value for each knob into a schedule. The default schedule covers
+//! whatever the knobs leave open: the copies of operands and statements that hardly matter. Points
+//! that cannot be good are rejected before anything is compiled, with a reason that can be counted
+//! (`rejection.rs`).
 
 mod collapse;
 mod cpu;
@@ -32,27 +34,27 @@ use template::Template;
 
 use crate::knob::{Knob, Knobs, Point};
 
-/// The schedules of a program on a machine.
+/// The space of schedules of a program on a machine.
 #[derive(Clone, Debug)]
 pub struct Space<'a> {
     knobs: Knobs,
     plan: Plan<'a>,
 }
 
-/// What the knobs stand for.
+/// The meaning of the knobs.
 #[derive(Clone, Debug)]
 enum Plan<'a> {
     Cpu(cpu::Plan<'a>),
     Gpu(gpu::Plan<'a>),
-    /// What a person wrote.
+    /// A hand-written template.
     Template(Template<'a>),
 }
 
-/// A knob by its place.
+/// The index of a knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnobId(pub usize);
 
-/// The knobs while they are made.
+/// Collects the knobs during construction.
 #[derive(Default)]
 pub(crate) struct Builder {
     knobs: Vec<Knob>,
@@ -66,7 +68,7 @@ impl Builder {
 }
 
 impl<'a> Space<'a> {
-    /// The space of a program whose sizes are known.
+    /// Creates the space of a program whose sizes are known.
     pub fn new(program: &'a Program, target: impl Into<Target<'a>>) -> Space<'a> {
         match target.into() {
             Target::Cpu(cpu) => {
@@ -80,7 +82,8 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// The schedules that a template stands for, in the place of those that the analysis finds.
+    /// Creates the space of the schedules that a template describes, instead of those that the
+    /// analysis finds.
     pub fn of_template(
         text: &str,
         program: &'a Program,
@@ -90,7 +93,8 @@ impl<'a> Space<'a> {
         Ok(Space { knobs, plan: Plan::Template(template) })
     }
 
-    /// The schedules of a template, or those that the analysis finds where there is none.
+    /// Creates the space of a template if there is one, and the space that the analysis finds
+    /// otherwise.
     pub fn chosen(
         template: Option<&str>,
         program: &'a Program,
@@ -107,7 +111,7 @@ impl<'a> Space<'a> {
         &self.knobs
     }
 
-    /// The schedule that a point stands for, if it is worth compiling.
+    /// Returns the schedule that a point stands for, if it is worth compiling.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         if !self.knobs.contains(point) {
             return Err(Rejection::Illegal("not a point of this space"));
@@ -119,13 +123,14 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// A point near the schedule that a program gets without search.
+    /// Returns a point near the schedule that a program gets without search.
     pub fn initial(&self) -> Point {
         self.beginnings().into_iter().next().unwrap_or_default()
     }
 
-    /// Points to begin at, the initial one first. What is good for one of them has little in common with what is good
-    /// for another, so a search hardly gets from one to the other step by step.
+    /// Returns the starting points of a search, the initial point first. Good points near one of
+    /// them have little in common with good points near another. Hence a search that goes step by
+    /// step hardly gets from one to another.
     pub fn beginnings(&self) -> Vec<Point> {
         match &self.plan {
             Plan::Cpu(plan) => plan.beginnings(&self.knobs),

@@ -1,16 +1,17 @@
-//! Names for loops and buffers that steps make, none of which the program has.
+//! Names for the loops and buffers that steps create. No such name occurs in the program.
 
 use tilewright_ir::Program;
 use tilewright_schedule::StatementName;
 
-/// A mark that no name of the program has before its last part.
+/// The separator of generated names. No name of the program has this separator before its last
+/// part.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     mark: String,
 }
 
 impl Names {
-    /// For the names of a program.
+    /// Chooses a separator that fits the names of a program.
     pub fn of(program: &Program) -> Names {
         let vars = program.vars.iter().map(|var| &var.name);
         let taken: Vec<&String> = vars.chain(program.tensors.iter().map(|tensor| &tensor.name)).collect();
@@ -21,24 +22,25 @@ impl Names {
         Names { mark }
     }
 
-    /// A part of a loop: `i_0`.
+    /// The name of a part of a loop: `i_0`.
     pub fn part(&self, base: &str, part: &str) -> String {
         format!("{}{}{}", plain(base), self.mark, plain(part))
     }
 
-    /// A buffer of a statement: `O_tile`, or `O_tile2` for the second that writes `O`.
+    /// The name of a buffer of a statement: `O_tile`, or `O_tile2` for the second statement that
+    /// writes `O`.
     pub fn buffer(&self, statement: &StatementName, what: &str) -> String {
         let ordinal = if statement.ordinal > 1 { statement.ordinal.to_string() } else { String::new() };
         format!("{}{}{}{ordinal}", plain(&statement.tensor), self.mark, plain(what))
     }
 }
 
-/// Whether a name could be one that was made with this mark.
+/// Returns true when a generated name with this separator could equal `name`.
 fn is_marked(name: &str, mark: &str) -> bool {
     name.rsplit_once(mark).is_some_and(|(_, part)| !part.contains('_'))
 }
 
-/// The name without dots, which only names of the program have.
+/// Replaces the dots of a name, which only names of the program contain, by underscores.
 fn plain(name: &str) -> String {
     name.replace('.', "_")
 }

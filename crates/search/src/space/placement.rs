@@ -1,5 +1,7 @@
-//! Where every tensor is computed that others are computed from: temporaries, and results that are used again; and where
-//! the first statements of a tensor are computed that a later one changes.
+//! The placement of producers: at which loop each tensor that others read is computed.
+//!
+//! Such tensors are temporaries, and results that later statements use. For a tensor with several
+//! statements, a second kind of knob places the statements before its last one.
 
 use tilewright_ir::{Program, Role, TensorId};
 use tilewright_schedule::{LoopName, Step};
@@ -8,11 +10,11 @@ use super::stage::{Stage, reads};
 use super::{Builder, KnobId};
 use crate::knob::{Knob, Point};
 
-/// The knob of one of them.
+/// The knob that places one tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub tensor: String,
-    /// The last statement that uses it, or changes it.
+    /// The index of the last statement that reads the tensor, or of the last one that updates it.
     pub consumer: usize,
     knob: KnobId,
     choices: Vec<Choice>,
@@ -21,18 +23,18 @@ pub(crate) struct Placement {
 /// Where a tensor is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// All of it, before it is used.
+    /// At the root: the whole tensor before its first use.
     Root,
-    /// Anew at every use.
+    /// Recomputed at every use.
     Inline,
-    /// Where its consumer is computed.
+    /// At the same place as its consumer.
     WithConsumer,
-    /// What the consumer's loops need from the outside in, as long as each needs another part of it: at the innermost of
-    /// these, nothing is computed twice.
+    /// At the innermost outer loop of the consumer up to which every loop needs another part of the
+    /// tensor, so that nothing is computed twice.
     Once,
-    /// What the innermost of the consumer's outer loops needs.
+    /// At the innermost outer loop of the consumer: the part that one iteration needs.
     AtOuter,
-    /// What the innermost of the consumer's block loops needs.
+    /// At the innermost block loop of the consumer: the part that one iteration needs.
     AtBlock,
 }
 
@@ -50,8 +52,8 @@ impl Choice {
 }
 
 impl Placement {
-    /// Adds a knob for every tensor that can be somewhere else than at the root.
-    /// `inside`: the places in a consumer's loops that there are.
+    /// Adds a knob for every tensor that need not be computed at the root. `inside` lists the
+    /// possible positions in the loops of a consumer.
     pub fn all(
         program: &Program,
         stages: &[Stage],
@@ -93,7 +95,8 @@ impl Placement {
         Some(Placement { tensor: declared.name.clone(), consumer, knob, choices })
     }
 
-    /// Adds a knob for every tensor whose last statement can have those before it in its loops.
+    /// Adds a knob for every tensor whose last statement can have the earlier statements of the
+    /// tensor in its loops.
     pub fn earlier(
         program: &Program,
         stages: &[Stage],
@@ -119,29 +122,29 @@ impl Placement {
         found
     }
 
-    /// The steps for all that are computed anew at every use.
+    /// Returns the steps that inline all tensors whose choice is `Inline`.
     pub fn inlined<'a>(all: &'a [Placement], point: &'a Point) -> impl Iterator<Item = Step> + 'a {
         let inlined = all.iter().filter(|own| own.choice(point) == Choice::Inline);
         inlined.map(|own| Step::Inline { tensor: own.tensor.clone() })
     }
 
-    /// What was chosen.
+    /// The position that the point selects.
     pub fn choice(&self, point: &Point) -> Choice {
         self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(Choice::Root)
     }
 
-    /// Sets the knob, where that is a choice.
+    /// Sets the knob to `choice`, or to the first choice if the knob does not have `choice`.
     pub fn set(&self, choice: Choice, point: &mut Point) {
         let at = self.choices.iter().position(|own| *own == choice).unwrap_or(0);
         point.set_choice(self.knob.0, at);
     }
 
-    /// Whether this is a choice.
+    /// Returns true when the knob has this choice.
     pub fn allows(&self, choice: Choice) -> bool {
         self.choices.contains(&choice)
     }
 
-    /// The step that computes it there.
+    /// The step that computes the tensor at the loop `at`.
     pub fn step(&self, at: &LoopName) -> Step {
         Step::ComputeAt { tensor: self.tensor.clone(), at: at.clone() }
     }

@@ -1,34 +1,37 @@
-//! Why a point is left out before anything is compiled: it cannot be good, or legal.
+//! The reasons for which a point is rejected before anything is compiled: it cannot be fast, or it
+//! is not legal.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tilewright_schedule::{GpuResource, Illegal};
 
-/// Why a point was left out.
+/// Why a point was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rejection {
-    /// The vector loop's part is no multiple of the vector's lanes.
+    /// The vectorised part of a loop is not a multiple of the vector's lanes.
     VectorWidth,
-    /// The tile and its operands need more registers than there are.
+    /// The tile and its operands need more registers than the machine has.
     Registers,
-    /// Too much code would be written out.
+    /// The unrolled code would be too large.
     CodeSize,
-    /// Cores would have nothing to do.
+    /// Some cores would have no work.
     Threads,
-    /// A block of a GPU would have more threads than it may, or too few to be worth one.
+    /// A thread block would have more threads than allowed, or too few to be efficient.
     BlockThreads,
-    /// The lanes of a GPU's warp cannot be arranged like that, or are already.
+    /// The lanes of a warp cannot form the chosen rectangle, or they form it already when threads
+    /// are in order.
     Lanes,
-    /// What a tile needs does not begin where groups of elements do.
+    /// The rows of a tensor or the distances between tiles are not multiples of a group of
+    /// elements.
     Groups,
-    /// Multiprocessors of a GPU would have nothing to do.
+    /// Some multiprocessors would have no work.
     Blocks,
-    /// Operands need more shared memory than a block has.
+    /// The operands need more shared memory than a thread block has.
     SharedMemory,
-    /// There is no loop at the place that was chosen for a stage.
+    /// The position chosen for a stage has no loop.
     NoPlace,
-    /// A step is refused.
+    /// A step is illegal. The text names the kind of the violation.
     Illegal(&'static str),
 }
 
@@ -50,10 +53,10 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// How often each reason came up.
+/// The number of rejected points for each reason.
 pub type Rejections = BTreeMap<Rejection, usize>;
 
-/// The kind of a refusal, for counting.
+/// Maps a refusal of the scheduler to its kind, for counting.
 impl From<&Illegal> for Rejection {
     fn from(reason: &Illegal) -> Rejection {
         Rejection::Illegal(match reason {

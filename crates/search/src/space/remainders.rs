@@ -1,8 +1,10 @@
-//! Results that are told apart by a remainder get a loop for it.
+//! Splits result loops whose iterations differ by a remainder into a loop over quotients and a loop
+//! over remainders.
 //!
-//! A transposed convolution of stride 2 reads `I(y)` where `h - kh` is `2*y`: of its results, those of even `h` read alike and
-//! those of odd `h` do. With `h` as `2*q + r`, neighbours in `q` are neighbours in `I` and use the same weights, as those of
-//! any other convolution do, and `r` is a short loop that threads or blocks can be along.
+//! A transposed convolution of stride 2 reads `I(y)` where `h - kh` is `2*y`. Its results with even
+//! `h` follow one access pattern, and those with odd `h` another. Written as `h = 2*q + r`,
+//! neighbours in `q` read neighbours in `I` and use the same weights, as in any other convolution.
+//! The loop over `r` is short and can be spread over threads or blocks.
 
 use tilewright_ir::{Atom, IndexExpr, Program, Range, Statement, Var, VarId, VarKind};
 use tilewright_schedule::Step;
@@ -11,10 +13,11 @@ use tilewright_schedule::analysis::{Multiple, asked_multiples, settle};
 use super::names::Names;
 use super::stage::{Stage, analysed};
 
-/// Loops shorter than so many times the remainders are left as they are.
+/// The least number of quotients. Loops with fewer iterations than this number times the number of
+/// remainders are not split.
 const LEAST_QUOTIENTS: i64 = 4;
 
-/// A loop of results that differ in a remainder, as two.
+/// A result loop that is replaced by a loop over quotients and a loop over remainders.
 struct Apart {
     var: VarId,
     remainders: i64,
@@ -22,7 +25,7 @@ struct Apart {
     remainder: VarId,
 }
 
-/// Takes loops of a stage apart into quotients and remainders. Whether there are such loops.
+/// Splits loops of a stage into quotients and remainders. Returns true if there were such loops.
 pub(super) fn take_apart(stage: &mut Stage, program: &Program, statement: &Statement, names: &Names) -> bool {
     let (mut program, mut statement) = (program.clone(), statement.clone());
     let mut all: Vec<Apart> = Vec::new();
@@ -53,7 +56,7 @@ pub(super) fn take_apart(stage: &mut Stage, program: &Program, statement: &State
     true
 }
 
-/// The loop of the result, if it is one, whose remainder is asked for.
+/// Returns the result loop whose remainder `asked` tests, if exactly one loop qualifies.
 fn told_apart(program: &Program, statement: &Statement, asked: &Multiple) -> Option<VarId> {
     let spatial = |var: &VarId| program.var(*var).kind == VarKind::Spatial && statement.vars.contains(var);
     let vars: Vec<VarId> = asked.number.vars().into_iter().filter(spatial).collect();
@@ -64,7 +67,7 @@ fn told_apart(program: &Program, statement: &Statement, asked: &Multiple) -> Opt
     (step.as_constant().map(i64::abs) == Some(1) && is_long).then_some(*var)
 }
 
-/// Adds the variables of two loops to a program.
+/// Adds the variables of the two loops to a program.
 fn two_loops(program: &mut Program, var: VarId, remainders: i64, names: &Names) -> Apart {
     let own = program.var(var).clone();
     let trips = own.range.extent().as_constant().unwrap_or(1);
@@ -78,7 +81,7 @@ fn two_loops(program: &mut Program, var: VarId, remainders: i64, names: &Names) 
 }
 
 impl Apart {
-    /// Puts the two in the place of the one.
+    /// Replaces the variable of the original loop by those of the two loops.
     fn put(&self, from: &IndexExpr, statement: &mut Statement) {
         let quotient = IndexExpr::var(self.quotient).scale(self.remainders);
         let value = quotient.add(&IndexExpr::var(self.remainder)).add(from);

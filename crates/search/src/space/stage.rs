@@ -1,4 +1,4 @@
-//! What static analysis knows of one statement: its loops, and how its accesses move with them.
+//! The result of static analysis for one statement: its loops, and how its accesses move with them.
 
 use tilewright_ir::{
     Access, DType, Expr, ExprKind, Node, Program, Role, Statement, TensorId, VarId, VarKind,
@@ -11,19 +11,19 @@ use tilewright_schedule::{StatementName, Step};
 pub(crate) struct Stage {
     pub name: StatementName,
     pub dtype: DType,
-    /// Its own loops, outermost first as the text has them.
+    /// The loops of the statement, in the order of the source text.
     pub loops: Vec<StageLoop>,
-    /// The tensors that it reads, each once by its first access.
+    /// The tensors that the statement reads. Each tensor occurs once, with its first access.
     pub operands: Vec<Operand>,
-    /// How its result moves with each of its loops.
+    /// The stride of the result along each loop.
     pub result: Vec<Stride>,
-    /// Operations of all points.
+    /// The number of operations of all iterations.
     pub work: f64,
-    /// Inside an ordered loop, so that it cannot be moved or run in parallel as a whole.
+    /// True inside an ordered loop: the statement cannot be moved or run in parallel as a whole.
     pub ordered: bool,
-    /// Which elements it writes depends on data.
+    /// True if the indices of the written elements depend on data.
     pub scatters: bool,
-    /// The steps that make its loops of those of the program.
+    /// The steps that create the loops of this stage from those of the program.
     pub made_by: Vec<Step>,
 }
 
@@ -33,7 +33,8 @@ pub(crate) struct StageLoop {
     pub name: String,
     pub trips: i64,
     pub reduced: bool,
-    /// Its iterations are the remainders that results differ in, so each has operands of its own.
+    /// True if the iterations are the remainders by which results differ. Each iteration then has
+    /// its own operands.
     pub remainders: bool,
 }
 
@@ -41,24 +42,26 @@ pub(crate) struct StageLoop {
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
     pub tensor: String,
-    /// How the access moves with each of the statement's loops.
+    /// The stride of the access along each loop of the statement.
     pub strides: Vec<Stride>,
-    /// For every dimension, the statement's loops in its subscript.
+    /// For every dimension, the loops of the statement that occur in its subscript.
     pub dimensions: Vec<Vec<usize>>,
     /// The extent of every dimension.
     pub shape: Vec<i64>,
     pub elements: f64,
-    /// The caller promises not to change it.
+    /// True if the caller promises not to change the tensor.
     pub constant: bool,
-    /// A statement of the program writes it.
+    /// True if a statement of the program writes the tensor.
     pub computed: bool,
-    /// The dimensions in which data chooses, if it does so by one access.
+    /// The dimensions whose subscript depends on data. Empty if the statement accesses the tensor
+    /// more than once.
     pub by_data: Vec<usize>,
 }
 
 impl Operand {
-    /// The operand as a promotion gathers it: the loops that data depends on in the place of the dimensions in which it
-    /// chooses. None where it does not.
+    /// Returns the operand as a gathering promotion stores it. The loops that the data-dependent
+    /// subscripts use replace the dimensions of these subscripts. Returns `None` if no subscript
+    /// depends on data.
     pub fn gathered(&self, loops: &[StageLoop]) -> Option<Operand> {
         let first = *self.by_data.first()?;
         let mut keys: Vec<usize> = self.by_data.iter().flat_map(|at| self.dimensions[*at].clone()).collect();
@@ -74,26 +77,27 @@ impl Operand {
         Some(Operand { dimensions, shape, by_data: Vec::new(), constant: false, ..self.clone() })
     }
 
-    /// Elements from one place of a dimension to the next.
+    /// The distance in elements between neighbours along a dimension.
     pub fn inner_elements(&self, dimension: usize) -> i64 {
         self.shape[dimension + 1..].iter().product()
     }
 }
 
 impl Stage {
-    /// The loops that are worth arranging: those that run more than once.
+    /// The indices of the loops that are worth scheduling: those that run more than once.
     pub fn busy(&self, reduced: bool) -> Vec<usize> {
         let wanted = |at: &usize| self.loops[*at].reduced == reduced && self.loops[*at].trips > 1;
         (0..self.loops.len()).filter(wanted).collect()
     }
 }
 
-/// Statements with less than this share of all operations are left to the default schedule.
+/// The least share of all operations for which a statement gets knobs. Other statements are left to
+/// the default schedule.
 const LEAST_SHARE: f64 = 0.005;
-/// And so are all but so many.
+/// The largest number of statements that get knobs.
 const MOST_TILED: usize = 16;
 
-/// Which statements have a share in the work.
+/// For each statement, whether it has a significant share of the work.
 pub(super) fn heavy(stages: &[Stage]) -> Vec<bool> {
     let total: f64 = stages.iter().map(|stage| stage.work).sum();
     let mut order: Vec<usize> = (0..stages.len()).collect();
@@ -105,7 +109,7 @@ pub(super) fn heavy(stages: &[Stage]) -> Vec<bool> {
     matters
 }
 
-/// The statements of a program whose sizes are known, in order.
+/// Analyses the statements of a program whose sizes are known, in order.
 pub(crate) fn stages(program: &Program) -> Vec<Stage> {
     let mut found = Vec::new();
     for stage in &program.stages {
@@ -128,7 +132,7 @@ fn collect(program: &Program, nodes: &[Node], ordered: bool, found: &mut Vec<Sta
     }
 }
 
-/// What is known of a statement of a program whose sizes are known.
+/// Analyses one statement of a program whose sizes are known.
 pub(super) fn analysed(
     program: &Program,
     statement: &Statement,
@@ -205,7 +209,7 @@ fn is_written(program: &Program, tensor: TensorId) -> bool {
     program.statements().iter().any(|(statement, _)| statement.target == tensor)
 }
 
-/// Whether an expression reads a tensor.
+/// Returns true when an expression reads a tensor.
 pub(crate) fn reads(expr: &Expr, tensor: TensorId) -> bool {
     match &expr.kind {
         ExprKind::Load(access) if access.tensor == tensor => true,

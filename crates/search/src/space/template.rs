@@ -1,4 +1,4 @@
-//! Spaces that a person writes: a schedule with open places, and the knobs that fill them.
+//! Hand-written spaces: a schedule with placeholders, and the knobs that fill them.
 //!
 //! ```text
 //! # How TVM's template for matrix products cuts the loops.
@@ -11,9 +11,10 @@
 //! {inner}
 //! ```
 //!
-//! A knob comes before the steps that use it. `factors M in 4` are all ways to write M as a product of four: a number, a size of
-//! the program, or how often a loop such as `O.i` runs. `{m.1}` is the second of them, and the first is what is left for the
-//! outermost loop. Statements that no step names are scheduled as they would be without search.
+//! A knob must come before the steps that use it. `factors M in 4` has all factorisations of `M`
+//! into four factors. `M` may be a number, a size of the program, or a loop such as `O.i`, which
+//! stands for its trip count. `{m.1}` is the second factor; the first factor is the trip count that
+//! remains for the outermost loop. Statements that no step names get the default schedule.
 
 use thiserror::Error;
 use tilewright_ir::Program;
@@ -25,22 +26,23 @@ use super::rejection::Rejection;
 use super::stage::stages;
 use crate::knob::{Divisors, Domain, Knob, Knobs, Point, Value};
 
-/// More parts of a factorisation are refused.
+/// The largest number of factors in a factorisation.
 const MOST_PARTS: usize = 8;
-/// Larger sizes are refused: nobody has so many elements, and their divisors take long to find.
+/// The largest size to factorise. No tensor has so many elements, and finding the divisors would
+/// take long.
 const LARGEST: i64 = 1 << 40;
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {why}")]
 pub struct TemplateError {
-    /// The line, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub why: String,
 }
 
-/// A schedule with open places.
+/// A schedule with placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Template<'a> {
     program: &'a Program,
@@ -49,17 +51,17 @@ pub(super) struct Template<'a> {
     knobs: Knobs,
 }
 
-/// A part of the text.
+/// A piece of the template's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// What a knob says; of a factorisation, one of its factors.
+    /// The value of a knob, by index; for a factorisation, also the index of a factor.
     Knob(usize, Option<usize>),
 }
 
 impl<'a> Template<'a> {
-    /// Reads a template.
+    /// Parses a template.
     pub fn read(
         text: &str,
         program: &'a Program,
@@ -87,7 +89,8 @@ impl<'a> Template<'a> {
         Ok((knobs, template))
     }
 
-    /// The first point has to read as a schedule, and so has every other text that a knob can put into it.
+    /// Checks that the first point is a valid schedule text, and also every point that differs from
+    /// it by another text of one knob.
     fn expect_steps(&self) -> Result<(), TemplateError> {
         let Some(first) = self.knobs.nth(0) else { return Ok(()) };
         self.expect_schedule(&first)?;
@@ -130,7 +133,8 @@ impl<'a> Template<'a> {
             (Value::Factors(factors), _) => factors[part.unwrap_or(0)].to_string(),
             (Value::Choice(at), Domain::Ordinal(own)) => own.values()[*at].to_string(),
             (Value::Choice(at), Domain::Categorical(own)) => {
-                // That it can be read was seen to when the knob was. Only knobs before it have places in it.
+                // This text was checked when its knob was parsed. It can refer only to earlier
+                // knobs.
                 let pieces = read_line(&own.choices()[*at], &self.knobs[..knob]).unwrap_or_default();
                 self.filled(&pieces, point)
             }
@@ -138,7 +142,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// The schedule that a point stands for.
+    /// Returns the schedule that a point stands for.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let parsed = parse(&self.text(point));
         if parsed.has_errors() {
@@ -149,13 +153,13 @@ impl<'a> Template<'a> {
             .map_err(|refusal| Rejection::from(&refusal.reason))
     }
 
-    /// The point where nothing is cut.
+    /// Returns the only starting point: no loop is split.
     pub fn beginnings(&self) -> Vec<Point> {
         self.knobs.nth(0).into_iter().collect()
     }
 }
 
-/// Statements whose loops a schedule names.
+/// The statements whose loops the schedule names.
 fn named(schedule: &Schedule) -> Vec<StatementName> {
     let loops = schedule.steps.iter().filter_map(|step| match step {
         Step::Split { target, .. } | Step::Bind { target, .. } | Step::Rfactor { target, .. } => Some(target),
@@ -166,7 +170,7 @@ fn named(schedule: &Schedule) -> Vec<StatementName> {
     loops.map(|target| target.statement.clone()).collect()
 }
 
-/// `NAME = factors M in 4`, `NAME = one of 1, 2, 4` or `NAME = either "…" or "…"`
+/// Parses `NAME = factors M in 4`, `NAME = one of 1, 2, 4` or `NAME = either "…" or "…"`.
 fn read_knob(text: &str, program: &Program, others: &[Knob]) -> Result<Knob, String> {
     let form =
         "write `knob m = factors M in 4`, `knob u = one of 1, 2, 4` or `knob o = either \"…\" or \"…\"`";
@@ -203,7 +207,7 @@ fn read_knob(text: &str, program: &Program, others: &[Knob]) -> Result<Knob, Str
     Ok(Knob::categorical(name, texts))
 }
 
-/// `M in 4`
+/// Parses `M in 4`.
 fn factorisation(name: &str, text: &str, program: &Program) -> Result<Knob, String> {
     let (size, parts) = text.split_once(" in ").ok_or("write `factors M in 4`")?;
     let size = size.trim();
@@ -216,7 +220,7 @@ fn factorisation(name: &str, text: &str, program: &Program) -> Result<Knob, Stri
     Ok(Knob::factorisation(name, extent, parts, Divisors::Exact))
 }
 
-/// How often the loop runs that is called `STATEMENT.LOOP`.
+/// The trip count of the loop `STATEMENT.LOOP`.
 fn iterations(text: &str, program: &Program) -> Option<i64> {
     let (statement, name) = text.rsplit_once('.')?;
     let stages = stages(program);
@@ -224,7 +228,7 @@ fn iterations(text: &str, program: &Program) -> Option<i64> {
     stage.loops.iter().find(|own| own.name == name).map(|own| own.trips)
 }
 
-/// The pieces of a step.
+/// Parses a step into its pieces.
 fn read_line(line: &str, knobs: &[Knob]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -238,7 +242,7 @@ fn read_line(line: &str, knobs: &[Knob]) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// `m.1` or `unroll`
+/// Parses the content of a placeholder: `m.1` or `unroll`.
 fn read_place(place: &str, knobs: &[Knob]) -> Result<Piece, String> {
     let (name, part) = place.split_once('.').map_or((place, None), |(name, part)| (name, Some(part)));
     let at = knobs.iter().position(|knob| knob.name == name);
@@ -272,7 +276,7 @@ mod tests {
 
     const CUT: &str = "knob m = factors M in 4\nknob k = factors K in 2\nknob n = factors N in 4\n";
 
-    /// The numbers of the paper on G-BFS and N-A2C, section 4.
+    /// The sizes of section 4 of the paper on G-BFS and N-A2C.
     #[test]
     fn sizes_are_those_of_the_paper() {
         for (size, points) in [(512, 484_000), (1024, 899_756), (2048, 1_589_952)] {

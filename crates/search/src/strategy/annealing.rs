@@ -1,18 +1,29 @@
-//! Boosted trees with simulated annealing, as AutoTVM tunes (Chen et al., Learning to Optimize Tensor Programs, 2018).
+//! Boosted trees with simulated annealing, as in AutoTVM (Chen et al., Learning to Optimize Tensor
+//! Programs, 2018).
 //!
-//! Trees learn to rank what was tried. Chains of annealing walk through the space with the trees in the place of the machine,
-//! each step another value for one knob, and go on from where they were in the next round. Of the best points that they
-//! pass, a batch is chosen that is good and has many different values, and a few of it are random.
+//! The trees learn to rank the points that were tried. Chains of simulated annealing then walk
+//! through the space, with the trees as a substitute for measurements. Each step changes the value
+//! of one knob, and each chain continues in the next round where it stopped. The batch is chosen
+//! from the best points that the chains passed: points with good scores and many different values,
+//! plus a few random points.
 //!
-//! The trees see what the tuner gives: where the cost model thinks that the time of a point's loop nest goes. Without, they
-//! see the point's own numbers. They also learn from what was tried for other programs, each ranked in itself, where that is
-//! given.
+//! The input of the trees is what the tuner provides: how the cost model divides the time of the
+//! point's loop nest. Without it, the input is the features of the point. If trials of other
+//! programs are given, the trees also learn from them, where each program is ranked on its own.
 //!
-//! Departures: AutoTVM's features are counts of accesses, reuse and annotations for every loop; these are what the cost model
-//! makes of such counts. A batch is 16 points, not 64, and at least as many as are to be tried together. Annealing takes 8 steps
-//! of 16 chains a round, not 500 of 128 with early stopping: a trial costs milliseconds here where it cost a second, and a
-//! point's features one or two. After many trials the trees learn only when a sixty-fourth more is known. Points to start from are where chains begin. Where annealing finds nothing new, random points
-//! are tried, so that in the end the whole space is seen.
+//! Departures:
+//!
+//! - The features of AutoTVM are counts of accesses, reuse and annotations for every loop. The
+//!   features here are what the cost model computes from such counts.
+//! - A batch has 16 points instead of 64, and at least as many as are tried together.
+//! - Annealing takes 8 steps of 16 chains in a round, instead of 500 steps of 128 chains with early
+//!   stopping. A trial takes milliseconds here instead of a second, and the features of a point
+//!   take one or two milliseconds.
+//! - After many trials, the trees are trained only when the number of trials has grown by a
+//!   sixty-fourth.
+//! - Chains begin at the given starting points.
+//! - If annealing finds no new points, random points are tried, so that the search eventually
+//!   covers the whole space.
 
 use std::collections::HashMap;
 
@@ -25,23 +36,24 @@ use crate::knob::{Knobs, Point, Value};
 
 pub(super) const NAME: &str = "trees";
 
-/// Values that are drawn for a step until one keeps the rules.
+/// The largest number of values drawn for one step until the point satisfies the rules.
 const DRAWS: usize = 8;
 
 /// The parameters of [`Annealing`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Points that are tried between lessons.
+    /// The number of points that are tried between two trainings.
     pub batch: usize,
-    /// Chains of annealing.
+    /// The number of annealing chains.
     pub chains: usize,
-    /// Steps of a chain in a round.
+    /// The number of steps of a chain in one round.
     pub steps: usize,
-    /// How many times the batch the best are that it is chosen from.
+    /// The batch is chosen from this many times its size of best points.
     pub choice: usize,
-    /// ε: the share of a batch that is random.
+    /// ε: the share of random points in a batch.
     pub random: f64,
-    /// What a value that the batch does not have yet is worth, in comparison with the spread of scores.
+    /// The bonus for a value that the batch does not contain yet, relative to the spread of the
+    /// scores.
     pub diversity: f64,
 }
 
@@ -51,7 +63,7 @@ impl Default for Parameters {
     }
 }
 
-/// Boosted trees that annealing asks.
+/// Simulated annealing with boosted trees as the cost model.
 pub struct Annealing<'a> {
     parameters: Parameters,
     explored: Explored,
@@ -60,7 +72,7 @@ pub struct Annealing<'a> {
 }
 
 impl<'a> Annealing<'a> {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Annealing<'a> {
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let chains = start.points.iter().filter(|point| knobs.contains(point)).cloned();
@@ -72,7 +84,7 @@ impl<'a> Annealing<'a> {
         }
     }
 
-    /// New points that the trees like, the best first.
+    /// Returns new points with high scores, best first.
     fn anneal(&mut self) -> Vec<(f32, Point)> {
         let Parameters { chains, steps, batch, choice, .. } = self.parameters;
         while self.chains.len() < chains
@@ -106,7 +118,7 @@ impl<'a> Annealing<'a> {
         liked
     }
 
-    /// The point with another value for one knob.
+    /// Returns the point with another value for one knob.
     fn changed(&mut self, point: &Point) -> Point {
         let Explored { knobs, rng, .. } = &mut self.explored;
         let busy: Vec<usize> = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).collect();
@@ -122,8 +134,8 @@ impl<'a> Annealing<'a> {
         point.clone()
     }
 
-    /// A batch of points that are good and differ from each other: greedily, each for its score and for the values that it
-    /// brings in.
+    /// Chooses a batch of points that are good and differ from each other. The greedy choice
+    /// maximises the score plus a bonus for each value that is new in the batch.
     fn different(&self, mut liked: Vec<(f32, Point)>) -> Vec<Point> {
         let (best, worst) = match (liked.first(), liked.last()) {
             (Some((best, _)), Some((worst, _))) => (*best, *worst),
@@ -157,7 +169,7 @@ impl Planner for Annealing<'_> {
         &mut self.explored
     }
 
-    /// A batch that the trees like, with a few random points.
+    /// Draws a batch of points with high scores, and a few random points.
     fn plan(&mut self) {
         let Parameters { batch, random, .. } = self.parameters;
         if self.judge.learn() {

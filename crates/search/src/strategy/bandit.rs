@@ -1,12 +1,13 @@
-//! A bandit over strategies, which gives each its share of the budget by what it has delivered.
+//! A bandit over strategies, which divides the budget by the success of each strategy.
 //!
-//! As OpenTuner does it (Ansel et al. 2014, section 4.2): an arm's credit is the area under the curve of its successes in a
-//! window of the last proposals, where a late success counts more than an early one, and a bonus keeps arms from being
-//! forgotten. A success is a point better than all before. All arms are told all results, so that what one finds is a start
-//! for the others.
+//! The method is that of OpenTuner (Ansel et al. 2014, section 4.2). The credit of an arm is the
+//! area under the curve of its successes in a window of the last proposals, where a late success
+//! counts more than an early one. A bonus for rarely used arms ensures that every arm is tried
+//! again. A success is a point better than all earlier points. All arms receive all results, so
+//! that each can continue from what another found.
 //!
-//! A batch is asked for in pieces, from one arm each, so that several have their turn in it. Arms that have nothing to
-//! ask for are passed over; when none has, the search is over.
+//! A batch consists of pieces, each from one arm, so that several arms contribute to it. Arms
+//! without proposals are skipped. The search ends when no arm has a proposal.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,13 +21,13 @@ pub(super) const NAME: &str = "bandit";
 /// The parameters of [`Bandit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The strategies to choose from.
+    /// The names of the strategies to choose from.
     pub arms: &'static [&'static str],
-    /// Proposals that credit is given for.
+    /// The number of recent proposals that determine the credit.
     pub window: usize,
-    /// What it is worth to try an arm that was hardly tried.
+    /// The weight of the bonus for rarely used arms.
     pub exploration: f64,
-    /// Points that are asked for at a time.
+    /// The number of points that one arm proposes at a time.
     pub piece: usize,
 }
 
@@ -36,19 +37,19 @@ impl Default for Parameters {
     }
 }
 
-/// A proposal that was told.
+/// A proposal whose result is known.
 struct Proposal {
     arm: usize,
     succeeded: bool,
 }
 
-/// Strategies that take turns.
+/// A strategy that alternates between other strategies.
 pub struct Bandit<'a> {
     parameters: Parameters,
-    /// What was asked for at all: two arms may think of the same point.
+    /// All points that any arm proposed, because two arms can propose the same point.
     explored: Explored,
     arms: Vec<Box<dyn Strategy + 'a>>,
-    /// Who has asked for a point that is open.
+    /// The arm that proposed each open point.
     asked_by: HashMap<Point, usize>,
     window: VecDeque<Proposal>,
     /// The best cost so far.
@@ -56,9 +57,9 @@ pub struct Bandit<'a> {
 }
 
 impl<'a> Bandit<'a> {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Result<Bandit<'a>, Unsuitable> {
-        // All have the same points to start from, and a seed of their own.
+        // All arms have the same starting points, and each has its own seed.
         let arm = |(at, name): (usize, &&str)| {
             by_name(name, knobs, Start { seed: start.seed.wrapping_add(at as u64), ..start.clone() })
         };
@@ -73,7 +74,7 @@ impl<'a> Bandit<'a> {
         })
     }
 
-    /// Arms by their credit, the most first.
+    /// The arms, ordered by decreasing credit plus bonus.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.arms.len()).collect();
         let worth: Vec<f64> = order.iter().map(|arm| self.credit(*arm) + self.bonus(*arm)).collect();
@@ -103,11 +104,12 @@ impl<'a> Bandit<'a> {
         }
     }
 
-    /// Up to `count` points of the arm that has most credit and something to ask for.
+    /// Returns up to `count` new points of the first arm, in the order of credit, that proposes
+    /// any.
     fn piece(&mut self, count: usize) -> Vec<Point> {
         for arm in self.order() {
             let points = self.arms[arm].ask(count);
-            // What another arm has asked for is told to both.
+            // If two arms propose a point, it is tried once and both receive the result.
             let new: Vec<Point> = points.into_iter().filter(|point| self.explored.visit(point)).collect();
             for point in &new {
                 self.asked_by.insert(point.clone(), arm);

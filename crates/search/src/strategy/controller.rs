@@ -1,16 +1,24 @@
-//! The RNN controller that G-BFS and N-A2C are compared with (Compiler-level matrix multiplication optimization, section 4;
-//! Bello, Zoph, Vasudevan, Le 2017): a recurrent policy says all knobs of a point, one decision after the other, and is
-//! trained by policy gradient.
+//! The RNN controller that the paper on G-BFS and N-A2C compares with (Compiler-level matrix
+//! multiplication optimization, section 4; Bello, Zoph, Vasudevan, Le 2017).
 //!
-//! An LSTM of 64 says a batch of points; when their times are known, it learns by REINFORCE: the reward is inverse to the
-//! time, less a running mean of rewards, and a bonus for what it leaves open keeps it from settling. Rewards are relative to the best
-//! time, so that they are between 0 and 1 for every program; an invalid point has none.
+//! A recurrent policy emits all knobs of a point as a sequence of decisions and is trained by
+//! policy gradient. The policy is an LSTM of width 64. It emits a batch of points, and learns by
+//! REINFORCE when their times are known. The advantage of a point is its reward, which is inverse
+//! to its time, less a running mean of rewards. An entropy bonus prevents early convergence.
+//! Rewards are relative to the best time, so that they are between 0 and 1 for every program. An
+//! invalid point has the reward 0.
 //!
-//! Where the papers say nothing: how a schedule is said (`decisions.rs`), the batch, and the rates. Departures: before it has
-//! learned anything it says all points equally often, like a random search, where a network drawn at random has its fancies
-//! and words that leave little open come too often; what it leaves open is measured against that (relative entropy). Points that
-//! were said before, or break a rule, are not tried but said again; where that fails a random point is tried, and some more while it
-//! rests, so that in the end the whole space is seen. A batch has at least as many points as are to be tried together. Points to start from are tried, and learned from as if they had been said.
+//! The papers do not specify how a schedule is encoded (`decisions.rs`), the batch size, and the
+//! rates. Departures:
+//!
+//! - The untrained policy emits all points with equal probability, like a random search. A network
+//!   with random weights would be biased, and tokens with few continuations would occur too often.
+//!   Consequently, the bonus is the entropy relative to this uniform distribution.
+//! - Points that were tried before, or that violate a rule, are not tried; the policy emits others
+//!   instead. If that fails, a random point is tried. More random points follow while the policy
+//!   pauses, so that the search eventually covers the whole space.
+//! - A batch has at least as many points as are tried together.
+//! - Starting points are tried, and the policy learns from them as if it had emitted them.
 
 use candle_core::Result;
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
@@ -24,26 +32,28 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "rnn";
 
-/// Sequences that are said at a time, and how often for a batch.
+/// The number of sequences that the policy emits at a time, and how often it emits them for a
+/// batch.
 const SAID: usize = 16;
 const MOST_TIMES: usize = 2;
-/// For how many batches it is silent at most, after it had nothing new to say.
+/// The largest number of batches for which the policy pauses after it emitted nothing new.
 const LONGEST_REST: usize = 4;
-/// Knobs that have more words in all are not learned about: random points are as good, and much cheaper.
+/// The largest number of tokens of all decisions for which a policy is trained. In larger spaces,
+/// random points are as good and much cheaper.
 const MOST_WORDS: usize = 20_000;
 
 /// The parameters of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Points that are tried between lessons.
+    /// The number of points that are tried between two trainings.
     pub batch: usize,
-    /// Width of the network.
+    /// The width of the network.
     pub hidden: usize,
-    /// How fast it learns.
+    /// The learning rate.
     pub rate: f64,
-    /// How much of the running mean of rewards is kept.
+    /// The decay of the running mean of rewards.
     pub decay: f64,
-    /// How much a policy that leaves things open is worth, for each decision.
+    /// The weight of the entropy bonus, per decision.
     pub entropy: f64,
 }
 
@@ -53,24 +63,26 @@ impl Default for Parameters {
     }
 }
 
-/// A recurrent policy.
+/// Search by a recurrent policy.
 pub struct Controller {
     parameters: Parameters,
     explored: Explored,
     decisions: Decisions,
-    /// None where there is nothing to decide, or too much.
+    /// The policy and its optimiser. `None` if there are no decisions, or too many tokens.
     policy: Option<(Recurrent, AdamW)>,
-    /// The best cost, the running mean of rewards, and what is still to be learned from.
+    /// The best cost, the running mean of rewards, and the results that the policy has not learned
+    /// from yet.
     best: Option<Cost>,
     mean: Option<f64>,
     heard: Vec<(Point, Option<Cost>)>,
-    /// How often in a row it had nothing new to say, and for how many batches it rests.
+    /// The number of consecutive batches without a new point, and the number of remaining batches
+    /// of the pause.
     silences: usize,
     rests: usize,
 }
 
 impl Controller {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Controller {
         let parameters = Parameters { batch: parameters.batch.max(start.together).max(1), ..parameters };
         let mut explored = Explored::new(knobs, start);
@@ -89,8 +101,9 @@ impl Controller {
         Controller { parameters, explored, decisions, policy, best, mean, heard, silences: 0, rests: 0 }
     }
 
-    /// Says points until there are enough. Saying takes long, and who had nothing new to say hardly has the next time: so it rests then, the
-    /// longer the more often that was so.
+    /// Emits points until the batch is full. Emitting takes long, and a policy that emitted nothing
+    /// new is unlikely to do so the next time. Therefore the policy then pauses, and longer with
+    /// each consecutive failure.
     fn say_a_batch(&mut self) {
         for _ in 0..MOST_TIMES {
             let before = self.explored.drawn();
@@ -149,7 +162,7 @@ impl Planner for Controller {
         &mut self.explored
     }
 
-    /// Points that the policy says, or a random one where it says none that is new.
+    /// Draws points that the policy emits, or a random point if the policy emits nothing new.
     fn plan(&mut self) {
         self.learn();
         if self.rests > 0 {

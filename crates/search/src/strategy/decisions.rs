@@ -1,22 +1,25 @@
-//! A point as a sequence of decisions, each for one of a few words: what a controller says one after the other.
+//! A point as a sequence of decisions, each of which selects one of a few tokens. A recurrent
+//! policy emits such sequences.
 //!
-//! A factorisation is a decision for each factor but the first, which is what is left; an order one for each place; all
-//! else is one decision. Which words can follow depends on those before, and so does how much each of them leaves open: who
-//! draws words by how many points begin with them draws all points equally often.
+//! A factorisation has one decision for each factor except the first, which follows from the
+//! others. A permutation has one decision for each position. Every other knob is one decision. The
+//! tokens that can follow, and the number of points that begin with each of them, depend on the
+//! tokens before. Drawing tokens in proportion to these numbers gives all points equal probability.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::knob::{Domain, Factorisation, Knobs, Point, Value};
 
-/// The decisions that points are made of.
+/// The decisions that make up a point.
 pub(super) struct Decisions {
     knobs: Knobs,
-    /// The words of each decision.
+    /// The tokens of each decision.
     words: Vec<Vec<i64>>,
-    /// The first decision of each knob, and the end.
+    /// The index of the first decision of each knob, and the total number of decisions.
     firsts: Vec<usize>,
-    /// In how many ways the last factors can be chosen: by the knob, how many they are, and the product of those before.
+    /// The number of ways to choose the last factors of a knob. The key is the knob, the number of
+    /// these factors, and the product of the factors before them.
     ways: RefCell<HashMap<(usize, usize, i64), f64>>,
 }
 
@@ -39,13 +42,14 @@ impl Decisions {
         Decisions { knobs: knobs.clone(), words, firsts, ways: RefCell::default() }
     }
 
-    /// How many words each decision has.
+    /// The number of tokens of each decision.
     pub fn words(&self) -> impl ExactSizeIterator<Item = usize> {
         self.words.iter().map(Vec::len)
     }
 
-    /// How many points there are for each word that can be said next, compared with the others: the logarithm, or -∞ where
-    /// it cannot be said. The rules of the space do not count.
+    /// For each token of the next decision, the logarithm of the number of completions of this knob
+    /// that begin with it, up to a constant. It is -∞ for tokens that cannot follow. The rules of
+    /// the space are ignored.
     pub fn open(&self, said: &[usize]) -> Vec<f32> {
         let knob = self.firsts.partition_point(|first| *first <= said.len()) - 1;
         let before: Vec<i64> = (self.firsts[knob]..said.len()).map(|at| self.words[at][said[at]]).collect();
@@ -67,7 +71,8 @@ impl Decisions {
         }
     }
 
-    /// In how many ways the last factors of a knob can be chosen, beside others of this product.
+    /// The number of ways to choose the last `factors` factors of a knob, given the product of the
+    /// factors before them.
     fn ways(&self, own: &Factorisation, knob: usize, factors: usize, product: i64) -> f64 {
         if factors == 0 {
             return 1.0;
@@ -82,7 +87,7 @@ impl Decisions {
         ways
     }
 
-    /// The point that was said.
+    /// Decodes a sequence of tokens into a point.
     pub fn point(&self, said: &[usize]) -> Option<Point> {
         let values = self.knobs.iter().zip(self.firsts.windows(2)).map(|(knob, ends)| {
             let words: Vec<i64> = (ends[0]..ends[1])
@@ -100,7 +105,8 @@ impl Decisions {
         self.knobs.contains(&point).then_some(point)
     }
 
-    /// How a point is said; none where it is not of the space.
+    /// Encodes a point as a sequence of tokens. Returns `None` if the point does not belong to the
+    /// space.
     pub fn said(&self, point: &Point) -> Option<Vec<usize>> {
         if !self.knobs.contains(point) {
             return None;
@@ -161,7 +167,8 @@ mod tests {
         }
     }
 
-    /// What is open adds up to the whole space, and so does what is open after each of the words.
+    /// The numbers of completions of the first tokens add up to the size of the space. Those of the
+    /// second tokens add up to the number of their first token.
     #[test]
     fn words_weigh_what_they_leave_open() {
         let knob = Knob::factorisation("tile", 72, 3, Divisors::Exact);

@@ -1,6 +1,8 @@
-//! What every strategy needs to know of the way so far: which points were tried, which are open, and where to find others.
+//! The state that every strategy needs: which points were tried, which are open, and how to find
+//! new ones.
 //!
-//! Most strategies plan a batch, wait until all of it is told, and plan the next: they are a [`Planner`].
+//! Most strategies plan a batch, wait for all its results, and plan the next batch. Such a strategy
+//! is a [`Planner`].
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,27 +13,27 @@ use super::ranking::Cost;
 use super::{Start, Told};
 use crate::knob::{Knobs, Point};
 
-/// How often to draw before going through the space in order. With half of the points visited, all draws fail once in
-/// four billion times.
+/// The number of random draws before the space is enumerated in order. If half of the points are
+/// visited, all draws fail once in four billion times.
 const DRAWS: usize = 32;
 
-/// How many points to go through for one that keeps the rules.
+/// The largest number of points that are enumerated until one satisfies the rules.
 const LOOKED_AT: usize = 1_000_000;
 
-/// The space, and how far a strategy has come in it.
+/// The space and the progress of a strategy in it.
 pub(super) struct Explored {
     pub knobs: Knobs,
     pub rng: Pcg64Mcg,
     size: u128,
-    /// Points that were asked for or told.
+    /// The points that were proposed, or whose result was received.
     visited: HashSet<Point>,
-    /// Those of them that were asked for and not told yet.
+    /// The points that were proposed and whose result is not known yet.
     open: HashSet<Point>,
-    /// Points to start from that may still have to be asked for.
+    /// The starting points that are still to be proposed, unless visited meanwhile.
     starting: VecDeque<Point>,
-    /// Visited points that are still to be asked for.
+    /// The visited points that are still to be proposed.
     queue: VecDeque<Point>,
-    /// All points before this index are visited.
+    /// All points before this index have been enumerated.
     cursor: u128,
 }
 
@@ -49,23 +51,23 @@ impl Explored {
         }
     }
 
-    /// How many points were asked for and not told yet.
+    /// The number of points that were proposed and whose result is not known yet.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether every point was visited.
+    /// Returns true when every point was visited.
     pub fn is_exhausted(&self) -> bool {
         self.visited.len() as u128 >= self.size
     }
 
-    /// Whether `point` was asked for or told.
+    /// Returns true when `point` was proposed or its result was received.
     pub fn is_visited(&self, point: &Point) -> bool {
         self.visited.contains(point)
     }
 
-    /// Notes that `point` is, or will be, asked for; says whether it is a point of the space that keeps the rules and was not
-    /// visited before.
+    /// Marks `point` as visited and open if it is new. Returns true for a new point: it belongs to
+    /// the space, satisfies the rules and was not visited before.
     pub fn visit(&mut self, point: &Point) -> bool {
         let new = !self.is_visited(point) && self.knobs.contains(point) && self.knobs.allows(point);
         if new {
@@ -75,7 +77,7 @@ impl Explored {
         new
     }
 
-    /// The next point to start from.
+    /// Returns the next starting point that is new, and visits it.
     pub fn start(&mut self) -> Option<Point> {
         while let Some(point) = self.starting.pop_front() {
             if self.visit(&point) {
@@ -85,7 +87,8 @@ impl Explored {
         None
     }
 
-    /// Visits `point` and has it asked for; says whether it is new, as [`Explored::visit`] does.
+    /// Visits `point` and queues it as a proposal if it is new, as [`Explored::visit`] defines it.
+    /// Returns true for a new point.
     pub fn draw(&mut self, point: &Point) -> bool {
         let new = self.visit(point);
         if new {
@@ -94,41 +97,43 @@ impl Explored {
         new
     }
 
-    /// Has [any point](Explored::fresh) asked for; says whether there was one.
+    /// Queues [any new point](Explored::fresh) as a proposal. Returns true if there was one.
     pub fn draw_any(&mut self) -> bool {
         let any = self.fresh();
         self.queue.extend(any.clone());
         any.is_some()
     }
 
-    /// Has up to so many [of any points](Explored::fresh) asked for.
+    /// Queues up to `count` [new points](Explored::fresh) as proposals.
     pub fn draw_some(&mut self, count: usize) {
         for _ in 0..count {
             self.draw_any();
         }
     }
 
-    /// Has a visited point asked for.
+    /// Queues a visited point as a proposal.
     pub fn queue(&mut self, point: Point) {
         self.queue.push_back(point);
     }
 
-    /// How many points were drawn that are still to be asked for.
+    /// The number of queued proposals.
     pub fn drawn(&self) -> usize {
         self.queue.len()
     }
 
-    /// The first of the points drawn. Those that were told meanwhile, without being asked for, are passed over.
+    /// Returns the first queued proposal. Proposals whose result was received meanwhile are
+    /// skipped.
     pub fn next_drawn(&mut self) -> Option<Point> {
         std::iter::from_fn(|| self.queue.pop_front()).find(|point| self.open.contains(point))
     }
 
-    /// The next point to start from, or else of those drawn.
+    /// Returns the next starting point, or else the first queued proposal.
     pub fn next(&mut self) -> Option<Point> {
         self.start().or_else(|| self.next_drawn())
     }
 
-    /// Any point that was not visited, all equally likely as long as many are left; none when the space is exhausted.
+    /// Visits and returns a random new point. All points have equal probability as long as many are
+    /// left. Returns `None` if the space is exhausted.
     pub fn fresh(&mut self) -> Option<Point> {
         if self.is_exhausted() {
             return None;
@@ -142,7 +147,8 @@ impl Explored {
         self.next_in_order()
     }
 
-    /// The first point in the order of the knobs that was not visited. Where very many in a row break a rule, none.
+    /// Visits and returns the first new point in the order of the knobs. Returns `None` if very
+    /// many successive points violate a rule.
     pub fn next_in_order(&mut self) -> Option<Point> {
         for _ in 0..LOOKED_AT {
             let point = self.knobs.nth(self.cursor)?;
@@ -154,7 +160,8 @@ impl Explored {
         None
     }
 
-    /// Notes that a point was told. Its cost, where it is a valid point of the space.
+    /// Records the result of a point. Returns its cost if the point is valid and belongs to the
+    /// space.
     pub fn told(&mut self, told: &Told) -> Option<Cost> {
         if !self.open.remove(&told.point) && !self.visited.contains(&told.point) {
             if !self.knobs.contains(&told.point) {
@@ -165,7 +172,7 @@ impl Explored {
         told.cost.and_then(Cost::new)
     }
 
-    /// True with the probability `rate`.
+    /// Returns true with the probability `rate`.
     pub fn chance(&mut self, rate: f64) -> bool {
         self.rng.random::<f64>() < rate
     }
@@ -175,10 +182,12 @@ impl Explored {
 pub(super) trait Planner {
     fn explored(&mut self) -> &mut Explored;
 
-    /// Draws the points of the next batch, once all before are told; none when nothing is left.
+    /// Draws the points of the next batch. It is called when all earlier results are known, and
+    /// draws nothing when nothing is left.
     fn plan(&mut self);
 
-    /// The next point: to start from, of this batch, or the first of the next one.
+    /// Returns the next point: a starting point, a point of this batch, or the first point of the
+    /// next batch.
     fn next(&mut self) -> Option<Point> {
         if let Some(point) = self.explored().next() {
             return Some(point);

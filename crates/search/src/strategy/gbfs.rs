@@ -1,15 +1,24 @@
-//! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy best-first search.
+//! G-BFS (Compiler-level matrix multiplication optimization, section 3.3, algorithm 1): greedy
+//! best-first search.
 //!
-//! Told points wait in a queue, cheapest first. The first of them is expanded: ρ of its neighbours, drawn at random, are
-//! asked for, and queue up with their costs. With the neighbours of all kinds of knobs this is no longer about matrix products
-//! only; for factorisations of powers of two the moves are the paper's.
+//! Points with known costs wait in a queue, cheapest first. The search expands the first one: ρ
+//! random neighbours of it are proposed, and join the queue when their costs are known. All kinds
+//! of knobs have neighbours, so the method is not limited to matrix products. For factorisations of
+//! powers of two, the moves are those of the paper.
 //!
-//! Departures: the search begins at the points given, or at the plain one, where nothing is tiled, as in the paper's
-//! experiments, and at some random ones beside it: the plain one may be far from all that is good, and where it is as slow all around it
-//! there is nothing to be greedy for. Neighbours that were visited are not drawn, for they would bring nothing. The paper is done when the queue is
-//! empty; here points that have neighbours left then queue up again, and when there are none (all are invalid, as the
-//! start itself may be) the search goes on from random points, so that in the end it sees the whole space. Where many are to
-//! be tried together, so that no core is idle, the next best points are expanded as well before times are known.
+//! Departures:
+//!
+//! - The search begins at the given points. Without any, it begins at the trivial point, where
+//!   nothing is tiled, as in the experiments of the paper, and also at some random points. The
+//!   trivial point may be far from all good points, and greedy search gains nothing where all
+//!   neighbours are equally slow.
+//! - Visited neighbours are not drawn, because they bring no new information.
+//! - The paper stops when the queue is empty. Here, expanded points with unvisited neighbours then
+//!   join the queue again. If there are none, because all points are invalid, possibly even the
+//!   first one, the search continues from random points. Hence it eventually covers the whole
+//!   space.
+//! - If many points are tried together, so that no core is idle, the next best points are also
+//!   expanded before the times are known.
 
 use rand::seq::SliceRandom;
 
@@ -23,9 +32,9 @@ pub(super) const NAME: &str = "gbfs";
 /// The parameters of [`Gbfs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// ρ: how many neighbours of an expanded point are tried.
+    /// ρ: the number of neighbours of an expanded point that are tried.
     pub neighbours: usize,
-    /// Random points to begin with, where none are given.
+    /// The number of random points to begin with, if no starting points are given.
     pub first: usize,
 }
 
@@ -38,17 +47,17 @@ impl Default for Parameters {
 /// Greedy best-first search.
 pub struct Gbfs {
     parameters: Parameters,
-    /// Points are expanded until so many are to be tried.
+    /// Points are expanded until this many proposals are queued.
     together: usize,
     explored: Explored,
-    /// Points to expand.
+    /// The points to expand.
     queue: Ranking,
-    /// Points that were expanded and may have neighbours left.
+    /// The expanded points that may have unvisited neighbours.
     expanded: Ranking,
 }
 
 impl Gbfs {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Gbfs {
         let together = start.together.max(1);
         let blind = start.points.is_empty();
@@ -80,7 +89,8 @@ impl Planner for Gbfs {
         &mut self.explored
     }
 
-    /// Expands the best point, or several where more are to be tried together; or begins anew.
+    /// Expands the best point, or several points if more are tried together. If there is none,
+    /// continues from random points.
     fn plan(&mut self) {
         loop {
             while self.explored.drawn() < self.together

@@ -1,14 +1,19 @@
-//! The genetic search of Tensor Comprehensions (section 6.2), with the rates that its release has.
+//! The genetic search of Tensor Comprehensions (section 6.2), with the rates of its release.
 //!
-//! The first generation is what there is to start from, filled up with random points. When all of a generation are told,
-//! the next is bred: three parents are chosen with a chance proportional to their fitness, each gene (knob) comes from any
-//! of the three, and each gene is then replaced by a random value with a small probability. The best of a generation stay
-//! for the next one.
+//! The first generation consists of the starting points and random points. When all results of a
+//! generation are known, the next generation is bred. Three parents are drawn with probabilities
+//! proportional to their fitness. Each gene (knob) comes from a random one of the three, and is
+//! then replaced by a random value with a small probability. The best points of a generation
+//! survive into the next one.
 //!
-//! Departures: nobody is measured twice. Elites keep the cost they have, so a generation after the first asks for as many
-//! points less; and a child that was there before is mutated until it is new. A generation
-//! has 24 points and 6 elites, not 100 and 10: the published runs had 25 generations, which are 2,500 trials, and with a few
-//! hundred, as are usual here, larger ones are hardly more than random search. The tuner decides how long a run is.
+//! Departures:
+//!
+//! - No point is measured twice. Elites keep their costs, so a later generation proposes fewer
+//!   points by the number of elites. A child that was visited before is mutated until it is new.
+//! - A generation has 24 points and 6 elites, instead of 100 and 10. The published runs had 25
+//!   generations, which are 2,500 trials. With a few hundred trials, as are usual here, larger
+//!   generations are hardly better than random search.
+//! - The tuner decides when a run ends.
 
 use rand::RngExt;
 use rand::distr::Distribution;
@@ -21,19 +26,19 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "genetic";
 
-/// How often a child that was there before is mutated again, before a random point takes its place.
+/// How often a child that was visited before is mutated again, before a random point replaces it.
 const MUTATIONS: usize = 100;
 
 /// The parameters of [`Genetic`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// How many points a generation has.
+    /// The number of points in a generation.
     pub population: usize,
-    /// How many of the best stay for the next generation.
+    /// The number of best points that survive into the next generation.
     pub elites: usize,
-    /// How likely a child has three parents; others are copies of one.
+    /// The probability that a child has three parents; other children are copies of one parent.
     pub crossover_rate: f64,
-    /// How likely a gene is replaced by a random value.
+    /// The probability that a gene is replaced by a random value.
     pub mutation_rate: f64,
 }
 
@@ -47,18 +52,19 @@ impl Default for Parameters {
 pub struct Genetic {
     parameters: Parameters,
     explored: Explored,
-    /// The valid ones of this generation that were told, and the elites of the last.
+    /// The valid points of this generation whose results are known, and the elites of the last
+    /// generation.
     population: Ranking,
 }
 
 impl Genetic {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> Genetic {
         let explored = Explored::new(knobs, start);
         Genetic { parameters, explored, population: Ranking::default() }
     }
 
-    /// The next point of this generation, or the first of the next one.
+    /// Returns the next point of this generation, or the first point of the next one.
     fn next(&mut self) -> Option<Point> {
         if self.explored.open() == 0 {
             self.breed();
@@ -66,11 +72,12 @@ impl Genetic {
         self.explored.next_drawn()
     }
 
-    /// Draws points that with the elites make a whole population; none when the space is exhausted.
+    /// Draws children that, together with the elites, make a whole generation. Draws nothing when
+    /// the space is exhausted.
     fn breed(&mut self) {
         let parents: Vec<Point> = self.population.iter().map(|(point, _)| point.clone()).collect();
         let chances = WeightedIndex::new(self.population.iter().map(|(_, cost)| cost.fitness())).ok();
-        // There must be somebody new, or the search would stand still.
+        // At least one point must be new, or the search would not progress.
         let size = self.parameters.population.max(1);
         self.population.truncate(self.parameters.elites.min(size - 1));
         let children = size - self.population.iter().count();
@@ -87,7 +94,7 @@ impl Genetic {
     }
 }
 
-/// A child that was not there before; none when the space is exhausted.
+/// Returns a child that was not visited before, or `None` if the space is exhausted.
 fn child(
     parameters: &Parameters,
     explored: &mut Explored,

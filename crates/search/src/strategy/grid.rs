@@ -1,4 +1,4 @@
-//! Every point in the order of the knobs: for small spaces, and to know what the best really is.
+//! Enumerates every point in the order of the knobs, for small spaces and to find the true optimum.
 
 use super::explored::Explored;
 use super::{Start, Strategy, Told, Unsuitable};
@@ -6,7 +6,7 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "grid";
 
-/// More points than anybody would wait for, even at a millisecond each.
+/// The largest size of a space. Larger spaces take too long even at a millisecond per point.
 const LARGEST: u128 = 1_000_000;
 
 /// Exhaustive search.
@@ -15,7 +15,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A search of `knobs`, which may have a million points.
+    /// Creates a search of `knobs`, which may have at most a million points.
     pub fn new(knobs: &Knobs, start: Start<'_>) -> Result<Grid, Unsuitable> {
         match knobs.size() {
             size if size > LARGEST => Err(Unsuitable::TooLarge { size, largest: LARGEST }),

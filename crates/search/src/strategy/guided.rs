@@ -1,18 +1,24 @@
-//! Evolution whose children boosted trees look at before they are tried.
+//! Evolution whose children are screened by boosted trees before they are tried.
 //!
-//! From OpEvo it has children of the best points that change in a few knobs, by steps among neighbouring values; from AutoTVM
-//! the trees that learn to rank what was tried. Several times as many children are bred as are tried, and the trees choose.
-//! So it stays near what is good, as walks among neighbours do, and passes over most of what is not, as a model can.
+//! From OpEvo come the children of the best points, which change a few knobs by steps to
+//! neighbouring values. From AutoTVM come the trees, which learn to rank the points that were
+//! tried. The strategy breeds several times as many children as it tries, and the trees select.
+//! Hence it stays near good points, as walks among neighbours do, and skips most bad points, as a
+//! model can.
 //!
-//! 1. Parents are drawn from the best twelve, by rank: the best is drawn most often.
-//! 2. A child takes its values from one parent, or each from one of two; then it goes some steps to neighbours.
-//! 3. A child that stands for the same schedule as another, tried or bred, is dropped. So are refused ones.
-//! 4. Of the others the batch is those that the trees like best, and a few that chance likes.
+//! 1. Parents are drawn from the best twelve points by rank; the best is drawn most often.
+//! 2. A child takes its values from one parent, or each value from one of two parents. Then it
+//!    takes some steps to neighbours.
+//! 3. A child that stands for the same schedule as another child or a tried point is dropped. So
+//!    are rejected children.
+//! 4. The batch consists of the remaining children with the highest scores, and a few random ones.
 //!
-//! Trees see loop nests and the points' own numbers: the first say what is known of every program, the second what was found
-//! out in this one. Other trees have learned from what was tried for other programs, where that is given; what they
-//! think of a point is one of its numbers, and is added to its score, less with every trial. Until there are parents, the batch is chosen from random points, and
-//! where nothing is known at all by chance.
+//! The trees see features of the loop nest and features of the point. The former apply to every
+//! program; the latter express what was learned in this search. If trials of other programs are
+//! given, a second set of trees learns from them. Their score of a point is one of its features. It
+//! is also added to the point's score, with a weight that decreases with every trial. As long as
+//! there are no parents, the batch is chosen from random points; if nothing is known at all, the
+//! choice is random too.
 
 use std::collections::HashSet;
 
@@ -27,23 +33,23 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "guided";
 
-/// However likely a further step is, there is an end.
+/// The upper limit of the probability of a further step, so that every walk ends.
 const FURTHEST: f64 = 0.95;
 
 /// The parameters of [`Guided`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Points that are tried between lessons.
+    /// The number of points that are tried between two trainings.
     pub batch: usize,
-    /// Children that are bred for each that is tried.
+    /// The number of children that are bred for each one that is tried.
     pub bred: usize,
-    /// How many of the best are parents.
+    /// The number of best points that are parents.
     pub parents: usize,
-    /// How likely a child has two.
+    /// The probability that a child has two parents.
     pub crossover: f64,
-    /// How likely it goes one step further.
+    /// The probability that a child takes one more step.
     pub further: f64,
-    /// The share of a batch that the trees have no say in.
+    /// The share of a batch that is chosen at random.
     pub chance: f64,
 }
 
@@ -53,18 +59,18 @@ impl Default for Parameters {
     }
 }
 
-/// Evolution that trees guide.
+/// Evolution guided by boosted trees.
 pub struct Guided<'a> {
     parameters: Parameters,
     explored: Explored,
     judge: Judge<'a>,
     ranking: Ranking,
-    /// What was tried.
+    /// The meanings of all tried points.
     tried: HashSet<Meaning>,
 }
 
 impl<'a> Guided<'a> {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'a>, parameters: Parameters) -> Guided<'a> {
         let batch = parameters.batch.max(start.together).max(1);
         Guided {
@@ -76,7 +82,7 @@ impl<'a> Guided<'a> {
         }
     }
 
-    /// Children that are new.
+    /// Breeds children that were not visited before.
     fn breed(&mut self) -> Vec<Point> {
         let Parameters { batch, bred, parents, .. } = self.parameters;
         let parents: Vec<Point> =
@@ -98,7 +104,7 @@ impl<'a> Guided<'a> {
         children
     }
 
-    /// Random points that are new, as there are no parents yet.
+    /// Draws random points that were not visited before, for the time without parents.
     fn strangers(&mut self) -> Vec<Point> {
         let Parameters { batch, bred, .. } = self.parameters;
         let Explored { knobs, rng, .. } = &mut self.explored;
@@ -106,7 +112,7 @@ impl<'a> Guided<'a> {
         drawn.into_iter().filter(|point| !self.explored.is_visited(point)).collect()
     }
 
-    /// Those that stand for something new, each once.
+    /// Keeps one child for each schedule that is new and not rejected.
     fn different(&mut self, mut children: Vec<Point>) -> Vec<Point> {
         let Guided { judge, tried, .. } = self;
         let mut others = HashSet::new();
@@ -143,14 +149,14 @@ impl<'a> Guided<'a> {
         }
     }
 
-    /// One of the parents: the best of two that are drawn.
+    /// Draws a parent: the better of two random ones.
     fn parent<'p>(&mut self, parents: &'p [Point]) -> &'p Point {
         let rng = &mut self.explored.rng;
         let (one, other) = (rng.random_range(0..parents.len()), rng.random_range(0..parents.len()));
         &parents[one.min(other)]
     }
 
-    /// The batch: those that the trees like best, and a few that chance likes.
+    /// Draws the batch: the children with the highest scores, and a few random ones.
     fn choose(&mut self, children: Vec<Point>) {
         let score = |child: &Point| self.judge.score(child);
         let mut liked: Vec<(f32, Point)> = children.into_iter().map(|child| (score(&child), child)).collect();
@@ -170,7 +176,7 @@ impl Planner for Guided<'_> {
     }
 
     fn plan(&mut self) {
-        // What was only refused teaches nothing.
+        // Rejected points alone teach nothing.
         let knows = !self.ranking.is_empty() || self.judge.knows_others();
         if knows && self.judge.learn() {
             let children = if self.ranking.is_empty() { self.strangers() } else { self.breed() };

@@ -1,22 +1,26 @@
-//! Strategies: which points to try next, given what became of those tried before.
+//! Strategies: which points to try next, given the results of earlier points.
 //!
-//! A [`Strategy`] is asked for points and told their costs, in batches of any size. [`ALL`] lists those that there are,
-//! one a file:
+//! A [`Strategy`] proposes points and receives their costs, in batches of any size. [`ALL`] lists
+//! the strategies, each of which has its own file:
 //!
-//! - [`random`] and [`grid`], to compare with and for small spaces;
-//! - [`genetic`], as Tensor Comprehensions tunes;
-//! - [`opevo`] and [`gbfs`], which use that neighbouring points behave alike;
-//! - [`pmethod`], which goes on from good points in all directions, and [`qmethod`], in those that a network values;
-//! - [`na2c`] and [`controller`], whose networks say where to go, or all of a point;
-//! - [`annealing`], whose trees say what is good, and [`guided`], whose trees choose among children of the best;
-//! - [`bandit`], which has several of these take turns.
+//! - [`random`] and [`grid`], as baselines and for small spaces;
+//! - [`genetic`], the search of Tensor Comprehensions;
+//! - [`opevo`] and [`gbfs`], which assume that neighbouring points behave alike;
+//! - [`pmethod`], which continues from good points in all directions, and [`qmethod`], which
+//!   continues in the directions that a network prefers;
+//! - [`na2c`] and [`controller`], whose networks choose the next step or the whole point;
+//! - [`annealing`], whose cost model is boosted trees, and [`guided`], whose boosted trees select
+//!   among children of the best points;
+//! - [`bandit`], which alternates between several of these.
 //!
-//! What they share: `explored.rs` knows which points were asked for, and finds others; `ranking.rs` keeps told points in
-//! the order of their costs; `pool.rs` draws from them; `learning/` has networks and trees. Models take points as
-//! [`Knobs::features`](crate::knob::Knobs::features), or as what [`Features`] says of them.
+//! The shared parts are `explored.rs`, which records the proposed points and finds new ones;
+//! `ranking.rs`, which sorts points by cost; `pool.rs`, which draws from them; and `learning/`,
+//! which has networks and trees. Models represent points by
+//! [`Knobs::features`](crate::knob::Knobs::features) or by [`Features`].
 //!
-//! What holds for all: no point is asked for twice; the same seed and the same told results give the same points; where
-//! nothing is left to try, they ask for nothing; points outside the space, told or given to start from, are ignored.
+//! Invariants of all strategies: no point is proposed twice. The same seed and the same results
+//! give the same points. When nothing is left to try, a strategy proposes nothing. Points outside
+//! the space are ignored, both as results and as starting points.
 
 pub mod annealing;
 pub mod bandit;
@@ -54,79 +58,87 @@ use tilewright_target::Target;
 
 use crate::knob::{Knobs, Point};
 
-/// What became of a point.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// The point.
     pub point: Point,
-    /// Its cost in seconds, or none where it is invalid: refused, failed, wrong, or the same to the machine as another that
-    /// was told. A cost that is negative or no number counts as none.
+    /// The cost in seconds, or `None` for an invalid point. A point is invalid if it was rejected,
+    /// failed, gave wrong results, or is equivalent to a point with a known result. A cost that is
+    /// negative or not a number counts as `None`.
     pub cost: Option<f64>,
 }
 
-/// A search, from which points to try come out as their costs go in.
+/// A search that proposes points and receives their costs.
 pub trait Strategy: Send {
     /// The name in [`ALL`].
     fn name(&self) -> &'static str;
 
-    /// Up to `count` points that were not asked for before. Fewer, or none, when the space is exhausted, or when the
-    /// strategy needs to be told results first: none while nothing is open means that the search is over.
+    /// Returns up to `count` points that were not proposed before. Returns fewer or none if the
+    /// space is exhausted, or if the strategy needs results first. If it returns none while no
+    /// point is open, the search is over.
     fn ask(&mut self, count: usize) -> Vec<Point>;
 
-    /// Results, in the order of asking. Every point that was asked for is told sooner or later, together with the others of
-    /// its batch or not; one that was given up is invalid. Points that were never asked for, such as the default
-    /// schedule's or cached ones, may come too: they are learned from and not asked for again.
+    /// Passes results to the strategy, in the order of the proposals. Every proposed point gets a
+    /// result eventually, together with its batch or not; an abandoned point is invalid. Results of
+    /// points that were never proposed, such as the default schedule or cached points, are also
+    /// allowed. The strategy learns from them and does not propose them again.
     fn tell(&mut self, results: &[Told]);
 }
 
-/// What is known of points before they are tried.
+/// What is known about points before they are tried.
 pub trait Features: Sync {
-    /// Numbers for each of some points, as many for every point of every program; none for points that stand for nothing.
+    /// Returns the features of points, with the same number of features for every point of every
+    /// program. Returns `None` for points that have no legal schedule.
     fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>>;
 
-    /// What a point stands for: points of which it is the same are the same to the machine. None where nobody knows.
+    /// Returns an identifier of the schedule that a point stands for, or `None` if it is unknown.
+    /// Points with the same identifier are equivalent for the machine.
     fn meaning(&self, _point: &Point) -> Option<u64> {
         None
     }
 }
 
-/// What was tried for another program on the same machine.
+/// The trials of another program on the same machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Experience {
-    /// The [features](Features) of what was tried, and its cost; none where it was invalid.
+    /// The [features](Features) of each trial and its cost; `None` for an invalid point.
     pub trials: Vec<(Vec<f32>, Option<f64>)>,
 }
 
 /// Where a search begins.
 #[derive(Clone, Default)]
 pub struct Start<'a> {
-    /// Decides all that is random.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Points that may be good, best first: the default schedule's, or those of similar programs. They are tried first.
+    /// Points that may be good, best first: the default schedule, or good points of similar
+    /// programs. They are tried first.
     pub points: Vec<Point>,
-    /// How many are tried together: where compiling on many cores takes longest, fewer leave cores idle.
+    /// The number of points that are tried together. If compilation on many cores dominates,
+    /// smaller batches leave cores idle.
     pub together: usize,
-    /// What is known of points before they are tried; without, models learn from the points' own numbers.
+    /// What is known about points before they are tried. Without it, models use the features of the
+    /// points.
     pub features: Option<&'a dyn Features>,
-    /// What was tried for other programs, in the same features.
+    /// The trials of other programs, with the same features.
     pub experience: &'a [Experience],
 }
 
 /// Why a strategy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsuitable {
-    /// There is no strategy of this name.
+    /// There is no strategy with this name.
     #[error("there is no strategy `{name}`; there are {}", names().join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The space has too many points to try them all.
     #[error("the space has {size} points, and `grid` tries all of at most {largest}")]
     TooLarge {
-        /// How many points there are.
+        /// The number of points.
         size: u128,
-        /// How many there may be.
+        /// The largest allowed number of points.
         largest: u128,
     },
 }
@@ -136,18 +148,18 @@ pub enum Unsuitable {
 pub struct Entry {
     /// The name on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub description: &'static str,
-    /// Whether it learns from [`Start::experience`].
+    /// True if the strategy learns from [`Start::experience`].
     pub learns_from_others: bool,
-    /// Makes one, with the parameters of its paper.
+    /// Creates the strategy with its default parameters.
     pub make: Make,
 }
 
-/// Makes a strategy that searches the knobs.
+/// Creates a strategy that searches the knobs.
 pub type Make = for<'a> fn(&Knobs, Start<'a>) -> Result<Box<dyn Strategy + 'a>, Unsuitable>;
 
-/// Every strategy.
+/// All strategies.
 pub const ALL: &[Entry] = &[
     Entry {
         name: random::NAME,
@@ -223,7 +235,7 @@ pub const ALL: &[Entry] = &[
     },
 ];
 
-/// The strategy called `name`, with the parameters of its paper.
+/// Creates the strategy called `name`, with its default parameters.
 pub fn by_name<'a>(
     name: &str,
     knobs: &Knobs,
@@ -234,12 +246,12 @@ pub fn by_name<'a>(
     (entry.make)(knobs, start)
 }
 
-/// The strategy that is taken on a CPU if nothing is said: docs/strategies.md says why.
+/// The default strategy on a CPU; docs/strategies.md gives the reasons.
 pub const USUAL_ON_CPUS: &str = gbfs::NAME;
-/// The same on a GPU.
+/// The default strategy on a GPU.
 pub const USUAL_ON_GPUS: &str = guided::NAME;
 
-/// The strategy that is taken if nothing is said.
+/// The default strategy of a target.
 pub fn usual(target: Target<'_>) -> &'static str {
     match target {
         Target::Cpu(_) => USUAL_ON_CPUS,

@@ -1,26 +1,35 @@
-//! N-A2C (Compiler-level matrix multiplication optimization, section 3.4, algorithm 2): a policy learns where to walk around
-//! the best point.
+//! N-A2C (Compiler-level matrix multiplication optimization, section 3.4, algorithm 2): a policy
+//! learns where to walk around the best point.
 //!
-//! An episode fills a batch: walks of 𝒯 steps begin at the best point known. With the probability τ a step follows the
-//! actor's policy, else it goes anywhere; points that are new are tried. When their times are known, the actor and the
-//! critic learn from steps drawn from a memory of the last ones. The reward of a step is inverse to the time of the point it
-//! leads to.
+//! An episode fills a batch by walks of 𝒯 steps that begin at the best known point. With
+//! probability τ a step follows the actor's policy; otherwise its direction is random. New points
+//! on the walk are tried. When their times are known, the actor and the critic learn from steps
+//! that are drawn from a memory of recent steps. The reward of a step is inverse to the time of the
+//! point that the step leads to.
 //!
-//! 𝒯 has the soft start of the paper, from long walks to short ones, and grows again after many episodes without a better
-//! point, until there is one.
+//! 𝒯 has the soft start of the paper, from long walks to short ones. After many episodes without a
+//! better point, 𝒯 grows again until there is one.
 //!
-//! Where the paper says nothing: τ, the sizes of memory and networks, how 𝒯 changes, and that an entropy bonus keeps the
-//! policy from settling at once. Two layers of 128 and a rate of 0.001 are those of the authors' program. Rewards are
-//! relative to the best time, so that they are between 0 and 1 for every program; an invalid point has none.
+//! The paper does not specify τ, the sizes of the memory and the networks, and how 𝒯 changes. The
+//! entropy bonus, which prevents early convergence of the policy, is also not in the paper. The two
+//! layers of 128 and the rate of 0.001 are those of the authors' program. Rewards are relative to
+//! the best time, so that they are between 0 and 1 for every program. An invalid point has the
+//! reward 0.
 //!
-//! Where there is experience with other programs, actor and critic learn from steps that trees judge by it before the search
-//! begins (`learning/teacher.rs`); the paper starts every search anew.
+//! If trials of other programs are given, the actor and the critic first learn from steps that
+//! trees score by these trials (`learning/teacher.rs`). The paper starts every search from scratch.
 //!
-//! Departures: where no points are given, the search begins at the plain one, as in the paper's experiments, and at some random
-//! ones beside it, since all around the plain one may be invalid, or as slow. The policy only chooses among steps that lead to points of the space, and the moves are those of all kinds of
-//! knobs, not only of powers of two. Walks that find nothing new become longer at once, and where none is found at all a
-//! random point is tried, so that in the end the whole space is seen. An episode has at least as many points as are to be tried
-//! together, where compiling on many cores takes longest.
+//! Departures:
+//!
+//! - Without given points, the search begins at the trivial point, as in the experiments of the
+//!   paper, and also at some random points. All points around the trivial one may be invalid or
+//!   equally slow.
+//! - The policy chooses only among steps that lead to points of the space, and the moves cover all
+//!   kinds of knobs, not only powers of two.
+//! - Walks that find nothing new become longer at once. If no walk finds anything, a random point
+//!   is tried, so that the search eventually covers the whole space.
+//! - An episode has at least as many points as are tried together, for machines where compilation
+//!   on many cores dominates.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -39,44 +48,46 @@ use crate::knob::{Knobs, Move, Point};
 
 pub(super) const NAME: &str = "na2c";
 
-/// What keeps a direction from being chosen: its logit is so much smaller.
+/// The logit offset of a direction that cannot be chosen.
 const CLOSED: f32 = -1e9;
-/// Walks of an episode that find nothing before those that follow are twice as long, and before the episode is over.
+/// The number of walks in an episode without a new point after which the next walks are twice as
+/// long, and after which the episode ends.
 const IN_VAIN: usize = 4;
 const MOST_IN_VAIN: usize = 16;
-/// Steps of the longest walks.
+/// The largest number of steps of a walk.
 const LONGEST: usize = 64;
-/// How often imagined steps are learned from.
+/// The number of training steps with imagined steps.
 const IMAGINED_LESSONS: usize = 40;
 
 /// The parameters of [`Na2c`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Random points to begin with, where none are given.
+    /// The number of random points to begin with, if no starting points are given.
     pub first: usize,
-    /// Points of an episode.
+    /// The number of points in an episode.
     pub batch: usize,
-    /// 𝒯: steps of a walk.
+    /// 𝒯: the number of steps of a walk.
     pub steps: usize,
-    /// Steps of the first walks; each episode has one less, down to 𝒯.
+    /// The number of steps of the first walks. Each episode has one step less, down to 𝒯.
     pub first_steps: usize,
-    /// Episodes without a better point after which walks become longer, one step an episode.
+    /// The number of episodes without a better point after which walks grow by one step per
+    /// episode.
     pub patience: usize,
-    /// τ: how likely a step follows the policy.
+    /// τ: the probability that a step follows the policy.
     pub following: f64,
-    /// Steps that are remembered.
+    /// The number of steps in the memory.
     pub memory: usize,
-    /// Steps that are learned from at a time.
+    /// The number of steps in one training batch.
     pub lesson: usize,
-    /// How often it learns after an episode.
+    /// The number of training steps after an episode.
     pub lessons: usize,
-    /// γ: what the next point's value counts.
+    /// γ: the discount of the next point's value.
     pub discount: f64,
-    /// Width of both hidden layers.
+    /// The width of both hidden layers.
     pub hidden: usize,
-    /// How fast they learn.
+    /// The learning rate.
     pub rate: f64,
-    /// How much a policy that leaves things open is worth.
+    /// The weight of the entropy bonus.
     pub entropy: f64,
 }
 
@@ -103,14 +114,14 @@ impl Default for Parameters {
 /// A step of a walk.
 struct Step {
     from: Vec<f32>,
-    /// 0 for directions that led somewhere, and a very small number for others.
+    /// The mask of the directions: 0 for possible ones, and a very negative number for others.
     open: Vec<f32>,
     direction: usize,
     to: Vec<f32>,
     point: Point,
 }
 
-/// A policy that walks around the best point.
+/// Search by a policy that walks around the best point.
 pub struct Na2c {
     parameters: Parameters,
     explored: Explored,
@@ -118,20 +129,20 @@ pub struct Na2c {
     actor: Network,
     critic: Network,
     optimiser: AdamW,
-    /// Costs of all points that were told; none for invalid ones.
+    /// The costs of all points with known results; `None` for invalid points.
     costs: HashMap<Point, Option<Cost>>,
-    /// Where walks begin, and its cost if it is known.
+    /// The point where walks begin, and its cost if it is known.
     centre: Option<(Point, Option<Cost>)>,
     memory: VecDeque<Step>,
-    /// Episodes so far, and the last one that has found a better point.
+    /// The number of episodes so far, and the last episode that found a better point.
     episodes: usize,
     improved: usize,
-    /// Whether something was told since the last lesson.
+    /// True if results arrived since the last training.
     news: bool,
 }
 
 impl Na2c {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, mut start: Start<'_>, parameters: Parameters) -> Na2c {
         let blind = start.points.is_empty();
         start.points.extend(knobs.nth(0).filter(|_| blind));
@@ -167,7 +178,7 @@ impl Na2c {
         method
     }
 
-    /// Learns from steps that nobody has made.
+    /// Trains the networks with imagined steps, which were never tried.
     fn learn_from(&mut self, imagined: Vec<Imagined>) {
         let step = |own: Imagined| {
             let open = self.open(&self.explored.knobs.directed_moves(&own.from));
@@ -219,7 +230,7 @@ impl Na2c {
         open
     }
 
-    /// A step in a direction that the policy chooses.
+    /// Draws a step by the probabilities of the policy and returns its index in `moves`.
     fn follow(&mut self, from: &[f32], open: &[f32], moves: &[(usize, Move)]) -> usize {
         let chances = sure(self.policy(from, open));
         let weights = moves.iter().map(|(direction, _)| chances[*direction]);
@@ -266,7 +277,7 @@ impl Na2c {
         Cost::goodness(self.costs.get(point).copied().flatten(), best) as f32
     }
 
-    /// What is wrong with the actor and the critic, seen from some steps and their rewards.
+    /// The loss of the actor and the critic for steps with these rewards.
     fn loss(&self, steps: &[(&Step, f32)]) -> Result<Tensor> {
         let width = self.inputs.width();
         let all = |of: &dyn Fn(&Step) -> Vec<f32>| {
@@ -295,7 +306,7 @@ impl Planner for Na2c {
         &mut self.explored
     }
 
-    /// An episode.
+    /// Runs one episode.
     fn plan(&mut self) {
         self.learn();
         let (mut steps, mut in_vain) = (self.steps(), 0);

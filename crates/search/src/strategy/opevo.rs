@@ -1,20 +1,26 @@
-//! OpEvo (section 4, algorithm 1): evolution that knows which values are alike.
+//! OpEvo (section 4, algorithm 1): evolution that exploits which values are alike.
 //!
-//! The best λ points are parents. A child takes each of its values from any parent, with a chance proportional to the
-//! parent's fitness, and each value then goes on a q-random walk among its neighbours. A child that was there before walks
-//! on until it is new. Invalid points have no fitness: nothing is inherited from them.
+//! The best λ points are parents. A child takes each of its values from a parent that is drawn with
+//! a probability proportional to its fitness. Each value then takes a q-random walk among its
+//! neighbours. A child that was visited before continues to walk until it is new. Invalid points
+//! have no fitness, so no child inherits from them.
 //!
-//! A generation is λ random points at first (those given to start from among them), and ρ children then. Children are bred
-//! one by one, as long as fewer than ρ are open: asked in batches of ρ this is the published algorithm, and a tuner that
-//! tells one result at a time has the next child bred from all that is known by then. Where more are tried together than
-//! ρ, a generation is as large as that.
+//! The first generation consists of λ random points, including the given starting points. Each
+//! later generation has ρ children. Children are bred one by one, as long as fewer than ρ are open.
+//! If points are requested in batches of ρ, this is the published algorithm. If the tuner reports
+//! one result at a time, each child is bred from all results known by then. If more than ρ points
+//! are tried together, a generation has that size.
 //!
-//! Departures: a child that does not become new in a hundred walks, which happens when little is left, is replaced by a
-//! random point. And where there are points to start from, q is so small that about three knobs of a child change. The
-//! paper's spaces have three or four knobs and its search starts blind; of the fourteen of a convolution on a GPU,
-//! q = ½ changes seven, and what was good about the points is lost. With q = 0.2 three convolutions were 4 to 9 % faster
-//! after 15 seconds on an H200; on a CPU, with 80 trials, three programs were 1 % slower to 5 % faster, and up to 9 %
-//! slower where the search started blind.
+//! Departures:
+//!
+//! - A child that is not new after a hundred walks, which happens when little is left, is replaced
+//!   by a random point.
+//! - If starting points are given, q is so small that about three knobs of a child change. The
+//!   spaces of the paper have three or four knobs, and its search has no starting points. A
+//!   convolution on a GPU has fourteen knobs, of which q = ½ changes seven, and the advantages of
+//!   the starting points are lost. With q = 0.2, three convolutions were 4 to 9 % faster after 15
+//!   seconds on an H200. On a CPU with 80 trials, three programs were between 1 % slower and 5 %
+//!   faster, and up to 9 % slower without starting points.
 
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
@@ -26,20 +32,23 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "opevo";
 
-/// How often a child that was there before walks on, before a random point takes its place.
+/// How often a child that was visited before walks again, before a random point replaces it.
 const WALKS: usize = 100;
 
-/// Knobs that change from a parent to its child, on the average, where the search does not start blind.
+/// The average number of knobs that change from a parent to its child, if starting points are
+/// given.
 const CHANGED: f64 = 3.0;
 
 /// The parameters of [`OpEvo`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// λ: how many of the best are parents. Fewer converge faster, more avoid local optima.
+    /// λ: the number of best points that are parents. Fewer parents converge faster; more parents
+    /// avoid local optima.
     pub parents: usize,
-    /// ρ: how many children a generation has.
+    /// ρ: the number of children of a generation.
     pub offspring: usize,
-    /// q: how likely a mutation goes one step further, where the search starts blind; else at most that.
+    /// q: the probability that a mutation takes one more step. With starting points, it is an upper
+    /// limit.
     pub mutation_rate: f64,
 }
 
@@ -53,14 +62,14 @@ impl Default for Parameters {
 pub struct OpEvo {
     parameters: Parameters,
     explored: Explored,
-    /// All valid points that were told.
+    /// All valid points with known costs.
     ranking: Ranking,
-    /// How many of the first generation were asked for.
+    /// The number of proposed points of the first generation.
     founders: usize,
 }
 
 impl OpEvo {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> OpEvo {
         let busy = (0..knobs.len()).filter(|knob| knobs[*knob].domain.size() > 1).count();
         let few = if start.points.is_empty() { 1.0 } else { CHANGED / busy.max(1) as f64 };
@@ -87,7 +96,8 @@ impl OpEvo {
         self.child()
     }
 
-    /// A child of the best, or a random point while nothing is valid; none when the space is exhausted.
+    /// Returns a child of the best points, or a random point as long as no point is valid. Returns
+    /// `None` if the space is exhausted.
     fn child(&mut self) -> Option<Point> {
         if self.explored.is_exhausted() {
             return None;

@@ -1,11 +1,12 @@
-//! The P-method (FlexTensor, section 6.5): from each of several points, drawn by how good they are, all directions are tried.
+//! The P-method (FlexTensor, section 6.5): tries all directions from each of several good points.
 //!
-//! It is what the Q-method is compared with: the same starts, and nothing that is learned.
+//! Starts are drawn with a probability that grows with their performance. The P-method is the
+//! baseline of the Q-method: it has the same starts but learns nothing. The neighbours of all
+//! starts of a trial are proposed together.
 //!
-//! From all starts of a trial neighbours are asked for together.
-//!
-//! Departures: neighbours that were visited are not tried again, and points all of whose neighbours were are no starts any
-//! more. The search begins at the points given, or at random ones; when it has nowhere to go it goes on from others.
+//! Departures: visited neighbours are not tried again. Points whose neighbours were all visited are
+//! no longer starts. The search begins at the given points, or at random ones. When no start is
+//! left, it continues from random points.
 
 use super::explored::{Explored, Planner};
 use super::pool::Pool;
@@ -17,11 +18,11 @@ pub(super) const NAME: &str = "p-method";
 /// The parameters of [`PMethod`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Points to go on from in a trial.
+    /// The number of starts in a trial.
     pub starts: usize,
-    /// γ: how much better a point has to be to be drawn more often.
+    /// γ: how strongly the draw of starts prefers better points.
     pub gamma: f64,
-    /// Random points to begin with, where none are given.
+    /// The number of random points to begin with, if no starting points are given.
     pub first: usize,
 }
 
@@ -31,7 +32,7 @@ impl Default for Parameters {
     }
 }
 
-/// All directions from good points.
+/// Search in all directions from good points.
 pub struct PMethod {
     parameters: Parameters,
     explored: Explored,
@@ -39,7 +40,7 @@ pub struct PMethod {
 }
 
 impl PMethod {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> PMethod {
         let first = if start.points.is_empty() { parameters.first } else { 0 };
         let mut explored = Explored::new(knobs, start);
@@ -53,7 +54,7 @@ impl Planner for PMethod {
         &mut self.explored
     }
 
-    /// The neighbours of points to go on from, or random points.
+    /// Draws the neighbours of the starts, or random points.
     fn plan(&mut self) {
         let Parameters { starts, gamma, .. } = self.parameters;
         while self.explored.drawn() == 0 {

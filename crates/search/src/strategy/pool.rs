@@ -1,7 +1,9 @@
-//! Points that were measured, from which FlexTensor's methods draw where to go on (section 5.1, "Heuristic Method").
+//! The pool of measured points from which FlexTensor's methods draw their starts (section 5.1,
+//! "Heuristic Method").
 //!
-//! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*), E* being the best: the nearer
-//! it comes to the best, the more often it is a start.
+//! A point of performance E is drawn with a probability proportional to exp(-γ (E* - E) / E*),
+//! where E* is the best performance. The closer a point is to the best, the more often it is a
+//! start.
 
 use rand::Rng;
 use rand::distr::Distribution;
@@ -10,10 +12,10 @@ use rand::distr::weighted::WeightedIndex;
 use super::ranking::{Cost, Ranking};
 use crate::knob::Point;
 
-/// Points of so little weight are never drawn, and there may be thousands.
+/// The least weight of a point that can be drawn. There may be thousands of points with less.
 const LEAST_WEIGHT: f64 = 1e-4;
 
-/// Points to go on from.
+/// The points that can be starts.
 #[derive(Default)]
 pub(super) struct Pool {
     ranking: Ranking,
@@ -24,12 +26,12 @@ impl Pool {
         self.ranking.insert(point, cost);
     }
 
-    /// Takes a point out from which there is nowhere to go.
+    /// Removes a point that has no unvisited neighbours.
     pub fn remove(&mut self, point: &Point) {
         self.ranking.remove(point);
     }
 
-    /// Up to `count` different points, drawn with γ.
+    /// Draws up to `count` different points with the parameter γ.
     pub fn draw<R: Rng + ?Sized>(&self, count: usize, gamma: f64, rng: &mut R) -> Vec<Point> {
         let Some((_, best)) = self.ranking.iter().next() else { return Vec::new() };
         let weight = |cost: Cost| (-gamma * (1.0 - Cost::goodness(Some(cost), Some(best)))).exp();

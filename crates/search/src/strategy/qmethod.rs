@@ -1,22 +1,28 @@
-//! The Q-method (FlexTensor, section 5.1): from points drawn by how good they are, in the direction that a network expects
-//! most of.
+//! The Q-method (FlexTensor, section 5.1): steps from good points in the direction that a network
+//! values most.
 //!
-//! A network of four layers, X, takes a point and says a value for every direction. From every start the search goes one
-//! step, or several, each in the open direction of the largest value. What a step from p to e has brought, (E_e - E_p)/E_p,
-//! is kept, and every five trials X learns from it: its value for the step should be that, and α times the best value that
-//! an older copy, Y, sees from e. AdaDelta changes X, and Y becomes a copy of it.
+//! A network X of four layers maps a point to a value for every direction. From every start, the
+//! search takes one or several steps, each in the open direction with the largest value. The gain
+//! of a step from p to e, (E_e - E_p)/E_p, is recorded. Every five trials, X is trained with the
+//! recorded steps. The target of a step is its gain plus α times the largest value that an older
+//! copy Y of the network gives for e. AdaDelta updates X, and Y then becomes a copy of X.
 //!
-//! The paper writes the loss as (X(e) - target)²; the value that a step from p has is X(p) in its direction, so that is what
-//! is taught here. An invalid point has the performance 0. Where the paper says nothing: γ, α, the widths, how many starts
-//! and steps there are, and how often all that is known is gone through.
+//! The paper writes the loss as (X(e) - target)². The value of a step from p is X(p) in the
+//! direction of the step, so X(p) is trained here. An invalid point has the performance 0. The
+//! paper does not specify γ, α, the widths, the numbers of starts and steps, and the number of
+//! training rounds.
 //!
-//! Where there is experience with other programs, X learns from steps that trees judge by it before the search begins
-//! (`learning/teacher.rs`); the paper starts every search anew.
+//! If trials of other programs are given, X first learns from steps that trees score by these
+//! trials (`learning/teacher.rs`). The paper starts every search from scratch.
 //!
-//! Departures: where several prime factors can move in the direction, any of them does. Points all of whose neighbours were
-//! visited are no starts any more. The search begins at the points given, or at random ones; when it has nowhere to go
-//! it goes on from others. There are at least as many starts as points are to be tried together, where compiling on many cores
-//! takes longest; a trial, of which five make a lesson, is one step from each.
+//! Departures:
+//!
+//! - If several prime factors can move in a direction, one of them is chosen at random.
+//! - Points whose neighbours were all visited are no longer starts. The search begins at the given
+//!   points, or at random ones. When no start is left, it continues from random points.
+//! - There are at least as many starts as points are tried together, for machines where compilation
+//!   on many cores dominates. A trial is one step from each start, and training follows every five
+//!   trials.
 
 use std::collections::HashMap;
 
@@ -33,30 +39,30 @@ use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "q-method";
 
-/// Trials from one lesson to the next.
+/// The number of trials between two trainings.
 const BETWEEN_LESSONS: usize = 5;
-/// How often imagined steps are gone through, and the most that one is thought to bring.
+/// The number of training rounds with imagined steps, and the largest gain of an imagined step.
 const IMAGINED_ROUNDS: usize = 60;
 const MOST_IMAGINED: f32 = 2.0;
 
 /// The parameters of [`QMethod`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Points to go on from in a trial.
+    /// The number of starts in a trial.
     pub starts: usize,
-    /// Steps from each of them.
+    /// The number of steps from each start.
     pub steps: usize,
-    /// γ: how much better a point has to be to be drawn more often.
+    /// γ: how strongly the draw of starts prefers better points.
     pub gamma: f64,
-    /// Random points to begin with, where none are given.
+    /// The number of random points to begin with, if no starting points are given.
     pub first: usize,
-    /// α: what the best direction from the next point counts.
+    /// α: the discount of the best direction from the next point.
     pub discount: f64,
-    /// Width of the hidden layers.
+    /// The width of the hidden layers.
     pub hidden: usize,
-    /// Steps that are learned from at a time, at most.
+    /// The largest number of steps in one training batch.
     pub lesson: usize,
-    /// How often all that is known is gone through in a lesson.
+    /// The number of training rounds after each five trials.
     pub rounds: usize,
 }
 
@@ -75,7 +81,7 @@ impl Default for Parameters {
     }
 }
 
-/// A step that was made.
+/// A step that was taken or imagined.
 struct Step {
     from: Point,
     direction: usize,
@@ -83,34 +89,34 @@ struct Step {
 }
 
 impl Step {
-    /// One that nobody has made, with what it should bring.
+    /// Converts an imagined step, and returns it with its predicted gain.
     fn imagined(own: Imagined) -> (Step, f32) {
         let brought = (own.after / own.before - 1.0).min(MOST_IMAGINED);
         (Step { from: own.from, direction: own.direction, to: own.to }, brought)
     }
 }
 
-/// Directions that a network chooses.
+/// Search in directions that a network chooses.
 pub struct QMethod {
     parameters: Parameters,
     explored: Explored,
     inputs: Inputs,
-    /// X, and what trains it.
+    /// The network X and its optimiser.
     network: Network,
     optimiser: AdaDelta,
-    /// Y.
+    /// The older copy Y of the network.
     older: Network,
-    /// Costs of all points that were told; none for invalid ones.
+    /// The costs of all points with known results; `None` for invalid points.
     costs: HashMap<Point, Option<Cost>>,
     pool: Pool,
     steps: Vec<Step>,
-    /// Steps that nobody has made, with what they should bring.
+    /// Imagined steps with their predicted gains.
     imagined: Vec<(Step, f32)>,
     trials: usize,
 }
 
 impl QMethod {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>, parameters: Parameters) -> QMethod {
         let first = if start.points.is_empty() { parameters.first } else { 0 };
         let parameters = Parameters { starts: parameters.starts.max(start.together).max(1), ..parameters };
@@ -141,7 +147,7 @@ impl QMethod {
         method
     }
 
-    /// Learns what steps should bring that nobody has made.
+    /// Trains the network with imagined steps.
     fn learn_from_imagined(&mut self) {
         for _ in 0..if self.imagined.is_empty() { 0 } else { IMAGINED_ROUNDS } {
             let known: Vec<(&Step, f32)> =
@@ -152,7 +158,7 @@ impl QMethod {
         sure(self.older.copy(&self.network));
     }
 
-    /// Some steps from `start`, each in the best direction.
+    /// Takes some steps from `start`, each in the best direction.
     fn walk(&mut self, start: &Point) {
         let mut at = start.clone();
         for step in 0..self.parameters.steps.max(1) {
@@ -164,7 +170,7 @@ impl QMethod {
         }
     }
 
-    /// The neighbour in the best direction that leads to a new point.
+    /// Draws the neighbour in the best direction that leads to an unvisited point.
     fn step(&mut self, at: &Point) -> Option<Point> {
         let Explored { knobs, .. } = &self.explored;
         let moves = knobs.directed_moves(at).into_iter().map(|(direction, step)| (direction, at.after(step)));
@@ -192,7 +198,7 @@ impl QMethod {
     fn learn(&mut self) {
         for _ in 0..self.parameters.rounds {
             let own = self.steps.iter().filter_map(|step| Some((step, self.brought(step)?)));
-            // What others have taught is not forgotten before there is as much of one's own.
+            // Imagined steps stay in the training data until there are as many real steps.
             let taught = self.imagined.iter().map(|(step, brought)| (step, *brought));
             let taught = taught.skip(self.steps.len());
             let known: Vec<(&Step, f32)> = own.chain(taught).collect();
@@ -210,7 +216,7 @@ impl QMethod {
         sure(self.older.copy(&self.network));
     }
 
-    /// What a step has brought, once both ends are known: (E_e - E_p) / E_p.
+    /// The gain of a step, once the costs of both ends are known: (E_e - E_p) / E_p.
     fn brought(&self, step: &Step) -> Option<f32> {
         let (from, to) = (self.costs.get(&step.from)?.as_ref()?, self.costs.get(&step.to)?);
         Some(to.map_or(-1.0, |to| (to.fitness() / from.fitness() - 1.0) as f32))
@@ -235,7 +241,7 @@ impl Planner for QMethod {
         &mut self.explored
     }
 
-    /// Steps from some points, or random points.
+    /// Draws steps from the starts, or random points.
     fn plan(&mut self) {
         self.trials += 1;
         if self.trials.is_multiple_of(BETWEEN_LESSONS) {

@@ -1,4 +1,4 @@
-//! Points drawn evenly from the whole space, none twice: what every other strategy has to beat.
+//! Draws points uniformly from the whole space, none twice: the baseline of all other strategies.
 
 use super::explored::Explored;
 use super::{Start, Strategy, Told};
@@ -12,7 +12,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A search of `knobs`.
+    /// Creates a search of `knobs`.
     pub fn new(knobs: &Knobs, start: Start<'_>) -> Random {
         Random { explored: Explored::new(knobs, start) }
     }

@@ -1,15 +1,15 @@
-//! Told points in the order of their costs.
+//! Points ordered by their costs.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::knob::Point;
 
-/// A cost in seconds: finite and not negative, so that costs have an order.
+/// A cost in seconds. It is finite and not negative, so that costs are totally ordered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost(f64);
 
-/// Costs below this count as this one: no clock sees them, and what is inverse to them stays finite.
+/// The least cost that counts. No clock resolves smaller costs, and the inverse stays finite.
 const LEAST_SECONDS: f64 = 1e-12;
 
 impl Cost {
@@ -17,12 +17,14 @@ impl Cost {
         (seconds.is_finite() && seconds >= 0.0).then_some(Cost(seconds))
     }
 
-    /// Fitness is inverse to time, as both Tensor Comprehensions and OpEvo (which calls it FLOPS) have it.
+    /// The fitness, which is inverse to the time, as in both Tensor Comprehensions and OpEvo (which
+    /// calls it FLOPS).
     pub fn fitness(self) -> f64 {
         1.0 / self.0.max(LEAST_SECONDS)
     }
 
-    /// How good a cost is: 1 for the best, less for others, 0 for what is invalid. So it is the same for every program.
+    /// The fitness relative to the best cost: 1 for the best, less for others, 0 for an invalid
+    /// point. Hence all programs have the same range.
     pub fn goodness(own: Option<Cost>, best: Option<Cost>) -> f64 {
         own.zip(best).map_or(0.0, |(own, best)| own.fitness() / best.fitness())
     }
@@ -42,7 +44,8 @@ impl PartialOrd for Cost {
     }
 }
 
-/// Valid points, cheapest first, each once. Equal costs are in the order of the points, so that a run can be repeated.
+/// Valid points, cheapest first, each once. Points of equal cost are in the order of points, so
+/// that a run is reproducible.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranking {
     order: BTreeSet<(Cost, Point)>,
@@ -50,7 +53,7 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    /// Adds a point; one that is there already gets its new cost.
+    /// Adds a point, or updates the cost of a point that is present.
     pub fn insert(&mut self, point: Point, cost: Cost) {
         if let Some(before) = self.costs.insert(point.clone(), cost) {
             self.order.remove(&(before, point.clone()));
@@ -58,21 +61,21 @@ impl Ranking {
         self.order.insert((cost, point));
     }
 
-    /// The cheapest point, which is taken out.
+    /// Removes and returns the cheapest point.
     pub fn pop(&mut self) -> Option<(Point, Cost)> {
         let (cost, point) = self.order.pop_first()?;
         self.costs.remove(&point);
         Some((point, cost))
     }
 
-    /// Takes a point out.
+    /// Removes a point.
     pub fn remove(&mut self, point: &Point) {
         if let Some(cost) = self.costs.remove(point) {
             self.order.remove(&(cost, point.clone()));
         }
     }
 
-    /// Leaves only the `count` cheapest.
+    /// Keeps only the `count` cheapest points.
     pub fn truncate(&mut self, count: usize) {
         while self.order.len() > count
             && let Some((_, point)) = self.order.pop_last()

@@ -1,14 +1,14 @@
-//! Buffers that are walked as one row, whatever their dimensions.
+//! Flattens buffers to one dimension where this simplifies their subscripts.
 //!
-//! Loops that were fused have quotients and remainders in their subscripts. Where these cancel in the place of an element,
-//! the model looks at the place: it moves as a plain loop does.
+//! Fused loops have quotients and remainders in their subscripts. Where these cancel in the linear
+//! offset of an element, the model uses the offset, which moves as in a plain loop.
 
 use std::borrow::Cow;
 
 use tilewright_ir::nest::{Buffer, Combine, Stmt};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, LoopNest, TensorId};
 
-/// The nest with such buffers made one row.
+/// Returns the nest with such buffers flattened to one dimension.
 pub(super) fn flattened(nest: &LoopNest) -> Cow<'_, LoopNest> {
     let mut gains = vec![Gain::Unknown; nest.buffers.len()];
     for stmt in &nest.body {
@@ -32,7 +32,7 @@ pub(super) fn flattened(nest: &LoopNest) -> Cow<'_, LoopNest> {
     Cow::Owned(flat)
 }
 
-/// Whether a buffer is better seen as one row.
+/// Whether flattening a buffer simplifies its subscripts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gain {
     Unknown,

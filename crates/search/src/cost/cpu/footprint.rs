@@ -1,14 +1,15 @@
-//! How much memory an access touches while some of the loops around it run.
+//! The memory footprint of an access while some of the loops around it run.
 
 use tilewright_ir::nest::Buffer;
 use tilewright_ir::{Access, Atom, IndexExpr, VarId};
 
 use super::instructions::loads;
 
-/// Bytes that caches move at once.
+/// The size of a cache line in bytes.
 pub(super) const LINE: f64 = 64.0;
 
-/// How a subscript moves while variables run: from its least value to its greatest, and through how many.
+/// The range of a subscript while variables run: the distance from its least to its greatest value,
+/// and the number of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reach {
     pub width: f64,
@@ -18,7 +19,8 @@ pub(super) struct Reach {
 impl Reach {
     const FIXED: Reach = Reach { width: 0.0, values: 1.0 };
 
-    /// Of a subscript, given how often the loop of each variable runs; 1 for those that stand still.
+    /// The reach of a subscript, given the trip count of each variable's loop; 1 for variables that
+    /// stay fixed.
     pub fn of(index: &IndexExpr, trips: &dyn Fn(VarId) -> f64) -> Reach {
         let mut sum = Reach::FIXED;
         for term in index.terms() {
@@ -73,29 +75,31 @@ fn divisor(expr: &IndexExpr) -> f64 {
     expr.as_constant().map_or(1.0, |by| by.unsigned_abs().max(1) as f64)
 }
 
-/// Dimensions that are kept apart; the first of a tensor with more count as one.
+/// The largest number of dimensions that are distinguished. The outer dimensions of a tensor with
+/// more count as one.
 const MOST_DIMS: usize = 6;
 
-/// One subscript's part of a region.
+/// The part of a region along one dimension.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
-    /// Its least and greatest value, where the loops outside stand at 0.
+    /// The least and the greatest value of the subscript when the outer loops are at 0.
     from: f64,
     to: f64,
-    /// How many values it takes.
+    /// The number of values of the subscript.
     values: f64,
 }
 
 /// The part of a buffer that a box of iterations touches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Region {
-    /// The last dimension first.
+    /// The dimensions, innermost first.
     sides: [Side; MOST_DIMS],
     count: usize,
 }
 
 impl Region {
-    /// What an access touches, given how often the loop of each variable runs; 1 for those that stand still.
+    /// The region that an access touches, given the trip count of each variable's loop; 1 for
+    /// variables that stay fixed.
     pub fn of(access: &Access, trips: &dyn Fn(VarId) -> f64) -> Region {
         let mut region = Region { count: access.indices.len().min(MOST_DIMS), ..Region::default() };
         for (at, index) in access.indices.iter().rev().enumerate() {
@@ -108,19 +112,19 @@ impl Region {
         region
     }
 
-    /// Grows to hold another region of the same buffer too.
+    /// Extends the region to include another region of the same buffer.
     pub fn join(&mut self, other: &Region) {
         for (own, other) in self.sides.iter_mut().zip(&other.sides).take(self.count) {
             let same = own.from == other.from && own.to == other.to;
             let joined =
                 Side { from: own.from.min(other.from), to: own.to.max(other.to), values: own.values };
-            // What both leave out in between is not touched.
+            // Elements between both regions that neither touches do not count.
             let values = if same { own.values.max(other.values) } else { own.values + other.values };
             *own = Side { values: values.min(joined.to - joined.from + 1.0), ..joined };
         }
     }
 
-    /// Elements that are touched.
+    /// The number of touched elements.
     pub fn elements(&self) -> f64 {
         self.sides[..self.count].iter().map(|side| side.values.max(1.0)).product()
     }
@@ -139,13 +143,13 @@ impl Region {
     }
 }
 
-/// Rows of bytes that follow each other.
+/// Equally sized rows of contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines {
     rows: f64,
-    /// Bytes of a row.
+    /// The number of bytes of a row.
     run: f64,
-    /// How many rows there are at which distance, for every dimension that has several.
+    /// The number of rows and their distance in bytes, for every dimension with several rows.
     steps: [(f64, f64); MOST_DIMS],
     count: usize,
 }
@@ -155,7 +159,7 @@ impl Lines {
         &self.steps[..self.count]
     }
 
-    /// Takes in the next dimension, whose neighbours are `distance` bytes apart.
+    /// Adds the next dimension, whose neighbours are `distance` bytes apart.
     fn dimension(&mut self, values: f64, width: f64, distance: f64) {
         if values <= 1.0 {
             return;
@@ -170,20 +174,21 @@ impl Lines {
         }
     }
 
-    /// Bytes of a row.
+    /// The number of bytes of a row.
     pub fn run(&self) -> f64 {
         self.run
     }
 
-    /// Bytes of all lines that are touched.
+    /// The number of bytes of all touched cache lines.
     pub fn bytes(&self) -> f64 {
         let aligned = self.steps().iter().all(|(_, apart)| (apart / LINE).fract() == 0.0);
         let lines = if aligned { (self.run / LINE).ceil() } else { self.run / LINE + 0.8 };
         self.rows * lines.max(1.0) * LINE
     }
 
-    /// How many times their own bytes the lines keep busy of a cache, because they share few of its sets. `period`:
-    /// bytes after which sets repeat; `ways`: lines that a set has room for. A few rows never crowd a set.
+    /// The factor by which the occupied cache space exceeds the bytes of the lines, because the
+    /// lines map to few sets. `period` is the number of bytes after which sets repeat, and `ways`
+    /// is the associativity. A few rows never exceed a set.
     pub fn crowding(&self, period: f64, ways: usize) -> f64 {
         let run_lines = (self.run / LINE).ceil().max(1.0);
         let many = self.steps().iter().filter(|(rows, _)| *rows > ways as f64 / 2.0);
@@ -195,7 +200,7 @@ impl Lines {
     }
 }
 
-/// Of two whole numbers of bytes.
+/// The greatest common divisor of two whole numbers of bytes.
 fn common_divisor(left: f64, right: f64) -> f64 {
     let (mut left, mut right) = (left.round().max(1.0) as u64, right.round().max(1.0) as u64);
     while right != 0 {

@@ -1,61 +1,61 @@
-//! The loops and choices around a statement, with numbers for how often each runs.
+//! The loops and branches around a statement, with their execution counts.
 //!
-//! A choice is a frame that runs less than once. A parallel loop runs as often as it does on the busiest thread, so all
-//! that follows is the time of that thread.
+//! A branch is a frame that runs less than once. The count of a parallel loop is that of the
+//! busiest thread, so all times derived from it are those of that thread.
 
 use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, LoopKind};
 use tilewright_ir::{IndexExpr, LoopNest, VarId};
 
-/// Points at which an expression of several variables is looked at.
+/// The number of samples for an expression of several variables.
 const SAMPLES: usize = 32;
-/// A single variable is looked at everywhere if it has no more values than this.
+/// An expression of one variable is evaluated at all values if there are at most this many.
 const ALL_VALUES: i64 = 64;
 
-/// The values of atoms.
+/// A function that returns the values of atoms.
 type Leaf<'l> = dyn FnMut(&Atom) -> Option<i64> + 'l;
 
-/// A frame by its place; 0 is the whole body.
+/// The index of a frame; 0 is the whole body.
 pub(super) type FrameId = usize;
 
-/// How a frame runs what is in it.
+/// How a frame runs its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The whole body, or a loop whose iterations follow each other.
+    /// The whole body, or a loop whose iterations run one after another.
     Serial,
-    /// Iterations spread over threads.
+    /// A loop whose iterations are spread over threads.
     Parallel,
-    /// Iterations in lanes.
+    /// A loop whose iterations are vector lanes.
     Vector,
-    /// Iterations written out.
+    /// An unrolled loop.
     Unrolled,
-    /// One side of a choice.
+    /// One side of a branch.
     Branch,
 }
 
-/// A loop or a choice.
+/// A loop or one side of a branch.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub kind: Kind,
-    /// The frame around it; its own place for the whole body.
+    /// The enclosing frame; the whole body is its own parent.
     pub parent: FrameId,
-    /// How often it runs what is in it, for once that it is reached. Below 1 for a choice.
+    /// How often the frame runs its contents each time it is reached. Below 1 for a branch.
     pub trips: f64,
-    /// How often what is in it runs in a call; lanes count once.
+    /// How often the contents run in a call, where all lanes of a vector count once.
     pub runs: f64,
-    /// The root-level statement that it is in.
+    /// The root-level statement that contains the frame.
     pub unit: usize,
 }
 
-/// All frames of a nest, and those that are open while it is walked.
+/// All frames of a nest, and those that are open during the traversal.
 pub(super) struct Frames {
     pub all: Vec<Frame>,
-    /// The open ones, outermost first.
+    /// The open frames, outermost first.
     pub stack: Vec<FrameId>,
-    /// Which open frame a variable belongs to, and the variables of the open ones.
+    /// The position in `stack` of each variable's open frame, and the variable of each open frame.
     places: Vec<Option<usize>>,
     open: Vec<Option<VarId>>,
-    /// The values of each variable: from, and one past the last.
+    /// The range of each variable: its first value, and one past its last.
     ranges: Vec<(i64, i64)>,
     pub unit: usize,
 }
@@ -79,12 +79,12 @@ impl Frames {
         self.stack[self.stack.len() - 1]
     }
 
-    /// The open frame at a place.
+    /// The open frame at a position.
     pub fn at(&self, place: usize) -> &Frame {
         &self.all[self.stack[place]]
     }
 
-    /// Which open frame a variable belongs to.
+    /// The position of the open frame of a variable.
     pub fn place(&self, var: VarId) -> Option<usize> {
         self.places.get(var.index()).copied().flatten()
     }
@@ -98,14 +98,14 @@ impl Frames {
         self.open.push(var);
     }
 
-    /// Opens a loop; `None` if it runs nothing.
+    /// Opens a loop. Returns `None` if the loop has no iterations.
     pub fn open(&mut self, inner: &For, cores: usize) -> Option<()> {
         let (trips, most) = self.trips(&inner.extent);
         if trips <= 0.0 {
             return None;
         }
         let kind = match inner.kind {
-            // The model is of a CPU, whose nests have no blocks and threads.
+            // This is the model of a CPU, whose nests have no block and thread loops.
             LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) => Kind::Serial,
             LoopKind::Parallel => Kind::Parallel,
             LoopKind::Vector => Kind::Vector,
@@ -119,7 +119,7 @@ impl Frames {
         Some(())
     }
 
-    /// Opens one side of a choice that is taken this often.
+    /// Opens one side of a branch, which is taken with this probability.
     pub fn choose(&mut self, share: f64) {
         self.push(Kind::Branch, share, None);
     }
@@ -131,7 +131,7 @@ impl Frames {
         }
     }
 
-    /// How often a loop of this extent runs, on average and at most.
+    /// The average and the largest trip count of a loop with this extent.
     fn trips(&self, extent: &IndexExpr) -> (f64, i64) {
         if let Some(extent) = extent.as_constant() {
             return (extent.max(0) as f64, extent);
@@ -161,7 +161,7 @@ impl Frames {
         f64::from(hold) / f64::from(count.max(1))
     }
 
-    /// Calls `look` with values of variables that stand for all of them.
+    /// Calls `look` with representative values of the variables.
     fn sample(&self, vars: Vec<VarId>, mut look: impl FnMut(&mut Leaf<'_>)) {
         let range = |var: &VarId| self.ranges.get(var.index()).copied().unwrap_or((0, 1));
         let all = match vars.as_slice() {
@@ -186,15 +186,15 @@ impl Frames {
         }
     }
 
-    /// Takes it that a condition holds, or fails, where that narrows the range of one variable. Returns the range
-    /// before, to be put back.
+    /// Assumes that a condition holds or fails, if that narrows the range of one variable. Returns
+    /// the previous range, which `restore` takes.
     pub fn suppose(&mut self, condition: &IndexExpr, holds: bool) -> Option<(VarId, (i64, i64))> {
         let [term] = condition.terms() else { return None };
         let [Atom::Var(var)] = term.factors.as_slice() else { return None };
         let (by, rest) = (term.coefficient, condition.constant_part());
         let before = *self.ranges.get(var.index())?;
         let (mut from, mut to) = before;
-        // by*v + rest >= 0, or < 0.
+        // The condition is `by*v + rest >= 0`, or its negation.
         match (by > 0, holds) {
             (true, true) => from = from.max(ceil_div(rest.saturating_neg(), by)),
             (true, false) => to = to.min(ceil_div(rest.saturating_neg(), by)),
@@ -214,7 +214,7 @@ fn ceil_div(value: i64, by: i64) -> i64 {
     value.saturating_neg().div_euclid(by).saturating_neg()
 }
 
-/// Points that fill a box evenly, by multiples of irrational numbers.
+/// A low-discrepancy sequence: multiples of irrational numbers fill a box evenly.
 fn spread(at: usize, place: usize) -> f64 {
     const STEPS: [f64; 4] =
         [0.754_877_666_246_692_7, 0.569_840_290_998_053_3, 0.618_033_988_749_895, 0.414_213_562_373_095];

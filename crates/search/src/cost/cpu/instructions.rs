@@ -1,8 +1,9 @@
-//! The instructions of statements, counted where code generation leaves them.
+//! Counts the instructions of statements, at the loops where code generation leaves them.
 //!
-//! Code generation joins equal values and moves what a loop does not change out of it. So a value is computed once for
-//! every iteration of the innermost serial loop that it depends on, times the iterations of those written-out loops
-//! inside that it depends on too. Its instructions count for that serial loop.
+//! Code generation eliminates common subexpressions and hoists loop-invariant code. Hence a value
+//! is computed once for every iteration of the innermost serial loop that it depends on, times the
+//! trip counts of the unrolled loops inside that it depends on too. Its instructions count for that
+//! serial loop.
 
 use std::collections::HashSet;
 
@@ -16,72 +17,76 @@ use super::machine::Machine;
 use super::operations::{is_free, operation_cost};
 use super::shared::{Shares, shares};
 
-/// Open frames that something depends on, one bit each.
+/// A set of open frames, one bit each, for example the frames that a value depends on.
 pub(super) type Frameset = u64;
 
-/// Up to this distance, code generation loads everything between the elements and picks those it needs.
+/// The largest stride for which code generation loads everything between the elements and shuffles.
 const SMALL_STEP: f64 = 4.0;
-/// Vector instructions to gather one lane of less than four bytes: no machine does that by itself.
+/// The number of vector instructions to gather one lane of less than four bytes. No machine has a
+/// gather instruction for that.
 const NARROW_GATHER: f64 = 3.0;
-/// Cycles from a store until a load of the same element has the value.
+/// The store-forwarding latency: cycles from a store until a load of the same element has the
+/// value.
 const FORWARDING: f64 = 5.0;
-/// Integer instructions of a subscript from data: its conversion, the check that it is in bounds, and the address.
+/// The number of integer instructions of a data-dependent subscript: its conversion, its bounds
+/// check, and the address.
 const CHECK: f64 = 6.0;
-/// Instructions of a division of indices by a number, and of a minimum.
+/// The number of instructions of an index division by a number, and of an index minimum.
 const INDEX_DIVISION: f64 = 4.0;
 const INDEX_MINIMUM: f64 = 2.0;
-/// Steps of adding up neighbouring lanes: a shuffle and an addition, with their latencies.
+/// The latency of one step of a horizontal reduction of lanes: a shuffle and an addition.
 const FOLD_LATENCY: f64 = 7.0;
 
-/// What the iterations of one serial loop execute in a call.
+/// The instructions that the iterations of one serial loop execute in a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     /// Vector and floating-point instructions.
     pub vector: f64,
     pub loads: f64,
     pub stores: f64,
-    /// Integer instructions, jumps among them.
+    /// Integer instructions, including jumps.
     pub scalar: f64,
-    /// Cycles of a unit that does one thing at a time: division, square roots.
+    /// Cycles of the division unit, which is not pipelined: division, square roots.
     pub divide: f64,
-    /// Cycles of the longest chain of results that wait for each other.
+    /// Cycles of the longest dependence chain.
     pub chain: f64,
-    /// Values that should be in registers at the same time, and how many of them are written.
+    /// The number of values that are live in registers at the same time, and how many of them are
+    /// written.
     pub live: f64,
     pub live_written: f64,
-    /// Vector instructions whose lanes are not all needed, times the share of those.
+    /// Vector instructions with inactive lanes, weighted by the share of these lanes.
     pub masked: f64,
 }
 
-/// Counts instructions into the frames they belong to.
+/// Counts instructions and assigns them to frames.
 pub(super) struct Counter<'a> {
     pub nest: &'a LoopNest,
     pub cpu: &'a Cpu,
     pub machine: &'a Machine,
-    /// One for every frame; only serial ones are used.
+    /// One entry for every frame; only the entries of serial frames are used.
     pub counts: Vec<Counts>,
-    /// Share of lanes that conditions switch off.
+    /// The share of lanes that conditions switch off.
     pub off_lanes: f64,
     strides: Vec<Vec<i64>>,
-    /// The values that written-out iterations of the statement at hand have in common.
+    /// The values that unrolled iterations of the current statement share.
     shared: Shares,
-    /// For every register buffer, how many frames were open around its room.
+    /// For every register buffer, the number of frames that were open around its allocation.
     pub rooms: Vec<usize>,
-    /// For every register buffer, the loop whose iterations make its chain, and the cycles of that if all had to wait for
-    /// each other.
+    /// For every register buffer, the loop whose iterations form its dependence chain, and the
+    /// cycles of this chain if no iterations overlap.
     chains: Vec<(FrameId, f64)>,
-    /// Divisions of indices that a loop has already computed.
+    /// The index divisions that a loop has already computed.
     divided: HashSet<(FrameId, &'a Atom)>,
 }
 
-/// A value: what it depends on, and which type it has.
+/// A value: the frames it depends on, and its type.
 #[derive(Clone, Copy)]
 struct Value {
     deps: Frameset,
     dtype: DType,
 }
 
-/// Values that are alive in one statement.
+/// The values that are live in one statement.
 #[derive(Default)]
 struct Alive {
     values: f64,
@@ -97,7 +102,7 @@ impl<'a> Counter<'a> {
         Counter { nest, cpu, machine, counts, off_lanes: 0.0, strides, shared, rooms, chains, divided }
     }
 
-    /// One statement. Returns nothing: everything is counted into frames.
+    /// Counts the instructions of one statement.
     pub fn store(&mut self, frames: &Frames, store: &'a Store) {
         self.counts.resize(frames.all.len(), Counts::default());
         let inner = innermost_serial(frames);
@@ -130,13 +135,13 @@ impl<'a> Counter<'a> {
         counts.live_written = counts.live_written.max(alive.written);
     }
 
-    /// The operator of a reduction, and the chain of results that it makes.
+    /// Counts the operator of a reduction and its dependence chain.
     fn reduce(&mut self, frames: &Frames, result: TensorId, value: Value, target: Frameset, folds: bool) {
         let all = value.deps | target;
         self.vector_ops(frames, all, value.dtype, 1.0);
         let mut latency = self.machine.latency;
         if folds && let Some((_, count)) = lanes(frames) {
-            // Whole vectors are joined first, then the lanes of the last.
+            // Whole vectors are combined first, then the lanes of the last vector.
             let steps = count.min(self.cpu.lanes(value.dtype.bytes()) as f64).max(2.0).log2().ceil();
             latency += steps * FOLD_LATENCY;
             self.vector_ops(frames, clear_lanes(frames, all), value.dtype, 2.0 * steps);
@@ -144,8 +149,9 @@ impl<'a> Counter<'a> {
         self.chain(frames, result, target, latency);
     }
 
-    /// Results that wait for each other: in written-out iterations, and in those of the innermost loop unless each has
-    /// results of its own. Then as many iterations overlap as the processor looks ahead.
+    /// Counts the cycles of a dependence chain. Unrolled iterations with the same result wait for
+    /// each other. So do iterations of the innermost loop, unless each iteration has its own
+    /// results. In that case, as many iterations overlap as the out-of-order window allows.
     fn chain(&mut self, frames: &Frames, result: TensorId, target: Frameset, latency: f64) {
         let inner = innermost_serial(frames);
         if inner == 0 {
@@ -166,7 +172,8 @@ impl<'a> Counter<'a> {
         counts.chain = counts.chain.max(cycles / overlap);
     }
 
-    /// A result that goes to the same element of memory in every iteration, where the next takes it up again.
+    /// Counts a chain through memory: every iteration stores to the same element, and the next
+    /// iteration loads it again.
     fn chain_through_memory(&mut self, frames: &Frames, store: &Store, target: Frameset) {
         let inner = innermost_serial(frames);
         if let ExprKind::Load(access) = &store.value.kind
@@ -182,7 +189,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// What a store to memory takes, and for a reduction the load before it.
+    /// Counts a store to memory, and for a reduction the load before it.
     fn write(&mut self, frames: &Frames, store: &'a Store, target: Frameset) {
         self.address(frames, &store.target);
         let buffer = self.nest.buffer(store.target.tensor);
@@ -207,7 +214,8 @@ impl<'a> Counter<'a> {
         counts.masked += runs * off * stores;
     }
 
-    /// A value and all that it is made of. `added`: a product is part of a multiply-add.
+    /// Counts a value and its operands. `added` says that the value is a summand, so that a product
+    /// becomes part of a multiply-add.
     fn value(&mut self, frames: &Frames, expr: &'a Expr, added: bool, alive: &mut Alive) -> Value {
         let dtype = expr.dtype;
         match &expr.kind {
@@ -215,7 +223,8 @@ impl<'a> Counter<'a> {
             ExprKind::Index(index) => {
                 let deps = dependencies(frames, std::slice::from_ref(&**index));
                 self.indices(frames, std::slice::from_ref(&**index));
-                // Single indices are at hand; lanes are made of the first one.
+                // Scalar indices are available already. A vector of indices is computed from the
+                // index of the first lane.
                 if lanes(frames).is_some_and(|(place, _)| has(deps, place)) {
                     self.vector_ops(frames, deps, dtype, 1.0);
                 }
@@ -245,7 +254,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The share of a value's copies that no other is equal to.
+    /// The share of a value's unrolled copies that remain after common subexpression elimination.
     fn distinct(&self, expr: &Expr) -> f64 {
         self.shared.get(&std::ptr::from_ref(expr)).copied().unwrap_or(1.0)
     }
@@ -259,14 +268,14 @@ impl<'a> Counter<'a> {
         self.vector_ops(frames, deps, dtype, distinct * cost.instructions);
         if cost.divisions > 0.0 {
             let vectors = self.vectors(frames, deps, dtype);
-            // Single elements are quicker than whole vectors.
+            // Scalar divisions are faster than those of whole vectors.
             let cycles = if wide { self.machine.divide } else { self.machine.divide.min(4.0) };
             let (counts, runs) = self.place(frames, deps);
             counts.divide += runs * distinct * vectors * cycles * cost.divisions;
         }
     }
 
-    /// A load, from memory or from a register; what it depends on.
+    /// Counts a load from memory or a register. Returns the frames that the load depends on.
     fn load(&mut self, frames: &Frames, access: &'a Access, distinct: f64, alive: &mut Alive) -> Frameset {
         let deps = dependencies(frames, &access.indices);
         let buffer = self.nest.buffer(access.tensor);
@@ -299,7 +308,7 @@ impl<'a> Counter<'a> {
         deps
     }
 
-    /// How many accesses a vector takes that may lie across two lines.
+    /// The average number of cache-line accesses of a vector access that may cross a line boundary.
     fn split_lines(&self, frames: &Frames, access: &Access, step: Option<f64>) -> f64 {
         let width = self.cpu.vectors.bytes() as f64;
         let Some((lane, count)) = lanes(frames) else { return 1.0 };
@@ -319,24 +328,25 @@ impl<'a> Counter<'a> {
         if aligned { 1.0 } else { 1.0 + width / LINE * 0.9 }
     }
 
-    /// Integer instructions for the subscripts of an access.
+    /// Counts the integer instructions for the subscripts of an access.
     fn address(&mut self, frames: &Frames, access: &'a Access) {
         self.indices(frames, &access.indices);
         let deps = dependencies(frames, &access.indices);
-        // Advancing a pointer, shared with the copies of the access in written-out loops.
+        // The increment of a pointer, which unrolled copies of the access share.
         let serial = keep_serial(frames, deps);
         let (counts, runs) = self.place(frames, serial);
         counts.scalar += 0.5 * runs;
     }
 
-    /// Divisions, and what is read from data, in subscripts.
+    /// Counts divisions, minima and data-dependent values in subscripts.
     fn indices(&mut self, frames: &Frames, indices: &'a [IndexExpr]) {
         for factor in indices.iter().flat_map(IndexExpr::terms).flat_map(|term| &term.factors) {
             match factor {
                 Atom::FloorDiv(pair) | Atom::Mod(pair) => self.division(frames, factor, pair, INDEX_DIVISION),
                 Atom::Min(pair) | Atom::Max(pair) => self.division(frames, factor, pair, INDEX_MINIMUM),
                 Atom::Data(data) => {
-                    // A check may end the call, so nothing moves across it: it is done again in every iteration.
+                    // A bounds check can end the call, so nothing is hoisted across it and every
+                    // iteration repeats it.
                     let inner = bit(innermost_serial(frames));
                     let value = self.value(frames, &data.value, false, &mut Alive::default());
                     self.index_ops(frames, value.deps | inner, CHECK);
@@ -346,7 +356,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// A division of indices, once for all that need it.
+    /// Counts an index division, once for all its uses.
     fn division(&mut self, frames: &Frames, atom: &'a Atom, pair: &'a (IndexExpr, IndexExpr), count: f64) {
         let deps = dependencies(frames, std::slice::from_ref(&pair.0));
         if self.divided.insert((frames.stack[deepest_serial(frames, deps)], atom)) {
@@ -356,7 +366,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Instructions on indices: of vectors, if lanes have different ones.
+    /// Counts instructions on indices. They are vector instructions if the lanes have different
+    /// indices.
     fn index_ops(&mut self, frames: &Frames, deps: Frameset, count: f64) {
         if lanes(frames).is_some_and(|(place, _)| has(deps, place)) {
             return self.vector_ops(frames, deps, DType::Int64, count);
@@ -378,7 +389,7 @@ impl<'a> Counter<'a> {
         counts.masked += runs * vectors * count * off;
     }
 
-    /// The counts of the loop that a value is computed in, and how often it is.
+    /// Returns the counts of the loop in which a value is computed, and how often it is computed.
     fn place(&mut self, frames: &Frames, deps: Frameset) -> (&mut Counts, f64) {
         let serial = deepest_serial(frames, deps);
         let mut runs = frames.at(serial).runs;
@@ -394,7 +405,7 @@ impl<'a> Counter<'a> {
         (&mut self.counts[id], runs)
     }
 
-    /// Registers of a value in all lanes.
+    /// The number of registers that a value occupies over all lanes.
     fn vectors(&self, frames: &Frames, deps: Frameset, dtype: DType) -> f64 {
         match lanes(frames) {
             Some((place, count)) if has(deps, place) => {
@@ -405,8 +416,9 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Registers that copies of a value keep busy in the innermost serial loop: all of them if they stay while it runs,
-    /// otherwise those that written-out iterations come back to.
+    /// The number of registers that the copies of a value occupy in the innermost serial loop. If
+    /// the value does not change in this loop, all copies count. Otherwise only the copies count
+    /// that later unrolled iterations reuse.
     fn kept(&self, frames: &Frames, deps: Frameset, vectors: f64) -> f64 {
         let inner = innermost_serial(frames);
         let mut copies = 1.0;
@@ -427,12 +439,12 @@ pub(super) fn has(set: Frameset, place: usize) -> bool {
     set & bit(place) != 0
 }
 
-/// Frames beyond the last bit share it.
+/// All frames beyond the last bit share that bit.
 fn bit(place: usize) -> Frameset {
     1 << place.min(63)
 }
 
-/// The open frames whose variables occur in subscripts.
+/// The open frames whose variables occur in the subscripts.
 pub(super) fn dependencies(frames: &Frames, indices: &[IndexExpr]) -> Frameset {
     let mut deps = 0;
     for index in indices {
@@ -447,13 +459,14 @@ pub(super) fn dependencies(frames: &Frames, indices: &[IndexExpr]) -> Frameset {
     deps
 }
 
-/// The vector loop that is open, and its lanes.
+/// The position of the open vector loop, and its number of lanes.
 fn lanes(frames: &Frames) -> Option<(usize, f64)> {
     let place = (0..frames.stack.len()).rev().find(|place| frames.at(*place).kind == Kind::Vector)?;
     Some((place, frames.at(place).trips))
 }
 
-/// Numbers of lanes that no register has: such vectors are loaded and stored in pieces.
+/// Returns true for a number of lanes that is not a power of two. Such vectors are loaded and
+/// stored in pieces.
 fn is_ragged(lanes: f64) -> bool {
     lanes.log2().fract() != 0.0
 }
@@ -470,7 +483,7 @@ fn innermost_serial(frames: &Frames) -> usize {
     (0..frames.stack.len()).rev().find(|place| is_serial(frames.at(*place))).unwrap_or(0)
 }
 
-/// The innermost serial loop among frames; the whole body if there is none.
+/// The position of the innermost serial loop in `deps`; 0, the whole body, if there is none.
 pub(super) fn deepest_serial(frames: &Frames, deps: Frameset) -> usize {
     (1..frames.stack.len()).rev().find(|place| has(deps, *place) && is_serial(frames.at(*place))).unwrap_or(0)
 }
@@ -480,13 +493,13 @@ fn keep_serial(frames: &Frames, deps: Frameset) -> Frameset {
     serial.fold(0, |set, place| set | (deps & bit(place)))
 }
 
-/// The share of times that what is inside of a place is reached, by choices.
+/// The probability that the branches inside of position `outside` are all taken.
 fn branches(frames: &Frames, outside: usize) -> f64 {
     let inside = (outside + 1..frames.stack.len()).map(|place| frames.at(place));
     inside.filter(|frame| frame.kind == Kind::Branch).map(|frame| frame.trips).product()
 }
 
-/// How far apart neighbouring lanes are, in elements; `None` if that is not always the same.
+/// The stride between adjacent lanes, in elements; `None` if it is not constant.
 fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
     let Some((lane, _)) = lanes(frames) else { return Some(0.0) };
     let of_lane = |atom: &Atom| matches!(atom, Atom::Var(var) if frames.place(*var) == Some(lane));
@@ -509,7 +522,7 @@ fn lane_step(frames: &Frames, access: &Access, strides: &[i64]) -> Option<f64> {
     Some(total)
 }
 
-/// Every access of an expression, those in subscripts included.
+/// Calls `visit` for every access of an expression, including those in subscripts.
 pub(in crate::cost) fn loads<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Access)) {
     if let ExprKind::Load(access) = &expr.kind {
         visit(access);

@@ -1,50 +1,56 @@
-//! What the speed of a kernel depends on, beyond what a schedule needs to know of the machine.
+//! The machine parameters that determine the speed of a kernel, beyond those that a schedule needs.
 
 use tilewright_target::{Cpu, Vectors};
 
 /// The speeds of a machine. Cycles are those of one core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Cycles a second, with vectors in use.
+    /// The clock frequency in hertz when vectors are in use.
     pub hertz: f64,
-    /// Vector or floating-point instructions that begin in a cycle.
+    /// The number of vector or floating-point instructions that start in a cycle.
     pub vector_ports: f64,
-    /// Cycles until the result of a multiply-add can be used.
+    /// The latency of a multiply-add in cycles.
     pub latency: f64,
-    /// Loads in a cycle, of up to a whole vector.
+    /// The number of loads in a cycle, each of up to a whole vector.
     pub load_ports: f64,
-    /// Stores in a cycle, of up to a whole vector.
+    /// The number of stores in a cycle, each of up to a whole vector.
     pub store_ports: f64,
-    /// Integer instructions in a cycle.
+    /// The number of integer instructions in a cycle.
     pub scalar_ports: f64,
-    /// Instructions of any kind in a cycle.
+    /// The number of instructions of any kind in a cycle.
     pub issue: f64,
-    /// Instructions that wait for their operands while later ones go ahead.
+    /// The size of the out-of-order window: the number of instructions that can wait for operands
+    /// while later ones execute.
     pub window: f64,
-    /// Instructions that the processor keeps decoded; of longer code half as many begin in a cycle.
+    /// The capacity of the cache of decoded instructions. Longer code issues at half the rate.
     pub decoded: f64,
-    /// Instructions that fit the cache for code; of longer code a quarter as many begin in a cycle.
+    /// The capacity of the instruction cache, in instructions. Longer code issues at a quarter of
+    /// the rate.
     pub code: f64,
-    /// Cycles of a division of one vector.
+    /// The cycles of a division of one vector.
     pub divide: f64,
-    /// Cycles to gather or scatter one lane.
+    /// The cycles to gather or scatter one lane.
     pub gather: f64,
-    /// Cycles of a jump that was not foreseen.
+    /// The cycles of a mispredicted branch.
     pub mispredict: f64,
-    /// Places of each set of the caches, first level first. The last counts for all that follow.
+    /// The associativity of the caches, first level first. The last entry applies to all further
+    /// levels.
     pub ways: Vec<usize>,
-    /// Bytes that come in a cycle to each level from the one behind it; the last is what memory gives to one core.
+    /// The bytes per cycle that each level receives from the next one. The last entry is the memory
+    /// bandwidth of one core.
     pub bandwidth: Vec<f64>,
-    /// Bytes in a cycle that memory, or a last level that cores share, gives to all cores together.
+    /// The bytes per cycle that memory, or a shared last-level cache, delivers to all cores
+    /// together.
     pub shared_bandwidth: f64,
-    /// Seconds from reaching a parallel loop until all threads run it, and for finding that all are done.
+    /// The seconds from reaching a parallel loop until all threads run it, including the wait for
+    /// all threads at the end.
     pub start_threads: f64,
-    /// Seconds for one thread to take the next piece of a parallel loop.
+    /// The seconds for one thread to take the next piece of a parallel loop.
     pub take_piece: f64,
 }
 
 impl Machine {
-    /// Usual numbers for processors with these vectors, for as many levels of cache as there are.
+    /// Typical numbers for processors with these vectors, for as many cache levels as there are.
     pub fn typical(cpu: &Cpu) -> Machine {
         let width = cpu.vectors.bytes() as f64;
         let (hertz, divide) = match cpu.vectors {
@@ -52,7 +58,7 @@ impl Machine {
             Vectors::Avx2 => (3.2e9, 5.0),
             Vectors::Avx512 => (2.8e9, 16.0),
         };
-        // Each level behind the first gives about a third of the one before.
+        // Each level after the first delivers about a third of the level before it.
         let mut bandwidth: Vec<f64> = vec![0.75 * width.max(32.0)];
         while bandwidth.len() < cpu.caches.len().max(1) {
             bandwidth.push(bandwidth[bandwidth.len() - 1] / 3.0);
@@ -81,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Instructions in a cycle of code of a length.
+    /// The number of instructions per cycle for a loop body of this length.
     pub(super) fn issue(&self, instructions: f64) -> f64 {
         match instructions {
             _ if instructions > self.code => self.issue / 4.0,
@@ -90,12 +96,12 @@ impl Machine {
         }
     }
 
-    /// Places of each set at a level.
+    /// The associativity of a cache level.
     pub(super) fn ways(&self, level: usize) -> usize {
         self.ways.get(level).or(self.ways.last()).copied().unwrap_or(8).max(1)
     }
 
-    /// Bytes in a cycle that one of several busy cores gets at a level.
+    /// The bytes per cycle that each of several busy cores receives at a level.
     pub(super) fn bandwidth(&self, level: usize, last: bool, cores: usize) -> f64 {
         let own = self.bandwidth.get(level).or(self.bandwidth.last()).copied().unwrap_or(8.0);
         if last { own.min(self.shared_bandwidth / cores.max(1) as f64) } else { own }

@@ -1,29 +1,31 @@
-//! The time of a kernel, estimated from its loops and the machine alone.
+//! Estimates the time of a kernel from its loops and the machine alone.
 //!
-//! [`estimate`] needs no training and no run: it tells thousands of candidates a second apart, so that only promising
-//! ones are compiled. It is made to rank the schedules of one program; the seconds are those of a machine that does
-//! nothing else, and are right within a factor of two or three.
+//! [`estimate`] needs no training and no run. It ranks thousands of candidates a second, so that
+//! only promising ones are compiled. Its purpose is to rank the schedules of one program. The
+//! estimated seconds are those of an otherwise idle machine, and are right within a factor of two
+//! or three.
 //!
-//! The time is that of the busiest thread. For each statement of the body at root level it is the larger of two, as in
-//! the execution-cache-memory model (Hager, Treibig, Habich, Wellein): what the instructions take with all data in the
-//! first cache, and what loads, stores and the way of the data through the caches take.
+//! The time is that of the busiest thread. For each root-level statement of the body it is the
+//! larger of two times, as in the execution-cache-memory model (Hager, Treibig, Habich, Wellein).
+//! One is the time of the instructions with all data in the first-level cache. The other is the
+//! time of the loads, the stores and the transfers between caches.
 //!
-//! | file | what it says |
+//! | file | what it computes |
 //! |---|---|
-//! | `frames` | how often loops and sides of choices run; the work of the busiest core |
-//! | `instructions` | instructions of each loop, after equal values are joined and fixed ones moved out; chains of results that wait for each other; values that do not fit the registers |
-//! | `operations` | what single operations and functions take |
-//! | `shared` | values that copies of a stencil have in common |
-//! | `footprint` | lines that an access touches while loops run; rows that crowd few sets of a cache |
-//! | `traffic` | lines that move between caches: once for what stays there between iterations, otherwise every time |
+//! | `frames` | how often loops and branches run; the work of the busiest core |
+//! | `instructions` | instructions of each loop, after common subexpression elimination and hoisting; dependence chains; spills |
+//! | `operations` | the costs of single operations and functions |
+//! | `shared` | values that unrolled copies of a stencil share |
+//! | `footprint` | cache lines that an access touches while loops run; conflicts in few sets of a cache |
+//! | `traffic` | cache lines that move between caches: once for data that stays between iterations, otherwise every time |
 //! | `total` | the time of all of that together |
 //! | `machine` | the speeds of the parts |
 //!
 //! Read this file first: it walks the nest.
 //!
-//! Not modelled: translation of addresses, how latencies of single misses hide behind each other, loads that wait for
-//! stores to nearby addresses, jumps that depend on data, what else runs on the machine. Explicit prefetches count
-//! nothing. `setup` counts nothing, since it runs once.
+//! Not modelled: address translation, overlap of the latencies of single misses, loads that wait
+//! for stores to nearby addresses, data-dependent branches, and other load on the machine. Explicit
+//! prefetches cost nothing. `setup` costs nothing, because it runs once.
 
 mod flat;
 mod footprint;
@@ -50,41 +52,42 @@ pub use machine::Machine;
 pub(super) use operations::operation_cost;
 use traffic::Traffic;
 
-/// Pieces that a thread takes of a parallel loop, for each time that what is left is cut to a part of it.
+/// The number of pieces that a thread takes from a parallel loop each time that the remaining work
+/// shrinks by a factor of e.
 const PIECES: f64 = 4.0;
 
-/// How long a call takes, and why.
+/// The estimated time of a call and its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The time of a call.
     pub seconds: f64,
-    /// What it is made of.
+    /// The parts of this time.
     pub parts: Parts,
 }
 
-/// Where the time goes, in seconds where it is not said otherwise. What overlaps is there in full, so the sum is more
-/// than the whole.
+/// The parts of the time, in seconds unless stated otherwise. Overlapping parts count in full, so
+/// their sum exceeds the total.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// Instructions, as if all data were in the first cache.
+    /// The time of the instructions with all data in the first-level cache.
     pub compute: f64,
-    /// The part of that in which nothing but loads and stores holds up the work.
+    /// The time of the load and store instructions alone.
     pub memory_instructions: f64,
-    /// Lines on their way into each cache, first level first.
+    /// The time of line transfers into each cache, first level first.
     pub transfers: Vec<f64>,
-    /// Starting, ending and counting loops.
+    /// The time to start, end and count loops.
     pub loops: f64,
-    /// Waking threads, and handing out pieces of parallel loops.
+    /// The time to wake threads and to hand out pieces of parallel loops.
     pub threads: f64,
-    /// Moving values out of registers and back.
+    /// The time to spill values from registers and reload them.
     pub spills: f64,
     /// The share of lanes that vector instructions compute in vain.
     pub masked_lanes: f64,
-    /// The share of cores' time in parallel loops that is spent waiting for the busiest.
+    /// The share of the cores' time in parallel loops that is spent waiting for the busiest core.
     pub idle_cores: f64,
 }
 
-/// The time of a nest on a machine.
+/// Estimates the time of a nest on a machine.
 pub fn estimate(nest: &LoopNest, target: &Cpu, machine: &Machine) -> Estimate {
     let nest = &*flat::flattened(nest);
     let counter = Counter::new(nest, target, machine);
@@ -102,16 +105,17 @@ pub fn estimate(nest: &LoopNest, target: &Cpu, machine: &Machine) -> Estimate {
     walk.result(machine)
 }
 
-/// Goes through a nest, and notes what every statement does.
+/// Traverses a nest and records the work of every statement.
 struct Walk<'a> {
     target: &'a Cpu,
     frames: Frames,
     counter: Counter<'a>,
     traffic: Traffic<'a>,
-    /// How often threads start, and take pieces of work.
+    /// How often threads start, and how often they take pieces of work.
     starts: f64,
     pieces: f64,
-    /// Iterations of parallel loops that cores had time for, and that they did.
+    /// The number of iterations of parallel loops that all cores could run in the time, and the
+    /// number that they did run.
     idle: (f64, f64),
 }
 
@@ -129,7 +133,7 @@ impl<'a> Walk<'a> {
                     self.stmts(&room.body);
                 }
                 Stmt::Store(store) => self.store(store),
-                // The model is of a CPU, whose nests combine no threads.
+                // This is the model of a CPU, whose nests do not combine results of threads.
                 Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
             }
         }
@@ -143,7 +147,7 @@ impl<'a> Walk<'a> {
         let own = &self.frames.all[self.frames.innermost()];
         if own.kind == Kind::Parallel {
             self.starts += outside;
-            // Each piece is a share of what is left.
+            // Each piece is a fraction of the remaining work.
             self.pieces += outside * own.trips.min(PIECES * (1.0 + own.trips).ln());
             self.idle.0 += own.trips * self.target.cores as f64 * outside;
             self.idle.1 += inner.extent.as_constant().unwrap_or(1).max(1) as f64 * outside;
@@ -152,7 +156,7 @@ impl<'a> Walk<'a> {
         self.frames.close();
     }
 
-    /// Conditions on lanes switch lanes off; others choose a side.
+    /// Counts a branch. Conditions on the lane switch lanes off; other conditions choose a side.
     fn choice(&mut self, choice: &'a If) {
         let lane = |condition: &&IndexExpr| self.on_lane(condition);
         let (lanes, others): (Vec<&IndexExpr>, Vec<&IndexExpr>) = choice.conditions.iter().partition(lane);
@@ -170,7 +174,7 @@ impl<'a> Walk<'a> {
         if stmts.is_empty() || share <= 0.0 {
             return;
         }
-        // That one of several fails says nothing of each.
+        // If one of several conditions fails, nothing is known about each single condition.
         let known = if hold || conditions.len() == 1 { conditions } else { &[] };
         let before: Vec<_> = known.iter().filter_map(|own| self.frames.suppose(own, hold)).collect();
         let on_before = self.counter.off_lanes;

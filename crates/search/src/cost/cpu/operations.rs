@@ -1,13 +1,15 @@
-//! What single operations take.
+//! The costs of single operations.
 
 use tilewright_ir::{BinaryOp, Builtin, Expr, ExprKind, Number};
 
-/// Conversions between integers come with loads, stores and arithmetic, one at a time.
+/// Returns true for conversions between scalar integers, which are part of loads, stores and
+/// arithmetic.
 pub(super) fn is_free(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Cast(from) if !from.dtype.is_float() && !expr.dtype.is_float())
 }
 
-/// What one operation takes: instructions, and times that the dividing unit is busy.
+/// The cost of one operation: the number of instructions, and the number of uses of the division
+/// unit.
 pub(in crate::cost) struct Cost {
     pub instructions: f64,
     pub divisions: f64,
@@ -25,7 +27,7 @@ pub(in crate::cost) fn operation_cost(expr: &Expr) -> Cost {
         }
         ExprKind::Binary(BinaryOp::Div, _) => Cost { instructions: 1.0, divisions: 1.0 },
         ExprKind::Binary(BinaryOp::Mod, _) => Cost { instructions: 6.0, divisions: 1.0 },
-        // A float minimum looks after NaN.
+        // A float minimum must handle NaN.
         ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, _) if expr.dtype.is_float() => plain(2.0),
         ExprKind::Call(function, _) => function_cost(*function),
         ExprKind::Cast(from) => plain(if from.dtype == expr.dtype { 0.0 } else { 1.0 }),

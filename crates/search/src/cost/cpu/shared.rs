@@ -1,8 +1,9 @@
-//! Values that written-out iterations of a statement have in common.
+//! Finds values that unrolled iterations of a statement share.
 //!
-//! Copies of a stencil read the same neighbours, and compute the same sums of them. Code generation joins those, so
-//! they are counted once: values of one shape, that is equal but for the numbers in their subscripts, are as many as
-//! there are different places that they are computed for.
+//! Unrolled copies of a stencil read the same neighbours and compute the same sums of them. Code
+//! generation eliminates these duplicates, so they count once. Values have the same shape if they
+//! are equal except for the constants in their subscripts. The number of distinct values of one
+//! shape is the number of distinct positions for which they are computed.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,23 +12,24 @@ use tilewright_ir::{Access, Expr, ExprKind, VarId};
 
 use super::footprint::Region;
 
-/// The share of copies of values that are left, by the place of the expression in memory; 1 for all others.
+/// For an expression, identified by its address, the share of its copies that remain; 1 for
+/// expressions without an entry.
 pub(super) type Shares = HashMap<*const Expr, f64>;
 
-/// A value that depends on data, without where its first load is.
+/// The shape of a value that depends on memory, without the position of its first load.
 struct Shape<'e> {
     hash: u64,
     anchor: &'e Access,
 }
 
-/// Values of one shape.
+/// The values of one shape.
 struct Group {
     members: Vec<*const Expr>,
     region: Region,
     elements: f64,
 }
 
-/// The shares of all values in an expression. `trips`: how often written-out loops run.
+/// The shares of all values in an expression. `trips` returns the trip counts of unrolled loops.
 pub(super) fn shares(value: &Expr, trips: &dyn Fn(VarId) -> f64) -> Shares {
     if !repeats(value) {
         return Shares::new();
@@ -42,7 +44,7 @@ pub(super) fn shares(value: &Expr, trips: &dyn Fn(VarId) -> f64) -> Shares {
     shares
 }
 
-/// Whether some buffer is loaded from twice.
+/// Returns true when the value loads from some buffer more than once.
 fn repeats(value: &Expr) -> bool {
     let mut tensors = Vec::new();
     super::instructions::loads(value, &mut |access| tensors.push(access.tensor));
@@ -50,7 +52,7 @@ fn repeats(value: &Expr) -> bool {
     tensors.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Puts a value and all that it is made of into groups; `None` if no load is in it.
+/// Adds a value and its operands to groups. Returns `None` if the value contains no load.
 fn collect<'e>(
     expr: &'e Expr,
     trips: &dyn Fn(VarId) -> f64,
@@ -104,7 +106,7 @@ fn hash_operator(expr: &Expr, hasher: &mut DefaultHasher) {
     }
 }
 
-/// How far apart the subscripts of two loads are, as numbers.
+/// The differences between the constant parts of the subscripts of two loads.
 fn distance(from: &Access, to: &Access) -> Vec<i64> {
     let from = from.indices.iter().map(|index| index.constant_part());
     let to = to.indices.iter().map(|index| index.constant_part());

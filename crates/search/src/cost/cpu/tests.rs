@@ -46,7 +46,7 @@ fn gemm(size: i64, steps: &str) -> f64 {
     estimated(GEMM, &[("M", size), ("K", size), ("N", size)], steps, &cpu(1)).seconds
 }
 
-/// A matrix product in tiles of `rows` by two vectors.
+/// The schedule of a matrix product with register tiles of `rows` by two vectors.
 fn tiled(rows: i64) -> String {
     format!(
         "split C.i -> io, ii:{rows}\nsplit C.j -> jo, jm:2, ji:16\nreorder C.jo, C.io, C.k, C.ii, C.jm, C.ji\n\
@@ -69,7 +69,7 @@ fn results_in_registers_are_faster_than_in_memory() {
 
 #[test]
 fn few_accumulators_wait_for_each_other() {
-    // Four rows of two vectors keep both units busy; one row does not.
+    // Four rows of two vectors keep both vector units busy; one row does not.
     assert!(gemm(256, &tiled(1)) > 2.0 * gemm(256, &tiled(4)));
 }
 
@@ -180,7 +180,7 @@ fn copies_of_a_stencil_share_what_they_load() {
     assert!(copies.parts.memory_instructions < 0.6 * plain.parts.memory_instructions);
 }
 
-/// The sizes in the command that every example begins with.
+/// The sizes in the command line that every example file begins with.
 fn sizes_of(source: &str) -> Vec<(String, i64)> {
     let words = source.lines().take_while(|line| line.starts_with('#')).flat_map(str::split_whitespace);
     let given = words.skip_while(|word| *word != "--sizes").nth(1).unwrap_or_default();
@@ -188,7 +188,8 @@ fn sizes_of(source: &str) -> Vec<(String, i64)> {
     pairs.map(|(name, value)| (name.to_string(), value.parse().unwrap())).collect()
 }
 
-/// Random schedules of every example, on machines of every kind: a time that is a number, and the same each time.
+/// Random schedules of every example, on machines of every kind, have a finite time that is the
+/// same in every estimate.
 #[test]
 fn every_schedule_has_a_time() {
     let mut rng = Pcg64Mcg::seed_from_u64(7);
@@ -196,7 +197,7 @@ fn every_schedule_has_a_time() {
     for file in &files {
         let source = std::fs::read_to_string(file).unwrap();
         let given = sizes_of(&source);
-        // Larger where the program allows it, so that there is something to tile.
+        // Use larger sizes where the program allows them, so that tiling matters.
         let sizes = |by| given.iter().map(|(name, value)| (name.as_str(), by * value)).collect::<Vec<_>>();
         let program = checked(&source, &sizes(5)).unwrap_or_else(|| program(&source, &sizes(1)));
         for (vectors, caches) in

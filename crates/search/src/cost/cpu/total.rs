@@ -1,4 +1,4 @@
-//! From what a nest executes and moves to how long that takes.
+//! Converts the counted instructions and transfers of a nest into time.
 
 use tilewright_target::Cpu;
 
@@ -6,25 +6,26 @@ use super::frames::{Frame, Kind};
 use super::instructions::Counts;
 use super::{Estimate, Machine, Parts, Walk};
 
-/// Loops with more iterations than this end with a jump that was not foreseen.
+/// The trip count from which the exit branch of a loop is always mispredicted. The probability is
+/// proportional for shorter loops.
 const FORESEEN: f64 = 32.0;
-/// Cycles of counting and jumping in an iteration, and of beginning a loop.
+/// The cycles for counting and branching in an iteration, and for starting a loop.
 const ITERATION: f64 = 0.5;
 const BEGINNING: f64 = 3.0;
 
-/// The cycles of the instructions of a loop, or of several.
+/// The cycles of the instructions of one or several loops.
 #[derive(Clone, Copy, Default)]
 struct Core {
-    /// With all data in the first cache.
+    /// The cycles with all data in the first-level cache.
     cycles: f64,
-    /// Those of loads and stores alone.
+    /// The cycles of the loads and stores alone.
     memory: f64,
     spills: f64,
     loops: f64,
 }
 
 impl Walk<'_> {
-    /// The time of what was noted.
+    /// Computes the time of the recorded work.
     pub(super) fn result(mut self, machine: &Machine) -> Estimate {
         self.counter.counts.resize(self.frames.all.len(), Counts::default());
         let units = self.cores(machine);
@@ -53,7 +54,7 @@ impl Walk<'_> {
         Estimate { seconds: (cycles * cycle + parts.threads).max(cycle), parts }
     }
 
-    /// The instructions of every root-level statement.
+    /// The instruction cycles of every root-level statement.
     fn cores(&self, machine: &Machine) -> Vec<Core> {
         let mut units = vec![Core::default(); self.frames.unit + 1];
         for (frame, counts) in self.frames.all.iter().zip(&self.counter.counts) {
@@ -67,7 +68,7 @@ impl Walk<'_> {
         units
     }
 
-    /// Cycles that lines are on their way into each cache, for every root-level statement.
+    /// The cycles of line transfers into each cache, for every root-level statement.
     fn transfers(&self, machine: &Machine) -> Vec<Vec<f64>> {
         let levels = self.target.caches.len();
         let mut moving = self.traffic.bytes(&self.frames);
@@ -85,7 +86,7 @@ impl Walk<'_> {
     }
 }
 
-/// The instructions of one loop: the busiest part of the processor decides.
+/// The cycles of one loop: the busiest unit of the processor is the bottleneck.
 fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core {
     let excess = (counts.live - (target.vectors.registers() as f64 - 1.0)).max(0.0);
     let written = excess.min(counts.live_written);
@@ -109,7 +110,8 @@ fn core(counts: &Counts, frame: &Frame, target: &Cpu, machine: &Machine) -> Core
     }
 }
 
-/// Counting and jumping in each iteration, and a jump at the end that is foreseen only if the loop is short.
+/// The cycles for counting and branching in each iteration, and for the exit branch, which is
+/// predicted only in short loops.
 fn loop_overhead(frame: &Frame, machine: &Machine) -> f64 {
     if !matches!(frame.kind, Kind::Serial | Kind::Parallel) {
         return 0.0;

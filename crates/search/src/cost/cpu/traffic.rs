@@ -1,8 +1,9 @@
 //! Cache lines that move between the levels of memory.
 //!
-//! For every loop: if what one iteration of it touches fits a cache, then whatever the iterations touch again is still
-//! there, and the loop brings in each of its lines once. Otherwise every iteration brings in its own. Calls follow each
-//! other, so what fits a cache as a whole stays in it.
+//! If the data of one iteration of a loop fits into a cache, everything that later iterations touch
+//! again is still there. The loop then loads each of its lines once. Otherwise every iteration
+//! loads its own lines. Calls follow each other, so data that fits into a cache as a whole stays
+//! there.
 
 use tilewright_ir::nest::{LoopNest, Scope};
 use tilewright_ir::{Access, TensorId, VarId};
@@ -13,43 +14,46 @@ use super::frames::{FrameId, Frames, Kind};
 use super::instructions::{Frameset, deepest_serial, dependencies, has};
 use super::machine::Machine;
 
-/// Of a cache, what an iteration may take so that all of it stays there; and so much that nothing does. Caches do not
-/// throw out exactly what was used longest ago, so in between some of it does.
+/// The working set of an iteration, as a share of a cache, up to which all of it stays in the
+/// cache, and from which nothing does. Caches do not implement exact LRU replacement, so in between
+/// a part of it stays.
 const FITS: f64 = 0.7;
 const OVERFLOWS: f64 = 2.0;
-/// A written line is read before, and written back.
+/// A written line is read first and written back later.
 const WRITTEN: f64 = 2.0;
-/// Lines that do not follow each other are not foreseen, and take longer from far away than their size says.
+/// Non-contiguous lines are not prefetched, so they take longer from distant levels than their size
+/// suggests.
 const ALONE: f64 = 2.0;
 
-/// One access, at its place in the nest.
+/// One access at its position in the nest.
 struct Visit {
     buffer: TensorId,
     written: bool,
-    /// The frames around it, outermost first, and the bytes of lines that it touches while each runs once.
+    /// The frames around the access, outermost first, and the bytes of the lines that it touches
+    /// while each frame runs once.
     path: Vec<FrameId>,
     bytes: Vec<f64>,
-    /// What it touches follows itself in memory.
+    /// True if the touched bytes are contiguous in memory.
     streams: bool,
-    /// The frames that it moves with, and the innermost serial one of them: inside of that, an element that is loaded
-    /// stays in its register.
+    /// The frames whose variables the access uses, and the innermost serial one of them. Inside of
+    /// that frame, a loaded element stays in its register.
     moves: Frameset,
     serial: usize,
 }
 
-/// What is touched of one buffer while a frame runs.
+/// The data of one buffer that is touched while a frame runs.
 struct Touched {
     buffer: TensorId,
-    /// All accesses together, as if none met another.
+    /// The bytes of all accesses together, without overlap.
     sum: f64,
     region: Region,
 }
 
-/// The lines of what is touched of a buffer, those that several accesses touch counted once.
+/// The touched lines of a buffer, where lines that several accesses touch count once.
 struct Union {
     lines: Lines,
     bytes: f64,
-    /// The part of its bytes that counts for one of the accesses.
+    /// The ratio of these bytes to the sum of all accesses.
     share: f64,
 }
 
@@ -59,7 +63,7 @@ pub(super) struct Traffic<'a> {
     cpu: &'a Cpu,
     machine: &'a Machine,
     visits: Vec<Visit>,
-    /// For every frame, what all runs of its inside touch.
+    /// For every frame, the data that all its iterations touch.
     whole: Vec<Vec<Touched>>,
 }
 
@@ -68,7 +72,7 @@ impl<'a> Traffic<'a> {
         Traffic { nest, cpu, machine, visits: Vec::new(), whole: Vec::new() }
     }
 
-    /// Notes an access of the statement at hand.
+    /// Records an access of the current statement.
     pub fn visit(&mut self, frames: &Frames, access: &Access, written: bool) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
@@ -87,7 +91,7 @@ impl<'a> Traffic<'a> {
             serial: deepest_serial(frames, moves),
         };
         let mut region = Region::default();
-        // From the inside out, one more frame running each time.
+        // From the inside out, each step adds one running frame.
         for running in (0..=depth).rev() {
             if running == depth || has(moves, running) {
                 let trips = |var: VarId| match frames.place(var) {
@@ -108,7 +112,7 @@ impl<'a> Traffic<'a> {
         self.visits.push(visit);
     }
 
-    /// Bytes that come into each level from behind it, for every root-level statement.
+    /// The bytes that each level receives from the next one, for every root-level statement.
     pub fn bytes(&self, frames: &Frames) -> Vec<Vec<f64>> {
         let levels = self.cpu.caches.len();
         let unions: Vec<Vec<Union>> = self.whole.iter().map(|whole| self.unions(whole)).collect();
@@ -123,8 +127,9 @@ impl<'a> Traffic<'a> {
         total
     }
 
-    /// To which degree what one run of a frame's inside touches stays in each cache. One run of a frame is all runs of
-    /// those in it; single elements that it touches besides do not count.
+    /// For every frame and cache, the share of the data of one iteration that stays in the cache.
+    /// One iteration of a frame includes all iterations of the frames inside. Single elements that
+    /// it touches besides do not count.
     fn all_fits(&self, frames: &Frames, unions: &[Vec<Union>]) -> Vec<Vec<f64>> {
         let mut inner: Vec<Vec<FrameId>> = vec![Vec::new(); self.whole.len()];
         for (frame, own) in frames.all.iter().enumerate().take(self.whole.len()).skip(1) {
@@ -144,7 +149,7 @@ impl<'a> Traffic<'a> {
         inner.iter().map(fits).collect()
     }
 
-    /// To which degree what is touched stays in each cache.
+    /// The share of the touched data that stays in each cache.
     fn fits(&self, together: &[Union]) -> Vec<f64> {
         let mut occupied = vec![0.0; self.cpu.caches.len()];
         for union in together {
@@ -161,7 +166,7 @@ impl<'a> Traffic<'a> {
         occupied.iter().zip(&self.cpu.caches).map(stays).collect()
     }
 
-    /// For each buffer, the lines of what was touched.
+    /// The touched lines of each buffer.
     fn unions(&self, touched: &[Touched]) -> Vec<Union> {
         let union = |touched: &Touched| {
             let lines = touched.region.lines(self.nest.buffer(touched.buffer));
@@ -171,7 +176,7 @@ impl<'a> Traffic<'a> {
         touched.iter().map(union).collect()
     }
 
-    /// Bytes that an access brings into a cache.
+    /// The bytes that an access loads into a cache.
     fn moved(
         &self,
         frames: &Frames,
@@ -191,7 +196,7 @@ impl<'a> Traffic<'a> {
             let stays = fits[*frame][level];
             moved = stays * once.min(again) + (1.0 - stays) * again;
         }
-        // Before the first call comes another one.
+        // Another call came before, so data that fits into the cache is already there.
         moved *= 1.0 - fits[0][level];
         let alone = if visit.streams || level == 0 { 1.0 } else { ALONE };
         moved * if visit.written { WRITTEN * alone } else { alone }

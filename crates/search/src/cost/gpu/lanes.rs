@@ -1,42 +1,43 @@
-//! What the lanes of a warp touch with one access.
+//! The memory that the lanes of a warp touch with one access.
 //!
-//! The places are worked out lane by lane: subscripts hold quotients and remainders of the thread's number, and what they
-//! come to is easier to see than to derive.
+//! The addresses are evaluated lane by lane. Subscripts contain quotients and remainders of the
+//! thread index, and evaluating them is easier than deriving their pattern.
 
 use std::collections::BTreeSet;
 
 use tilewright_ir::index::Atom;
 use tilewright_ir::{Access, LoopNest, VarId};
 
-/// Bytes that memory gives at a time.
+/// The size of a sector, the unit of transfer of global memory, in bytes.
 pub(super) const SECTOR: i64 = 32;
-/// Banks of shared memory, and the bytes that each gives in a turn.
+/// The number of banks of shared memory, and the bytes that each bank delivers in one cycle.
 const BANKS: i64 = 32;
 const BANK_BYTES: i64 = 4;
-/// Bytes of the widest access.
+/// The largest size of one access in bytes.
 const WIDEST: i64 = 16;
 
-/// An access by a warp.
+/// An access of a warp.
 pub(super) struct Pattern {
-    /// The byte that each lane touches first, of as many lanes as there are.
+    /// The first byte that each lane touches.
     places: Vec<i64>,
-    /// Bytes of an element, and elements that one access takes.
+    /// The bytes of an element, and the number of elements in one access.
     bytes: i64,
     width: i64,
 }
 
-/// What one access costs.
+/// The cost of one access.
 pub(super) struct Touched {
-    /// Elements that it takes.
+    /// The number of elements in the access.
     pub width: f64,
-    /// Turns of the banks of shared memory.
+    /// The number of cycles of shared memory, including bank conflicts.
     pub turns: f64,
-    /// Sectors of global memory.
+    /// The number of sectors of global memory.
     pub sectors: f64,
 }
 
 impl Pattern {
-    /// The access of threads along these loops, the fastest first. `side_by_side`: written-out loops.
+    /// Evaluates an access of threads along these loops, the fastest-varying loop first.
+    /// `side_by_side` are the unrolled loops.
     pub fn of(
         nest: &LoopNest,
         access: &Access,
@@ -49,7 +50,7 @@ impl Pattern {
         let place = |values: &dyn Fn(VarId) -> i64, lane: i64| -> i64 {
             let mut leaf = |atom: &Atom| match atom {
                 Atom::Var(var) => Some(values(*var)),
-                // Data is anywhere.
+                // A data-dependent index may have any value.
                 Atom::Data(_) => Some(lane.wrapping_mul(7919) % 10_007),
                 _ => Some(1),
             };
@@ -75,7 +76,7 @@ impl Pattern {
         let along = side_by_side.iter().filter(|(var, _)| step(*var) == 1).max_by_key(|(_, trips)| *trips);
         let fits =
             |width: &i64| along.is_some_and(|(_, trips)| trips % width == 0) && width * bytes <= WIDEST;
-        // All begin at a multiple of the width.
+        // All accesses must begin at a multiple of the width.
         let vars: BTreeSet<VarId> = access.indices.iter().flat_map(|index| index.vars()).collect();
         let others = || vars.iter().filter(|var| along.is_none_or(|(own, _)| own != *var));
         let aligned =
@@ -86,7 +87,7 @@ impl Pattern {
         Pattern { places: places.collect(), bytes, width }
     }
 
-    /// What the access costs a warp.
+    /// The cost of the access for a warp.
     pub fn touched(&self, warp: i64) -> Touched {
         let size = self.bytes * self.width;
         Touched { width: self.width as f64, turns: self.turns(warp, size), sectors: self.sectors(size) }
@@ -100,7 +101,8 @@ impl Pattern {
         all.collect::<BTreeSet<i64>>().len() as f64
     }
 
-    /// Each bank gives one word at a time, to all that want it; wide accesses are made by parts of a warp.
+    /// Each bank delivers one word at a time, to all lanes that need it. Wide accesses are split
+    /// into parts of a warp.
     fn turns(&self, warp: i64, size: i64) -> f64 {
         let words = (size + BANK_BYTES - 1) / BANK_BYTES;
         let together = (warp / words).max(1) as usize;

@@ -1,18 +1,20 @@
-//! The time of kernels on a GPU.
+//! Estimates the time of kernels on a GPU.
 //!
-//! Every root-level statement is a kernel. Its loops tell how many blocks and threads there are, and what a block does:
-//! instructions, accesses to shared memory with the conflicts of banks, sectors of global memory that the lanes of a warp
-//! ask for together. A multiprocessor works on as many blocks as threads, registers and shared memory allow, and takes as
-//! long as the busiest of its parts, or as a single block that waits for memory at every step of its reduction.
+//! Every root-level statement is a kernel. Its loops determine the numbers of blocks and threads
+//! and the work of a block: instructions, accesses to shared memory with bank conflicts, and
+//! sectors of global memory that the lanes of a warp request together. A multiprocessor runs as
+//! many blocks as threads, registers and shared memory allow. Its time is that of its busiest unit,
+//! or that of a single block that waits for memory in every step of its reduction.
 //!
-//! | file | what it says |
+//! | file | what it computes |
 //! |---|---|
-//! | `walk` | goes through a kernel and adds up what a block does |
-//! | `lanes` | what the lanes of a warp touch with one access: sectors, and turns of the banks |
-//! | `near` | what of that the cache of a multiprocessor does not have |
-//! | `total` | from that the time: occupancy, waves of blocks, and what holds them up |
+//! | `walk` | traverses a kernel and adds up the work of a block |
+//! | `lanes` | the memory that the lanes of a warp touch with one access: sectors and bank conflicts |
+//! | `near` | the loads that miss the cache of a multiprocessor |
+//! | `total` | the resulting time: occupancy, waves of blocks, and bottlenecks |
 //!
-//! Not modelled: how blocks share the second cache, instructions for addresses and conditions beyond a constant share.
+//! Not modelled: how blocks share the second-level cache, and instructions for addresses and
+//! conditions beyond a constant share.
 
 mod lanes;
 mod near;
@@ -27,41 +29,42 @@ use tilewright_target::Gpu;
 
 use walk::Walk;
 
-/// How long a call takes, and why.
+/// The estimated time of a call and its parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The time of a call.
     pub seconds: f64,
-    /// What it is made of, kernel by kernel.
+    /// The parts of this time, one entry for each kernel.
     pub kernels: Vec<Parts>,
 }
 
-/// Where the time of a kernel goes, in seconds where it is not said otherwise. What overlaps is there in full.
+/// The parts of a kernel's time, in seconds unless stated otherwise. Overlapping parts count in
+/// full.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// The whole.
+    /// The total time.
     pub seconds: f64,
-    /// Blocks of how many threads.
+    /// The number of blocks.
     pub blocks: f64,
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub threads: f64,
-    /// Blocks that run on a multiprocessor at a time.
+    /// The number of blocks that run on a multiprocessor at the same time.
     pub resident: f64,
-    /// Arithmetic.
+    /// The time of arithmetic.
     pub compute: f64,
-    /// Instructions of all kinds.
+    /// The time to issue instructions of all kinds.
     pub issue: f64,
-    /// Turns of the banks of shared memory.
+    /// The time of accesses to the banks of shared memory.
     pub shared: f64,
-    /// Sectors of global memory that the cache of a multiprocessor does not have.
+    /// The time of the sectors of global memory that miss the cache of a multiprocessor.
     pub sectors: f64,
-    /// Memory itself: every tensor once.
+    /// The time of memory itself, which transfers every tensor once.
     pub memory: f64,
-    /// Waiting for memory and for each other.
+    /// The time of waiting for memory and at barriers.
     pub latency: f64,
 }
 
-/// The time of a nest on a GPU.
+/// Estimates the time of a nest on a GPU.
 pub fn estimate(nest: &LoopNest, gpu: &Gpu) -> Estimate {
     let kernels: Vec<Parts> =
         Walk::kernels(nest, gpu).iter().map(|kernel| total::parts(kernel, gpu)).collect();

@@ -1,15 +1,16 @@
-//! What of a block's loads comes from beyond the multiprocessor, whose own cache has the rest.
+//! The loads of a block that miss the cache of its multiprocessor.
 //!
-//! Going outwards from an access, the elements that the loops inside touch become more. As long as they fit the cache each is
-//! fetched once; an iteration of the first loop whose elements do not fit fetches them anew. Threads run at the same time,
-//! so what all of them touch counts from the beginning.
+//! Going outwards from an access, the loops inside touch more and more elements. As long as these
+//! fit into the cache, each is fetched once. From the first loop whose elements do not fit, every
+//! iteration fetches them again. Threads run at the same time, so the elements of all threads count
+//! from the beginning.
 
 use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{Access, IndexExpr, LoopNest, Range, SymbolId, VarId};
 
 use super::lanes::SECTOR;
 
-/// Bytes of the cache that a block may count on, beside others.
+/// The bytes of the cache that one block can use, beside other blocks.
 const ROOM: f64 = 32768.0;
 
 /// A loop of a block.
@@ -20,7 +21,7 @@ pub(super) struct Loop {
     pub of_threads: bool,
 }
 
-/// Sectors that an access fetches. Loops are given outermost first.
+/// The number of sectors that an access fetches. Loops are given outermost first.
 pub(super) fn fetched(nest: &LoopNest, access: &Access, loops: &[Loop]) -> f64 {
     let mut outside = 1.0;
     for first in 0..=loops.len() {
@@ -39,7 +40,8 @@ pub(super) fn fetched(nest: &LoopNest, access: &Access, loops: &[Loop]) -> f64 {
     outside
 }
 
-/// Sectors of the elements that an access touches over some loops: a box, row by row.
+/// The number of sectors that an access touches over some loops. The touched elements are a box,
+/// and every row is rounded up to whole sectors.
 fn touched(nest: &LoopNest, access: &Access, inside: &Inside) -> f64 {
     let buffer = nest.buffer(access.tensor);
     let extent = |(index, whole): (&IndexExpr, &i64)| {
@@ -53,7 +55,7 @@ fn touched(nest: &LoopNest, access: &Access, inside: &Inside) -> f64 {
     others.iter().product::<f64>() * (bytes / SECTOR as f64).ceil().max(1.0)
 }
 
-/// The loops over which elements are counted; all others stand still.
+/// The loops over which elements are counted; all other variables stay fixed.
 struct Inside(Vec<Loop>);
 
 impl Knowledge for Inside {

@@ -83,7 +83,7 @@ fn a_wide_access_is_one_instruction() {
     };
     let wide = issue("A(i)", "vectorize");
     assert!(wide * 3.0 < issue("A(i)", "unroll"));
-    // What is shifted or behind a condition is loaded one by one; the store is as wide as before.
+    // Shifted or conditional elements are loaded one by one; the store stays as wide as before.
     for apart in ["A(i + 1)", "A(i) + A(i + 1)", "i > 5 ? A(i) : 0"] {
         assert!(issue(apart, "vectorize") > 2.0 * wide, "{apart}");
         assert!(issue(apart, "vectorize") < 0.9 * issue(apart, "unroll"), "{apart}");
@@ -98,6 +98,7 @@ fn what_a_block_reads_again_is_near_if_it_fits() {
     let sectors = |width: i64| {
         expected(window, &[("N", 1 << 20), ("K", width)], steps).kernels[0].sectors / width as f64
     };
-    // A window of 64 is fetched once with what is around it; one of half a million does not stay.
+    // A window of 64 elements is fetched once together with its surroundings; a window of half a
+    // million does not stay in the cache.
     assert!(sectors(64) * 4.0 < sectors(1 << 19), "{} {}", sectors(64), sectors(1 << 19));
 }

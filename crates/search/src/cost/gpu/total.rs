@@ -1,50 +1,51 @@
-//! The time of a kernel, from what a block does.
+//! Computes the time of a kernel from the work of a block.
 
 use tilewright_target::Gpu;
 
 use super::Parts;
 use super::walk::Block;
 
-// Where no data sheet has a number, it is the one with which schedules of 38 programs, measured on an H200, were
-// ranked best.
+// Numbers that no data sheet gives are those that ranked measured schedules of 38 programs on an
+// H200 best.
 
-/// Registers of a thread beside its results: operands, addresses, counters.
+/// The number of registers of a thread beside its results: operands, addresses, counters.
 const OTHER_REGISTERS: f64 = 20.0;
-/// Blocks of a multiprocessor at most.
+/// The largest number of blocks of a multiprocessor.
 const MOST_BLOCKS: f64 = 32.0;
-/// Bytes of shared memory that the system takes of each block.
+/// The bytes of shared memory that the system reserves for each block.
 const OWN_SHARED: f64 = 1024.0;
-/// Warps whose instructions a multiprocessor begins in a cycle. It could begin four, but has other instructions to do
-/// than the loops show.
+/// The number of warp instructions that a multiprocessor issues in a cycle. The hardware can issue
+/// four, but executes more instructions than the loops show.
 const SCHEDULERS: f64 = 1.9;
-/// Cycles until memory answers, and for a step of a block's reduction: all threads wait, and begin again.
+/// The latency of memory in cycles, and the cycles of one step of a block's reduction, in which all
+/// threads wait at a barrier and start again.
 const MEMORY: f64 = 1000.0;
 const BARRIER: f64 = 600.0;
-/// Cycles from an instruction to one that needs its result, of which some are begun meanwhile.
+/// The cycles between dependent instructions, less those in which other instructions issue.
 const DEPENDENT: f64 = 3.5;
-/// Cycles from the start of a kernel until its first block has data, and from its last store to the next kernel, in times
-/// that memory takes.
+/// The overhead of a kernel launch, as a multiple of the memory latency: from the start until the
+/// first block has data, and from the last store to the next kernel.
 const START: f64 = 4.5;
-/// Bytes a cycle that a multiprocessor gets of the cache that all share.
+/// The bytes per cycle that a multiprocessor receives from the shared second-level cache.
 const CACHE_BYTES: f64 = 9.5;
 const SECTOR: f64 = 32.0;
-/// Cycles of a turn of the banks of shared memory.
+/// The cycles of one access to the banks of shared memory.
 const TURN: f64 = 1.3;
-/// The share of the bandwidth of memory that kernels get.
+/// The share of the peak memory bandwidth that kernels reach.
 const REACHED: f64 = 0.9;
-/// A thread that needs more registers than it may have keeps the others in memory: what is done with them takes so
-/// many times as long.
+/// The slowdown by spills. If a thread needs more registers than it may have, the rest is in
+/// memory, and instructions on that rest take this many times as long.
 const SPILLED: f64 = 70.0;
-/// The share of what is not the busiest part that does not overlap with it.
+/// The share of the other units' time that does not overlap with the busiest unit.
 const IN_TURN: f64 = 0.09;
 
-/// What of the time of a kernel goes where.
+/// Computes the parts of a kernel's time.
 pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
     let hertz = f64::from(gpu.clock_mhz).max(1.0) * 1e6;
     let (resident, spilled) = resident(block, gpu);
     let processors = gpu.processors.max(1) as f64;
     let busy = |blocks: f64| Busy::new(block, gpu, blocks, spilled);
-    // Whole waves, and what is left for the last.
+    // Whole waves of blocks, and the blocks of the last partial wave.
     let waves = (block.blocks / (processors * resident)).floor();
     let left = block.blocks - waves * processors * resident;
     let in_last = (left / processors).ceil();
@@ -67,11 +68,13 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
     }
 }
 
-/// Blocks that run on a multiprocessor at a time, and the share of a thread's registers that it has no room for.
+/// The number of blocks that run on a multiprocessor at the same time, and the share of a thread's
+/// registers that are spilled.
 fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
-    // Room is made for all threads of a block together.
+    // A register buffer is allocated for all threads of a block together.
     let wanted = block.registers / block.threads.max(1.0) + OTHER_REGISTERS;
-    // A block must fit: many threads have few registers each.
+    // A block must fit on a multiprocessor, so blocks with many threads have few registers per
+    // thread.
     let most = (gpu.thread_registers as f64).min(gpu.processor_registers as f64 / block.threads.max(1.0));
     let registers = wanted.min(most).max(1.0);
     let by_threads = gpu.processor_threads as f64 / block.threads.max(1.0);
@@ -81,7 +84,7 @@ fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
     (resident, ((wanted - most) / wanted).max(0.0))
 }
 
-/// The cycles of a multiprocessor that works on some blocks.
+/// The cycles of a multiprocessor that runs some blocks, by unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     compute: f64,
@@ -95,7 +98,7 @@ impl Busy {
     fn new(block: &Block, gpu: &Gpu, blocks: f64, spilled: f64) -> Busy {
         let lanes = (gpu.lanes.max(1) as f64 / gpu.warp.max(1) as f64).max(1.0);
         let slower = 1.0 + SPILLED * spilled;
-        // What was asked for long before is there, as far as there was enough to do meanwhile.
+        // Prefetched data has arrived if there was enough work in the meantime.
         let unforeseen = (block.waits - block.foreseen).max(0.0) / 2.0;
         let waiting = unforeseen * MEMORY + block.waits * BARRIER + START * MEMORY;
         Busy {
@@ -107,7 +110,7 @@ impl Busy {
         }
     }
 
-    /// The parts overlap, but not wholly.
+    /// The total cycles. The parts overlap, but not completely.
     fn longest(&self) -> f64 {
         let all = [self.compute, self.issue, self.shared, self.sectors, self.latency];
         let most = all.iter().copied().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! What a block of a kernel does, added up over its loops.
+//! Adds up the work of a block of a kernel over its loops.
 
 use std::collections::HashMap;
 
@@ -10,44 +10,45 @@ use super::lanes::{Pattern, Touched};
 use super::near;
 use crate::cost::cpu::operation_cost;
 
-/// The side of a choice that is not the usual one runs this often.
+/// The assumed probability of the unlikely side of a branch.
 const SELDOM: f64 = 0.05;
-/// Instructions to count and jump, for an iteration of a loop that is not written out.
+/// The number of instructions for counting and branching in an iteration of a loop that is not
+/// unrolled.
 const PER_ITERATION: f64 = 4.0;
-/// Instructions for the address of an access that is not written out.
+/// The number of instructions for the address of an access.
 const PER_ADDRESS: f64 = 1.0;
 
-/// Instructions of a round in which threads pass their totals on.
+/// The number of instructions of one round in which threads pass on their partial results.
 const COMBINING: f64 = 2.0;
-/// Sectors that the cache of a multiprocessor gives at a time.
+/// The number of sectors that the cache of a multiprocessor delivers in one access.
 const SECTORS_A_TURN: f64 = 4.0;
 
-/// What a block does, in instructions of warps and the like.
+/// The work of a block, in warp instructions and similar units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    /// Blocks of the grid.
+    /// The number of blocks of the grid.
     pub blocks: f64,
     pub threads: f64,
-    /// Bytes of shared memory.
+    /// The bytes of shared memory.
     pub shared_bytes: f64,
-    /// Registers of a thread for buffers and operands.
+    /// The number of 32-bit registers of all register buffers.
     pub registers: f64,
-    /// Arithmetic instructions, all instructions, and those of divisions and functions.
+    /// The number of arithmetic instructions, and of all instructions.
     pub arithmetic: f64,
     pub instructions: f64,
-    /// Turns of the banks.
+    /// The number of accesses to the banks of shared memory, including bank conflicts.
     pub turns: f64,
-    /// Sectors of global memory.
+    /// The number of sectors of global memory.
     pub sectors: f64,
-    /// Times that a block waits until memory or all its threads are there.
+    /// How often a block waits for memory or for all its threads.
     pub waits: f64,
-    /// Of these, times that what it waits for was asked for long before.
+    /// How many of these waits are for data that was prefetched.
     pub foreseen: f64,
-    /// Instructions of one thread, one after the other.
+    /// The number of instructions that one thread executes one after another.
     pub chain: f64,
-    /// Bytes of the tensors that the kernel touches.
+    /// The bytes of the tensors that the kernel touches.
     pub bytes: f64,
-    /// How often the whole kernel is started.
+    /// How often the whole kernel is launched.
     pub launches: f64,
 }
 
@@ -59,21 +60,22 @@ struct Around {
     trips: f64,
 }
 
-/// What is done with an element.
+/// How an element is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Load,
-    /// Behind a condition that lanes of a vector do not share, so that each loads by itself.
+    /// A load under a condition that differs between the lanes of a vector, so that each lane loads
+    /// separately.
     GuardedLoad,
     Store,
 }
 
-/// Goes through the statements of one kernel.
+/// Traverses the statements of one kernel.
 pub(super) struct Walk<'a> {
     nest: &'a LoopNest,
     gpu: &'a Gpu,
     loops: Vec<Around>,
-    /// How often the innermost choice runs.
+    /// The probability that the enclosing branches are taken.
     share: f64,
     ahead: bool,
     block: Block,
@@ -81,7 +83,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// What the kernels of a nest do.
+    /// Returns the work of the kernels of a nest.
     pub fn kernels(nest: &'a LoopNest, gpu: &'a Gpu) -> Vec<Block> {
         let mut found = Vec::new();
         collect(nest, gpu, &nest.body, 1.0, &mut found);
@@ -144,13 +146,13 @@ impl<'a> Walk<'a> {
         self.loops.pop();
     }
 
-    /// How often one thread of a block runs what is here.
+    /// How often one thread of a block runs the current statement.
     fn runs(&self) -> f64 {
         let spread = |own: &&Around| !matches!(own.kind, LoopKind::Block(_) | LoopKind::Thread(_));
         self.share * self.loops.iter().filter(spread).map(|own| own.trips).product::<f64>()
     }
 
-    /// Warps of a block that run what is here.
+    /// The number of warps of a block that run the current statement.
     fn warps(&self) -> f64 {
         let threads = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
         let threads: f64 = threads.map(|own| own.trips).product();
@@ -174,7 +176,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Threads pass their totals on, in as many rounds as halve a warp, and warps do once.
+    /// Counts a reduction over threads: a warp takes as many rounds as it can be halved, and the
+    /// warps are then combined once.
     fn combine(&mut self) {
         let rounds = (self.gpu.warp.max(2) as f64).log2();
         let runs = self.runs();
@@ -190,7 +193,7 @@ impl<'a> Walk<'a> {
         let together = self.lanes_go_together(&store.value);
         let runs = self.runs() / together.unwrap_or(1.0);
         let operations = arithmetic(&store.value) + f64::from(u8::from(store.reduce.is_some()));
-        // A product that is added is one instruction.
+        // A product that is added is one multiply-add instruction.
         let fused = store.reduce.is_some() && matches!(&store.value.kind, ExprKind::Binary(BinaryOp::Mul, _));
         let operations = if fused { operations - 1.0 } else { operations };
         self.block.arithmetic += operations * runs * warps;
@@ -207,15 +210,16 @@ impl<'a> Walk<'a> {
         self.access(&store.target, warps, Kind::Store);
     }
 
-    /// The lanes of a vector, if a value is a choice that is the same for all of them: it is made once.
+    /// The number of lanes of the vector, if the value is a selection whose condition is the same
+    /// for all lanes. The condition is then evaluated once.
     fn lanes_go_together(&self, value: &Expr) -> Option<f64> {
         let vector = self.loops.last().filter(|own| own.kind == LoopKind::Vector)?;
         let ExprKind::Select(arms) = &value.kind else { return None };
         (!arms[0].mentions(vector.var)).then_some(vector.trips)
     }
 
-    /// An access is made as often as the loops run that it depends on, and those around them; what written-out iterations
-    /// have in common is loaded once.
+    /// Counts an access. It executes in the loops that it depends on and in the loops around them.
+    /// Values that unrolled iterations share are loaded once.
     fn access(&mut self, access: &Access, warps: f64, kind: Kind) {
         let buffer = self.nest.buffer(access.tensor);
         if buffer.scope == Scope::Register {
@@ -251,7 +255,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The loops of a block around, outermost first.
+    /// The loops of the block around the current statement, outermost first.
     fn loops_of_block(&self) -> Vec<near::Loop> {
         let inside = self.loops.iter().filter(|own| !matches!(own.kind, LoopKind::Block(_)));
         let of = |own: &Around| near::Loop {
@@ -262,7 +266,7 @@ impl<'a> Walk<'a> {
         inside.map(of).collect()
     }
 
-    /// The thread loops around, first dimension first.
+    /// The thread loops around the current statement, first dimension first.
     fn lanes(&self) -> Vec<(VarId, i64)> {
         let axis = |own: &Around| match own.kind {
             LoopKind::Thread(axis) => Some((axis, own.var, own.trips as i64)),
@@ -273,7 +277,8 @@ impl<'a> Walk<'a> {
         found.into_iter().map(|(_, var, trips)| (var, trips)).collect()
     }
 
-    /// Written-out loops, whose iterations may be one wide access. Only in shared memory the compiler finds these by itself.
+    /// The unrolled loops whose iterations can become one wide access. Only for shared memory does
+    /// the compiler find wide accesses in loops without vectorisation.
     fn side_by_side(&self, access: &Access, kind: Kind) -> Vec<(VarId, i64)> {
         let written_out = |own: &&Around| {
             matches!(own.kind, LoopKind::Unrolled | LoopKind::Vector)
@@ -287,7 +292,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Kernels: statements at root level, and inside the host's loops and choices.
+/// Collects the kernels: statements at root level, and inside the loops and branches of the host.
 fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mut Vec<Block>) {
     for stmt in stmts {
         let is_spread = any_loop(std::slice::from_ref(stmt), &|own| own.is_spread());
@@ -313,7 +318,7 @@ fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mu
     }
 }
 
-/// Instructions of an expression. Dividing and functions take several.
+/// The number of instructions of an expression. Divisions and functions take several.
 fn arithmetic(expr: &Expr) -> f64 {
     let own = match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Index(_) | ExprKind::Scalar(_) | ExprKind::Load(_) => 0.0,

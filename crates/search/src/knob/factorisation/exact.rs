@@ -1,16 +1,18 @@
-//! Ordered factorisations of a number.
+//! Counts and enumerates the ordered factorisations of a number.
 //!
-//! Each prime's exponent is distributed over the factors independently of the others, so the count is a product of
-//! binomials and an index is a number with one digit a prime.
+//! The exponent of each prime is distributed over the factors independently of the other primes.
+//! Hence the count is a product of binomial coefficients, and an index is a mixed-radix number with
+//! one digit for each prime.
 
 use super::primes::Primes;
 
-/// How many factorisations into `parts` factors there are.
+/// The number of ordered factorisations into `parts` factors.
 pub(super) fn count(primes: &Primes, parts: usize) -> u128 {
     primes.0.iter().map(|&(_, exponent)| compositions(exponent, parts)).fold(1, u128::saturating_mul)
 }
 
-/// The factorisation at `index`; at 0 everything is in the first factor.
+/// Returns the factorisation at `index`. At index 0 the first factor is the whole number and the
+/// others are 1.
 pub(super) fn nth(primes: &Primes, parts: usize, mut index: u128) -> Vec<i64> {
     let mut factors = vec![1; parts];
     for &(prime, exponent) in &primes.0 {
@@ -21,14 +23,15 @@ pub(super) fn nth(primes: &Primes, parts: usize, mut index: u128) -> Vec<i64> {
     factors
 }
 
-/// The product, where all factors are positive and it fits.
+/// Returns the product of the factors if all are positive and the product fits into an `i64`.
 pub(super) fn product(factors: &[i64]) -> Option<i64> {
     factors
         .iter()
         .try_fold(1i64, |product, &factor| if factor > 0 { product.checked_mul(factor) } else { None })
 }
 
-/// All that differ by one prime factor that moved from one place to another.
+/// Returns all factorisations that differ from `factors` by one prime moved from one factor to
+/// another.
 pub(super) fn neighbours(primes: &Primes, factors: &[i64]) -> Vec<Vec<i64>> {
     let mut neighbours = Vec::new();
     for &(prime, _) in &primes.0 {
@@ -44,14 +47,15 @@ pub(super) fn neighbours(primes: &Primes, factors: &[i64]) -> Vec<Vec<i64>> {
     neighbours
 }
 
-/// In how many ways `total` is an ordered sum of `parts` numbers from 0: the binomial of `total + parts - 1` over `total`.
+/// The number of ways to write `total` as an ordered sum of `parts` non-negative numbers: the
+/// binomial coefficient of `total + parts - 1` over `total`.
 pub(super) fn compositions(total: u32, parts: usize) -> u128 {
     if parts == 0 {
         return u128::from(total == 0);
     }
     let mut ways: u128 = 1;
     for taken in 1..=u128::from(total) {
-        // Each product of binomials is a whole number before the next factor comes in.
+        // The division is exact: after each step, `ways` is itself a binomial coefficient.
         match ways.checked_mul(parts as u128 - 1 + taken) {
             Some(product) => ways = product / taken,
             None => return u128::MAX,
@@ -60,11 +64,12 @@ pub(super) fn compositions(total: u32, parts: usize) -> u128 {
     ways
 }
 
-/// Multiplies `factors` by the powers of `prime` that the composition of `total` at `index` gives them.
+/// Multiplies `factors` by powers of `prime` whose exponents are the composition of `total` at
+/// `index`.
 fn distribute(prime: i64, mut total: u32, mut index: u128, factors: &mut [i64]) {
     for at in 0..factors.len() {
         let after = factors.len() - at - 1;
-        // The largest share comes first.
+        // Compositions with a larger exponent for this factor have smaller indices.
         let mut share = total;
         loop {
             let ways = compositions(total - share, after);

@@ -1,11 +1,14 @@
-//! A loop's extent as an ordered product: the extents of the loops that it is split into, outermost first.
+//! Factorisation domains: a loop's extent as an ordered product of the extents of the loops that it
+//! is split into, outermost first.
 //!
-//! [`Divisors::Exact`] is OpEvo's factorisation parameter (section 3), and with extents that are powers of two the state
-//! space of G-BFS (section 3.2): the product of the factors is the extent, and neighbours differ by one prime factor that
-//! moved. `exact.rs` counts and numbers them by the exponents of the primes.
+//! [`Divisors::Exact`] is the factorisation parameter of OpEvo (section 3). For extents that are
+//! powers of two it is also the state space of G-BFS (section 3.2). The product of the factors
+//! equals the extent, and neighbours differ by one prime that moved from one factor to another.
+//! `exact.rs` counts and enumerates these factorisations by the exponents of the primes.
 //!
-//! [`Divisors::Near`] is for extents with few divisors, such as primes: a product may be a little larger than the extent,
-//! and the last tile is then not full. `near.rs` has that.
+//! [`Divisors::Near`] is for extents with few divisors, such as primes. A product may be a little
+//! larger than the extent, and the last tile is then only partly full. `near.rs` implements these
+//! factorisations.
 
 mod exact;
 mod near;
@@ -16,7 +19,7 @@ use std::sync::Arc;
 use near::Near;
 use primes::Primes;
 
-/// The ways to write an extent as an ordered product.
+/// The set of ways to write an extent as an ordered product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Factorisation {
     extent: i64,
@@ -25,31 +28,34 @@ pub struct Factorisation {
     ways: Ways,
 }
 
-/// Which products there are.
+/// Which products are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divisors {
-    /// Those that are the extent.
+    /// Products that equal the extent.
     Exact,
-    /// Also those that exceed it a little. The inner factors are free; the outermost is as large as it must be.
+    /// Also products that exceed the extent a little. The inner factors are free; the outermost
+    /// factor is the smallest one that covers the extent.
     Near {
-        /// By how many percent of the extent a product may exceed it.
+        /// The largest allowed excess of the product, in percent of the extent.
         most_waste_percent: u32,
     },
 }
 
-/// What was worked out in advance.
+/// Data that `Factorisation::new` computes once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ways {
     None,
     Exact(Primes),
-    /// Shared, for its table may be large.
+    /// Shared between clones because the table can be large.
     Near(Arc<Near>),
 }
 
 impl Factorisation {
-    /// `extent` as a product of `parts` factors. There are none if the extent is not positive, or if there are no parts
-    /// and the extent is not 1. The time is the square root of the extent, and for near ones about the extent itself up
-    /// to a limit.
+    /// Creates the domain of the factorisations of `extent` into `parts` factors.
+    ///
+    /// The domain is empty if the extent is not positive, or if `parts` is 0 and the extent is
+    /// not 1. The construction takes time proportional to the square root of the extent. For
+    /// [`Divisors::Near`] the time is about proportional to the extent itself, up to a limit.
     pub fn new(extent: i64, parts: usize, divisors: Divisors) -> Factorisation {
         let ways = match divisors {
             _ if extent < 1 => Ways::None,
@@ -61,17 +67,17 @@ impl Factorisation {
         Factorisation { extent, parts, divisors, ways }
     }
 
-    /// What is written as a product.
+    /// The extent that is factorised.
     pub fn extent(&self) -> i64 {
         self.extent
     }
 
-    /// How many factors there are.
+    /// The number of factors.
     pub fn parts(&self) -> usize {
         self.parts
     }
 
-    /// Which products there are.
+    /// Which products are allowed.
     pub fn divisors(&self) -> Divisors {
         self.divisors
     }
@@ -115,7 +121,8 @@ impl Factorisation {
         }
     }
 
-    /// What a factor after the first can be beside others after the first whose product is given, smallest first.
+    /// Returns the possible values of one inner factor, smallest first, where `others` is the
+    /// product of the other inner factors. An inner factor is any factor after the first.
     pub(crate) fn inner_factors(&self, others: i64) -> Vec<i64> {
         match &self.ways {
             Ways::None => Vec::new(),
@@ -125,7 +132,8 @@ impl Factorisation {
         }
     }
 
-    /// The factorisation with these factors after the first, which were chosen one by one of what there was.
+    /// Completes `inner`, the factors after the first, with the first factor. The caller has chosen
+    /// the inner factors one by one from `inner_factors`.
     pub(crate) fn with_inner(&self, inner: &[i64]) -> Option<Vec<i64>> {
         let product = exact::product(inner)?;
         let first = (self.extent + product - 1) / product;

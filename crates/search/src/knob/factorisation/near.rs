@@ -1,20 +1,28 @@
-//! Products that may exceed the extent a little.
+//! Factorisations whose product may exceed the extent a little.
 //!
-//! The inner factors are free, and the outermost is the least that reaches the extent, so a factorisation is *its inner
-//! factors*; whether it is allowed depends on their product alone. With `p` that product and `a = ceil(extent / p)`, the
-//! rule is `a * p <= most`. Two things follow that the rest builds on:
+//! The inner factors are free, and the outermost factor is the smallest one that covers the extent.
+//! Hence the inner factors alone determine the factorisation, and their product alone decides
+//! whether it is allowed. If `p` is that product and `a = ceil(extent / p)`, the condition is
+//! `a * p <= most`. The rest of this module relies on two consequences:
 //!
-//! - A divisor of an allowed product is allowed: `p / d` needs at most `a * d` in front, which makes the same product.
-//! - The allowed products are the intervals from `ceil(extent / a)` to `most / a`, one for each `a`.
+//! - A divisor of an allowed product is allowed: `p / d` needs an outermost factor of at most
+//!   `a * d`, which gives the same total product.
+//! - The allowed products form one interval for each `a`, from `ceil(extent / a)` to `most / a`.
 //!
-//! Counting goes by the table of allowed products, each with the number of its ordered factorisations. For the table to
-//! stay small, products above [`TABLE`] must divide the extent: tiles of that size are larger than any cache, and where
-//! they are wanted, an exact one will do.
+//! A table of the allowed products, each with the number of its ordered factorisations, gives the
+//! count and the enumeration. To keep the table small, products above [`TABLE`] must divide the
+//! extent. Tiles of that size are larger than any cache, so exact factorisations are sufficient
+//! there.
 //!
-//! Neighbours: a prime factor moves between inner factors; one inner factor is multiplied or divided by a prime of the
-//! extent, or by 2 or 3; or one inner factor goes to the next smaller or larger number that is allowed beside the others.
-//! The exact moves are among these. The last kind alone connects everything: by the first fact above each inner factor can
-//! go down to 1.
+//! There are three kinds of neighbours:
+//!
+//! - a prime moves from one inner factor to another;
+//! - one inner factor is multiplied or divided by a prime of the extent, or by 2 or 3;
+//! - one inner factor changes to the next smaller or larger number that is allowed with the other
+//!   inner factors.
+//!
+//! These include all moves of exact factorisations. The third kind alone connects all
+//! factorisations, because by the first consequence above each inner factor can decrease to 1.
 
 use super::exact;
 use super::primes::{Primes, smallest_factors};
@@ -22,27 +30,29 @@ use super::primes::{Primes, smallest_factors};
 /// The largest inner product that need not divide the extent.
 const TABLE: i64 = 1 << 18;
 
-/// The near factorisations of an extent.
+/// The set of near factorisations of an extent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Near {
     extent: i64,
-    /// The largest product of all factors.
+    /// The largest allowed product of all factors.
     most: i64,
-    /// How many inner factors there are.
+    /// The number of inner factors.
     inner: usize,
     primes: Primes,
-    /// Primes by which an inner factor is multiplied or divided.
+    /// The primes by which a step multiplies or divides an inner factor.
     scales: Vec<i64>,
-    /// Divisors of the extent beyond the table, smallest first.
+    /// The divisors of the extent above `TABLE`, smallest first.
     beyond: Vec<i64>,
-    /// Allowed inner products, smallest first.
+    /// The allowed products of the inner factors, smallest first.
     products: Vec<i64>,
-    /// For each allowed product, the number of factorisations with a smaller one; and the number of all.
+    /// For each allowed product, the number of factorisations with a smaller product. The last
+    /// entry is the total number.
     starts: Vec<u128>,
 }
 
 impl Near {
-    /// `extent`, which is positive, with `inner` factors after the outermost.
+    /// Tabulates the factorisations of `extent`, which must be positive, with `inner` factors after
+    /// the outermost one.
     pub fn new(extent: i64, inner: usize, most_waste_percent: u32) -> Near {
         let waste = i128::from(extent) * i128::from(most_waste_percent) / 100;
         let most = i64::try_from(i128::from(extent) + waste).unwrap_or(i64::MAX);
@@ -57,7 +67,7 @@ impl Near {
     }
 
     fn tabulate(&mut self) {
-        // Without inner factors their product is 1.
+        // The empty product of no inner factors is 1.
         let largest = if self.inner == 0 { 1 } else { self.most.min(TABLE) };
         let counts = factorisation_counts(largest as usize, self.inner);
         for product in 1..=largest {
@@ -77,12 +87,13 @@ impl Near {
         self.starts.push(self.count().saturating_add(ways));
     }
 
-    /// How many factorisations there are.
+    /// The number of factorisations.
     pub fn count(&self) -> u128 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The factorisation at `index`, below the count; at 0 the inner factors are 1.
+    /// Returns the factorisation at `index`, which must be below the count. At index 0 all inner
+    /// factors are 1.
     pub fn nth(&self, index: u128) -> Vec<i64> {
         let at = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
         let product = self.products[at.min(self.products.len() - 1)];
@@ -90,20 +101,22 @@ impl Near {
         self.whole(&inner)
     }
 
-    /// What an inner factor can be beside others of this product, smallest first.
+    /// Returns the possible values of one inner factor, smallest first, where `others` is the
+    /// product of the other inner factors.
     pub fn inner_factors(&self, others: i64) -> Vec<i64> {
         let multiples = self.products.iter().filter(|product| others > 0 && *product % others == 0);
         multiples.map(|product| product / others).collect()
     }
 
-    /// Whether `factors`, which are as many as there should be, are one of these.
+    /// Checks whether `factors` is a factorisation of this set. The caller has checked their
+    /// number.
     pub fn contains(&self, factors: &[i64]) -> bool {
         let (outermost, inner) = (factors[0], &factors[1..]);
         exact::product(inner)
             .is_some_and(|product| self.allows(product) && outermost == self.outermost(product))
     }
 
-    /// The neighbours of `factors`, which is one of these.
+    /// Returns the neighbours of `factors`, which must be a factorisation of this set.
     pub fn neighbours(&self, factors: &[i64]) -> Vec<Vec<i64>> {
         let inner = &factors[1..];
         let mut neighbours = Vec::new();
@@ -111,13 +124,13 @@ impl Near {
             self.changes(inner, at, &mut neighbours);
             self.transfers(inner, at, &mut neighbours);
         }
-        // A step and a multiplication may lead to the same place.
+        // A step to the next number and a multiplication can give the same neighbour.
         neighbours.sort_unstable();
         neighbours.dedup();
         neighbours
     }
 
-    /// Other numbers for the inner factor at `at`.
+    /// Adds the neighbours that change the inner factor at `at` only.
     fn changes(&self, inner: &[i64], at: usize, neighbours: &mut Vec<Vec<i64>>) {
         let value = inner[at];
         let others = inner.iter().product::<i64>() / value;
@@ -133,7 +146,8 @@ impl Near {
         }
     }
 
-    /// One prime of the inner factor at `from` goes to another inner factor.
+    /// Adds the neighbours that move one prime of the inner factor at `from` to another inner
+    /// factor.
     fn transfers(&self, inner: &[i64], from: usize, neighbours: &mut Vec<Vec<i64>>) {
         for (prime, _) in self.factors_of(inner[from]).0 {
             for to in (0..inner.len()).filter(|&to| to != from) {
@@ -145,7 +159,7 @@ impl Near {
         }
     }
 
-    /// The next larger number than `value` whose product with `others` is allowed.
+    /// Returns the smallest number above `value` whose product with `others` is allowed.
     fn next_larger(&self, others: i64, value: i64) -> Option<i64> {
         let last = self.most.min(TABLE) / others;
         let mut next = value + 1;
@@ -154,14 +168,15 @@ impl Near {
             if self.reaches(outermost, others * next) {
                 return Some(next);
             }
-            // Nothing more is allowed with this outermost factor, which is not 1 as `next` is small enough for that.
+            // No larger product is allowed with this outermost factor. The factor is not 1:
+            // `next <= last`, so `others * next` would have been allowed.
             next = div_ceil(div_ceil(self.extent, outermost - 1), others);
         }
         let found = self.beyond.iter().find(|&&product| product > others * value && product % others == 0);
         found.map(|product| product / others)
     }
 
-    /// The next smaller number than `value` whose product with `others` is allowed.
+    /// Returns the largest number below `value` whose product with `others` is allowed.
     fn next_smaller(&self, others: i64, value: i64) -> Option<i64> {
         let mut products = self.beyond.iter().rev();
         let found = products.find(|&&product| product < others * value && product % others == 0);
@@ -201,12 +216,13 @@ impl Near {
     }
 }
 
-/// Of positive numbers; the one in `std` is not stable for `i64`.
+/// Divides positive numbers and rounds up. `i64::div_ceil` of `std` is not stable.
 fn div_ceil(number: i64, by: i64) -> i64 {
     (number - 1) / by + 1
 }
 
-/// For each number up to `limit`, in how many ways it is an ordered product of `parts` factors.
+/// For each number up to `limit`, the number of ways to write it as an ordered product of `parts`
+/// factors.
 fn factorisation_counts(limit: usize, parts: usize) -> Vec<u128> {
     let smallest = smallest_factors(limit);
     let mut counts = vec![1u128; limit + 1];

@@ -1,16 +1,17 @@
-//! Numbers as products of prime powers.
+//! Prime factorisations of numbers.
 
 /// The prime factors of a positive number with their exponents, smallest prime first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Primes(pub Vec<(i64, u32)>);
 
 impl Primes {
-    /// By trial division, which is instant for any extent that a loop could have.
+    /// Factorises by trial division, which is fast enough for any extent that a loop can have.
     pub fn of(number: i64) -> Primes {
         Primes::with(number, &[])
     }
 
-    /// Tries the primes in `likely` first, so that a number with no others is taken apart at once.
+    /// Tries the primes in `likely` first, so that a number without other primes is factorised at
+    /// once.
     pub fn with(number: i64, likely: &[(i64, u32)]) -> Primes {
         let mut rest = number;
         let mut found: Vec<(i64, u32)> = Vec::new();
@@ -54,7 +55,7 @@ impl Primes {
     }
 }
 
-/// Divides `rest` by `prime` as often as it goes; says how often.
+/// Divides `rest` by `prime` as often as possible and returns the number of divisions.
 fn divide_out(rest: &mut i64, prime: i64) -> u32 {
     let mut exponent = 0;
     while *rest % prime == 0 {
@@ -64,7 +65,7 @@ fn divide_out(rest: &mut i64, prime: i64) -> u32 {
     exponent
 }
 
-/// The smallest prime factor of each number up to `limit`; 0 and 1 have themselves.
+/// The smallest prime factor of each number up to `limit`. The entries of 0 and 1 are 0 and 1.
 pub(super) fn smallest_factors(limit: usize) -> Vec<usize> {
     let mut smallest: Vec<usize> = (0..=limit).collect();
     for prime in (2..).take_while(|prime| prime * prime <= limit) {

@@ -1,4 +1,4 @@
-//! A first point: what static analysis would choose.
+//! The first point of a search: the choices that static analysis would make.
 
 use tilewright_ir::Program;
 use tilewright_schedule::analysis::Stride;
@@ -9,13 +9,13 @@ use crate::knob::{Domain, Knobs, Point, Value};
 use crate::space::placement::{Choice, Placement};
 use crate::space::stage::{Operand, Stage, reads};
 
-/// Vectors of a register tile.
+/// The number of vectors in a register tile.
 const TILE_VECTORS: i64 = 24;
-/// Vectors side by side in it.
+/// The number of adjacent vectors in one row of a register tile.
 const TILE_WIDTH: i64 = 2;
 
-/// Sets the knobs of a statement: a vector, along the loop at this place of `vector_loops` or the best, a register tile,
-/// and threads.
+/// Sets the knobs of a statement: vector, register tile and threads. The vector runs along the loop
+/// at index `along` of `vector_loops`, or along the best loop if `along` is `None`.
 pub(super) fn tile(
     tile: &Tile,
     stage: &Stage,
@@ -50,20 +50,22 @@ pub(super) fn tile(
     }
 }
 
-/// How many rows a tile has: as many as leave registers for operands.
+/// The number of rows of a register tile, such that registers for operands remain.
 fn rows(target: &Cpu, vector: Option<usize>, stage: &Stage) -> i64 {
     let available = (target.vectors.registers() as i64 * 3 / 4).min(TILE_VECTORS);
     let wide = if vector.is_some_and(|at| stage.loops[at].reduced) { 4 } else { TILE_WIDTH };
     available / wide
 }
 
-/// How many iterations of the vector's loop a tile has.
+/// The number of iterations of the vectorised loop in one register tile.
 fn vector_width(stage: &Stage, trips: i64, lanes: i64, at: usize) -> i64 {
     let registers = if stage.loops[at].reduced || stage.busy(true).is_empty() { 4 } else { TILE_WIDTH };
     if trips >= registers * lanes { registers * lanes } else { lanes.min(trips) }
 }
 
-/// A tile of this width, or less by some steps, and the rest in one piece: of a result outside, of a reduction inside.
+/// Cuts a loop into a tile of at most `width` iterations and one other part that has the remaining
+/// iterations. The width decreases by `step` until the domain contains the factors. The other part
+/// is the outer one for a result loop and the inner one for a reduced loop.
 fn cut(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Option<Value> {
     let widths = (0..).map(|steps| width.min(trips) - steps * step).take_while(|width| *width >= 1);
     let values = widths.map(|width| {
@@ -73,7 +75,7 @@ fn cut(domain: &Domain, trips: i64, width: i64, step: i64, reduced: bool) -> Opt
     values.into_iter().find(|value| domain.contains(value))
 }
 
-/// The loop along which most accesses are side by side.
+/// The loop along which most accesses are contiguous, with its index in `vector_loops`.
 fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
     let score = |at: usize| -> i64 {
         let operands: i64 = stage
@@ -97,8 +99,8 @@ fn best_vector(tile: &Tile, stage: &Stage) -> Option<(usize, usize)> {
     places.map(|(place, at)| (place, *at)).max_by_key(|(_, at)| score(*at))
 }
 
-/// The result loop whose iterations share most of what is read: of a tile of so many rows and vectors, an operand that
-/// moves with both is the dearest.
+/// The result loop whose iterations share most of the loaded data. Its score is the number of loads
+/// of one register tile, where an operand that moves along both the rows and the vector costs most.
 fn row(tile: &Tile, stage: &Stage, vector: Option<usize>) -> Option<usize> {
     if stage.busy(true).is_empty() {
         return None;
@@ -127,7 +129,8 @@ fn threads(tile: &Tile, stage: &Stage, target: &Cpu) -> usize {
     tile.spatial.len()
 }
 
-/// Cheap stages are repeated, others are computed before their consumer, or in its loops.
+/// Inlines a pointwise stage with a single use. Otherwise, the stage is computed before its
+/// consumer, or in the consumer's loops if `near` is set.
 pub(super) fn place(
     placement: &Placement,
     program: &Program,

@@ -1,4 +1,4 @@
-//! Tiles that no CPU likes, told before anything is compiled.
+//! Rejects tiles that are slow on any CPU, before anything is compiled.
 
 use tilewright_target::Cpu;
 
@@ -7,16 +7,18 @@ use crate::knob::Point;
 use crate::space::rejection::Rejection;
 use crate::space::stage::Stage;
 
-/// Copies of the innermost code that are written out.
+/// The largest number of copies of the innermost code after unrolling.
 const MOST_COPIES: i64 = 128;
-/// A statement with fewer operations than this is done before threads are awake.
+/// The least number of operations for which threads pay off. A statement with fewer operations is
+/// finished before the threads wake up.
 const WORTH_THREADS: f64 = 200_000.0;
 
-/// Refuses tiles that no machine likes.
+/// Rejects tiles that need too many registers or too much code, or whose vectors do not fill
+/// registers.
 pub(crate) fn check(tile: &Tile, stage: &Stage, target: &Cpu, point: &Point) -> Result<(), Rejection> {
     tile.check_lanes(stage, target, point)?;
     let (results, copies) = tile.registers(stage, target, point);
-    // One register at least for what is read from memory, and one for what every lane gets.
+    // At least one register holds an operand loaded from memory, and one holds a broadcast operand.
     if !stage.busy(true).is_empty() && results + 2 > target.vectors.registers() as i64 {
         return Err(Rejection::Registers);
     }
@@ -26,7 +28,7 @@ pub(crate) fn check(tile: &Tile, stage: &Stage, target: &Cpu, point: &Point) -> 
     Ok(())
 }
 
-/// Refuses to leave cores without work.
+/// Rejects points that leave cores without work.
 pub(crate) fn check_threads(
     tile: &Tile,
     stage: &Stage,

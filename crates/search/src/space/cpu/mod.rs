@@ -1,5 +1,6 @@
-//! Schedules for a CPU: for every statement with a share in the work, how its loops are cut, ordered and run (`tile.rs`),
-//! and what becomes of its operands (`pack.rs`, `prefetch.rs`).
+//! Schedules for a CPU. For every statement with a significant share of the work, the knobs say how
+//! its loops are tiled, ordered and run (`tile.rs`) and whether its operands are packed (`pack.rs`)
+//! or prefetched (`prefetch.rs`).
 
 mod initial;
 mod limits;
@@ -21,23 +22,23 @@ use crate::knob::{Knobs, Point};
 use pack::Pack;
 use tile::{Levels, Tile};
 
-/// Points to begin at.
+/// The largest number of starting points.
 const MOST_BEGINNINGS: usize = 16;
 
-/// What the knobs of a program on a CPU stand for.
+/// The meaning of the knobs of a program on a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<'a> {
     program: &'a Program,
     target: &'a Cpu,
     stages: Vec<Stage>,
     placements: Vec<Placement>,
-    /// The knobs of each statement; none for those that hardly matter.
+    /// The knobs of each statement; `None` for statements that hardly matter.
     tiles: Vec<Option<(Tile, Vec<Pack>)>>,
     names: Names,
 }
 
 impl<'a> Plan<'a> {
-    /// The knobs of a program whose sizes are known.
+    /// Creates the knobs of a program whose sizes are known.
     pub fn new(program: &'a Program, target: &'a Cpu) -> (Knobs, Plan<'a>) {
         let mut stages = stage::stages(program);
         let names = Names::of(program);
@@ -72,7 +73,7 @@ impl<'a> Plan<'a> {
         (knobs, Plan { program, target, stages, placements, tiles, names })
     }
 
-    /// The schedule that a point stands for, if it is worth compiling.
+    /// Returns the schedule that a point stands for, if it is worth compiling.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let mut decoder =
             Decoder { plan: self, point, steps: Vec::new(), late: Vec::new(), done: Vec::new() };
@@ -85,8 +86,9 @@ impl<'a> Plan<'a> {
             .map_err(|refusal| Rejection::from(&refusal.reason))
     }
 
-    /// Points to begin at: the initial one, the same with what statements need computed just before, and for every
-    /// statement both with its vector along each loop.
+    /// Returns the starting points of a search. The first two are the initial point and its variant
+    /// with `near` set. The others repeat this pair for every statement and every loop along which
+    /// its vector can run.
     pub fn beginnings(&self, knobs: &Knobs) -> Vec<Point> {
         let vectors = self.tiles.iter().enumerate().flat_map(|(at, tile)| {
             let loops = tile.as_ref().map_or(0, |(tile, _)| tile.vector_loops.len());
@@ -104,7 +106,9 @@ impl<'a> Plan<'a> {
         found
     }
 
-    /// `near`: what a statement needs is computed just before it, where nothing is computed twice.
+    /// Returns the point that static analysis would choose. `vector` selects a statement and the
+    /// index of its vectorised loop. If `near` is set, producers are computed just before their
+    /// consumer, as deep in its loops as nothing is computed twice.
     pub fn initial(&self, knobs: &Knobs, vector: Option<(usize, usize)>, near: bool) -> Point {
         let mut point = knobs.nth(0).unwrap_or_default();
         for (at, (stage, tile)) in self.stages.iter().zip(&self.tiles).enumerate() {
@@ -121,19 +125,20 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Turns a point into steps.
+/// Translates a point into steps.
 struct Decoder<'s, 'a> {
     plan: &'s Plan<'a>,
     point: &'s Point,
     steps: Vec<Step>,
-    /// Promotions, which come once all loops are there.
+    /// Promotions and prefetches, which must come after all steps that create loops.
     late: Vec<Step>,
-    /// Statements that need nothing more.
+    /// The statements that the default schedule must leave alone.
     done: Vec<StatementName>,
 }
 
 impl Decoder<'_, '_> {
-    /// From the last statement back: what a statement needs is placed at loops that are there already.
+    /// Arranges the statements from the last to the first, so that the loops of a consumer exist
+    /// when its producers are placed at them.
     fn arrange(&mut self) -> Result<(), Rejection> {
         let stages = &self.plan.stages;
         let mut levels: Vec<Levels> = vec![Levels::default(); stages.len()];
@@ -185,7 +190,8 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// The loops of a statement that the default schedule will take care of: only the first can be relied on.
+/// The loops of a statement that the default schedule arranges. Only the first result loop is
+/// certain to exist afterwards.
 fn untiled(stage: &Stage) -> Levels {
     let first = stage.busy(false).first().copied();
     let name = first.map(|at| stage.name.at(stage.loops[at].name.clone()));

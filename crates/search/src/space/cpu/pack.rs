@@ -1,4 +1,4 @@
-//! Copies of operands, in the order in which a statement uses them.
+//! Packed copies of operands, in the order in which a statement uses them.
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LayoutDim, Place, PromoteScope, Step};
@@ -11,10 +11,10 @@ use crate::space::names::Names;
 use crate::space::stage::{Operand, Stage};
 use crate::space::{Builder, KnobId};
 
-/// Steps of a vector that are worth bringing together.
+/// The largest stride of a vector for which it pays to bring its elements together.
 const MOST_SKIPPED: i64 = 8;
 
-/// The knob of one operand.
+/// The knob that selects how one operand is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Pack {
     operand: usize,
@@ -23,30 +23,31 @@ pub(crate) struct Pack {
     ahead: Option<Ahead>,
 }
 
-/// What becomes of an operand.
+/// How an operand is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// Read where it is.
+    /// From its original place.
     InPlace,
-    /// Copied, its dimensions in the order of the loops, and tiles kept together or not.
+    /// From a packed copy, with or without the elements of a tile next to each other.
     Copied(Where, Layout),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Where {
-    /// All of it; for constants only once, before any call.
+    /// The whole operand. A constant operand is copied only once, before any call.
     Root,
-    /// What the innermost of the outer loops needs.
+    /// The part that one iteration of the innermost outer loop needs.
     Outer,
-    /// What the innermost of the block loops needs.
+    /// The part that one iteration of the innermost block loop needs.
     Block,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// As the tensor is.
+    /// The layout of the tensor.
     Plain,
-    /// In the order of use: a tile's elements side by side.
+    /// The order of use: the dimensions follow the loops, and the elements of a tile are
+    /// contiguous.
     Tiles,
 }
 
@@ -65,7 +66,7 @@ impl Choice {
 }
 
 impl Pack {
-    /// Adds a knob for every operand that is used more than once.
+    /// Adds a knob for every operand whose elements are used four times or more on average.
     pub fn all(stage: &Stage, builder: &mut Builder) -> Vec<Pack> {
         let points: f64 = stage.loops.iter().map(|own| own.trips as f64).product();
         let reused = |operand: &Operand| points >= 4.0 * operand.elements && !operand.dimensions.is_empty();
@@ -77,7 +78,8 @@ impl Pack {
         let own = &stage.operands[operand];
         let places: &[Where] = match (own.computed, own.constant) {
             (true, _) => &[Where::Outer, Where::Block],
-            // Once is always better than often.
+            // A constant is copied once before any call, which is always better than a copy in
+            // every call.
             (false, true) => &[Where::Root],
             (false, false) => &[Where::Root, Where::Outer, Where::Block],
         };
@@ -90,14 +92,14 @@ impl Pack {
         Pack { operand, knob, choices, ahead: Ahead::new(stage, operand, builder) }
     }
 
-    /// What was chosen: a promotion, and that it is asked for ahead.
+    /// Returns the steps of the chosen values: a promotion and a prefetch, if any.
     pub fn steps(&self, stage: &Stage, levels: &Levels, point: &Point, names: &Names) -> Vec<Step> {
         let promote = self.promote(stage, levels, point, names);
         let ahead = self.ahead.as_ref().and_then(|own| own.step(stage, levels, self, point, names));
         promote.into_iter().chain(ahead).collect()
     }
 
-    /// The name of the copy, if there is one.
+    /// The name of the packed copy, if there is one.
     pub fn buffer(&self, stage: &Stage, point: &Point, names: &Names) -> Option<String> {
         let choice = self.choices.get(point.choice(self.knob.0))?;
         (*choice != Choice::InPlace).then(|| names.buffer(&stage.name, &stage.operands[self.operand].tensor))
@@ -128,7 +130,8 @@ impl Pack {
         })
     }
 
-    /// Sets the knob to what usually pays: constants in tiles, and what no vector can read as it is.
+    /// Sets the knob to the choice that usually pays. Constants that move along the vector are
+    /// packed into tiles, and so are operands that vectors cannot load contiguously or broadcast.
     pub fn initial(&self, stage: &Stage, target: &Cpu, vector: Option<usize>, point: &mut Point) {
         let operand = &stage.operands[self.operand];
         let scattered = vector.is_some_and(|at| !matches!(operand.strides[at], Stride::Elements(0 | 1)));
@@ -148,8 +151,9 @@ impl Pack {
     }
 }
 
-/// The dimensions in the order of the loops, with tiles kept together at the end. Where the vector skips elements, those
-/// that it takes are brought together: of a step of 2, first the even ones and then the odd.
+/// Returns a layout with the dimensions in the order of the loops, and with the elements of a tile
+/// contiguous at the end. Where the vector has a stride, the layout brings its elements together:
+/// for a stride of 2, first the even elements and then the odd ones.
 fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     let depth = |dimension: usize| {
         let loops = operand.dimensions[dimension].iter();
@@ -186,11 +190,11 @@ fn tiles(operand: &Operand, stage: &Stage, levels: &Levels) -> Vec<LayoutDim> {
     layout
 }
 
-/// The dimension along which the vector takes only every so many-th element.
+/// Returns the dimension along which the vector has a stride greater than 1, and this stride.
 fn skipped(operand: &Operand, levels: &Levels) -> Option<(usize, i64)> {
     let along = levels.along?;
     let Stride::Elements(step @ 2..=MOST_SKIPPED) = operand.strides[along] else { return None };
     let last = operand.dimensions.len().checked_sub(1)?;
-    // A dimension of one loop is a tile of its own.
+    // A dimension that depends on one loop only is tiled on its own.
     (operand.dimensions[last].len() > 1 && operand.dimensions[last].contains(&along)).then_some((last, step))
 }

@@ -1,4 +1,4 @@
-//! The loop of a consumer at which a tensor is computed.
+//! Finds the loop of a consumer at which a tensor is computed.
 
 use tilewright_schedule::LoopName;
 use tilewright_schedule::analysis::Stride;
@@ -9,10 +9,11 @@ use crate::space::placement::{Choice, Placement};
 use crate::space::rejection::Rejection;
 use crate::space::stage::Stage;
 
-/// The places that there are in the loops of a consumer.
+/// The possible positions inside the loops of a consumer.
 pub(super) const INSIDE: [Choice; 4] = [Choice::WithConsumer, Choice::Once, Choice::AtOuter, Choice::AtBlock];
 
-/// The loop at which a tensor is computed; none for the root. `levels` and `place` are those of its consumer, `stage`.
+/// Returns the loop at which a tensor is computed, or `None` for the root. `stage`, `levels` and
+/// `place` belong to the consumer.
 pub(super) fn place(
     placement: &Placement,
     point: &Point,
@@ -30,7 +31,8 @@ pub(super) fn place(
     found.cloned().map(Some).ok_or(Rejection::NoPlace)
 }
 
-/// The innermost loop up to which all of the consumer's subscript the tensor.
+/// The innermost outer loop of the consumer such that this loop and all loops around it subscript
+/// the tensor.
 fn innermost_of_its_own<'l>(tensor: &str, stage: &Stage, levels: &'l Levels) -> Option<&'l LoopName> {
     let operand = stage.operands.iter().find(|operand| operand.tensor == tensor)?;
     let moves = |places: &[usize]| places.iter().all(|at| operand.strides[*at] != Stride::Elements(0));

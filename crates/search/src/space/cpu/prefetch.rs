@@ -1,8 +1,8 @@
-//! Operands that are asked for ahead of their use.
+//! Prefetches of operands.
 //!
-//! The innermost loop of a reduction walks through an operand, and where that comes from a far cache or from memory,
-//! the machine's own prefetching is often too late. A knob for every operand that is used more than once says how many
-//! iterations of that loop ahead it is asked for.
+//! The innermost loop of a reduction walks through an operand. If the operand comes from a distant
+//! cache or from memory, the hardware prefetcher is often too late. A knob for every operand that
+//! is used more than once says how many iterations of that loop ahead the operand is prefetched.
 
 use tilewright_schedule::Step;
 use tilewright_schedule::analysis::Stride;
@@ -15,12 +15,13 @@ use crate::space::names::Names;
 use crate::space::stage::Stage;
 use crate::space::{Builder, KnobId};
 
-/// How far ahead, in iterations; the first is not at all.
+/// The prefetch distances in iterations; 0 means no prefetch.
 const AHEAD: [i64; 5] = [0, 4, 8, 16, 32];
-/// What pays for an operand that no near cache can hold: an iteration is some ten cycles, and memory a few hundred.
+/// The index in `AHEAD` that pays for an operand too large for the near caches: an iteration takes
+/// about ten cycles, and a memory access a few hundred.
 const FAR: usize = 4;
 
-/// The knob of one operand.
+/// The knob that selects the prefetch distance of one operand.
 #[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     operand: usize,
@@ -28,7 +29,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Adds a knob for an operand, if there is a reduction that walks through it.
+    /// Adds a knob for an operand if a reduced loop walks through the operand.
     pub fn new(stage: &Stage, operand: usize, builder: &mut Builder) -> Option<Ahead> {
         let own = &stage.operands[operand];
         let walked = stage.busy(true).iter().any(|at| own.strides[*at] != Stride::Elements(0));
@@ -36,7 +37,8 @@ impl Ahead {
         walked.then(|| Ahead { operand, knob: builder.add(Knob::ordinal(name, AHEAD)) })
     }
 
-    /// The step that was chosen. It comes after the operand's promotion.
+    /// Returns the prefetch step of the chosen distance. The step must follow the promotion of the
+    /// operand.
     pub fn step(
         &self,
         stage: &Stage,
@@ -57,7 +59,7 @@ impl Ahead {
         })
     }
 
-    /// Sets the knob: constants that the second cache cannot hold are asked for.
+    /// Sets the knob: constants that do not fit into the second-level cache are prefetched.
     pub fn initial(&self, stage: &Stage, target: &Cpu, point: &mut Point) {
         let operand = &stage.operands[self.operand];
         let bytes = operand.elements * stage.dtype.bytes() as f64;

@@ -1,6 +1,8 @@
-//! The loops of one statement: knobs for how they are cut, ordered and run, and the steps that a choice of them means.
+//! The loops of one statement: the knobs that tile, order and run them, and the steps that follow
+//! from the values of these knobs.
 //!
-//! Every loop is cut into three parts, and the parts are nested like this, each level in an order of its own:
+//! Every loop is split into three parts. The parts are nested as follows, where each level has its
+//! own order:
 //!
 //! ```text
 //! outer     first parts of result loops          spread over threads, the first few of them as one loop
@@ -10,8 +12,8 @@
 //! tile      third parts of all loops             written out, results in registers; the last is a vector
 //! ```
 //!
-//! A part of one iteration is no loop. The vector runs along a result loop, or along a reduced one, whose lanes then
-//! have totals of their own.
+//! A part with one iteration does not become a loop. The vector runs along a result loop or along a
+//! reduced loop. In the latter case, each lane has its own partial total.
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_schedule::{LoopName, Place, PromoteScope, StatementName, Step};
@@ -23,59 +25,61 @@ use crate::space::rejection::Rejection;
 use crate::space::stage::{Stage, StageLoop};
 use crate::space::{Builder, KnobId};
 
-/// Lanes of a vector loop, as `vectorize` takes them.
+/// The largest number of lanes that `vectorize` accepts.
 const MOST_LANES: i64 = 64;
-/// How much more may be computed than asked for, in percent, for numbers that do not divide: much for short loops,
-/// which have few divisors, little for long ones.
+/// How much more than the extent may be computed, in percent, if the factors do not divide it. The
+/// limit is high for short loops, which have few divisors, and low for long ones.
 const WASTE_SHORT: u32 = 15;
 const WASTE_LONG: u32 = 5;
 const SHORT: i64 = 64;
-/// Divisors up to this are counted, and so many are enough.
+/// A reduced loop is cut exactly if it has at least `ENOUGH` divisors up to `MOST_DIVISORS`.
 const MOST_DIVISORS: i64 = 64;
 const ENOUGH: usize = 4;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
-    /// Result loops and reduced loops that run more than once, by their place in the statement.
+    /// The indices in the statement of the result loops and the reduced loops that run more than
+    /// once.
     pub(super) spatial: Vec<usize>,
     pub(super) reduced: Vec<usize>,
-    /// How each loop is cut, in the order of `spatial` and then `reduced`.
+    /// The knobs that split each loop, in the order of `spatial` and then `reduced`.
     pub(super) cuts: Vec<KnobId>,
-    /// Which loop the vector runs along: one of these, the last being none.
+    /// The knob that selects the vectorised loop. Its values are the entries of `vector_loops`,
+    /// followed by "none".
     pub(super) vector: KnobId,
     pub(super) vector_loops: Vec<usize>,
     order_outer: KnobId,
     order_block: KnobId,
     order_reduced: KnobId,
-    /// How many outer loops are spread over threads together.
+    /// The number of outer loops that are fused and spread over threads.
     pub(super) threads: KnobId,
 }
 
-/// The loops of a statement after its steps, by level and outermost first.
+/// The loops of a statement after its steps, by level, each level outermost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Levels {
-    /// The statement that has these loops.
+    /// The statement that these loops belong to.
     pub statement: Option<StatementName>,
     pub outer: Vec<LoopName>,
-    /// For each of these, the places in the statement of the loops that it is a part of.
+    /// For each loop of `outer`, the indices in the statement of the loops that it is a part of.
     pub outer_of: Vec<Vec<usize>>,
     pub block: Vec<LoopName>,
     pub reduced: Vec<LoopName>,
-    /// The place, in the statement, of the loop that the last of these is a part of.
+    /// The index in the statement of the loop that the last loop of `reduced` is a part of.
     pub innermost_reduced: Option<usize>,
     pub tile: Vec<LoopName>,
     pub lane: Option<LoopName>,
-    /// The place, in the statement, of the loop that the vector runs along.
+    /// The index in the statement of the vectorised loop.
     pub along: Option<usize>,
-    /// The last part of each of the statement's loops: how many iterations of it are in one tile.
+    /// For each loop of the statement, the number of its iterations in one tile.
     pub widths: Vec<i64>,
-    /// Places of the statement's loops in the order of the nest, from the outside in.
+    /// The indices of the statement's loops in the order of the nest, outermost first.
     pub nesting: Vec<usize>,
 }
 
 impl Levels {
-    /// The innermost loop outside of the reduction and the tile.
+    /// The innermost loop around the reduction and the tile.
     pub fn around_reduction(&self) -> Option<&LoopName> {
         self.block.last().or(self.outer.last())
     }
@@ -108,12 +112,13 @@ impl Tile {
         }
     }
 
-    /// The loop that the vector runs along.
+    /// The index of the vectorised loop, if there is one.
     pub fn vector_loop(&self, point: &Point) -> Option<usize> {
         self.vector_loops.get(point.choice(self.vector.0)).copied()
     }
 
-    /// The parts of a loop: outer, block or inner, and tile.
+    /// The trip counts of the three parts of a loop: outer, block, tile for a result loop; block,
+    /// reduced, tile for a reduced loop.
     fn parts(&self, point: &Point, at: usize) -> [i64; 3] {
         let knob = self.spatial.iter().chain(&self.reduced).position(|own| *own == at);
         let factors = knob.map_or(&[] as &[i64], |knob| point.factors(self.cuts[knob].0));
@@ -123,7 +128,8 @@ impl Tile {
         }
     }
 
-    /// The steps that cut, order and run the loops. `alone`: it is computed outside of all others' loops.
+    /// Returns the steps that split, order and run the loops. `alone` says that the statement is
+    /// not computed inside the loops of another statement.
     pub fn steps(
         &self,
         stage: &Stage,
@@ -162,7 +168,7 @@ impl Tile {
         Ok((steps, levels))
     }
 
-    /// The parts of all loops, put into their levels.
+    /// Puts the parts of all loops into their levels.
     fn nest(&self, stage: &Stage, point: &Point, pieces: &[Pieces]) -> Levels {
         let of = |at: usize| pieces.iter().find(|own| own.at == at);
         let mut levels = Levels { statement: Some(stage.name.clone()), ..Levels::default() };
@@ -192,7 +198,8 @@ impl Tile {
         for own in pieces.iter().filter(|own| stage.loops[own.at].reduced) {
             levels.tile.extend(own.tile.clone());
         }
-        // The vector's registers are next to each other in memory, so they come last.
+        // The tile loop of the vectorised loop comes last, because its iterations access adjacent
+        // vectors in memory.
         let tiled = |with_lane: bool| {
             pieces.iter().filter(move |own| !stage.loops[own.at].reduced && own.lane.is_some() == with_lane)
         };
@@ -237,7 +244,7 @@ impl Tile {
         levels.outer.insert(0, spread);
     }
 
-    /// Keeps the results of a tile in registers while the reduction runs.
+    /// Promotes the results of a tile to registers while the reduction runs.
     pub fn gather(&self, levels: &Levels, stage: &Stage, names: &Names) -> Option<Step> {
         if self.reduced.is_empty() || stage.scatters {
             return None;
@@ -254,7 +261,8 @@ impl Tile {
         })
     }
 
-    /// The vectors that results and one row of operands take up, and the copies of the innermost code.
+    /// Returns the number of vectors that the results of a tile occupy, and the number of copies of
+    /// the innermost code.
     pub fn registers(&self, stage: &Stage, target: &Cpu, point: &Point) -> (i64, i64) {
         let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
         let vector = self.vector_loop(point);
@@ -270,30 +278,30 @@ impl Tile {
         (results, copies)
     }
 
-    /// Refuses a vector that is not made of whole registers.
+    /// Rejects a vector that does not fill whole registers.
     pub fn check_lanes(&self, stage: &Stage, target: &Cpu, point: &Point) -> Result<(), Rejection> {
         let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
         let along = self.vector_loop(point);
         along.map_or(Ok(()), |at| lanes_of(&stage.loops[at], self.parts(point, at)[2], lanes).map(|_| ()))
     }
 
-    /// The knobs that these limits are about.
+    /// The range of the knobs that the limits of a tile depend on.
     pub fn own_knobs(&self) -> std::ops::Range<usize> {
         let first = self.cuts.first().unwrap_or(&self.vector).0;
         first..self.threads.0 + 1
     }
 
-    /// Iterations that can run at the same time.
+    /// The number of iterations that can run in parallel.
     pub fn spread_over(&self, point: &Point) -> i64 {
         let count = point.choice(self.threads.0);
         let order = point.order(self.order_outer.0).iter();
-        // Parts of one iteration are no loops, and are not counted.
+        // Parts with one iteration are not loops, so they do not count.
         let outer = order.map(|place| self.parts(point, self.spatial[*place])[0]).filter(|outer| *outer > 1);
         outer.take(count).product()
     }
 }
 
-/// Lanes along a reduced loop get totals of their own, which a last statement adds up.
+/// Gives each lane along a reduced loop its own partial total, which a last statement adds up.
 fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Vec<Step>) {
     let Some(lane) = levels.lane.clone() else { return };
     let partial = StatementName::first(names.buffer(&stage.name, "lanes"));
@@ -307,8 +315,8 @@ fn total_lanes(stage: &Stage, names: &Names, levels: &mut Levels, steps: &mut Ve
     levels.statement = Some(partial);
 }
 
-/// How a loop may be cut. A reduction whose parts do not divide needs code for what is left, and gains nothing by it as
-/// long as there are divisors to choose from.
+/// Returns how a loop may be cut. Parts that do not divide a reduced loop need remainder code, and
+/// gain nothing if there are enough divisors to choose from.
 fn divisors(own: &StageLoop) -> Divisors {
     let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
     match own.trips {
@@ -318,7 +326,9 @@ fn divisors(own: &StageLoop) -> Divisors {
     }
 }
 
-/// The loops that a vector can run along: the result is written side by side or once a reduction, or reduced.
+/// The loops that a vector can run along. A result loop qualifies if the statement has a reduction
+/// or if an access is contiguous along the loop. A reduced loop qualifies if an access is
+/// contiguous along it and the statement does not scatter.
 fn vector_loops(stage: &Stage, target: &Cpu) -> Vec<usize> {
     let lanes = target.lanes(stage.dtype.compute_type().bytes()) as i64;
     let long_enough = |at: &usize| 2 * stage.loops[*at].trips >= lanes.min(4);
@@ -332,7 +342,7 @@ fn vector_loops(stage: &Stage, target: &Cpu) -> Vec<usize> {
     spatial.chain(reduced).filter(long_enough).collect()
 }
 
-/// One loop's parts.
+/// The parts of one loop.
 struct Pieces {
     at: usize,
     outer: Option<LoopName>,
@@ -340,11 +350,11 @@ struct Pieces {
     reduced: Option<LoopName>,
     tile: Option<LoopName>,
     lane: Option<LoopName>,
-    /// Iterations in one tile.
+    /// The number of iterations in one tile.
     width: i64,
 }
 
-/// Writes the splits of a statement's loops.
+/// Splits the loops of a statement.
 struct Cutter<'a> {
     stage: &'a Stage,
     names: &'a Names,
@@ -358,7 +368,8 @@ impl Cutter<'_> {
     fn cut(&mut self, at: usize, [first, second, third]: [i64; 3], vector: bool) -> Result<(), Rejection> {
         let own = &self.stage.loops[at];
         let (lane, tile) = if vector { lanes_of(own, third, self.lanes)? } else { (1, third) };
-        // What a consumer needs may be less than the whole: then the first part is what is left.
+        // Inside a consumer's loops, only a part of the tensor may be computed. The trip count of
+        // the first part is then unknown, so the first part always becomes a loop.
         let open = !self.alone;
         let wanted = [("0", first, open), ("1", second, false), ("2", tile, false), ("v", lane, false)];
         let parts: Vec<(&str, i64)> = wanted
@@ -369,7 +380,7 @@ impl Cutter<'_> {
         let target = self.stage.name.at(own.name.clone());
         let name = |part: &str| match parts.len() {
             0 | 1 => own.name.clone(),
-            // Inside a consumer's loops, whose parts may be named alike.
+            // The loops of the consumer around this one may use the same names for their parts.
             _ if open => self.names.part(&own.name, &format!("{}{part}", self.stage.name.tensor)),
             _ => self.names.part(&own.name, part),
         };
@@ -394,7 +405,8 @@ impl Cutter<'_> {
     }
 }
 
-/// Lanes, and vectors of them in a tile, for the part of a loop that is in the tile.
+/// Returns the number of lanes, and the number of vectors in a tile, for a loop with `width`
+/// iterations in the tile.
 fn lanes_of(own: &StageLoop, width: i64, lanes: i64) -> Result<(i64, i64), Rejection> {
     if width == own.trips && own.trips <= MOST_LANES && (own.trips <= lanes || own.reduced) {
         return Ok((width, 1));
@@ -402,7 +414,7 @@ fn lanes_of(own: &StageLoop, width: i64, lanes: i64) -> Result<(i64, i64), Rejec
     if width % lanes != 0 {
         return Err(Rejection::VectorWidth);
     }
-    // Totals of a reduced loop are one wide vector; results are several.
+    // The partial totals of a reduced loop form one wide vector; results form several vectors.
     if own.reduced {
         return if width <= MOST_LANES { Ok((width, 1)) } else { Err(Rejection::VectorWidth) };
     }

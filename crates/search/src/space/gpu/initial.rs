@@ -1,4 +1,4 @@
-//! First points: tiles of usual shapes.
+//! The starting points of a search on a GPU: tiles of common shapes.
 
 use tilewright_schedule::analysis::Stride;
 use tilewright_target::Gpu;
@@ -10,21 +10,25 @@ use crate::knob::{Domain, Knobs, Point, Value};
 use crate::space::placement::{self, Placement};
 use crate::space::stage::Stage;
 
-/// What a block and a thread do, along the loop that walks the result (columns) and along another (rows).
+/// The work of a block and of a thread. Columns run along the loop in which the result is
+/// contiguous, and rows run along another loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Results of a thread along both: groups that are apart, and neighbours in a group.
+    /// The results of a thread along rows and columns: the number of groups that are apart, and the
+    /// number of adjacent results in a group.
     rows: (i64, i64),
     columns: (i64, i64),
-    /// Results of a thread along a third loop, if there is one: windows of neighbours have operands in common.
+    /// The results of a thread along a third loop, if there is one. The windows of neighbours share
+    /// operands.
     third: i64,
-    /// Threads along both.
+    /// The threads along rows and columns.
     threads: (i64, i64),
-    /// Steps of the reduction for which operands are in shared memory.
+    /// The number of reduction steps whose operands are in shared memory.
     depth: i64,
-    /// Iterations whose operands are there at a time.
+    /// The number of pipeline stages: iterations whose operands are in shared memory at the same
+    /// time.
     stages: i64,
-    /// Blocks that a reduction is shared out to.
+    /// The number of blocks that share one reduction.
     shares: i64,
 }
 
@@ -39,12 +43,12 @@ const fn shape(
     Shape { rows, columns, third: 1, threads, depth, stages, shares }
 }
 
-/// The same with several results along a third loop.
+/// Returns the shape with several results along a third loop.
 const fn tall(third: i64, shape: Shape) -> Shape {
     Shape { third, ..shape }
 }
 
-/// From large tiles, for large results, to small ones.
+/// The shapes, from large tiles for large results to small ones.
 pub(super) const SHAPES: [Shape; 17] = [
     shape((1, 4), (1, 4), (16, 16), 16, 2, 1),
     shape((2, 4), (2, 4), (16, 16), 16, 3, 1),
@@ -65,12 +69,12 @@ pub(super) const SHAPES: [Shape; 17] = [
     shape((1, 1), (1, 1), (2, 32), 16, 1, 1),
 ];
 
-/// Rows of a block that computes them whole, with all that they need.
+/// The numbers of rows of a block that computes whole rows, together with all their producers.
 pub(super) const ROWS: [i64; 2] = [1, 4];
-/// Threads along the other loops of such a block.
+/// The number of threads of such a block.
 const ROW_THREADS: i64 = 256;
 
-/// Sets the knobs of a statement so that blocks are along its first loop only.
+/// Sets the knobs of a statement so that blocks divide its first loop only.
 pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &mut Point) {
     let mut threads = ROW_THREADS / rows;
     for (place, (at, knob)) in tile.spatial.iter().zip(&tile.cuts).enumerate().rev() {
@@ -96,14 +100,15 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     set_reduced(tile, stage, all, shape, point);
     set_operands(tile, stage, column, point);
     point.set_choice(tile.unrolled.0, 3);
-    // A row's operand is used for all columns before the next row's.
+    // A reduction uses the operand of one row for all columns before that of the next row.
     point.set_choice(tile.results.0, usize::from(!tile.reduced.is_empty()));
     let stages = match &all[tile.stages.0].domain {
         Domain::Ordinal(own) => own.values().iter().position(|own| *own == shape.stages).unwrap_or(0),
         _ => 0,
     };
     point.set_choice(tile.stages.0, stages);
-    // Threads along columns are neighbours; those that differ in a remainder use other operands.
+    // Threads along columns are adjacent. Threads that differ in a remainder use different
+    // operands.
     let mut order: Vec<usize> = (0..tile.spatial.len()).collect();
     order.sort_by_key(|place| {
         (!stage.loops[tile.spatial[*place]].remainders, Some(tile.spatial[*place]) == column)
@@ -115,7 +120,7 @@ pub(super) fn tile(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &S
     }
 }
 
-/// What a loop of the result is to a shape.
+/// The role of a result loop in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Column,
@@ -125,7 +130,7 @@ enum Role {
     Remainder,
 }
 
-/// The places of a tile's loops with their roles, in the order in which they get threads.
+/// The indices of a tile's loops with their roles, in the order in which the loops get threads.
 fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
     let column = column(tile, stage);
     let is_remainder = |at: usize| stage.loops[at].remainders;
@@ -143,7 +148,7 @@ fn roles(tile: &Tile, stage: &Stage) -> Vec<(usize, Role)> {
     first.chain(named).chain(others.map(|place| (place, Role::Other))).collect()
 }
 
-/// Sets how loops of the result are cut. What short ones leave of the threads is along others.
+/// Sets how result loops are cut. Threads that a short loop cannot use go to other loops.
 fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape, point: &mut Point) {
     let roles = roles(tile, stage);
     let mut left = shape.threads.0 * shape.threads.1.min(gpu.block_threads as i64);
@@ -162,7 +167,9 @@ fn set_spatial(tile: &Tile, stage: &Stage, gpu: &Gpu, all: &Knobs, shape: &Shape
 }
 
 impl Shape {
-    /// What of a loop is apart, of threads and side by side, where so many threads are left, and what of that gives way.
+    /// Returns the second, third and fourth part of a result loop: results apart, threads, and
+    /// adjacent results. Also returns which of them decreases if they are too large. `left` is the
+    /// number of remaining threads.
     fn parts(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
         let Shape { rows, columns, third, threads, .. } = *self;
         match role {
@@ -174,7 +181,8 @@ impl Shape {
         }
     }
 
-    /// The same without a reduction: results share nothing, but those that are side by side are stored together.
+    /// The same for statements without a reduction. Their results share no operands, but adjacent
+    /// results are stored together.
     fn pointwise(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
         let ([_, threads, inner], _) = self.parts(role, left, is_last);
         match role {
@@ -189,7 +197,7 @@ impl Shape {
 fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &mut Point) {
     let mut depth = shape.depth;
     let knobs = tile.reduced.iter().zip(&tile.cuts[tile.spatial.len()..]);
-    // Windows are taken whole, and what is left of the depth is that of the longest loop.
+    // Windows are taken whole. The longest loop gets the rest of the depth.
     let mut order: Vec<(&usize, &crate::space::KnobId)> = knobs.collect();
     order.sort_by_key(|(at, _)| Some(**at) == tile.shared_out);
     for (at, knob) in order {
@@ -208,8 +216,9 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
     }
 }
 
-/// The parts of a loop with these behind the first, or smaller ones where they are none. Those that divide the loop are
-/// better, unless they are much smaller.
+/// Returns the parts of a loop with `inner` as the parts after the first, or with smaller ones if
+/// the domain does not contain those. Parts that divide the loop are preferred unless their product
+/// is less than three quarters of the other product.
 fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: GivesWay) -> Option<Value> {
     let smaller = std::iter::successors(Some(inner.to_vec()), |inner| gives_way.smaller(inner));
     let whole = |inner: &Vec<i64>| trips % inner.iter().product::<i64>() == 0;
@@ -224,12 +233,13 @@ fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: GivesWay) -> Opti
     Some(exact.map_or(value, |(_, exact)| exact))
 }
 
-/// Which of the parts of a loop becomes smaller where they are too large together.
+/// Which part of a loop decreases if the parts are too large together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GivesWay {
-    /// The largest.
+    /// The largest part.
     Largest,
-    /// Threads, which there can be along other loops: what a thread has of this one is kept.
+    /// The threads, because they can go to other loops. The results of one thread along this loop
+    /// stay.
     Threads,
 }
 
@@ -244,7 +254,7 @@ impl GivesWay {
     }
 }
 
-/// The parts of a reduced loop that is shared out to about so many blocks.
+/// The parts of a reduced loop that at most `shares` blocks share.
 fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Value> {
     for share in (1..=shares).rev() {
         for inner in (1..=inner).rev() {
@@ -257,7 +267,8 @@ fn with_share(domain: &Domain, trips: i64, shares: i64, inner: i64) -> Option<Va
     None
 }
 
-/// The loop along which results are side by side, or the next where those differ in a remainder.
+/// The loop along which results are adjacent, or the nearest to this if the iterations of that loop
+/// are remainders.
 fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
     let distance = |at: &usize| match stage.result[*at] {
         Stride::Elements(distance) if distance > 0 && !stage.loops[*at].remainders => Some((distance, *at)),
@@ -267,7 +278,8 @@ fn column(tile: &Tile, stage: &Stage) -> Option<usize> {
     nearest.map(|(_, at)| at).or(tile.spatial.last().copied())
 }
 
-/// How many operands do not move with a loop, so that a tile along it shares them.
+/// The number of operands that move with the column but not with this loop, so that the rows of a
+/// tile share them.
 fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
     let moves = |strides: &[Stride], at: usize| strides[at] != Stride::Elements(0);
     let with_column = |strides: &[Stride]| column.is_some_and(|column| moves(strides, column));
@@ -275,7 +287,8 @@ fn shares_most(stage: &Stage, column: Option<usize>, at: usize) -> usize {
     shared.count()
 }
 
-/// Operands go through shared memory, those that are turned with room behind rows; what is looked up once is read in place.
+/// Sets how operands are read. Operands of a reduction go through shared memory, transposed ones
+/// with padded rows. Gathered operands are read in place, because each element is looked up once.
 fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut Point) {
     for way in &tile.ways {
         let operand = &way.operand;
@@ -296,7 +309,8 @@ fn set_operands(tile: &Tile, stage: &Stage, column: Option<usize>, point: &mut P
     }
 }
 
-/// Pointwise temporaries are computed where they are used; others before, or in the blocks that use them.
+/// Inlines pointwise temporaries. Other tensors are computed before their consumers, or in the
+/// consumers' blocks if `near` is set.
 pub(super) fn place(placement: &Placement, near: bool, point: &mut Point) {
     let choice = match () {
         () if placement.allows(placement::Choice::Inline) => placement::Choice::Inline,

@@ -1,4 +1,5 @@
-//! Tiles that no GPU likes, told before anything is compiled (the Halide autoscheduler's section 4.6).
+//! Rejects tiles that are slow on any GPU, before anything is compiled (section 4.6 of the Halide
+//! autoscheduler's paper).
 
 use tilewright_target::Gpu;
 
@@ -8,23 +9,26 @@ use crate::knob::Point;
 use crate::space::rejection::Rejection;
 use crate::space::stage::Stage;
 
-/// Copies of the innermost code that are written out: more take the compiler seconds.
+/// The largest number of copies of the innermost code after unrolling. More copies take the
+/// compiler seconds.
 const MOST_COPIES: i64 = 1024;
-/// Registers of a thread that its results may take.
+/// The largest number of registers of a thread for its results.
 const MOST_RESULTS: i64 = 160;
-/// Results of a thread without a reduction.
+/// The largest number of registers for the results of a thread without a reduction.
 const MOST_POINTWISE: i64 = 16;
-/// Of the lanes of warps, one in so many may be idle.
+/// At most one in this many lanes of the warps may be idle.
 const IDLE_LANES: i64 = 4;
-/// Blocks that a reduction is shared out to; more write more totals than they save time.
+/// The largest number of blocks that share one reduction. With more blocks, writing the partial
+/// totals costs more than the sharing saves.
 const MOST_SHARES: i64 = 32;
-/// Blocks for every multiprocessor that leave nothing to gain by sharing a reduction out.
+/// The number of blocks per multiprocessor from which sharing a reduction gains nothing.
 const ENOUGH_BLOCKS: i64 = 4;
-/// Threads that a thread's work should be shared out to before multiprocessors are left idle.
+/// The least number of threads in a block when the results are spread over as many multiprocessors
+/// as possible.
 const LEAST_THREADS: i64 = 32;
 
-/// Refuses tiles that leave a GPU idle, or do not fit it. What `matters` little is there for others in its blocks, which keep
-/// the GPU busy.
+/// Rejects tiles that leave a GPU idle or exceed its limits. A statement whose `matters` is false
+/// only hosts other statements in its blocks, and those keep the GPU busy.
 pub(super) fn check(
     tile: &Tile,
     stage: &Stage,
@@ -47,7 +51,8 @@ pub(super) fn check(
     }
     let words = (stage.dtype.compute_type().bytes() as i64 + 3) / 4;
     let (results, is_reduction) = (tile.results(point), !tile.reduced.is_empty());
-    // All threads of a block have their registers at a time, some of them for operands and addresses.
+    // All threads of a block hold their registers at the same time, and some registers are for
+    // operands and addresses.
     let of_thread =
         (gpu.processor_registers as i64 / tile.threads(point).max(1)).min(gpu.thread_registers as i64);
     let most = if is_reduction { MOST_RESULTS.min(of_thread * 2 / 3) } else { MOST_POINTWISE };
@@ -65,7 +70,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Refuses blocks that have idle lanes, and grids that leave multiprocessors idle.
+/// Rejects blocks with too many idle lanes, and grids that leave multiprocessors idle.
 fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<(), Rejection> {
     let (threads, blocks) = (tile.threads(point), tile.blocks(point));
     let warp = gpu.warp.max(1) as i64;
@@ -79,7 +84,8 @@ fn check_busy(tile: &Tile, stage: &Stage, gpu: &Gpu, point: &Point) -> Result<()
     if shares > MOST_SHARES || (shares > 1 && unshared > ENOUGH_BLOCKS * gpu.processors as i64) {
         return Err(Rejection::Blocks);
     }
-    // Results could be spread over so many blocks; a quarter of them is enough to be worth a look.
+    // The results could be spread over `enough` blocks. A quarter of them suffices for a candidate
+    // to be worth measuring.
     let enough = (possible / LEAST_THREADS).clamp(1, gpu.processors as i64);
     if blocks * 4 < enough {
         return Err(Rejection::Blocks);

@@ -1,8 +1,10 @@
-//! Schedules for a GPU: for every statement with a share in the work, how its loops are spread over blocks and threads and
-//! what a thread does of them (`tile.rs`), and which way its operands take (`operand.rs`).
+//! Schedules for a GPU. For every statement with a significant share of the work, the knobs say how
+//! its loops are spread over blocks and threads (`tile.rs`), and by which way its operands reach
+//! the threads (`operand.rs`).
 //!
-//! A statement is a kernel of its own, or is computed inside the blocks of the one that uses it, by all of their threads. The
-//! first statements of a tensor can also be in the blocks of its last one: so layers one after the other are one kernel.
+//! A statement is a kernel of its own, or all threads of its consumer's blocks compute it inside
+//! these blocks. The earlier statements of a tensor can also be in the blocks of its last
+//! statement, so that successive layers become one kernel.
 
 mod initial;
 mod limits;
@@ -24,27 +26,28 @@ use initial::Shape;
 use operand::Way;
 use tile::{Kernel, Tile};
 
-/// The places that there are in the loops of a consumer.
+/// The possible positions inside the loops of a consumer.
 const INSIDE: [Choice; 2] = [Choice::WithConsumer, Choice::AtOuter];
 
-/// What the knobs of a program on a GPU stand for.
+/// The meaning of the knobs of a program on a GPU.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<'a> {
     program: &'a Program,
     gpu: &'a Gpu,
     stages: Vec<Stage>,
     placements: Vec<Placement>,
-    /// Where the statements before the last of a tensor are computed.
+    /// Where the statements before the last one of a tensor are computed.
     earlier: Vec<Placement>,
-    /// Which statements have a share in the work.
+    /// Which statements have a significant share of the work.
     matters: Vec<bool>,
-    /// The knobs of each statement; none for those that hardly matter, unless others can be in their blocks.
+    /// The knobs of each statement. `None` for statements that hardly matter, unless other
+    /// statements can be in their blocks.
     tiles: Vec<Option<Tile>>,
     names: Names,
 }
 
 impl<'a> Plan<'a> {
-    /// The knobs of a program whose sizes are known.
+    /// Creates the knobs of a program whose sizes are known.
     pub fn new(program: &'a Program, gpu: &'a Gpu) -> (Knobs, Plan<'a>) {
         let mut stages = stage::stages(program);
         let names = Names::of(program);
@@ -58,7 +61,8 @@ impl<'a> Plan<'a> {
             let tiled = !stage.busy(false).is_empty() && !stage.scatters && !stage.ordered;
             let hosts = earlier.iter().any(|own| own.consumer == at);
             tiles.push((tiled && (matters[at] || hosts)).then(|| {
-                // What others need in their blocks is rows, most often.
+                // A statement that only hosts others keeps its loops: the hosted statements usually
+                // need whole rows.
                 if matters[at] && !remainders::take_apart(stage, program, statement, &names) {
                     collapse::collapse(stage, program, statement, false, &names);
                 }
@@ -75,7 +79,7 @@ impl<'a> Plan<'a> {
         (knobs, Plan { program, gpu, stages, placements, earlier, matters, tiles, names })
     }
 
-    /// The schedule that a point stands for, if it is worth compiling.
+    /// Returns the schedule that a point stands for, if it is worth compiling.
     pub fn decode(&self, point: &Point) -> Result<Schedule, Rejection> {
         let mut decoder = Decoder { plan: self, point, steps: Vec::new(), done: Vec::new() };
         decoder.steps.extend(Placement::inlined(&self.placements, point));
@@ -85,7 +89,8 @@ impl<'a> Plan<'a> {
             .map_err(|refusal| Rejection::from(&refusal.reason))
     }
 
-    /// The knob that says where a statement is computed: with all of its tensor, or before the last statement of it.
+    /// Returns the knob that places a statement: the knob of its whole tensor, or the knob for the
+    /// statements before the tensor's last one.
     fn placement(&self, at: usize, point: &Point) -> Option<&Placement> {
         let of_tensor = |own: &&Placement| own.tensor == self.stages[at].name.tensor;
         let moves = |own: &&Placement| own.choice(point) != Choice::Root;
@@ -93,12 +98,13 @@ impl<'a> Plan<'a> {
         whole.or_else(|| self.earlier.iter().find(of_tensor).filter(|own| at < own.consumer))
     }
 
-    /// Whether first statements of its tensor are in the blocks of a statement.
+    /// Returns true when earlier statements of the same tensor are in the blocks of this statement.
     fn hosts(&self, at: usize, point: &Point) -> bool {
         self.earlier.iter().any(|own| own.consumer == at && own.choice(point) != Choice::Root)
     }
 
-    /// Points to begin at: tiles of several sizes, with what a statement needs computed before it and inside its blocks.
+    /// Returns the starting points of a search: tiles of several shapes, with producers computed
+    /// before their consumers and inside the consumers' blocks.
     pub fn beginnings(&self, knobs: &Knobs) -> Vec<Point> {
         let mut found: Vec<Point> = Vec::new();
         for near in [false, true] {
@@ -108,7 +114,8 @@ impl<'a> Plan<'a> {
                 for placement in &self.placements {
                     initial::place(placement, near, &mut point);
                 }
-                // What a reduction adds to is set in its own blocks.
+                // The statements that initialise the result of a reduction are computed in the
+                // reduction's own blocks.
                 for own in self.earlier.iter().filter(|own| near && self.reduces(own.consumer)) {
                     own.set(Choice::AtOuter, &mut point);
                 }
@@ -125,7 +132,8 @@ impl<'a> Plan<'a> {
         !self.stages[at].busy(true).is_empty()
     }
 
-    /// Sets the knobs of all statements to a shape, or to another where a statement's loops are too short for that.
+    /// Sets the knobs of all statements to a shape. Statements whose loops are too short for it get
+    /// another shape.
     fn set_tiles(&self, knobs: &Knobs, shape: &Shape, point: &mut Point) {
         for ((stage, tile), matters) in self.stages.iter().zip(&self.tiles).zip(&self.matters) {
             let Some(tile) = tile else { continue };
@@ -140,8 +148,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Points with all that a statement needs in its blocks, the first statements of its tensor too. These need rows as a
-    /// whole, most often.
+    /// Returns points with all producers of a statement in its blocks, including the earlier
+    /// statements of its tensor. Such producers usually need whole rows.
     fn fused_beginnings(&self, knobs: &Knobs) -> Vec<Point> {
         if self.earlier.iter().all(|own| self.reduces(own.consumer)) {
             return Vec::new();
@@ -167,18 +175,19 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Turns a point into steps.
+/// Translates a point into steps.
 struct Decoder<'s, 'a> {
     plan: &'s Plan<'a>,
     point: &'s Point,
     steps: Vec<Step>,
-    /// Statements that need nothing more.
+    /// The statements that the default schedule must leave alone.
     done: Vec<StatementName>,
 }
 
 impl Decoder<'_, '_> {
-    /// From the last statement back: what a statement needs is placed in blocks that are there already. All that is inside
-    /// others' blocks is spread over their threads by `complete`.
+    /// Arranges the statements from the last to the first, so that the blocks of a consumer exist
+    /// when its producers are placed in them. `complete` spreads everything inside the blocks of
+    /// others over their threads.
     fn arrange(&mut self) -> Result<(), Rejection> {
         let Plan { stages, .. } = self.plan;
         let mut blocks: Vec<Option<LoopName>> = vec![None; stages.len()];
@@ -202,7 +211,7 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// The steps of a kernel; the innermost loop over its blocks.
+    /// Adds the steps of a kernel and returns the innermost loop over its blocks.
     fn kernel(&mut self, at: usize) -> Result<Option<LoopName>, Rejection> {
         let Plan { stages, tiles, gpu, names, matters, .. } = self.plan;
         let (stage, Some(tile)) = (&stages[at], &tiles[at]) else { return Ok(None) };
@@ -213,7 +222,7 @@ impl Decoder<'_, '_> {
         limits::check(tile, stage, matters[at], gpu, self.point)?;
         self.steps.extend(stage.made_by.iter().cloned());
         let kernel: Kernel = tile.steps(stage, self.point, names, hosts, &mut self.steps);
-        // What is computed in the blocks themselves is there already.
+        // Tensors that are computed in the blocks themselves need no copy.
         let in_memory = |tensor: &str| {
             let placement = self.plan.placements.iter().find(|own| own.tensor == tensor);
             let own = tensor == stage.name.tensor && hosts;

@@ -1,5 +1,5 @@
-//! The way of an operand to the threads: read where it is, or through shared memory, which all threads of a block fill
-//! together.
+//! How an operand reaches the threads: read in place, or through shared memory, which all threads
+//! of a block fill together.
 
 use tilewright_ir::nest::Axis;
 use tilewright_schedule::analysis::Stride;
@@ -12,46 +12,48 @@ use crate::space::rejection::Rejection;
 use crate::space::stage::{Operand, Stage};
 use crate::space::{Builder, KnobId};
 
-/// Elements that are left free behind a row of shared memory: as many as one access takes, so that all rows begin where
-/// such an access may.
+/// The padding of a row of shared memory, in elements. It equals the size of one vector access, so
+/// that all rows are aligned for such accesses.
 const PAD: i64 = 4;
-/// Elements that a thread copies at once.
+/// The number of elements that a thread copies at once.
 const WIDE: i64 = 4;
-/// The same of rows that do not begin where the tile does, from the most.
+/// The group sizes for rows that need not begin where the tile begins, largest first.
 const GROUPS: [i64; 2] = [4, 2];
-/// Copies of a thread that are written out.
+/// The largest number of copies per thread that are unrolled.
 const MOST_TURNS: i64 = 8;
 
-/// The knob of one operand.
+/// The knob that selects how one operand reaches the threads.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
-    /// The operand, as it is staged.
+    /// The operand in the form in which it is staged.
     pub(super) operand: Operand,
-    /// Whether data chooses what is staged of it.
+    /// True if data-dependent subscripts select the staged elements.
     pub(super) gathered: bool,
     pub(super) knob: KnobId,
     choices: Vec<Choice>,
 }
 
-/// What becomes of an operand.
+/// How an operand is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// Read where it is.
+    /// From its original place.
     InPlace,
-    /// Through shared memory, its dimensions as they are, or those that threads differ in last; with room behind rows or
-    /// without.
+    /// Through shared memory. The layout is that of the tensor, or it has the dimensions last in
+    /// which threads differ. Rows are padded or not.
     Shared(Layout, Pad),
-    /// Through shared memory that has rows of whole groups of elements, each of which is copied at once.
+    /// Through shared memory with rows of whole groups of elements, each of which is copied at
+    /// once.
     Groups,
-    /// A constant is brought into the order of use once, before any call, and goes through shared memory then.
+    /// A constant is first packed into the order of use, once and before any call. The packed copy
+    /// then goes through shared memory.
     Packed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// As the tensor is.
+    /// The layout of the tensor.
     Plain,
-    /// Dimensions of the result last.
+    /// The dimensions of the result last.
     ResultLast,
 }
 
@@ -76,8 +78,9 @@ impl Choice {
 }
 
 impl Way {
-    /// Adds a knob for every operand that several threads use, or that data chooses from: threads that look rows up together
-    /// read them whole, and before they need them.
+    /// Adds a knob for every operand that several threads use, and for every operand with
+    /// data-dependent subscripts. Threads that gather rows together read whole rows, and read them
+    /// before they need them.
     pub fn all(stage: &Stage, builder: &mut Builder) -> Vec<Way> {
         let points: f64 = stage.loops.iter().map(|own| own.trips as f64).product();
         let reused = |operand: &Operand| points >= 2.0 * operand.elements && !operand.dimensions.is_empty();
@@ -107,22 +110,23 @@ impl Way {
         Way { operand, gathered, knob, choices }
     }
 
-    /// What was chosen.
+    /// How the point selects to read the operand.
     pub fn choice(&self, point: &Point) -> Choice {
         self.choices.get(point.choice(self.knob.0)).copied().unwrap_or(Choice::InPlace)
     }
 
-    /// Sets the knob to the first of these that is a choice.
+    /// Sets the knob to the first of `wanted` that the knob has.
     pub fn set(&self, wanted: &[Choice], point: &mut Point) {
         let at = wanted.iter().find_map(|choice| self.choices.iter().position(|own| own == choice));
         point.set_choice(self.knob.0, at.unwrap_or(0));
     }
 
-    /// The largest groups that rows of the tensor are made of, and distances from tile to tile.
+    /// Returns the largest group size that divides the rows of the tensor and all distances between
+    /// successive tiles.
     pub fn groups(&self, tile: &Tile, stage: &Stage, point: &Point) -> Option<i64> {
         let Operand { strides, dimensions, shape, .. } = &self.operand;
         let (row, loops) = shape.last().zip(dimensions.last())?;
-        // A loop that is whole in every tile does not move it.
+        // A loop that every tile covers completely does not move the tile.
         let moves = |at: usize| match stage.loops[at].reduced {
             true => tile.steps_of(point, at).share * tile.steps_of(point, at).outer > 1,
             false => tile.parts(point, at).block > 1,
@@ -135,7 +139,7 @@ impl Way {
         GROUPS.into_iter().find(|size| row % size == 0 && loops.iter().all(|at| is_whole(at, *size)))
     }
 
-    /// The elements that are in shared memory at a time.
+    /// The number of elements that are in shared memory at the same time.
     pub fn shared_elements(&self, tile: &Tile, stage: &Stage, point: &Point) -> i64 {
         if self.choice(point) == Choice::InPlace {
             return 0;
@@ -149,7 +153,8 @@ impl Way {
     }
 }
 
-/// Adds the steps that bring operands to shared memory, of those that are in memory; the statements that copy.
+/// Adds the steps that copy operands to shared memory, for those operands that are in global
+/// memory. Returns the statements that copy.
 pub(super) fn steps(
     tile: &Tile,
     stage: &Stage,
@@ -190,7 +195,7 @@ pub(super) fn steps(
     Ok(copies)
 }
 
-/// The dimensions with those that the result has as well last; empty if they are already.
+/// Returns the dimensions with those of the result last; empty if they are in this order already.
 fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
     let of_result =
         |dimension: &usize| operand.dimensions[*dimension].iter().any(|at| !stage.loops[*at].reduced);
@@ -203,7 +208,8 @@ fn result_last(operand: &Operand, stage: &Stage) -> Vec<LayoutDim> {
     }
 }
 
-/// Whether rows of a tensor are made of groups, and a tile can begin inside of one, as windows with padding do.
+/// Returns true when the rows of a tensor consist of whole groups and a tile can begin inside a
+/// group, as windows with padding do.
 fn has_groups(operand: &Operand) -> bool {
     let Some(last) = operand.dimensions.len().checked_sub(1) else { return false };
     operand.shape.last().is_some_and(|row| row % GROUPS[1] == 0) && operand.dimensions[last].len() > 1
@@ -213,19 +219,19 @@ fn has_groups(operand: &Operand) -> bool {
 enum Side {
     /// One element.
     None,
-    /// A part of the loop over all elements.
+    /// A vector along the fused loop over all elements.
     OfAll,
-    /// The iterations of this loop, so many.
+    /// All iterations of this loop, which has this trip count.
     Loop(LoopName, i64),
 }
 
-/// Writes the steps of one copy.
+/// Writes the steps of one copy to shared memory.
 struct Copy<'a> {
     operand: &'a Operand,
     gathered: bool,
-    /// The operand's dimensions as they are in memory.
+    /// The operand's dimensions in their order in memory.
     order: Vec<usize>,
-    /// How many elements are copied together.
+    /// The number of elements that are copied together.
     elements: i64,
     tile: &'a Tile,
     stage: &'a Stage,
@@ -250,7 +256,7 @@ impl Copy<'_> {
         name
     }
 
-    /// The copy, with its threads along the tensor's own last dimension.
+    /// Adds a copy whose threads run along the last dimension of the tensor.
     fn share(&mut self, tensor: String, layout: Vec<LayoutDim>, pad: Pad) -> StatementName {
         let dimensions: Vec<usize> = match layout.is_empty() {
             true => (0..self.operand.dimensions.len()).collect(),
@@ -273,7 +279,8 @@ impl Copy<'_> {
         own
     }
 
-    /// The same with the last dimension in groups, as large as rows and tiles are made of.
+    /// Adds a copy whose last dimension is divided into groups of `size` elements. `size` divides
+    /// the rows and the distances between tiles.
     fn share_groups(&mut self, size: i64) -> StatementName {
         let last = self.operand.dimensions.len() - 1;
         let whole = |dimension: usize| LayoutDim { dimension, modulo: None, divide: None };
@@ -301,7 +308,8 @@ impl Copy<'_> {
         StatementName::first(name)
     }
 
-    /// Every thread copies elements as far apart as there are threads, or several side by side.
+    /// Spreads a copy over the threads: each thread copies elements whose distance is the number of
+    /// threads, either single ones or several adjacent ones.
     fn spread(&mut self, own: &StatementName, loops: Vec<LoopName>, side: Side) {
         let part = |part: &str| self.names.part(&own.tensor, part);
         let (all, turn, thread, of_all) = (part("all"), part("o"), part("t"), part("v"));
@@ -331,12 +339,13 @@ impl Copy<'_> {
         self.steps.extend(side.map(Step::Vectorize));
     }
 
-    /// Whether every row of the copy is made of whole groups of elements, in the tensor too.
+    /// Returns true when every row consists of whole vectors of elements, both in the copy and in
+    /// the tensor.
     fn rows_are_whole(&self) -> bool {
         let Some(last) = self.order.last() else { return false };
         let [at] = self.operand.dimensions[*last].as_slice() else { return false };
         let whole = |count: i64| count % WIDE == 0;
-        // A dimension that one loop walks alone, not in jumps.
+        // A single loop must walk this dimension without gaps.
         let inner: i64 = self.operand.inner_elements(*last);
         self.operand.strides[*at] == Stride::Elements(inner)
             && whole(self.tile.width(self.stage, self.point, *at))

@@ -1,7 +1,8 @@
-//! The loops of one statement on a GPU: knobs for how they are cut, spread and run, and the steps that a choice of them
-//! means.
+//! The loops of one statement on a GPU: the knobs that tile, spread and run them, and the steps
+//! that follow from the values of these knobs.
 //!
-//! Every loop of the result is cut into four parts and every reduced loop into two, nested like this:
+//! Every result loop is split into four parts and every reduced loop into two. The parts are nested
+//! as follows:
 //!
 //! ```text
 //! blocks    first parts of result loops                      spread over multiprocessors, as one loop
@@ -11,10 +12,11 @@
 //! tile      second and fourth parts of result loops          written out, results in registers
 //! ```
 //!
-//! A thread's results are neighbours (fourth parts), or as far apart as there are threads (second parts), so that
-//! neighbouring threads touch neighbouring memory. Two or four neighbours along the loop that walks the result are a vector, and
-//! so one access. A part of one iteration is no loop. The longest reduced loop has a part
-//! more, which is spread over blocks too: each has totals of its own, which a second kernel adds up.
+//! The results of a thread are adjacent (fourth parts), or their distance is the number of threads
+//! (second parts). Hence adjacent threads access adjacent memory. Two or four adjacent results
+//! along the contiguous loop form a vector, which is one memory access. A part with one iteration
+//! does not become a loop. The longest reduced loop has one more part, which is also spread over
+//! blocks: each block computes a partial total, and a second kernel adds the partial totals up.
 
 use tilewright_ir::nest::Axis;
 use tilewright_schedule::analysis::Stride;
@@ -28,45 +30,48 @@ use crate::space::names::Names;
 use crate::space::stage::{Stage, StageLoop};
 use crate::space::{Builder, KnobId};
 
-/// How much more may be computed than asked for, in percent, for numbers that do not divide: much for short loops, which
-/// have few divisors, little for long ones.
+/// How much more than the extent may be computed, in percent, if the factors do not divide it. The
+/// limit is high for short loops, which have few divisors, and low for long ones.
 const WASTE_SHORT: u32 = 15;
 const WASTE_LONG: u32 = 5;
 const SHORT: i64 = 64;
-/// Reduced loops up to this are windows, which have few divisors and are as well taken whole.
+/// The largest trip count of a reduced loop that counts as a window. Windows have few divisors and
+/// are best taken whole.
 const WINDOW: i64 = 16;
-/// Divisors up to this are counted, and so many are enough.
+/// A loop is cut exactly if it has at least `ENOUGH` divisors up to `MOST_DIVISORS`.
 const MOST_DIVISORS: i64 = 64;
 const ENOUGH: usize = 6;
-/// Copies of a thread's code for one result that steps of the reduction are written out to, at most.
+/// The choices for the largest number of reduction steps that are unrolled.
 const UNROLLED: [i64; 5] = [1, 4, 8, 16, 32];
-/// Iterations whose operands are in shared memory at a time.
+/// The numbers of pipeline stages: iterations whose operands are in shared memory at the same time.
 const STAGES: [i64; 4] = [1, 2, 3, 4];
-/// Second parts before all fourth parts, or all of one loop before the next.
+/// The order of a thread's result loops: the second parts of all loops around all fourth parts, or
+/// both parts of one loop around those of the next.
 const RESULTS: [&str; 2] = ["by part", "by loop"];
-/// The dimensions of a grid, from the innermost.
+/// The dimensions of a grid, innermost first.
 const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
-/// Results that a thread stores at once.
+/// The numbers of results that a thread can store at once.
 const WIDE: [i64; 2] = [2, 4];
-/// Devices before this have no copies that threads need not wait for.
+/// The least compute capability, times 10, with asynchronous copies to shared memory.
 const COPIES_AHEAD: u32 = 80;
 
 /// The knobs of one statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
-    /// Result loops and reduced loops that run more than once, by their place in the statement.
+    /// The indices in the statement of the result loops and the reduced loops that run more than
+    /// once.
     pub(super) spatial: Vec<usize>,
     pub(super) reduced: Vec<usize>,
-    /// The reduced loop, if any, that can be shared out to blocks.
+    /// The reduced loop, if any, that several blocks can share.
     pub(super) shared_out: Option<usize>,
-    /// How each loop is cut, in the order of `spatial` and then `reduced`.
+    /// The knobs that split each loop, in the order of `spatial` and then `reduced`.
     pub(super) cuts: Vec<KnobId>,
     order_blocks: KnobId,
     pub(super) order_threads: KnobId,
     pub(super) warp: Warp,
     pub(super) unrolled: KnobId,
     pub(super) stages: KnobId,
-    /// In which order a thread goes through its results.
+    /// The order in which a thread computes its results.
     pub(super) results: KnobId,
     pub(super) ways: Vec<Way>,
 }
@@ -91,12 +96,12 @@ pub(super) struct Steps {
 /// The loops of a kernel after its steps.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
-    /// The statement that has these loops.
+    /// The statement that these loops belong to.
     pub statement: StatementName,
     pub block: LoopName,
-    /// Where operands are staged: in an iteration of this loop.
+    /// The loop in whose iterations operands are staged.
     pub stage_at: LoopName,
-    /// Whether that is a loop of the reduction.
+    /// True if `stage_at` is a loop of the reduction.
     pub staged: bool,
     pub threads: i64,
 }
@@ -137,7 +142,7 @@ impl Tile {
         }
     }
 
-    /// The knobs that limits are about.
+    /// The range of the knobs that the limits of a tile depend on.
     pub fn own_knobs(&self) -> std::ops::Range<usize> {
         let first = self.cuts.first().unwrap_or(&self.order_blocks).0;
         let last = self.ways.last().map_or(self.results, |way| way.knob);
@@ -168,28 +173,28 @@ impl Tile {
         }
     }
 
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub fn threads(&self, point: &Point) -> i64 {
         self.spatial.iter().map(|at| self.parts(point, *at).thread).product()
     }
 
-    /// Blocks that the reduction is shared out to.
+    /// The number of blocks that share one reduction.
     pub fn shares(&self, point: &Point) -> i64 {
         self.reduced.iter().map(|at| self.steps_of(point, *at).share).product()
     }
 
-    /// Blocks.
+    /// The number of blocks.
     pub fn blocks(&self, point: &Point) -> i64 {
         self.spatial.iter().map(|at| self.parts(point, *at).block).product::<i64>() * self.shares(point)
     }
 
-    /// Results of a thread.
+    /// The number of results of a thread.
     pub fn results(&self, point: &Point) -> i64 {
         let own = self.spatial.iter().map(|at| self.parts(point, *at));
         own.map(|parts| parts.apart * parts.inner).product()
     }
 
-    /// Iterations of a loop whose operands are staged together.
+    /// The number of iterations of a loop whose operands are staged together.
     pub fn width(&self, stage: &Stage, point: &Point, at: usize) -> i64 {
         match stage.loops[at].reduced {
             true => self.steps_of(point, at).inner,
@@ -200,18 +205,19 @@ impl Tile {
         }
     }
 
-    /// Steps of the reduction that are written out at most.
+    /// The largest number of reduction steps that are unrolled.
     pub fn most_unrolled(&self, point: &Point) -> i64 {
         UNROLLED[point.choice(self.unrolled.0)]
     }
 
-    /// Iterations whose operands are in shared memory at a time.
+    /// The number of iterations whose operands are in shared memory at the same time.
     pub fn stage_count(&self, point: &Point) -> i64 {
         STAGES[point.choice(self.stages.0)]
     }
 
-    /// Adds the steps that cut, order and spread the loops. `hosts`: what it changes is computed in its blocks, so each of
-    /// them is about a loop of its own.
+    /// Adds the steps that split, order and spread the loops. `hosts` says that earlier statements
+    /// of the tensor are computed in the blocks. Then each block loop stays separate and gets its
+    /// own axis of the grid, if there are enough axes.
     pub fn steps(
         &self,
         stage: &Stage,
@@ -225,7 +231,8 @@ impl Tile {
         cutter.cut()
     }
 
-    /// What an iteration of the staged loop needs is brought while others are computed with.
+    /// Returns the step that loads the operands of one iteration of the staged loop while the
+    /// threads compute with those of other iterations.
     pub fn pipeline(&self, kernel: &Kernel, point: &Point, copies: bool) -> Option<Step> {
         let stages = self.stage_count(point);
         (copies && kernel.staged && stages > 1)
@@ -233,11 +240,11 @@ impl Tile {
     }
 }
 
-/// How a loop may be cut.
+/// Returns how a loop may be cut.
 fn divisors(own: &StageLoop) -> Divisors {
     let count = (1..=own.trips.min(MOST_DIVISORS)).filter(|by| own.trips % by == 0).count();
     match own.trips {
-        // What is left of a reduction would be code of its own, as long as the rest.
+        // The remainder of a reduction would need code of its own, as long as the main code.
         trips if own.reduced && (count >= 3 || trips <= WINDOW) => Divisors::Exact,
         trips if trips < SHORT => Divisors::Near { most_waste_percent: WASTE_SHORT },
         _ if count >= ENOUGH => Divisors::Exact,
@@ -252,7 +259,7 @@ struct Cutter<'a> {
     names: &'a Names,
     point: &'a Point,
     hosts: bool,
-    /// The statement whose loops are cut.
+    /// The statement whose loops are split.
     own: StatementName,
     steps: &'a mut Vec<Step>,
 }
@@ -272,7 +279,7 @@ impl Cutter<'_> {
         self.names.part(&self.stage.loops[at].name, part)
     }
 
-    /// Shares a reduced loop out to blocks.
+    /// Splits a reduced loop so that several blocks share it.
     fn share_out(&mut self) {
         let Some(at) = self.tile.shared_out else { return };
         let parts = self.tile.steps_of(self.point, at);
@@ -381,7 +388,7 @@ impl Cutter<'_> {
         };
         levels.threads.extend(order.iter().filter(has_warps).map(|place| part(place, "v")));
         levels.threads.extend(order.iter().map(|place| part(place, "t")));
-        // Results that are side by side come last.
+        // Adjacent results come last.
         let mut places: Vec<usize> = (0..tile.spatial.len()).collect();
         places.sort_by_key(|place| self.stage.result[tile.spatial[*place]] == Stride::Elements(1));
         let results = |place: &usize| {
@@ -395,7 +402,8 @@ impl Cutter<'_> {
         };
     }
 
-    /// The last loop of a thread's results, if they are side by side: they are stored together.
+    /// The innermost loop over a thread's results if these results are adjacent, so that one access
+    /// stores them.
     fn side_by_side(&self, results: &[LoopName]) -> Option<LoopName> {
         let last = results.last()?;
         let mut of_last =
@@ -405,7 +413,7 @@ impl Cutter<'_> {
         (wide && self.stage.result[at] == Stride::Elements(1)).then(|| last.clone())
     }
 
-    /// One loop of several.
+    /// Fuses several loops into one.
     fn fused(&mut self, loops: &[LoopName], what: &str) -> LoopName {
         if let [one] = loops {
             return one.clone();
@@ -416,7 +424,7 @@ impl Cutter<'_> {
         fused
     }
 
-    /// The last of the reduced loops, as far as not too much code is written out.
+    /// The innermost reduced loops that are unrolled, as far as the code does not become too large.
     fn written_out(&self, reduced: &[(LoopName, i64)]) -> Vec<LoopName> {
         let most = self.tile.most_unrolled(self.point);
         let mut copies = 1;
@@ -427,7 +435,7 @@ impl Cutter<'_> {
         inside.map(|(own, _)| own.clone()).collect()
     }
 
-    /// Results stay in registers while the reduction runs.
+    /// Promotes the results to registers while the reduction runs.
     fn gather(&mut self, block: &LoopName) {
         self.steps.push(Step::Promote {
             tensor: self.own.tensor.clone(),

@@ -1,9 +1,10 @@
-//! How the lanes of a warp lie along the loops of a block's threads.
+//! How the lanes of a warp are arranged along the loops of a block's threads.
 //!
-//! In order, a warp is as many threads along the last loop as it has lanes, or a few whole rows of it. Lanes can also be a
-//! rectangle: of 4 rows of 8 threads each. A warp then needs the operands of 4 rows and 8 columns, where 32 threads in a
-//! row need those of 1 and 32, and the banks of shared memory give them in fewer turns. Large matrix products were 6 % faster
-//! for it on an H200.
+//! In order, the lanes of a warp are consecutive threads along the last loop, or a few whole rows
+//! of it. Lanes can also form a rectangle, for example 4 rows of 8 threads. The warp then needs the
+//! operands of 4 rows and 8 columns, whereas 32 threads in a row need those of 1 row and 32
+//! columns. The banks of shared memory deliver the former in fewer cycles. This made large matrix
+//! products 6 % faster on an H200.
 
 use tilewright_ir::index::greatest_common_divisor;
 use tilewright_target::Gpu;
@@ -12,24 +13,24 @@ use super::tile::Tile;
 use crate::knob::{Knob, Point};
 use crate::space::{Builder, KnobId};
 
-/// Lanes along the last loop, if they are a rectangle.
+/// The numbers of lanes along the last loop that form a rectangle.
 const ALONG: [i64; 3] = [4, 8, 16];
-/// The rectangle to begin with.
+/// The rectangle of the starting points.
 pub(super) const USUAL: i64 = 8;
 /// No rectangle.
 pub(super) const IN_ORDER: i64 = 0;
 
-/// The knob of a block's warps.
+/// The knob that arranges the lanes of a block's warps.
 #[derive(Clone, Debug)]
 pub(super) struct Warp {
-    /// Lanes along the last loop with several threads, from few to as many as a warp has, which means that threads are in
-    /// order.
+    /// The numbers of lanes along the last loop that has several threads, smallest first. The last
+    /// number is the size of a warp, and means that threads are in order.
     along: Vec<i64>,
     knob: KnobId,
 }
 
 impl Warp {
-    /// Adds the knob. `is_shared`: threads along different loops have operands in common.
+    /// Adds the knob. `is_shared` says that threads along different loops share operands.
     pub fn new(name: String, gpu: &Gpu, is_shared: bool, builder: &mut Builder) -> Warp {
         let size = gpu.warp.max(1) as i64;
         let rectangles = ALONG.into_iter().filter(|along| is_shared && *along < size);
@@ -38,18 +39,21 @@ impl Warp {
         Warp { along, knob }
     }
 
-    /// Sets the lanes along the last loop; in order, if there is no such rectangle.
+    /// Sets the number of lanes along the last loop. Threads are in order if there is no such
+    /// rectangle.
     pub fn set(&self, along: i64, point: &mut Point) {
         let choice = self.along.iter().position(|own| *own == along);
         point.set_choice(self.knob.0, choice.unwrap_or(self.along.len() - 1));
     }
 
-    /// How many of the threads along each of the tile's loops are lanes of one warp; nothing where threads are in order.
+    /// For each loop of the tile, the number of its threads that are lanes of one warp. `None` if
+    /// threads are in order.
     pub fn lanes(&self, tile: &Tile, point: &Point) -> Option<Vec<i64>> {
         Some(self.rectangle(tile, point)?.lanes)
     }
 
-    /// Whether the rectangle is one of whole warps, and another than that of threads in order.
+    /// Returns true when threads are in order, or when the rectangle has the lanes of a whole warp
+    /// and differs from threads in order.
     pub fn is_told_apart(&self, tile: &Tile, point: &Point) -> bool {
         self.rectangle(tile, point).is_none_or(|own| own.left == 1 && own.differs)
     }
@@ -73,11 +77,11 @@ impl Warp {
     }
 }
 
-/// Lanes of a warp along loops.
+/// The lanes of a warp along each loop.
 struct Rectangle {
     lanes: Vec<i64>,
-    /// Lanes that would be along loops that there are not.
+    /// The number of rows of lanes that do not fit into any loop; 1 if all lanes fit.
     left: i64,
-    /// Whether it is cut out of the last loop.
+    /// True if the rectangle covers only a part of the threads along the last loop.
     differs: bool,
 }

@@ -1,21 +1,24 @@
-//! AdaDelta (Zeiler 2012), which trains FlexTensor's network: steps as large as the last ones were for gradients as large as
-//! the last ones were. candle has no such optimiser.
+//! AdaDelta (Zeiler 2012), the optimiser of FlexTensor's network.
+//!
+//! The size of a step is the ratio of the recent steps to the recent gradients. candle does not
+//! provide this optimiser.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, Var};
 
-/// How much of the past counts, and what keeps the first steps from being nothing: the paper's values.
+/// The decay of the running means, and the constant that keeps the first steps from being 0. Both
+/// values are those of the paper.
 const DECAY: f64 = 0.95;
 const LEAST: f64 = 1e-6;
 
-/// The optimiser of some variables.
+/// The optimiser of a set of variables.
 pub(in crate::strategy) struct AdaDelta {
     all: Vec<Learned>,
 }
 
 struct Learned {
     var: Var,
-    /// Running means of squared gradients, and of squared steps.
+    /// The running means of squared gradients and of squared steps.
     gradients: Tensor,
     steps: Tensor,
 }
@@ -29,7 +32,7 @@ impl AdaDelta {
         Ok(AdaDelta { all: vars.into_iter().map(learned).collect::<Result<_>>()? })
     }
 
-    /// One step down the slope of `loss`.
+    /// Performs one step against the gradient of `loss`.
     pub fn step(&mut self, loss: &Tensor) -> Result<()> {
         let slopes = loss.backward()?;
         self.all.iter_mut().try_for_each(|own| own.step(&slopes))

@@ -1,23 +1,23 @@
-//! Points as the numbers that networks take.
+//! Points as normalised inputs of networks.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::knob::{Knobs, Point};
 
-/// Points that are drawn to see how far features range.
+/// The number of random points that determine the range of each feature.
 const DRAWN: usize = 256;
 
-/// The features of points, each from about 0 to about 1.
+/// The normalisation of features to a range of about 0 to 1.
 pub(in crate::strategy) struct Inputs {
     low: Vec<f32>,
     span: Vec<f32>,
 }
 
 impl Inputs {
-    /// Of the points of a space.
+    /// Determines the ranges of the features of a space.
     pub fn of(knobs: &Knobs) -> Inputs {
-        // A generator of its own: what is drawn here changes nothing about a search.
+        // A separate generator, so that the draws here do not affect the search.
         let mut rng = Pcg64Mcg::seed_from_u64(0);
         let (mut low, mut high) =
             (vec![f32::INFINITY; knobs.width()], vec![f32::NEG_INFINITY; knobs.width()]);
@@ -34,12 +34,12 @@ impl Inputs {
         Inputs { low, span }
     }
 
-    /// How many numbers a point is.
+    /// The number of inputs of a point.
     pub fn width(&self) -> usize {
         self.low.len()
     }
 
-    /// The numbers of a point.
+    /// The normalised features of a point.
     pub fn row(&self, knobs: &Knobs, point: &Point) -> Vec<f32> {
         let features = knobs.features(point).into_iter();
         features.zip(&self.low).zip(&self.span).map(|((own, low), span)| (own - low) / span).collect()

@@ -1,4 +1,5 @@
-//! Trees that judge points by what became of others in the same search, and in those of other programs.
+//! Boosted trees as a cost model: they score points by the results of other points in the same
+//! search and in searches of other programs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,50 +8,52 @@ use crate::knob::{Knobs, Point};
 use crate::strategy::ranking::Cost;
 use crate::strategy::{Features, Start};
 
-/// What was told makes a difference once it is this part more: until then the trees stay as they are. With few trials that is
-/// every batch, and with thousands learning does not take longer than measuring.
+/// The trees are trained again when the number of results has grown by one part in this many. With
+/// few trials, that is every batch. With thousands of trials, training does not take longer than
+/// measuring.
 const NEW: usize = 64;
 
-/// After so many trials, what was learned elsewhere counts half.
+/// The number of trials after which the score learned from other programs has half its weight.
 const FADES: f32 = 64.0;
 
-/// What a judge sees of a point.
+/// Which features of a point the trees see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::strategy) enum Sight {
-    /// Where the cost model thinks that the time of its loop nest goes; without that, the point's own numbers. What was tried
-    /// elsewhere is learned from again with all that is told.
+    /// How the cost model divides the time of the loop nest, or the features of the point if that
+    /// is not available. The trials of other programs take part in every training.
     Nests,
-    /// Both. What was tried elsewhere is learned from once, by other trees. What they think of a nest is one of its numbers, and
-    /// is added to the score, less with every trial: on a made-up landscape a search takes 41 trials with both, 49 and 50
-    /// with either, and 66 without.
+    /// The features of both the loop nest and the point. Separate trees learn once from the trials
+    /// of other programs. Their score of a nest is one of its features. It is also added to the
+    /// point's score, with a weight that decreases with every trial. On a synthetic landscape a
+    /// search takes 41 trials with both, 49 and 50 trials with one of them, and 66 without.
     Everything,
 }
 
-/// What was tried, as rows of numbers.
+/// The results of a search as training data, and the trees trained with them.
 pub(in crate::strategy) struct Judge<'a> {
     knobs: Knobs,
     features: Option<&'a dyn Features>,
     sight: Sight,
-    /// What was tried elsewhere, and trees that have learned from it.
+    /// The trials of other programs, and the trees that have learned from them.
     before: Vec<Group>,
     prior: Option<Trees>,
-    /// All that was told, with its cost; none where it is invalid.
+    /// All results with their costs; `None` for invalid points.
     told: Vec<(Point, Option<Cost>)>,
     best: Option<Cost>,
     rows: HashMap<Point, Option<Row>>,
-    /// The trees, and how much was told when they learned.
+    /// The trees, and the number of results when they were trained.
     trees: Option<Trees>,
     learned: usize,
 }
 
-/// The numbers of a point.
+/// The features of a point.
 struct Row {
     numbers: Vec<f32>,
-    /// So many of them are what is known of its nest.
+    /// The number of leading features that describe the loop nest.
     seen: usize,
 }
 
-/// What a point stands for.
+/// The identity of the schedule that a point stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::strategy) enum Meaning {
     Known(u64),
@@ -80,12 +83,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether it has learned from what was tried elsewhere.
+    /// Returns true when trees have learned from the trials of other programs.
     pub fn knows_others(&self) -> bool {
         self.prior.is_some()
     }
 
-    /// Notes what became of a point.
+    /// Records the result of a point.
     pub fn tell(&mut self, point: &Point, cost: Option<Cost>) {
         if let Some(cost) = cost {
             self.best = Some(self.best.map_or(cost, |best| best.min(cost)));
@@ -93,7 +96,8 @@ impl<'a> Judge<'a> {
         self.told.push((point.clone(), cost));
     }
 
-    /// Learns from what was told. Whether it can judge then: where there is nothing to compare, it cannot.
+    /// Trains the trees if enough new results are known. Returns true if points can be scored
+    /// afterwards, which needs results to compare.
     pub fn learn(&mut self) -> bool {
         if self.trees.is_none() || NEW * (self.told.len() - self.learned) >= self.told.len() {
             self.trees = self.fit();
@@ -103,14 +107,15 @@ impl<'a> Judge<'a> {
     }
 
     fn fit(&mut self) -> Option<Trees> {
-        // What was only refused teaches nothing.
+        // Rejected points alone teach nothing.
         if self.best.is_none() && self.before.is_empty() {
             return None;
         }
         let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
         self.look(&points);
         let mut own = Group::default();
-        // Of points that look alike the first that works counts: of the others nothing is told.
+        // A point without a cost whose nest equals that of a valid point is a duplicate, not an
+        // invalid point. Skip it.
         let mut works: HashSet<Vec<u32>> = HashSet::new();
         for (point, cost) in &self.told {
             let Some(Row { numbers, seen }) = self.row(point) else { continue };
@@ -126,7 +131,7 @@ impl<'a> Judge<'a> {
         Trees::fit(&self.before.iter().chain([&own]).collect::<Vec<&Group>>())
     }
 
-    /// Finds out the numbers of points.
+    /// Computes the features of points.
     pub fn look(&mut self, points: &[Point]) {
         let new: Vec<Point> =
             points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
@@ -140,7 +145,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The row of a point whose nest has these numbers.
+    /// The row of a point whose loop nest has the features `nest`.
     fn completed(&self, nest: Vec<f32>, point: &Point) -> Row {
         let seen = nest.len();
         let mut numbers = nest;
@@ -152,12 +157,12 @@ impl<'a> Judge<'a> {
         Row { numbers, seen }
     }
 
-    /// The numbers of a point that was looked at; none where it stands for nothing.
+    /// The features of a point that was passed to `look`; `None` if the point has no schedule.
     fn row(&self, point: &Point) -> Option<&Row> {
         self.rows.get(point)?.as_ref()
     }
 
-    /// How good a point should be that was looked at.
+    /// The score of a point that was passed to `look`; higher is better.
     pub fn score(&self, point: &Point) -> f32 {
         let Some(Row { numbers, seen }) = self.row(point) else { return f32::NEG_INFINITY };
         let own = self.trees.as_ref().map(|trees| trees.score(numbers));
@@ -168,12 +173,14 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What was learned elsewhere counts less the more was learned here.
+    /// The weight of the score learned from other programs, which decreases with the number of
+    /// results of this search.
     fn weight_of_prior(&self) -> f32 {
         FADES / (FADES + self.learned as f32)
     }
 
-    /// What a point stands for, where somebody knows; otherwise itself.
+    /// The identity of the schedule that a point stands for, or the point itself if that is
+    /// unknown.
     pub fn meaning(&self, point: &Point) -> Meaning {
         match self.features.and_then(|features| features.meaning(point)) {
             Some(known) => Meaning::Known(known),

@@ -1,5 +1,5 @@
-//! What strategies that learn learn with: points as numbers ([`Inputs`]), small networks and what trains them, boosted trees
-//! and who judges points by them.
+//! The components of strategies that learn: points as inputs of networks ([`Inputs`]), small
+//! networks with their optimisers, and boosted trees as a cost model.
 
 mod adadelta;
 mod inputs;

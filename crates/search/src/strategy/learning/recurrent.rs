@@ -1,49 +1,53 @@
-//! A recurrent network that says words one after the other: an LSTM with words of its own at every place.
+//! A recurrent network that emits a sequence of tokens: an LSTM with a separate vocabulary for each
+//! position.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::ops::{log_softmax, sigmoid};
 use rand::{Rng, RngExt};
 
-/// What keeps a word from being said. It is finite, since -∞ times a chance of 0 is no number.
+/// The logit of a token that cannot follow. It is finite, because -∞ times a probability of 0 is
+/// not a number.
 const CLOSED: f32 = -1e9;
 
 /// The network.
 pub(in crate::strategy) struct Recurrent {
     hidden: usize,
-    /// From the last word, and from what is remembered, to the four gates.
+    /// The weights from the last token and from the last output to the four gates, and the biases
+    /// of the gates.
     from_word: Var,
     from_state: Var,
     gates: Var,
-    /// What is before the first word.
+    /// The embedding of the start of a sequence.
     begin: Var,
     places: Vec<Place>,
 }
 
-/// The words that can be at a place.
+/// The vocabulary of one position.
 struct Place {
-    /// What they mean to what follows.
+    /// The embeddings of the tokens.
     meaning: Var,
-    /// How likely they are.
+    /// The weights and biases of the tokens' logits.
     logits: Var,
     biases: Var,
 }
 
-/// What is remembered of the words so far, for several sequences.
+/// The LSTM state after the tokens so far, for several sequences.
 struct State {
     output: Tensor,
     cell: Tensor,
-    /// The meaning of the last word.
+    /// The embedding of the last token.
     last: Tensor,
 }
 
 impl Recurrent {
-    /// A network for places with so many words each.
+    /// Creates a network for positions with these numbers of tokens.
     pub fn new<R: Rng + ?Sized>(
         words: impl Iterator<Item = usize>,
         hidden: usize,
         rng: &mut R,
     ) -> Result<Recurrent> {
-        // Words are as likely as they are without it, before it has learned anything.
+        // The logits are 0 before training, so that the tokens have the probabilities that `open`
+        // gives.
         let nothing = |rows: usize, columns: usize| Var::zeros((rows, columns), DType::F32, &Device::Cpu);
         let mut drawn = |rows: usize, columns: usize| {
             let bound = (3.0 / rows.max(1) as f32).sqrt();
@@ -65,15 +69,15 @@ impl Recurrent {
         })
     }
 
-    /// All that is learned.
+    /// All trainable variables.
     pub fn vars(&self) -> Vec<Var> {
         let shared = [&self.from_word, &self.from_state, &self.gates, &self.begin];
         let own = self.places.iter().flat_map(|place| [&place.meaning, &place.logits, &place.biases]);
         shared.into_iter().chain(own).cloned().collect()
     }
 
-    /// Says so many sequences. `open` says how likely words follow, but for what was learned: a logarithm each, -∞ for those
-    /// that cannot.
+    /// Emits `count` sequences. `open` returns the log probabilities of the next tokens before any
+    /// training, up to a constant, and -∞ for tokens that cannot follow.
     pub fn say<R: Rng + ?Sized>(
         &self,
         count: usize,
@@ -96,8 +100,9 @@ impl Recurrent {
         Ok(said)
     }
 
-    /// The logarithm of the probability of each of some sequences; and how open it is what comes at all places together: 0
-    /// where nothing was learned, the less the more it is decided (the entropy relative to `open`).
+    /// Returns the log probability of each sequence, and its entropy relative to `open`, summed
+    /// over all positions. The relative entropy is 0 for an untrained network, and decreases as the
+    /// policy becomes more certain.
     pub fn likelihood(
         &self,
         said: &[Vec<usize>],
@@ -126,10 +131,11 @@ impl Recurrent {
         Ok(State { output: zeros.clone(), cell: zeros, last })
     }
 
-    /// What is remembered next, and the logarithms of the chances of all words.
+    /// Returns the next state and the log probabilities of all tokens.
     fn next(&self, state: &State, place: &Place, unlearned: &Tensor) -> Result<(State, Tensor)> {
         let gates = (state.last.matmul(&self.from_word)? + state.output.matmul(&self.from_state)?)?;
-        // One function for all of them at once, since small tensors cost by the operation: what is new is in 0 to 1, and stretched.
+        // One sigmoid computes all four gates, because the cost of small tensors is the number of
+        // operations. The third gate is then rescaled from 0..1 to -1..1.
         let gates = sigmoid(&gates.broadcast_add(&self.gates)?)?.chunk(4, 1)?;
         let cell = ((&gates[0] * &state.cell)? + (&gates[1] * gates[2].affine(2.0, -1.0)?)?)?;
         let output = (&gates[3] * cell.tanh()?)?;
@@ -145,7 +151,7 @@ impl Recurrent {
     }
 }
 
-/// What `open` says after each of some sequences.
+/// The values of `open` after each of the sequences.
 fn unlearned(said: &[Vec<usize>], open: &dyn Fn(&[usize]) -> Vec<f32>) -> Result<Tensor> {
     let rows: Vec<Vec<f32>> = said.iter().map(|own| open(own)).collect();
     let width = rows.first().map_or(0, Vec::len);
@@ -153,7 +159,7 @@ fn unlearned(said: &[Vec<usize>], open: &dyn Fn(&[usize]) -> Vec<f32>) -> Result
     Tensor::from_vec(numbers, (said.len(), width), &Device::Cpu)
 }
 
-/// The word that a number between 0 and 1 falls on.
+/// Returns the token that a number between 0 and 1 selects.
 fn drawn(chances: &[f32], mut at: f32) -> usize {
     for (word, chance) in chances.iter().enumerate() {
         if at < *chance {
@@ -161,7 +167,7 @@ fn drawn(chances: &[f32], mut at: f32) -> usize {
         }
         at -= chance;
     }
-    // The chances add up to a little less than 1.
+    // Because of rounding, the probabilities can add up to slightly less than 1.
     let likeliest = (0..chances.len()).max_by(|left, right| chances[*left].total_cmp(&chances[*right]));
     likeliest.unwrap_or(0)
 }

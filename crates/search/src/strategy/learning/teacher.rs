@@ -1,8 +1,8 @@
-//! What was learned from other programs, as a teacher for networks.
+//! Transfers what was learned from other programs to networks.
 //!
-//! The directions that a network chooses among are those of one space, so what it learned there says nothing elsewhere. Trees
-//! over the features of loop nests do: they judge points of the new space before any is tried, and a network learns from
-//! steps between such points first.
+//! A network chooses among the directions of one space, so its weights are useless in another
+//! space. Trees over the features of loop nests can be transferred. They score points of the new
+//! space before any is tried, and the network first learns from steps between such points.
 
 use rand::SeedableRng;
 use rand::seq::IteratorRandom;
@@ -12,10 +12,11 @@ use super::{Group, Trees, experience};
 use crate::knob::{Knobs, Point};
 use crate::strategy::{Features, Start};
 
-/// Steps that a network learns from before it searches.
+/// The number of imagined steps that a network learns from before the search.
 const STEPS: usize = 192;
 
-/// A step that was never made, with how good its ends should be: 1 for the best, less for others, 0 for what is refused.
+/// A step that was never tried, with the predicted fitness of both ends: 1 for the best point, less
+/// for others, 0 for rejected points.
 pub(in crate::strategy) struct Imagined {
     pub from: Point,
     pub direction: usize,
@@ -24,12 +25,13 @@ pub(in crate::strategy) struct Imagined {
     pub after: f32,
 }
 
-/// Steps around points to start from, as judged by what was learned from other programs; none where nothing was.
+/// Returns steps near the starting points, scored by what was learned from other programs. Returns
+/// nothing if there are no trials of other programs.
 pub(in crate::strategy) fn imagined(knobs: &Knobs, start: &Start<'_>) -> Vec<Imagined> {
     let Some(features) = start.features else { return Vec::new() };
     let groups = experience(knobs, features, start);
     let Some(trees) = Trees::fit(&groups.iter().collect::<Vec<&Group>>()) else { return Vec::new() };
-    // Another stream than the search's own.
+    // A stream of random numbers that is independent of the search's own.
     let rng = &mut Pcg64Mcg::seed_from_u64(!start.seed);
     let mut steps = Vec::new();
     for at in 0..STEPS {
@@ -56,7 +58,7 @@ pub(in crate::strategy) fn imagined(knobs: &Knobs, start: &Start<'_>) -> Vec<Ima
         .collect()
 }
 
-/// How fast points should be, in comparison with the best of them.
+/// The predicted fitness of points, relative to the best of them.
 fn fitness(trees: &Trees, features: &dyn Features, points: &[Point]) -> Vec<f32> {
     let scores: Vec<Option<f32>> =
         features.of(points).into_iter().map(|row| Some(trees.score(&row?))).collect();

@@ -1,9 +1,10 @@
 //! Boosted trees that learn to rank.
 //!
-//! hessboost: pure Rust, the same trees whatever the number of threads, and XGBoost's pairwise ranking objective, which is
-//! AutoTVM's. The parameters are AutoTVM's too, but for the number of rounds, which it finds by early stopping.
-//! Learning and asking take 0.4 ms a proposal; what takes longest in `trees` is the features of loop nests, one or two
-//! milliseconds each. No other crate was timed.
+//! The implementation is hessboost: pure Rust, results that do not depend on the number of threads,
+//! and the pairwise ranking objective of XGBoost, which AutoTVM uses. The parameters are also those
+//! of AutoTVM, except for the number of rounds, which AutoTVM finds by early stopping. Training and
+//! scoring take 0.4 ms per proposal. The largest cost of `trees` is computing the features of loop
+//! nests, which takes one or two milliseconds each. No other crate was timed.
 
 use hessboost::model::Iterations;
 use hessboost::objective::{LambdaRank, Objective};
@@ -16,25 +17,25 @@ use crate::knob::{Knobs, Point};
 use crate::strategy::ranking::Cost;
 use crate::strategy::{Experience, Features, Start};
 
-/// Points that are looked at to see how many features there are.
+/// The number of random points that are examined to find the number of features.
 const LOOKED_AT: usize = 32;
-/// Trees that are added up.
+/// The number of boosting rounds.
 const ROUNDS: usize = 60;
 
-/// Rows that are ranked among each other, with how good they are.
+/// Rows that are ranked among each other, with their labels; a higher label is better.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::strategy) struct Group {
     pub rows: Vec<Vec<f32>>,
     pub labels: Vec<f32>,
 }
 
-/// Trees that say how good a row is in comparison with others.
+/// Trees that score a row in comparison with other rows.
 pub(in crate::strategy) struct Trees {
     model: BoostedModel,
 }
 
 impl Trees {
-    /// Learns from groups; nothing where there is nothing to compare.
+    /// Trains trees with groups of rows. Returns `None` if no group has two rows to compare.
     pub fn fit(groups: &[&Group]) -> Option<Trees> {
         let groups: Vec<&&Group> = groups.iter().filter(|group| group.rows.len() > 1).collect();
         let width = groups.first()?.rows.first()?.len();
@@ -53,13 +54,14 @@ impl Trees {
         Some(Trees { model: train(&parameters, &data, ROUNDS).ok()? })
     }
 
-    /// How good a row should be.
+    /// The score of a row; higher is better.
     pub fn score(&self, row: &[f32]) -> f32 {
         self.model.predict_margin_row(row, Iterations::Best).unwrap_or(f32::NEG_INFINITY)
     }
 }
 
-/// What was tried elsewhere, if it is told in the same features.
+/// The trials of other programs, as far as they have the same number of features as the points of
+/// this space.
 pub(in crate::strategy) fn experience(
     knobs: &Knobs,
     features: &dyn Features,
@@ -70,7 +72,7 @@ pub(in crate::strategy) fn experience(
     }
     let mut rng = Pcg64Mcg::seed_from_u64(start.seed);
     let given = start.points.iter().filter(|point| knobs.contains(point)).cloned();
-    // Those given may all be refused, and most of any space is.
+    // The given points may all be rejected, and most points of any space are.
     let drawn = (0..LOOKED_AT).map_while(|_| knobs.sample(&mut rng));
     let some: Vec<Point> = given.chain(drawn).collect();
     let width = features.of(&some).into_iter().flatten().map(|row| row.len()).next();
