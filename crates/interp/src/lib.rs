@@ -9,7 +9,7 @@
 //! exact than any order of summation.
 //!
 //! [`run_nest()`] runs a loop nest as it is written, to show that the nest computes what its
-//! program says. Its documentation lists the differences to the evaluation of programs.
+//! program says. The head of `nest.rs` lists the differences to the evaluation of programs.
 //!
 //! Every access is checked against its tensor, and every element that is read must have been
 //! written, even where the checker has proved it. An access that depends on data can fail here. Any

@@ -187,9 +187,9 @@ fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
     None
 }
 
-/// An infinite result. It is decided if all arguments are exact or the function has one argument
-/// and is monotone, and if the values at both ends of the interval are far beyond the type's range.
-/// This includes poles at exact arguments.
+/// Decides an infinite result. It is decided if the values at both ends of the interval are far
+/// beyond the type's range. In addition, all arguments must be exact, or the function must have one
+/// argument and be monotone. Poles at exact arguments are therefore decided.
 fn infinite(builtin: Builtin, arguments: &[Bounded], exact: Bounded, dtype: DType) -> Bounded {
     let ends = |sign: f64| {
         let ends: Vec<f64> =

@@ -18,7 +18,7 @@ pub struct Claimed<'a, 'p> {
     pub claim: &'a Claim,
     /// The claimed statement of the program.
     pub statement: &'a Instances<'p>,
-    /// Maps iterations to the claimed instances that exist. Threads of a partial tile may also
+    /// Maps iterations to the claimed instances that exist. Threads that compute redundantly also
     /// claim instances that do not exist; these claims have no effect.
     pub instances: Map,
     /// Maps iterations to versions.
