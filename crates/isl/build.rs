@@ -1,6 +1,8 @@
-//! Says which isl is linked: the static library that `scripts/build_isl.sh` has left in the folder that `TILEWRIGHT_ISL`
-//! names, `target/isl` if nobody says otherwise. What is linked with that runs on machines without isl. Where the library is
-//! not there, or the variable is empty, the system's shared library is taken: its proofs take two to three times as long.
+//! Chooses which isl library the crate links. The static library `libisl.a`, which
+//! `scripts/build_isl.sh` builds, is linked if the folder in `TILEWRIGHT_ISL` holds it. Cargo's
+//! configuration sets this variable to `target/isl`. A statically linked program also runs on
+//! machines without isl. If the variable is empty or the library is missing, the system's shared
+//! library is linked. Proofs then take two to three times as long.
 
 use std::path::Path;
 

@@ -1,65 +1,70 @@
-//! Whether a kernel computed what it should.
+//! Compares the results of kernels with the expected results.
 //!
-//! Integers of a program without floats must be the same. Floats may differ by rounding: a schedule changes the order
-//! of a sum, vectors fuse multiplications with additions, and the interpreter accumulates in double precision. How far an
-//! element may be off, [`expect`](crate::expect) knows of each: its bound, times [`SLACK`]. An element of which it knows nothing,
-//! because rounding decides a condition or a sign that it depends on, is not compared, but counted ([`Doubt`]).
+//! Integers of a program without floats must be equal. Floats may differ by rounding: a schedule
+//! changes the order of a sum, vector code fuses multiplications with additions, and the
+//! interpreter accumulates in double precision. [`expect`](crate::expect) computes a bound for each
+//! element, and the element may be off by its bound times [`SLACK`]. An element without a bound
+//! depends on a condition or a sign that rounding decides. Such an element is counted instead of
+//! compared ([`Doubt`]).
 //!
-//! Where a program is too large for the interpreter, kernels are compared with a kernel, and there are no bounds. There
-//! the tolerance is the same for all elements ([`Expected::by_scale`]). An error of rounding is in proportion to the numbers that were
-//! added, not to what is left of them, so it is judged by the largest element of the tensor, and the more is added up the more it
-//! may be. Whoever knows elements that are worse conditioned says so by [`Expected::widen`].
+//! If a program is too large for the interpreter, kernels are compared with another kernel, and
+//! there are no bounds. Then all elements have the same tolerance ([`Expected::by_scale`]). A
+//! rounding error is proportional to the numbers that were added, not to their sum, which may be
+//! small by cancellation. The tolerance is therefore relative to the largest element of the tensor,
+//! and grows with the number of additions. A caller that knows of worse-conditioned elements raises
+//! their tolerance by [`Expected::widen`].
 
 use std::fmt;
 
 use tilewright_ir::{DType, Number, Program, Tensor, VarKind};
 
-/// An element may be so many times its bound off: for what the bound leaves out, such as libraries of devices that are less accurate than they say, numbers that are
-/// rounded twice on their way from double to half precision, and the rounding of bounds.
+/// The factor by which an element may exceed its bound. It covers effects that the bound leaves
+/// out: device libraries that are less accurate than they promise, numbers that are rounded twice
+/// on their way from double to half precision, and the rounding of the bounds themselves.
 pub const SLACK: f64 = 2.0;
 
-/// Roundings that any program is allowed where there are no bounds.
+/// The number of roundings that any program may have if there are no bounds.
 const ROUNDINGS: f64 = 64.0;
 
-/// What a result should be.
+/// The expected content of a result, with tolerances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// The elements.
+    /// The expected elements.
     pub tensor: Tensor,
     tolerance: Tolerance,
 }
 
-/// How far elements may be off; infinite for those that are not compared.
+/// How far elements may be off; infinite for elements that are not compared.
 #[derive(Clone, Debug, PartialEq)]
 enum Tolerance {
-    /// All the same.
+    /// One tolerance for all elements.
     Same(f64),
-    /// One for each element.
+    /// One tolerance for each element.
     Each(Vec<f64>),
 }
 
-/// How far elements may be off; infinite for those that are not compared.
+/// A borrowed view of how far elements may be off; infinite for elements that are not compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limits<'e> {
-    /// All the same.
+    /// One tolerance for all elements.
     Same(f64),
-    /// One for each element.
+    /// One tolerance for each element.
     Each(&'e [f64]),
 }
 
-/// Elements of a tensor that were not compared.
+/// The number of elements of a tensor that were not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// The tensor.
+    /// The name of the tensor.
     pub name: String,
-    /// How many of its elements.
+    /// The number of elements that were not compared.
     pub undecided: usize,
-    /// How many it has.
+    /// The number of all elements of the tensor.
     pub elements: usize,
 }
 
 impl Doubt {
-    /// Whether nothing at all was compared.
+    /// Returns true when no element was compared.
     pub fn is_total(&self) -> bool {
         self.undecided == self.elements
     }
@@ -83,24 +88,24 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Elements that differ by more than rounding.
+/// Elements that differ by more than rounding allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The tensor.
+    /// The name of the tensor.
     pub name: String,
-    /// How many of its elements.
+    /// The number of wrong elements.
     pub wrong: usize,
-    /// How many it has.
+    /// The number of all elements of the tensor.
     pub elements: usize,
-    /// How many of these were not compared.
+    /// The number of elements that were not compared.
     pub undecided: usize,
-    /// The subscripts of the first.
+    /// The subscripts of the first wrong element.
     pub place: Vec<usize>,
-    /// What it is.
+    /// The computed value of that element.
     pub found: Number,
-    /// What it should be.
+    /// The expected value of that element.
     pub wanted: Number,
-    /// How far it may be off.
+    /// The tolerance of that element.
     pub limit: f64,
 }
 
@@ -126,7 +131,8 @@ impl fmt::Display for Difference {
 }
 
 impl Expected {
-    /// What the interpreter computes, and how far the elements of a kernel's result may be off; no distances where all are exact.
+    /// The interpreter's result, with an error bound for each element of a kernel's result.
+    /// `errors` is empty if all elements are exact.
     pub(crate) fn bounded(tensor: Tensor, errors: Vec<f64>) -> Expected {
         let tolerance = match errors.is_empty() {
             true => Tolerance::Same(0.0),
@@ -135,23 +141,23 @@ impl Expected {
         Expected { tensor, tolerance }
     }
 
-    /// What a kernel has computed of a program, of whose elements nothing more is known.
+    /// The result of a reference kernel, whose elements have no bounds.
     pub fn by_scale(program: &Program, tensor: Tensor) -> Expected {
         let limit = tolerance(program, &tensor);
         Expected::with_limit(tensor, limit)
     }
 
-    /// A result whose elements may all be equally far off.
+    /// A result whose elements all have the same tolerance.
     pub fn with_limit(tensor: Tensor, limit: f64) -> Expected {
         Expected { tensor, tolerance: Tolerance::Same(limit) }
     }
 
-    /// How far elements might be off if nothing more were known of them, as [`Expected::by_scale`] says.
+    /// The tolerance of the elements without bounds, as in [`Expected::by_scale`].
     pub fn usual_limit(&self, program: &Program) -> f64 {
         tolerance(program, &self.tensor)
     }
 
-    /// How far the element at a place may be off; infinite if it is not compared.
+    /// The tolerance of the element at an index in row-major order; infinite if it is not compared.
     pub fn limit(&self, at: usize) -> f64 {
         match &self.tolerance {
             Tolerance::Same(limit) => *limit,
@@ -159,7 +165,7 @@ impl Expected {
         }
     }
 
-    /// How far elements may be off, for whoever compares all of them.
+    /// The tolerances of all elements.
     pub fn limits(&self) -> Limits<'_> {
         match &self.tolerance {
             Tolerance::Same(limit) => Limits::Same(*limit),
@@ -167,13 +173,14 @@ impl Expected {
         }
     }
 
-    /// Lets elements be further off, each by what is said of its place.
+    /// Raises the tolerance of each element by `by` of its index.
     pub fn widen(&mut self, by: impl Fn(usize) -> f64) {
         let limits = (0..self.tensor.len()).map(|at| self.limit(at) + by(at)).collect();
         self.tolerance = Tolerance::Each(limits);
     }
 
-    /// What is not compared of a result with this name; nothing if everything is.
+    /// The elements of a result that are not compared, or `None` if all are. `name` is the result's
+    /// name.
     pub fn doubt(&self, name: &str) -> Option<Doubt> {
         let (undecided, elements) = (self.undecided(), self.tensor.len());
         (undecided > 0).then(|| Doubt { name: name.to_owned(), undecided, elements })
@@ -183,7 +190,7 @@ impl Expected {
         (0..self.tensor.len()).filter(|at| self.limit(*at) == f64::INFINITY).count()
     }
 
-    /// Compares what a kernel has computed of a result with this name.
+    /// Compares a kernel's result, whose name is `name`, with the expected one.
     pub fn compare(&self, name: &str, found: &Tensor) -> Result<(), Box<Difference>> {
         let wanted = &self.tensor;
         let differs = |at: &usize| !close(found.get(*at), wanted.get(*at), self.limit(*at));
@@ -202,7 +209,7 @@ impl Expected {
     }
 }
 
-/// How far elements of a result may be apart of which nothing else is known.
+/// The tolerance of a result whose elements have no bounds.
 fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
     let has_floats = program.tensors.iter().any(|tensor| tensor.dtype.is_float())
         || program.scalars.iter().any(|scalar| scalar.dtype.is_float());
@@ -210,7 +217,7 @@ fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
         return 0.0;
     }
     if !wanted.dtype().is_float() {
-        // A float close to the middle between two integers goes to either.
+        // A float near the boundary between two integers may become either of them.
         return 1.0;
     }
     let finite = (0..wanted.len()).map(|at| wanted.get(at).as_f64().abs()).filter(|value| value.is_finite());
@@ -221,7 +228,7 @@ fn tolerance(program: &Program, wanted: &Tensor) -> f64 {
     scale * (4.0 * stored + computed * (ROUNDINGS + additions(program)))
 }
 
-/// How many numbers are added up, at most, to an element.
+/// An upper bound on the number of values that are added up to one element.
 fn additions(program: &Program) -> f64 {
     let reduced = |var: &&tilewright_ir::Var| var.kind != VarKind::Spatial;
     let lengths = program.statements().into_iter().map(|(statement, loops)| {
@@ -253,7 +260,7 @@ fn close(found: Number, wanted: Number, limit: f64) -> bool {
         || (found - wanted).abs() <= limit
 }
 
-/// The subscripts of a place in row-major order.
+/// The subscripts of an index in row-major order.
 fn subscripts(shape: &[usize], place: usize) -> Vec<usize> {
     let mut rest = place;
     let mut subscripts: Vec<usize> = Vec::new();

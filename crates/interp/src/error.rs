@@ -1,10 +1,10 @@
-//! Why a run did not come to its end.
+//! The errors that stop a run.
 
 use thiserror::Error;
 use tilewright_ir::Origin;
 use tilewright_ir::tensor::TensorError;
 
-/// Why a program could not be run to its end.
+/// The reason why a run of a program or a loop nest stopped early.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunError {
     /// The program still has sizes without a value.
@@ -13,62 +13,64 @@ pub enum RunError {
     /// A tensor or scalar that the caller must supply is missing.
     #[error("`{0}` was not supplied")]
     Missing(String),
-    /// A supplied tensor does not have the type or shape that the program says.
+    /// A supplied tensor does not have the type or the shape that the program declares.
     #[error("`{name}` must be {wanted}, and is {found}")]
     Mismatch {
         /// The tensor.
         name: String,
-        /// What the program says.
+        /// The declared type and shape.
         wanted: String,
-        /// What was supplied.
+        /// The supplied type and shape.
         found: String,
     },
-    /// A tensor could not be made.
+    /// A tensor could not be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// An index left its tensor.
+    /// An index was outside its tensor.
     #[error("{}", .0.describe())]
     OutOfBounds(Box<OutOfBounds>),
     /// An element was needed that nothing had defined.
     #[error("{}", .0.describe())]
     Undefined(Box<Undefined>),
-    /// Two threads of a GPU touched one element, and nothing kept them apart.
+    /// Two threads of a GPU accessed one element in conflict, and no barrier ordered the accesses.
     #[error("{}", .0.describe())]
     Race(Box<Race>),
-    /// The caller asked to stop.
+    /// The caller stopped the run.
     #[error("stopped")]
     Stopped,
 }
 
-/// An access that left its tensor, and where the program was.
+/// An access outside its tensor, and the point at which it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfBounds {
     /// The tensor.
     pub tensor: String,
-    /// Its shape.
+    /// The tensor's shape.
     pub shape: Vec<usize>,
-    /// The element that was asked for.
+    /// The accessed element.
     pub element: Vec<i64>,
     /// The dimension whose index is outside.
     pub dimension: usize,
-    /// Lower and upper bound that a `where` clause declared, if that is what was broken.
+    /// The lower and upper bound that a `where` clause declares, if the index violates that
+    /// declaration.
     pub declared: Option<(i64, i64)>,
-    /// The variables and their values.
+    /// The live variables and their values.
     pub point: Vec<(String, i64)>,
-    /// Where the access was written.
+    /// The source position of the access.
     pub origin: Origin,
 }
 
-/// Two threads that touch one element, of which at least one writes it, without a barrier between.
+/// A race: two threads touch one element, at least one of them writes it, and no barrier is
+/// between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
     /// The buffer.
     pub tensor: String,
     /// The element.
     pub element: Vec<usize>,
-    /// Who touched it first, and how.
+    /// The thread of the first access, and the kind of access.
     pub first: String,
-    /// Who touched it then, and how.
+    /// The thread of the second access, and the kind of access.
     pub second: String,
 }
 
@@ -79,21 +81,21 @@ impl Race {
     }
 }
 
-/// An element that was needed before anything defined it.
+/// An element that was needed before anything had defined it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undefined {
     /// The tensor.
     pub tensor: String,
     /// The element.
     pub element: Vec<usize>,
-    /// The variables and their values; empty for a result that was never defined.
+    /// The live variables and their values; empty for a result that was never defined.
     pub point: Vec<(String, i64)>,
-    /// Where the access was written.
+    /// The source position of the access.
     pub origin: Origin,
 }
 
 impl Undefined {
-    /// What happened, in one sentence.
+    /// Describes the error in one sentence.
     pub fn describe(&self) -> String {
         let element: Vec<String> = self.element.iter().map(usize::to_string).collect();
         format!("`{}({})` is needed, but nothing has defined it", self.tensor, element.join(", "))
@@ -101,7 +103,7 @@ impl Undefined {
 }
 
 impl OutOfBounds {
-    /// What happened, in one sentence.
+    /// Describes the error in one sentence.
     pub fn describe(&self) -> String {
         let element: Vec<String> = self.element.iter().map(i64::to_string).collect();
         let index = self.element[self.dimension];

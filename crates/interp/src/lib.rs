@@ -1,24 +1,27 @@
-//! Naive evaluation of programs and of loop nests: the oracle for everything else.
+//! Naive evaluation of programs and of loop nests: the oracle for all other tests.
 //!
-//! In a program, every statement is a loop over all points of its box that walks the expression tree. Nothing is
-//! reordered, cached or vectorised, so what it computes can be seen from the code. Integers are computed exactly and
-//! wrapped to their type after every operation; floats are computed in double precision and rounded to their type
-//! after every operation, which for float32 gives the same bits as float32 arithmetic. Reductions accumulate in
-//! double precision or in wide integers and are rounded once, so the oracle is more exact than any order of
-//! summation.
+//! The interpreter runs a statement of a program as a loop over all points of its box, and
+//! evaluates the expression tree at each point. Nothing is reordered, cached or vectorised, so the
+//! code itself shows what is computed. Integers are computed exactly and wrapped to their type
+//! after every operation. Floats are computed in double precision and rounded to their type after
+//! every operation, which for float32 gives the same bits as float32 arithmetic. Reductions
+//! accumulate in double precision or in wide integers and are rounded once, so the oracle is more
+//! exact than any order of summation.
 //!
-//! A loop nest is run as it is written, by [`run_nest()`], which says what differs: it is there to show that a nest
-//! computes what its program says.
+//! [`run_nest()`] runs a loop nest as it is written, to show that the nest computes what its
+//! program says. The head of `nest.rs` lists the differences to the evaluation of programs.
 //!
-//! Every access is checked against its tensor, and every element that is read must have been written, also where
-//! the checker has proved it: what depends on data can fail here, and any other failure is a bug of the checker or
-//! of who built the loop nest.
+//! Every access is checked against its tensor, and every element that is read must have been
+//! written, even where the checker has proved it. An access that depends on data can fail here. Any
+//! other failure is a bug of the checker or of the code that built the loop nest.
 //!
-//! [`expect`] runs a program with a bound for every value: how far that of a legal kernel may be from it (`bounded/`).
+//! [`expect`] runs a program and computes an error bound for every value: how far the value of a
+//! legal kernel may be from the interpreter's (`bounded/`).
 //!
-//! What operators and functions do to single numbers is in [`tilewright_ir::arithmetic`]. Read `program.rs` or
-//! `nest.rs` first, then `state.rs`, which both evaluate expressions with, and `value.rs`, which says what these are made of.
-//! [`seed`] makes inputs, and [`compare`] judges results of others by the oracle's.
+//! [`tilewright_ir::arithmetic`] defines operators and functions on single numbers. Read
+//! `program.rs` or `nest.rs` first, then `state.rs`, with which both evaluate expressions, and
+//! `value.rs`, which defines the values of expressions. [`seed`] makes inputs, and [`compare`]
+//! compares the results of kernels with those of the oracle.
 
 mod bounded;
 pub mod compare;

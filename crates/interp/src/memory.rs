@@ -1,5 +1,5 @@
-//! Tensors while a program or a loop nest runs: what the caller supplies, which elements hold something, and what
-//! the caller gets.
+//! The tensors of a running program or loop nest: the inputs that the caller supplies, the elements
+//! that are defined so far, and the results that the caller gets.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tilewright_ir::{DType, Number, Origin, Program, Scalar, Tensor, TensorId};
 use crate::error::{RunError, Undefined};
 use crate::value::Value;
 
-/// What the caller supplies: tensors and scalars by name.
+/// The tensors and scalars that the caller supplies, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Inputs and in-out tensors.
@@ -18,29 +18,29 @@ pub struct Inputs {
     pub scalars: BTreeMap<String, Number>,
 }
 
-/// A tensor of which some elements may hold nothing yet.
+/// A tensor of which some elements may be undefined.
 pub(crate) struct Memory<V: Value = Number> {
     pub(crate) tensor: Tensor,
-    /// Which elements hold something; empty where all do.
+    /// Which elements are defined; empty if all of them are.
     defined: Vec<bool>,
-    /// What values have beside their numbers.
+    /// The data that values have in addition to their numbers.
     beside: V::Beside,
 }
 
 impl<V: Value> Memory<V> {
-    /// All elements hold what the tensor says.
+    /// A tensor with all elements defined.
     pub(crate) fn full(tensor: Tensor) -> Memory<V> {
         Memory { tensor, defined: Vec::new(), beside: V::Beside::default() }
     }
 
-    /// No element holds anything.
+    /// A tensor with no element defined.
     pub(crate) fn empty(dtype: DType, shape: &[usize]) -> Result<Memory<V>, TensorError> {
         let tensor = Tensor::zeros(dtype, shape)?;
         let defined = vec![false; tensor.len()];
         Ok(Memory { tensor, defined, beside: V::Beside::default() })
     }
 
-    /// Stores a value, converted to the type of the elements, at a place in row-major order.
+    /// Stores a value, converted to the type of the elements, at an index in row-major order.
     pub(crate) fn store(&mut self, place: usize, value: V) {
         value.store(&mut self.tensor, &mut self.beside, place);
         if let Some(defined) = self.defined.get_mut(place) {
@@ -48,22 +48,22 @@ impl<V: Value> Memory<V> {
         }
     }
 
-    /// What the element at a place holds.
+    /// The element at an index in row-major order, or `None` if it is undefined.
     pub(crate) fn load(&self, place: usize) -> Option<V> {
         (self.defined.get(place) != Some(&false)).then(|| V::load(&self.tensor, &self.beside, place))
     }
 
-    /// Notes that it is not known which element was stored to.
+    /// Records that it is not certain which element was stored to.
     pub(crate) fn blur(&mut self) {
         V::blur(&self.tensor, &mut self.beside);
     }
 
-    /// Makes every element that was ever empty so again.
+    /// Marks all elements as undefined again, unless the tensor began with all elements defined.
     pub(crate) fn forget(&mut self) {
         self.defined.fill(false);
     }
 
-    /// The indices of the element at a place.
+    /// The subscripts of the element at an index in row-major order.
     pub(crate) fn element(&self, place: usize) -> Vec<usize> {
         let mut element = Vec::new();
         let mut rest = place;
@@ -76,7 +76,7 @@ impl<V: Value> Memory<V> {
     }
 }
 
-/// The tensors of a program before it runs: those that the caller supplies, checked, and empty ones.
+/// The tensors of a program before it runs: the checked tensors of the caller, and undefined ones.
 pub(crate) fn supplied<V: Value>(program: &Program, inputs: &mut Inputs) -> Result<Vec<Memory<V>>, RunError> {
     if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
         return Err(RunError::OpenSize(open.name.clone()));
@@ -96,7 +96,7 @@ pub(crate) fn supplied<V: Value>(program: &Program, inputs: &mut Inputs) -> Resu
     Ok(memory)
 }
 
-/// Checks that a tensor has the type and shape that are asked for.
+/// Checks that a tensor has the required type and shape.
 pub(crate) fn matching(
     name: &str,
     (dtype, shape): (DType, &[usize]),
@@ -112,7 +112,7 @@ pub(crate) fn matching(
     })
 }
 
-/// The values of scalar parameters, in their types.
+/// The values of scalar parameters, converted to their types.
 pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>, RunError> {
     let value = |scalar: &Scalar| {
         let given = inputs.scalars.get(&scalar.name).ok_or_else(|| RunError::Missing(scalar.name.clone()))?;
@@ -121,7 +121,7 @@ pub(crate) fn scalars(scalars: &[Scalar], inputs: &Inputs) -> Result<Vec<Number>
     scalars.iter().map(value).collect()
 }
 
-/// What the caller gets, by name, from the tensors of a program that has run; all of it must be defined.
+/// The results of a program that has run, by name. All of their elements must be defined.
 pub(crate) fn results<V: Value>(
     program: &Program,
     memory: Vec<Memory<V>>,
@@ -144,7 +144,7 @@ pub(crate) fn results<V: Value>(
     Ok(results)
 }
 
-/// The same of plain numbers.
+/// The results of a program that has run with plain numbers, by name.
 pub(crate) fn tensors(program: &Program, memory: Vec<Memory>) -> Result<BTreeMap<String, Tensor>, RunError> {
     let results = results(program, memory)?;
     Ok(results.into_iter().map(|(name, (tensor, ()))| (name, tensor)).collect())

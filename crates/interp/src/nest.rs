@@ -1,14 +1,17 @@
 //! Runs loop nests, statement by statement in the order of the text.
 //!
-//! Vector, parallel and unrolled loops run one iteration after the other, and so do those over the blocks and threads of
-//! a GPU, whose accesses are followed: threads that meet without a barrier between, or that use what is in the registers
-//! of another, are an error. A reduction rounds to the compute type of
-//! its buffer each time, as compiled code does, and so may differ from the program's, which is rounded once; what a
-//! 16-bit float buffer holds is rounded to its own type.
+//! Vector, parallel and unrolled loops run one iteration after the other, and so do loops over the
+//! blocks and threads of a GPU. The interpreter tracks the accesses of GPU threads. It is an error
+//! if two threads conflict without a barrier between them, or if a thread reads a register of
+//! another.
 //!
-//! Scratch, register and constant buffers and the results start out undefined, and scratch and registers are so
-//! again after their allocation ends: reading what was not written is an error. In `setup` no input is defined but
-//! the constant ones, because the others may change between calls.
+//! A reduction rounds to the compute type of its buffer after every step, as compiled code does.
+//! Its result may therefore differ from that of the program, which rounds once. The content of a
+//! 16-bit float buffer is rounded to the buffer's own type.
+//!
+//! Scratch, register and constant buffers and the results start out undefined. Scratch and register
+//! buffers become undefined again when their allocation ends. Reading an undefined element is an
+//! error. In `setup` only constant inputs are defined, because the others may change between calls.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +24,8 @@ use crate::memory::{Inputs, Memory, matching, scalars, supplied, tensors};
 use crate::races::Watch;
 use crate::state::{Run, State};
 
-/// In which order the iterations of parallel and vector loops run. A nest whose results depend on it is wrong.
+/// The order in which the iterations of parallel and vector loops run. A nest whose results depend
+/// on this order is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// From the first to the last.
@@ -30,10 +34,10 @@ pub enum Order {
     Descending,
 }
 
-/// Runs a loop nest that `verify_nest` accepts and gives back the results of its program by name.
+/// Runs a loop nest that `verify_nest` accepts, and returns the results of its program by name.
 ///
-/// The buffers of scope [`Scope::Argument`] are the tensors of `program`: it says which of them the caller supplies
-/// and gets. `setup` runs once, then `body`.
+/// The buffers of scope [`Scope::Argument`] are the tensors of `program`, which says which of them
+/// the caller supplies and which it gets back. `setup` runs once, then `body`.
 pub fn run_nest(
     nest: &LoopNest,
     program: &Program,
@@ -83,7 +87,8 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Exchanges the memory of arguments with that of the program's tensors.
+    /// Swaps the memory of argument buffers with that of the program's tensors whose role passes
+    /// the test.
     fn exchange(&mut self, program: &Program, tensors: &mut [Memory], test: impl Fn(Role) -> bool) {
         for (buffer, memory) in self.nest.buffers.iter().zip(&mut self.state.memory) {
             match buffer.scope {
@@ -108,7 +113,7 @@ impl Machine<'_> {
                 }
                 Ok(())
             }
-            // Its loop has done it.
+            // `for_loop` has already executed the combination.
             Stmt::Combine(_) => Ok(()),
         })
     }
@@ -144,14 +149,15 @@ impl Machine<'_> {
         }
     }
 
-    /// The total of the threads before and this one.
+    /// Reduces this thread's value into the total of the threads before it.
     fn combined(&mut self, own: &Combine, total: Option<Number>) -> Run<Number> {
         let dtype = own.store.value.dtype;
         let total = total.unwrap_or_else(|| arithmetic::neutral(own.op, dtype));
         Ok(arithmetic::reduce(own.op, total, self.state.value(&own.store.value)?, dtype))
     }
 
-    /// The first thread stores the total; in registers, all of them have it.
+    /// Stores the total as the first thread. A total in registers belongs to all threads along the
+    /// axis.
     fn store_total(&mut self, own: &Combine, kind: LoopKind, total: Number) -> Run<()> {
         let place = self.stored(&own.store, total)?;
         if let LoopKind::Thread(axis) = kind {
@@ -186,7 +192,7 @@ impl Machine<'_> {
         self.stored(store, value).map(|_| ())
     }
 
-    /// Stores a value where a statement says, and gives the place.
+    /// Stores a value to the target of a store, and returns the index of the element.
     fn stored(&mut self, store: &Store, value: Number) -> Run<usize> {
         let target = &store.target;
         let place = self.state.place(target.tensor, &target.indices, target.origin)?.at;

@@ -14,12 +14,13 @@ use crate::memory::{Inputs, Memory, results, scalars, supplied, tensors};
 use crate::state::{Place, Run, State};
 use crate::value::Value;
 
-/// Runs a program whose sizes are all known, and gives back its results by name.
+/// Runs a program whose sizes are all known, and returns its results by name.
 pub fn run(program: &Program, inputs: Inputs) -> Result<BTreeMap<String, Tensor>, RunError> {
     run_with_progress(program, inputs, &mut |_| true)
 }
 
-/// Runs a program, calling `progress` with the number of points done every so often; it stops if that says false.
+/// Runs a program, and regularly calls `progress` with the number of points done so far. The run
+/// stops if `progress` returns false.
 pub fn run_with_progress(
     program: &Program,
     inputs: Inputs,
@@ -28,12 +29,13 @@ pub fn run_with_progress(
     tensors(program, evaluated::<Number>(program, inputs, progress)?)
 }
 
-/// Runs a program, and says of every element of its results how far a kernel may be off.
+/// Runs a program, and computes for every element of its results how far a kernel's value may be
+/// off.
 pub fn expect(program: &Program, inputs: Inputs) -> Result<BTreeMap<String, Expected>, RunError> {
     expect_with_progress(program, inputs, &mut |_| true)
 }
 
-/// The same, calling `progress` as [`run_with_progress`] does.
+/// The same as `expect`, with calls of `progress` as in [`run_with_progress`].
 pub fn expect_with_progress(
     program: &Program,
     inputs: Inputs,
@@ -59,7 +61,8 @@ fn evaluated<V: Value>(
     Ok(machine.state.memory)
 }
 
-/// Whether a reduction comes back to an element after it has left it: then a reduced variable is in its indices.
+/// Checks whether a reduction may return to an element after other elements. This is so if a
+/// reduction variable occurs in the target's subscripts.
 fn is_scatter(program: &Program, statement: &Statement) -> bool {
     let reduced = |var: &&VarId| program.var(**var).kind == VarKind::Reduction;
     statement
@@ -69,22 +72,25 @@ fn is_scatter(program: &Program, statement: &Statement) -> bool {
         .any(|var| statement.indices.iter().any(|index| index.mentions(*var)))
 }
 
-/// Bytes that running a program takes: its tensors, a mark for each element it defines, and the totals of scatters.
-/// `None` if a shape is not known or does not fit the address space.
+/// The bytes that running a program takes: its tensors, a flag for each element that the program
+/// defines, and the totals of scatters. Returns `None` if a shape is unknown or too large for the
+/// address space.
 pub fn bytes_needed(program: &Program) -> Option<u128> {
-    /// A number in a map, with what the map takes for itself.
+    /// The bytes of one total, including the overhead of the map that holds it.
     const TOTAL: u128 = 96;
     bytes(program, 0, TOTAL)
 }
 
-/// The same for [`expect`], which has a distance for each element that is defined.
+/// The bytes that [`expect`] takes. It stores an error bound for each element that the program
+/// defines.
 pub fn bytes_to_expect(program: &Program) -> Option<u128> {
-    /// A total with all that is known of its terms, in a map.
+    /// The bytes of one total and the statistics of its terms, including the overhead of the map.
     const TOTAL: u128 = 192;
     bytes(program, size_of::<f64>() as u128, TOTAL)
 }
 
-/// Bytes with so many beside an element that the program defines, and so many for an element of a scatter.
+/// Counts the bytes that a run takes. An element that the program may write takes `beside` extra
+/// bytes, and an element of a scatter's target takes `total` extra bytes.
 fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
     let mut bytes = 0u128;
     let mut elements = Vec::new();
@@ -102,7 +108,7 @@ fn bytes(program: &Program, beside: u128, total: u128) -> Option<u128> {
     Some(bytes + total * largest)
 }
 
-/// How many points all statements of a program visit, as far as that can be counted.
+/// The number of points that all statements of a program visit, as far as it is known.
 pub fn points(program: &Program) -> u64 {
     let extent = |var: &VarId| {
         let range = &program.var(*var).range;
@@ -125,7 +131,7 @@ struct Machine<'a, V: Value> {
     progress: &'a mut dyn FnMut(u64) -> bool,
 }
 
-/// Points between two calls of `progress`.
+/// The number of points between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
 impl<'a, V: Value> Machine<'a, V> {
@@ -177,7 +183,8 @@ impl<'a, V: Value> Machine<'a, V> {
         }
     }
 
-    /// Stores values as they come: a checked statement never reads what another of its points has written.
+    /// Stores each value immediately: a checked statement never reads an element that another of
+    /// its points has written.
     fn assign(&mut self, statement: &Statement) -> Run<()> {
         let mut all_certain = true;
         self.each_point(statement, &mut |machine, place| {
@@ -189,13 +196,15 @@ impl<'a, V: Value> Machine<'a, V> {
         Ok(())
     }
 
-    /// Accumulates wide, starting from what is there or from the neutral element, and rounds once at the end.
+    /// Accumulates in a wide type and rounds once at the end. The reduction starts from the
+    /// previous value or from the neutral element.
     fn reduce(&mut self, statement: &Statement, op: ReduceOp, reset: bool) -> Run<()> {
         let dtype = self.state.memory[statement.target.index()].tensor.dtype();
         let wide = if dtype.is_float() { DType::Float64 } else { dtype };
         let neutral = V::begin(op, None, wide);
         let scatters = is_scatter(self.program, statement);
-        // A scatter leaves and comes back to an element, which kernels then keep in its own type.
+        // A scatter returns to an element repeatedly, and kernels store the element in its own type
+        // in between.
         let kept_in = if scatters { dtype } else { dtype.compute_type() };
         let mut all_certain = true;
         let mut totals: BTreeMap<usize, V::Total> = BTreeMap::new();
@@ -216,7 +225,7 @@ impl<'a, V: Value> Machine<'a, V> {
                 }
             };
             if !scatters && !totals.contains_key(&place.at) {
-                // Reduction variables run innermost, so the element before is done.
+                // Reduction variables are innermost, so the previous element is complete.
                 machine.store_all(statement.target, &mut totals, kept_in)?;
             }
             totals.insert(place.at, V::reduce(total, op, value, wide));
@@ -239,14 +248,14 @@ impl<'a, V: Value> Machine<'a, V> {
         Ok(())
     }
 
-    /// If kernels may have stored elsewhere, nothing is known of the whole tensor.
+    /// Marks the whole tensor as undecided if kernels may have stored to other elements.
     fn settle(&mut self, tensor: TensorId, all_certain: bool) {
         if !all_certain {
             self.state.memory[tensor.index()].blur();
         }
     }
 
-    /// Visits every point of the statement's box in lexicographic order, with the element it names.
+    /// Visits every point of the statement's box in lexicographic order, with the target element.
     fn each_point(
         &mut self,
         statement: &Statement,

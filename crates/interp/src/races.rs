@@ -1,35 +1,39 @@
-//! Threads of a GPU that meet: two touch one element, at least one of them writes it, and no barrier is between.
+//! Detects races of GPU threads: two threads touch one element, at least one of them writes it, and
+//! no barrier is between the two accesses.
 //!
-//! Blocks run in no order, so what one block writes no other may touch in the same kernel. Threads of a block may touch
-//! what another has written once all have passed a barrier. What is outside of all thread loops is done by the first
-//! thread of a block. What is in a register only the thread has that wrote it, unless threads were combined: then all along
-//! their loop have it.
+//! Blocks run in no order. Therefore no block may touch an element that another block writes in the
+//! same kernel. A thread of a block may touch an element that another thread of the block has
+//! written once all of them have passed a barrier. The first thread of a block executes statements
+//! outside all thread loops. Only the thread that wrote a register can read it, unless threads were
+//! combined: then all threads along their loop have the value.
 
 use std::collections::HashMap;
 
 use tilewright_ir::TensorId;
 use tilewright_ir::nest::{Axis, For, LoopKind, LoopNest, Scope, any_loop};
 
-/// Where a kernel is.
+/// The point of execution of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct At {
     kernel: u64,
     block: [i64; 3],
     thread: [i64; 3],
-    /// How many barriers, of all blocks, there were before.
+    /// A counter that increases at every barrier, at the start of a kernel, and in every iteration
+    /// of a block loop.
     epoch: u64,
 }
 
 impl At {
-    /// Whether nothing keeps the two apart.
+    /// Checks whether accesses at the two points are unordered.
     fn meets(self, other: At) -> bool {
         let together = self.epoch == other.epoch && self.thread != other.thread;
         self.kernel == other.kernel && (self.block != other.block || together)
     }
 }
 
-/// Who has touched an element: the last to write it, and of those that read it since, the last two that differ by
-/// their thread, and the last two that differ by their block. If anyone meets a new writer, one of these does.
+/// The accesses of an element so far: the last write, and some of the reads since. Of the reads it
+/// holds the last two by different threads and the last two by different blocks. If a new write
+/// conflicts with any earlier access, it conflicts with one of these.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trace {
     writer: Option<At>,
@@ -52,7 +56,8 @@ impl Trace {
     }
 }
 
-/// Who has an element of a register buffer: the thread that wrote it, or all that differ from it along an axis only.
+/// The threads that have an element of a register buffer: the thread that wrote it, or all threads
+/// that differ from the writer only along one axis.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     writer: At,
@@ -68,26 +73,26 @@ impl Holder {
     }
 }
 
-/// Two threads that meet.
+/// The descriptions of two conflicting accesses.
 pub(crate) struct Meeting {
     pub(crate) first: String,
     pub(crate) second: String,
 }
 
-/// Follows the accesses of the threads of a nest.
+/// Tracks the accesses of the threads of a nest.
 pub(crate) struct Watch {
     at: At,
-    /// How many block and thread loops are open.
+    /// The number of open loops over blocks and threads.
     open: usize,
     traces: Vec<HashMap<usize, Trace>>,
-    /// Who has the elements of each register buffer.
+    /// The threads that have the elements of each register buffer.
     holders: Vec<HashMap<usize, Holder>>,
-    /// Buffers that threads can share.
+    /// Which buffers several threads can access.
     shared: Vec<bool>,
 }
 
 impl Watch {
-    /// For a nest, if it has threads of a GPU.
+    /// A tracker for a nest, or `None` if the nest has no loops over blocks or threads.
     pub(crate) fn of(nest: &LoopNest) -> Option<Watch> {
         let has_threads = [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, &For::is_spread));
         let shared = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
@@ -100,7 +105,7 @@ impl Watch {
         })
     }
 
-    /// A loop over blocks or threads begins.
+    /// Records the beginning of a loop over blocks or threads.
     pub(crate) fn enter(&mut self) {
         if self.open == 0 {
             self.at = At { kernel: self.at.kernel + 1, epoch: self.at.epoch + 1, ..At::default() };
@@ -108,7 +113,7 @@ impl Watch {
         self.open += 1;
     }
 
-    /// Its next iteration.
+    /// Records the next iteration of such a loop.
     pub(crate) fn turn(&mut self, kind: LoopKind, value: i64) {
         match kind {
             LoopKind::Block(axis) => {
@@ -120,7 +125,7 @@ impl Watch {
         }
     }
 
-    /// It has come to its end.
+    /// Records the end of such a loop.
     pub(crate) fn leave(&mut self, kind: LoopKind) {
         self.open -= 1;
         if let LoopKind::Thread(axis) = kind {
@@ -132,13 +137,14 @@ impl Watch {
         self.at.epoch += 1;
     }
 
-    /// A buffer gets new room, which nobody has touched.
+    /// Records a new allocation of a buffer, which no thread has touched.
     pub(crate) fn allocate(&mut self, buffer: TensorId) {
         self.traces[buffer.index()].clear();
         self.holders[buffer.index()].clear();
     }
 
-    /// What this thread has just written in a register, all along an axis have.
+    /// Records that all threads along an axis have the value that this thread has just written to a
+    /// register.
     pub(crate) fn give_to_all(&mut self, buffer: TensorId, place: usize, axis: Axis) {
         if let Some(holder) = self.holders[buffer.index()].get_mut(&place) {
             holder.all_along = Some(axis);

@@ -1,7 +1,8 @@
-//! Inputs made from a seed, for whoever has no data at hand.
+//! Makes inputs from a seed, for callers without data of their own.
 //!
-//! An element is what the generator of its tensor says at its place in row-major order: every release makes the same data
-//! of a seed. The generator can jump ahead, so several threads make a large tensor, each its own part.
+//! Each tensor has its own random generator, and an element depends only on the generator and the
+//! element's index in row-major order. Every release makes the same data from a seed. The generator
+//! can jump ahead, so several threads fill a large tensor, each its own part.
 
 use std::mem::MaybeUninit;
 use std::thread;
@@ -14,22 +15,25 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::Inputs;
 
-/// A thread makes at least so many elements: fewer take no longer than starting it.
+/// The least number of elements for one thread. Filling fewer takes no longer than starting a
+/// thread.
 const LEAST_OF_A_THREAD: usize = 1 << 16;
-/// Elements that are made one by one and then moved together.
+/// The number of elements that are made one by one and then copied together.
 const MOVED_TOGETHER: usize = 1 << 12;
 
-/// A generator for one input: the same seed and name give the same data, whatever else the program has.
+/// The generator for one input. The same seed and name give the same data in every program.
 fn generator(seed: u64, name: &str) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ xxh3_64(name.as_bytes()))
 }
 
-/// Everything that a program takes. Integer scalars that sizes depend on have the value of their symbol.
+/// Makes all inputs of a program. An integer scalar that sizes depend on gets the value of its
+/// symbol.
 pub fn inputs(program: &Program, seed: u64) -> Result<Inputs, TensorError> {
     completed(program, Inputs::default(), seed)
 }
 
-/// Everything that a program takes: what there is already, and the rest as [`inputs`] makes it.
+/// Completes the inputs of a program: keeps the given ones, and makes the others as [`inputs`]
+/// does.
 pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inputs, TensorError> {
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
         if !inputs.tensors.contains_key(&declared.name) {
@@ -41,7 +45,7 @@ pub fn completed(program: &Program, mut inputs: Inputs, seed: u64) -> Result<Inp
     Ok(inputs)
 }
 
-/// The scalars that a program takes and that there are not yet.
+/// Makes the scalars of a program that are not given yet.
 pub fn complete_scalars(program: &Program, inputs: &mut Inputs, seed: u64) {
     for declared in &program.scalars {
         let symbol = program.symbols.iter().find(|symbol| symbol.name == declared.name);
@@ -54,35 +58,35 @@ pub fn complete_scalars(program: &Program, inputs: &mut Inputs, seed: u64) {
     }
 }
 
-/// A tensor for the program's declaration `id`.
+/// Makes a tensor for the program's declaration `id`.
 pub fn tensor(program: &Program, id: TensorId, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
     elements(program, id, seed).0.tensor(shape)
 }
 
-/// The elements of such a tensor, for whoever needs them elsewhere than in a tensor, or not all at once.
+/// The elements of such a tensor, for callers that write them elsewhere or need only some of them.
 pub fn elements(program: &Program, id: TensorId, seed: u64) -> Elements {
     let declared = program.tensor(id);
     let values = Values::Usual { limit: index_limit(program, id).unwrap_or(10).max(1) };
     Elements(Drawn { generator: generator(seed, &declared.name), dtype: declared.dtype, values })
 }
 
-/// Numbers between two ends, both included, all equally likely. The ends are of the type of the numbers; floats are rounded
-/// to it.
+/// Equally likely numbers between two bounds, both inclusive. The bounds have the type of the
+/// numbers; floats are rounded to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
-    /// The least.
+    /// The least number.
     pub low: Number,
-    /// The largest; not less.
+    /// The largest number, which must not be less than `low`.
     pub high: Number,
 }
 
 impl Uniform {
-    /// A tensor of such numbers, for the input with this name.
+    /// Makes a tensor of such numbers for the input with this name.
     pub fn tensor(self, name: &str, dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor, TensorError> {
         Drawn { generator: generator(seed, name), dtype, values: Values::Between(self) }.tensor(shape)
     }
 
-    /// One such number.
+    /// Makes one such number for the scalar with this name.
     pub fn scalar(self, name: &str, dtype: DType, seed: u64) -> Number {
         self.draw(generator(seed, name).next_u64()).convert(dtype)
     }
@@ -96,14 +100,15 @@ impl Uniform {
             (low, high) => {
                 let (low, high) = (low.as_f64(), high.as_f64());
                 let part = (bits >> 11) as f64 / ((1u64 << 53) - 1) as f64;
-                // Not by the difference, which may be more than the type holds.
+                // The difference of the bounds may overflow, so the bounds are interpolated
+                // instead.
                 Number::Float((low * (1.0 - part) + high * part).clamp(low, high))
             }
         }
     }
 }
 
-/// Which numbers are drawn.
+/// The numbers that are drawn.
 #[derive(Clone, Copy, PartialEq)]
 enum Values {
     /// Floats between -1 and 1, and integers below a limit.
@@ -113,33 +118,35 @@ enum Values {
     Between(Uniform),
 }
 
-/// The elements that a seed makes of a tensor, in row-major order.
+/// The elements that a seed makes for a tensor, in row-major order.
 #[derive(Clone)]
 pub struct Elements(Drawn);
 
 impl Elements {
-    /// Their type.
+    /// The type of the elements.
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
-    /// Writes as many elements as there is room for, on all cores; the bytes that were written, which are all.
+    /// Fills the bytes with elements, on all cores. Returns the same bytes, which are then
+    /// initialised.
     pub fn fill<'b>(&self, bytes: &'b mut [MaybeUninit<u8>]) -> &'b mut [u8] {
         self.0.clone().fill(bytes);
         // SAFETY: `fill` writes every byte that it is given.
         unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [u8]) }
     }
 
-    /// Replaces bytes by those of the elements that begin so many bytes behind the first, which is at a whole element.
+    /// Replaces bytes by those of the elements from the byte offset `begin` on, which must be the
+    /// start of an element.
     pub fn overwrite(&self, begin: usize, bytes: &mut [u8]) {
         let mut drawn = self.0.clone();
         drawn.generator.advance((begin / drawn.dtype.bytes()) as u128);
-        // SAFETY: as `fill` only writes, and whole bytes, they stay initialised.
+        // SAFETY: `fill` only writes, and only initialised bytes, so the bytes stay initialised.
         drawn.fill(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) });
     }
 }
 
-/// The elements of a tensor from here on.
+/// The remaining elements of a tensor, starting at the generator's position.
 #[derive(Clone)]
 struct Drawn {
     generator: Pcg64Mcg,
@@ -155,14 +162,15 @@ impl Drawn {
         let mut data = Vec::new();
         let refused = |_| TensorError::OutOfMemory { dtype, shape: shape.to_vec(), bytes };
         data.try_reserve_exact(bytes).map_err(refused)?;
-        // Not zeros first: the threads are also faster at getting the memory from the system, each its own part.
+        // The memory is not zeroed first, because the threads also fault in its pages faster, each
+        // its own part.
         self.fill(&mut data.spare_capacity_mut()[..bytes]);
-        // SAFETY: so many bytes were reserved, and `fill` writes every one that it is given.
+        // SAFETY: `bytes` bytes were reserved, and `fill` writes every byte that it is given.
         unsafe { data.set_len(bytes) };
         Tensor::from_bytes(dtype, shape, data)
     }
 
-    /// Writes all of these bytes, which are those of whole elements, on all cores.
+    /// Fills all bytes with whole elements, on all cores.
     fn fill(self, bytes: &mut [MaybeUninit<u8>]) {
         let width = self.dtype.bytes();
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -181,7 +189,7 @@ impl Drawn {
         });
     }
 
-    /// The same in order.
+    /// Fills the bytes in order, on one core.
     fn fill_part(mut self, bytes: &mut [MaybeUninit<u8>]) {
         if self.dtype == DType::Float32 && matches!(self.values, Values::Usual { .. }) {
             return self.fill_float32(bytes);
@@ -196,7 +204,8 @@ impl Drawn {
         }
     }
 
-    /// What [`draw`] says, without the detour over numbers of any type: most data is of this one.
+    /// Draws the same values as [`draw`] without the conversion through `Number`, because most data
+    /// is float32.
     fn fill_float32(mut self, bytes: &mut [MaybeUninit<u8>]) {
         for element in bytes.chunks_exact_mut(size_of::<f32>()) {
             let steps = (self.generator.next_u64() >> 40) as i32 - (1 << 23);
@@ -205,7 +214,7 @@ impl Drawn {
     }
 }
 
-/// Copies as many bytes as there is room for.
+/// Copies bytes until `to` is full.
 fn write(to: &mut [MaybeUninit<u8>], from: &[u8]) {
     assert!(to.len() <= from.len(), "every byte is written");
     for (to, from) in to.iter_mut().zip(from) {
@@ -213,7 +222,7 @@ fn write(to: &mut [MaybeUninit<u8>], from: &[u8]) {
     }
 }
 
-/// A scalar of a float type.
+/// Makes a scalar of the given type for the parameter with this name.
 pub fn scalar(name: &str, dtype: DType, seed: u64) -> Number {
     draw(&mut generator(seed, name), dtype, Values::Usual { limit: 10 }).convert(dtype)
 }
@@ -233,11 +242,12 @@ fn draw(generator: &mut Pcg64Mcg, dtype: DType, values: Values) -> Number {
     }
 }
 
-/// The smallest extent that the tensor's values are used to index, if they are.
+/// The smallest extent that the tensor's values index, or `None` if they index nothing.
 pub fn index_limit(program: &Program, id: TensorId) -> Option<u64> {
     let mut limit: Option<u64> = None;
     let mut note = |index: &IndexExpr, extent: Option<&IndexExpr>| {
-        // Bounds that the program declares for the value count more than the tensor it indexes.
+        // Bounds that the program declares for the value have priority over the extent of the
+        // indexed tensor.
         let mut declared = None;
         index.visit(&mut |atom| {
             if let Atom::Data(data) = atom
@@ -293,7 +303,7 @@ mod tests {
 
     const USUAL: Values = Values::Usual { limit: 10 };
 
-    /// The elements one after the other, as they are defined.
+    /// The elements in order, one by one, as the definition says.
     fn one_by_one(mut drawn: Drawn, length: usize) -> Tensor {
         let mut tensor = Tensor::zeros(drawn.dtype, &[length]).expect("it is small");
         for at in 0..length {

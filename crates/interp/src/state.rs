@@ -1,4 +1,4 @@
-//! What an expression can see while a program or a loop nest runs, and its value then.
+//! The state of a running program or loop nest, and the evaluation of expressions in it.
 
 use std::cell::RefCell;
 
@@ -14,24 +14,25 @@ use crate::value::Value;
 
 pub(crate) type Run<T> = Result<T, RunError>;
 
-/// A subscript, or the place of an element.
+/// A subscript, or the index of an element in row-major order.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<T> {
-    /// What it is.
+    /// The subscript or index.
     pub(crate) at: T,
-    /// Whether it is the same in every kernel: data that it depends on may differ by rounding.
+    /// Whether the value is the same in every kernel. It may depend on data that differs by
+    /// rounding.
     pub(crate) is_certain: bool,
 }
 
-/// Tensors, scalars and variables with their values.
+/// The tensors, scalars and variables, with their values.
 pub(crate) struct State<'a, V: Value = Number> {
     names: &'a dyn Names,
     pub(crate) memory: Vec<Memory<V>>,
     scalars: Vec<Number>,
     pub(crate) vars: Vec<i64>,
-    /// Variables that have a value, for messages.
+    /// The variables that currently have a value, for error messages.
     pub(crate) live: Vec<VarId>,
-    /// Follows the threads of a GPU, where there are any.
+    /// Tracks the threads of a GPU, if the nest has any.
     pub(crate) watch: Option<RefCell<Watch>>,
 }
 
@@ -45,7 +46,7 @@ impl<'a, V: Value> State<'a, V> {
         State { names, memory, scalars, vars: vec![0; vars], live: Vec::new(), watch: None }
     }
 
-    /// The place of an element in row-major order.
+    /// The index of an element in row-major order.
     pub(crate) fn place(&self, tensor: TensorId, indices: &[IndexExpr], origin: Origin) -> Run<Place<usize>> {
         let mut place = 0;
         let mut all_certain = true;
@@ -118,7 +119,8 @@ impl<'a, V: Value> State<'a, V> {
         self.live.iter().map(|var| (self.names.var(*var).to_owned(), self.vars[var.index()])).collect()
     }
 
-    /// The value of a subscript. One that leaves 64 bits is outside of every tensor.
+    /// The value of a subscript. A value beyond 64 bits becomes `i64::MIN`, which is outside every
+    /// tensor.
     pub(crate) fn index(&self, index: &IndexExpr, origin: Origin) -> Run<i64> {
         self.subscript(index, origin).map(|subscript| subscript.at)
     }
@@ -198,7 +200,8 @@ impl<'a, V: Value> State<'a, V> {
         })
     }
 
-    /// `&&` and `||`. The second side is not looked at where the first decides; if some kernels look at it and others do not, it may also fail.
+    /// `&&` and `||`. The second operand is not evaluated if the first decides. If only some
+    /// kernels evaluate the second operand, its evaluation may fail; the result is then undecided.
     fn logical(&self, op: BinaryOp, operands: &[Expr; 2], expr: &Expr) -> Run<V> {
         let left = self.value(&operands[0])?;
         let is_enough = left.number().is_true() == (op == BinaryOp::Or);

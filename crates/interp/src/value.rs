@@ -1,26 +1,27 @@
-//! What expressions compute with: plain numbers, or numbers with a bound on how far kernels may be from them.
+//! The values of expressions: plain numbers, or numbers with a bound on the error of kernels.
 //!
-//! `state.rs` and `program.rs` walk a program once for both. For plain numbers every decision is certain and nothing is kept
-//! beside the elements of a tensor, so that the compiler leaves no trace of the other kind in the plain interpreter.
+//! `state.rs` and `program.rs` contain one walk over a program for both kinds. For plain numbers
+//! every decision is certain and a tensor stores nothing but its elements. The compiler therefore
+//! removes all code for bounds from the plain interpreter.
 
 use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, Tensor, UnaryOp, arithmetic};
 
 /// A value of an expression.
 pub(crate) trait Value: Copy {
-    /// What a tensor keeps beside its elements.
+    /// The data that a tensor stores in addition to its elements.
     type Beside: Default;
-    /// A reduction that is not over.
+    /// The state of a reduction in progress.
     type Total: Copy;
 
-    /// A number that every kernel agrees on.
+    /// A number that is the same in every kernel.
     fn exact(number: Number) -> Self;
-    /// What the interpreter computes.
+    /// The number that the interpreter computes.
     fn number(self) -> Number;
-    /// Whether every kernel finds the same of this value: true, or false.
+    /// Checks whether this value has the same truth value in every kernel.
     fn has_certain_truth(self) -> bool;
-    /// Whether every kernel has this very number.
+    /// Checks whether this value is exactly the same number in every kernel.
     fn is_exact(self) -> bool;
-    /// The same number, of which nothing is known in kernels.
+    /// The same number, marked as unknown in kernels.
     fn undecided(self) -> Self;
 
     /// `op self`, as a value of `dtype`.
@@ -29,23 +30,25 @@ pub(crate) trait Value: Copy {
     fn binary(self, op: BinaryOp, right: Self, dtype: DType) -> Self;
     /// A mathematical function.
     fn call(builtin: Builtin, arguments: &[Self], dtype: DType) -> Self;
-    /// The value as one of another type.
+    /// The value converted to another type.
     fn convert(self, dtype: DType) -> Self;
-    /// This value, or the other in kernels that decide a condition otherwise; `None` if the other cannot be computed.
+    /// This value, or `other` in kernels that decide a condition differently. `other` is `None` if
+    /// it cannot be computed.
     fn or_other(self, other: Option<Self>) -> Self;
 
-    /// A reduction that begins with a value, or with the neutral element.
+    /// Begins a reduction with a value, or with the neutral element.
     fn begin(op: ReduceOp, first: Option<Self>, dtype: DType) -> Self::Total;
-    /// One more value reduced into a total.
+    /// Reduces one more value into a total.
     fn reduce(total: Self::Total, op: ReduceOp, value: Self, dtype: DType) -> Self::Total;
-    /// The result of a reduction whose partial results kernels keep in a type.
+    /// The result of a reduction whose partial results kernels store in the type `kept_in`.
     fn end(total: Self::Total, kept_in: DType) -> Self;
 
-    /// The element at a place.
+    /// The element at the index `place` in row-major order.
     fn load(tensor: &Tensor, beside: &Self::Beside, place: usize) -> Self;
-    /// Stores a value, converted to the type of the elements, at a place.
+    /// Stores a value, converted to the type of the elements, at the index `place`.
     fn store(self, tensor: &mut Tensor, beside: &mut Self::Beside, place: usize);
-    /// Makes every element undecided: one of them was stored to, and it is not known which.
+    /// Marks every element as unknown in kernels, because it is not certain which element was
+    /// stored to.
     fn blur(tensor: &Tensor, beside: &mut Self::Beside);
 }
 

@@ -1,4 +1,5 @@
-//! What is expected of kernels, element by element: bounds that right results keep and wrong ones do not.
+//! Tests of the bounds for single elements: correct results keep the bounds, and wrong results do
+//! not.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
@@ -15,7 +16,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     check(&parsed.ast, &name, &sizes).program.unwrap()
 }
 
-/// What is expected of a program, which has the numbers of the plain interpreter.
+/// The expected results of a program. Their numbers must be those of the plain interpreter.
 fn expected(program: &Program, inputs: Inputs) -> BTreeMap<String, Expected> {
     let expected = expect(program, inputs.clone()).unwrap();
     for (name, tensor) in run(program, inputs).unwrap() {
@@ -41,7 +42,7 @@ fn given(name: &str, tensor: Tensor) -> Inputs {
     Inputs { tensors: [(name.to_owned(), tensor)].into(), ..Inputs::default() }
 }
 
-/// How many elements of a result are not compared.
+/// The number of elements of a result that are not compared.
 fn undecided(expected: &Expected) -> usize {
     expected.doubt("").map_or(0, |doubt| doubt.undecided)
 }
@@ -58,7 +59,7 @@ const SOFTMAX: &str = "def softmax(float(M, N) x) -> (y) {
   y(i, j) = e(i, j) / s(i)
 }";
 
-/// Typical programs, at typical sizes.
+/// Typical programs at typical sizes, with their expected results.
 fn typical() -> Vec<(Program, BTreeMap<String, Expected>)> {
     vec![
         of_seed(GEMM, &[("M", 9), ("N", 33), ("K", 400)]),
@@ -81,13 +82,14 @@ fn a_shifted_element_is_found() {
                 shifted.set(at, wanted.get(at - 1));
                 found += usize::from(expected.compare(&name, &shifted).is_err());
             }
-            // Two neighbours may be the same by chance.
+            // Two neighbouring elements may be equal by chance.
             assert!(found + 2 >= wanted.len() - 1, "{}: {found} of {}", program.name, wanted.len());
         }
     }
 }
 
-/// The results of the same program whose loop over a size ends one too early: there the last slice of an input is 0.
+/// The results of the same program with a loop that ends one iteration too early. To simulate this,
+/// the last slice of an input is 0.
 fn with_a_term_missing(
     text: &str,
     sizes: &[(&str, i64)],
@@ -122,7 +124,7 @@ fn a_missing_term_is_found() {
     }
 }
 
-/// Kernels that add up in another order, in single precision.
+/// Simulates kernels that add up in another order, in single precision.
 #[test]
 fn another_order_is_fine() {
     let (program, results) = of_seed(GEMM, &[("M", 9), ("N", 33), ("K", 400)]);
@@ -131,7 +133,7 @@ fn another_order_is_fine() {
     let single = |tensor: &Tensor, at: usize| tensor.get(at).as_f64() as f32;
     let ascending: Vec<usize> = (0..400).collect();
     let descending: Vec<usize> = (0..400).rev().collect();
-    // 7 and 400 have no divisor in common.
+    // 7 and 400 have no common divisor, so the stride visits every term.
     let strided: Vec<usize> = (0..400).map(|k| 7 * k % 400).collect();
     for order in [ascending, descending, strided] {
         let mut found = wanted.tensor.clone();
@@ -166,7 +168,8 @@ fn a_nearly_empty_divisor_widens_the_bound_of_its_element_alone() {
     let a = floats(&[3], &[0.3, 0.3, 2.0]);
     let nearly = f64::from(-(0.3f32 * 0.3f32));
     let mut inputs = given("a", a);
-    // A divisor of ordinary size, one that rounding decides the sign of, and one of whole numbers, which is 0.
+    // The first divisor has ordinary size. Rounding decides the sign of the second. The third is
+    // computed from whole numbers and is exactly 0.
     inputs.tensors.insert("b".to_owned(), floats(&[3], &[1.0, nearly, -4.0]));
     let expected = &expected(&program, inputs)["r"];
     assert!(expected.limit(0) < 1e-6 && expected.limit(1) == f64::INFINITY && expected.limit(2) == 0.0);
@@ -197,7 +200,7 @@ fn a_scatter_to_an_uncertain_place_blurs_its_tensor() {
     let certain = expected(&program, given("x", floats(&[4], &[0.5, 0.61, 0.72, 0.83])));
     assert_eq!((undecided(&certain["h"]), undecided(&certain["g"])), (0, 0));
     let uncertain = expected(&program, given("x", floats(&[4], &[0.5, 0.3, 0.72, 0.83])));
-    // 0.3 * 0.3 * 100 is 9, or a little less.
+    // The product 0.3 * 0.3 * 100 is 9 or slightly less.
     assert!(uncertain["h"].doubt("h").unwrap().is_total());
     assert_eq!(undecided(&uncertain["g"]), 0);
 }
@@ -207,7 +210,8 @@ fn half_precision_is_rounded_when_it_is_stored() {
     let text = "def f(half(M, K) A, half(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
     let (_, results) = of_seed(text, &[("M", 5), ("N", 6), ("K", 64)]);
     let expected = &results["C"];
-    // One unit in the last place at most, and none where all kernels round in the same way.
+    // The limit is at most one unit in the last place, and 0 where all kernels round in the same
+    // way.
     let limits: Vec<f64> = (0..30).map(|at| expected.limit(at)).collect();
     assert!(limits.contains(&0.0) && limits.iter().all(|limit| *limit < 2.0 * 2f64.powi(-8)), "{limits:?}");
 }

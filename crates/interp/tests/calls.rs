@@ -1,4 +1,5 @@
-//! Calls: all that a called function says of its sizes and scalars is said in terms of the caller's.
+//! Tests of calls: everything that a called function says about its sizes and scalars is translated
+//! to the caller's sizes and scalars.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -6,7 +7,7 @@ use tilewright_interp::{Inputs, RunError, run};
 use tilewright_ir::{DType, Number, Program, Tensor};
 use tilewright_syntax::{Bindings, Code, check, parse};
 
-/// The last function of a source, for all sizes and at these.
+/// Compiles the last function of a source, for all sizes and for the given ones.
 fn compile(source: &str, sizes: &[(&str, i64)]) -> Result<Program, Vec<Code>> {
     let parsed = parse(source);
     assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
@@ -53,7 +54,7 @@ fn the_range_of_a_binding_names_a_size_of_the_function() {
     for source in [direct, through] {
         let picked = result(&source, &sizes, &[("l", matrix()), ("v", index(&[2.0, 0.0]))]);
         assert_eq!(picked, Ok(vec![5.0, 2.0]), "{source}");
-        // The range is still what is checked.
+        // The declared range is still checked.
         let outside = result(&source, &sizes, &[("l", matrix()), ("v", index(&[3.0, 0.0]))]);
         assert!(matches!(outside, Err(RunError::OutOfBounds(_))), "{source}\n{outside:?}");
     }
@@ -71,7 +72,8 @@ fn calls_inside_ordered_loops() {
     assert_eq!(result(&source, &[("P", 3), ("Q", 2)], &inputs), Ok(vec![6.0, 12.0]));
 }
 
-/// Ranges, a scatter, a declared temporary, the bounds of a loop, conditions, extents and values, two calls deep.
+/// The source has ranges, a scatter, a declared temporary, loop bounds, conditions, extents and
+/// values, two calls deep.
 #[test]
 fn everything_that_names_sizes_and_scalars_is_translated() {
     let source = "
@@ -91,7 +93,7 @@ fn everything_that_names_sizes_and_scalars_is_translated() {
     assert_eq!(found, Ok(vec![108.0, 10.0, 112.0, 2.0, 2.0]));
 }
 
-/// The variables of loops around a call are no names in the function called.
+/// The variables of loops around a call are not visible in the called function.
 #[test]
 fn a_loop_around_a_call_has_no_name_inside() {
     let sources = [
@@ -110,7 +112,7 @@ fn a_loop_around_a_call_has_no_name_inside() {
     }
 }
 
-/// A range must be known before the program runs, also where it bounds a binding inside a function.
+/// A range must be known before the program runs, even if it bounds a binding inside a function.
 #[test]
 fn ranges_of_bindings_do_not_depend_on_data_or_variables() {
     let inner = "def inner(float(N) x, int(N) v, int n) -> (y) { y(i) = x(j) where j = v(i), j in 0:n }\n";

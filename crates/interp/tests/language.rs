@@ -1,4 +1,5 @@
-//! What programs mean: small ones through the whole front end, with results worked out by hand.
+//! Tests of the language's semantics: small programs run through the whole front end, and are
+//! compared with results that were worked out by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,7 +15,8 @@ type Results = BTreeMap<String, Tensor>;
 const INTEGERS: [DType; 8] = [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64];
 const FLOATS: [DType; 4] = [Float16, BFloat16, Float32, Float64];
 
-/// The last function of a source; integer scalars count as sizes too, as on the command line.
+/// Compiles the last function of a source. Integer scalars also count as sizes, as on the command
+/// line.
 fn compile(source: &str, sizes: &[(&str, i64)], scalars: &[(&str, Number)]) -> Result<Program, Vec<Code>> {
     let parsed = parse(source);
     assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
@@ -43,7 +45,7 @@ fn run(
     interpret(&program, inputs)
 }
 
-/// Runs and compares every result: names, types, shapes and bits.
+/// Runs a program and compares every result: names, types, shapes and bits.
 #[track_caller]
 fn expect(
     source: &str,
@@ -62,7 +64,7 @@ fn expect(
     }
 }
 
-/// Compares with readable numbers in the message.
+/// Compares two tensors, with readable numbers in the message.
 #[track_caller]
 fn same(what: &str, found: &Tensor, wanted: &Tensor) {
     let numbers = |tensor: &Tensor| (0..tensor.len()).map(|at| tensor.get(at)).collect::<Vec<_>>();
@@ -74,7 +76,7 @@ fn same(what: &str, found: &Tensor, wanted: &Tensor) {
     assert_eq!(found.bytes(), wanted.bytes(), "{what}");
 }
 
-/// `y(i) = EXPRESSION` over vectors of the same length.
+/// Runs `y(i) = EXPRESSION` over vectors of the same length.
 fn apply(tensors: &[(&str, Tensor)], expression: &str) -> Tensor {
     let params: Vec<String> =
         tensors.iter().map(|(name, tensor)| format!("{}(N) {name}", tensor.dtype())).collect();
@@ -112,7 +114,7 @@ fn bools(values: &[i128]) -> Tensor {
     ints(Bool, values)
 }
 
-/// Numbers that every type holds.
+/// A tensor of numbers that every type can represent.
 fn small(dtype: DType, values: &[i128]) -> Tensor {
     if dtype.is_float() {
         floats(dtype, &values.iter().map(|value| *value as f64).collect::<Vec<_>>())
@@ -158,7 +160,7 @@ fn every_assignment_operator_with_and_without_reset() {
             expect(&source, &[("N", 2), ("K", 2)], &[("x", x.clone())], &[], &[("y", small(dtype, &wanted))]);
         }
     }
-    // A reduction over no variable, and over one that stands in `where` alone.
+    // Reductions over no variable, and over a variable that occurs only in `where`.
     let source = "def f(int(N) x) -> (y, z) { y(i) +=! x(i)\n z(i) *=! x(i) where k in 0:3 }";
     expect(
         source,
@@ -206,7 +208,7 @@ fn integers_wrap_at_their_width() {
         expect_applied(&a, "a(i) * a(i)", &ints(dtype, &[1, 0]));
         expect_applied(&a, "-a(i)", &ints(dtype, &if signed { [low + 1, low] } else { [1, 0] }));
         expect_applied(&a, "abs(a(i))", &ints(dtype, &[high, low]));
-        // Between operators too: the sum wraps before it is halved.
+        // Wrapping also happens between operators: the sum wraps before it is halved.
         expect_applied(&a, "(a(i) + a(i)) / 2", &ints(dtype, &[if signed { -1 } else { high / 2 }, 0]));
         let total = format!("def f({dtype}(N) a) -> (s, p) {{ s +=! a(i)\n p *=! a(i) }}");
         expect(
@@ -232,7 +234,7 @@ fn division_rounds_down_and_by_zero_gives_zero() {
     let unsigned = [("a", ints(UInt8, &[200, 3])), ("b", ints(UInt8, &[7, 0]))];
     expect_applied(&unsigned, "a(i) / b(i)", &ints(UInt8, &[28, 0]));
     expect_applied(&unsigned, "a(i) % b(i)", &ints(UInt8, &[4, 0]));
-    // Literals alone, and index variables, divide in the same way.
+    // Literals and index variables divide in the same way.
     for (expression, value) in [("-7 / 2", -4), ("-7 % 2", 1), ("7 / -2", -4), ("7 % -2", -1), ("-7 / -2", 3)]
     {
         let source = format!("def f() -> (y) {{ y = {expression} }}");
@@ -241,7 +243,8 @@ fn division_rounds_down_and_by_zero_gives_zero() {
     let source =
         "def f() -> (q, r) { q(i) = (i - 3) / 2 where i in 0:5\n r(i) = (i - 3) % 2 where i in 0:5 }";
     expect(source, &[], &[], &[], &[("q", i32s(&[-2, -1, -1, 0, 0])), ("r", i32s(&[1, 0, 1, 0, 1]))]);
-    // Floats: IEEE division; `%` has the sign of the divisor, fmod that of the dividend.
+    // Floats use IEEE division. The result of `%` has the sign of the divisor, that of `fmod` the
+    // sign of the dividend.
     let pair = [("a", f32s(&[-7.5, 7.5, -7.5, 7.5])), ("b", f32s(&[2.0, -2.0, -2.0, 2.0]))];
     expect_applied(&pair, "a(i) / b(i)", &f32s(&[-3.75, -3.75, 3.75, 3.75]));
     expect_applied(&pair, "a(i) % b(i)", &f32s(&[0.5, -0.5, -1.5, 1.5]));
@@ -287,7 +290,7 @@ fn operands_meet_in_a_type_that_holds_both() {
         let source = format!("def f(uint64(N) a, {signed}(N) b) -> (c) {{ c(i) = a(i) + b(i) }}");
         assert_eq!(compile(&source, &[], &[]).unwrap_err(), [Code::TypeMismatch], "{signed}");
     }
-    // Comparisons, `?:` and functions bring their operands together in the same way.
+    // Comparisons, `?:` and functions convert their operands to a common type in the same way.
     let mixed = [("a", ints(UInt8, &[255, 1])), ("b", ints(Int8, &[-1, 1]))];
     expect_applied(&mixed, "a(i) > b(i)", &bools(&[1, 0]));
     expect_applied(&mixed, "a(i) == b(i)", &bools(&[0, 1]));
@@ -304,7 +307,7 @@ fn literals_take_the_type_of_what_they_meet() {
     expect_applied(&bytes, "1 + (2 + x(i))", &ints(UInt8, &[2, 10]));
     expect_applied(&bytes, "x(i) + 0x1F", &ints(UInt8, &[30, 38]));
     expect_applied(&bytes, "x(i) * 0.5", &f32s(&[127.5, 3.5]));
-    // A suffix gives a type: uint32, int64, uint64.
+    // A suffix selects the type: uint32, int64, uint64.
     expect_applied(&bytes, "x(i) + 1u", &ints(UInt32, &[256, 8]));
     expect_applied(&bytes, "x(i) + 1l", &ints(Int64, &[256, 8]));
     expect_applied(&bytes, "x(i) + 1ull", &ints(UInt64, &[256, 8]));
@@ -312,7 +315,8 @@ fn literals_take_the_type_of_what_they_meet() {
     let half = [("x", floats(Float16, &[3.0]))];
     expect_applied(&half, "x(i) * 0.5", &floats(Float16, &[1.5]));
     expect_applied(&half, "x(i) + 1", &floats(Float16, &[4.0]));
-    // 0.1 is as exact as its type; the suffix makes it float32 beside a double.
+    // A literal such as 0.1 is rounded to the type of the expression; the suffix makes it float32
+    // even next to a double.
     expect_applied(&[("x", floats(Float64, &[0.0]))], "x(i) + 0.1", &floats(Float64, &[0.1]));
     expect_applied(&[("x", floats(Float64, &[0.0]))], "x(i) + 0.1f", &floats(Float64, &[0.1f32 as f64]));
     expect_applied(&[("x", f32s(&[0.0]))], "x(i) + 0.1", &f32s(&[0.1f32 as f64]));
@@ -329,7 +333,7 @@ fn literals_take_the_type_of_what_they_meet() {
     expect(source, &[("N", 2)], &inputs, &[], &results);
     let source = "def f(uint8(N) x) -> (y) { y(i) = x(i) + 300 }";
     assert_eq!(compile(source, &[], &[]).unwrap_err(), [Code::TypeMismatch]);
-    // Variables and sizes are int32, and exact among themselves.
+    // Variables and sizes are int32, and expressions of only these are exact.
     let source = "def f(uint8(N) x) -> (y, z, w) {
         y(i) = x(i) * i + N
             z(i) = i * 100000 * 100000 / 100000 where exists x(i)
@@ -345,11 +349,11 @@ fn literals_take_the_type_of_what_they_meet() {
 #[test]
 fn sixteen_bit_floats_are_computed_in_float32_and_rounded_when_stored() {
     let half = |values: &[f64]| [("a", floats(Float16, values))];
-    // In float16 these would be infinite and 0.
+    // In float16 arithmetic these results would be infinite and 0.
     expect_applied(&half(&[65504.0]), "a(i) + a(i) - a(i)", &floats(Float16, &[65504.0]));
     expect_applied(&half(&[2048.0]), "a(i) + 1 - a(i)", &floats(Float16, &[1.0]));
     expect_applied(&half(&[3.0]), "a(i) * (1 / a(i))", &floats(Float16, &[1.0]));
-    // Stored: to nearest, ties to even, and too much is infinite.
+    // Stores round to nearest, with ties to even, and a value that is too large becomes infinite.
     expect_applied(&half(&[2048.0]), "a(i) + 1", &floats(Float16, &[2048.0]));
     expect_applied(&half(&[2048.0]), "a(i) + 3", &floats(Float16, &[2052.0]));
     expect_applied(&half(&[65504.0]), "a(i) + 15", &floats(Float16, &[65504.0]));
@@ -358,16 +362,16 @@ fn sixteen_bit_floats_are_computed_in_float32_and_rounded_when_stored() {
     expect_applied(&bfloat, "a(i) + 1", &floats(BFloat16, &[256.0]));
     expect_applied(&bfloat, "a(i) + 3", &floats(BFloat16, &[260.0]));
     expect_applied(&bfloat, "a(i) + 1 - a(i)", &floats(BFloat16, &[1.0]));
-    // A temporary is a store.
+    // A temporary is stored, so it is rounded as well.
     let source = "def f(half(N) a) -> (y) { t(i) = a(i) + 1\n y(i) = t(i) - a(i) }";
     expect(source, &[("N", 1)], &[("a", floats(Float16, &[2048.0]))], &[], &[("y", floats(Float16, &[0.0]))]);
-    // float32 rounds after every operator.
+    // Float32 results are rounded after every operator.
     expect_applied(&[("a", f32s(&[16777216.0]))], "a(i) + 1 - a(i)", &f32s(&[0.0]));
 }
 
 #[test]
 fn float_reductions_accumulate_wide() {
-    // In the type itself these would stall at 2048, 256 and 2^24.
+    // Sums in the type itself would stop growing at 2048, 256 and 2^24.
     for (dtype, count, start) in [(Float16, 4096, 0.0), (BFloat16, 512, 0.0), (Float32, 4096, power(24))] {
         let source = format!("def f({dtype}(N) x, {dtype}(1) y) -> (s) {{ s = y(0)\n s += x(i) }}");
         let inputs = [("x", floats(dtype, &vec![1.0; count])), ("y", floats(dtype, &[start]))];
@@ -381,7 +385,8 @@ fn float_reductions_accumulate_wide() {
 
 #[test]
 fn wide_values_are_rounded_once_to_sixteen_bits() {
-    // Just above the middle of two neighbours. Cut to float32 first it would be the middle, and go to even.
+    // The value is just above the middle of two neighbours. Rounded to float32 first, it would be
+    // the middle and then round to even.
     let table = [(Float16, -11, -24), (Float16, -11, -40), (BFloat16, -8, -24), (BFloat16, -8, -40)];
     for (dtype, middle, above) in table {
         let up = 1.0 + power(middle + 1);
@@ -411,7 +416,7 @@ fn indices_wrap_when_they_are_converted() {
             expect_applied(&zeros, &format!("a(i) + int64({dtype}(i * {step} + {offset}))"), &wanted);
         }
     }
-    // Wider types hold it as it is.
+    // Wider types represent the value exactly.
     let wanted = [0, 1 << 33, 2 << 33, 3 << 33];
     expect_applied(&zeros, "a(i) + int64(i * 8589934592)", &ints(Int64, &wanted));
     expect_applied(&[("a", ints(UInt64, &[0; 4]))], "a(i) + uint64(i * 8589934592)", &ints(UInt64, &wanted));
@@ -419,9 +424,9 @@ fn indices_wrap_when_they_are_converted() {
     expect_applied(&[("a", ints(UInt64, &[0; 4]))], "a(i) + uint64(-i)", &ints(UInt64, &negative));
     let wanted = wanted.map(|value| value as f64);
     expect_applied(&[("a", f32s(&[0.0; 4]))], "a(i) + float(i * 8589934592)", &f32s(&wanted));
-    // A condition is about the number itself.
+    // A condition tests the exact number.
     expect_applied(&zeros, "i * 4294967296 ? a(i) + 1 : a(i)", &ints(Int64, &[0, 1, 1, 1]));
-    // What is compared may have wrapped.
+    // A compared value may have wrapped.
     expect_applied(&zeros, "uint8(i * 100) < 60 ? a(i) + 1 : a(i)", &ints(Int64, &[1, 0, 0, 1]));
 }
 
@@ -435,7 +440,7 @@ fn conversions_wrap_truncate_and_saturate() {
             let wanted = [2, negative(-2), 0, high, low, high, low, 0];
             expect_applied(&[("a", floats(from, &values))], &format!("{dtype}(a(i))"), &ints(dtype, &wanted));
         }
-        // Two's complement: only the low bits count.
+        // In two's complement only the low bits count.
         let values = [300, -1, 70000, -129, (1 << 40) + 5];
         let width = 1i128 << dtype.bits();
         let wanted = values.map(|value: i128| (value - low).rem_euclid(width) + low);
@@ -451,7 +456,7 @@ fn conversions_wrap_truncate_and_saturate() {
     expect_applied(&a(f32s(&[0.5, 0.0, -0.0, f64::NAN])), "bool(a(i))", &bools(&[1, 0, 0, 1]));
     expect_applied(&a(i32s(&[-2, 0, 256])), "bool(a(i))", &bools(&[1, 0, 1]));
     expect_applied(&a(i32s(&[-7, 7])), "float(a(i)) / 2", &f32s(&[-3.5, 3.5]));
-    // Stores widen by themselves.
+    // Stores convert to wider types implicitly.
     let source = "def f(uint8(N) x, half(N) h) -> (int64(N) y, double(N) z, float(N) w) {
         y(i) = x(i)\n z(i) = h(i)\n w(i) = x(i) }";
     let inputs = [("x", ints(UInt8, &[255])), ("h", floats(Float16, &[0.0999755859375]))];
@@ -507,7 +512,7 @@ fn conditions_and_truth_values() {
     ];
     for (expression, wanted) in table {
         expect_applied(&both, expression, &bools(&wanted));
-        // As a number a truth value is 0 or 1, whatever the operands were.
+        // A truth value as a number is 0 or 1, for any operands.
         expect_applied(&both, &format!("int32({expression})"), &i32s(&wanted));
         let counted = wanted.map(|value| 10 * value + 1);
         expect_applied(&both, &format!("10 * ({expression}) + 1"), &i32s(&counted));
@@ -517,11 +522,11 @@ fn conditions_and_truth_values() {
     let x = [("x", f32s(&[0.5, 0.0, -0.0, f64::NAN]))];
     expect_applied(&x, "x(i) ? 1 : 0", &i32s(&[1, 0, 0, 1]));
     expect_applied(&x, "!x(i)", &bools(&[0, 1, 1, 0]));
-    // Comparisons with NaN are false, but for `!=`.
+    // Comparisons with NaN are false, except `!=`.
     expect_applied(&x, "x(i) == x(i)", &bools(&[1, 1, 1, 0]));
     expect_applied(&x, "x(i) != x(i)", &bools(&[0, 0, 0, 1]));
     expect_applied(&x, "x(i) < 1 || x(i) >= 1", &bools(&[1, 1, 1, 0]));
-    // Arithmetic on truth values counts.
+    // Arithmetic on truth values treats them as the numbers 0 and 1.
     let flags = [("p", bools(&[1, 1, 0])), ("q", bools(&[1, 0, 0]))];
     expect_applied(&flags, "p(i) + q(i)", &i32s(&[2, 1, 0]));
     expect_applied(&flags, "p(i) * q(i)", &i32s(&[1, 0, 0]));
@@ -556,7 +561,7 @@ fn what_is_not_needed_is_not_read() {
         let source = format!("def f({params}) -> (y) {{ y(i) = {expression} }}");
         expect(&source, &sizes, &inputs, &[], &[("y", wanted)]);
     }
-    // The left operand is always computed, and so are both operands of `+`.
+    // The left operand is always evaluated, and so are both operands of `*`.
     for expression in ["x(k(i)) > 6 && ok(i)", "ok(i) ? 0 : x(k(i))", "ok(i) * x(k(i))"] {
         let source = format!("def f({params}) -> (y) {{ y(i) = {expression} }}");
         let error = run(&source, &sizes, &inputs, &[]).unwrap_err();
@@ -576,7 +581,8 @@ fn minimum_and_maximum_ignore_nan() {
     }
     expect_applied(&pair, "max(a(i), b(i), 1.5)", &f32s(&[5.0, 1.5, 2.0, 1.5]));
     expect_applied(&pair, "min(0, a(i), b(i))", &f32s(&[0.0, 0.0, 0.0, -4.0]));
-    // max(min(x, hi), lo): a NaN becomes the upper bound, and the lower bound wins over the upper.
+    // The definition is max(min(x, hi), lo): a NaN becomes the upper bound, and the lower bound
+    // wins over the upper.
     expect_applied(&[("a", f32s(&[nan, -9.0, 0.5, 9.0]))], "clamp(a(i), 0, 1)", &f32s(&[1.0, 0.0, 0.5, 1.0]));
     expect_applied(&[("a", i32s(&[-9, 9]))], "clamp(a(i), 3, 1)", &i32s(&[3, 3]));
     let source = "def f(float(N) x) -> (low, high, total) {
@@ -639,7 +645,7 @@ fn builtins_by_generic_and_c_names() {
         let suffixed = format!("{name}f");
         let names = if name == "abs" { vec![name] } else { vec![name, suffixed.as_str()] };
         for name in names {
-            // The type follows from the argument, not from the name.
+            // The argument determines the type, not the function's name.
             let call = format!("{name}(x(i))");
             expect_applied(&[("x", f32s(&[argument]))], &call, &f32s(&[wanted]));
             let double = apply(&[("x", floats(Float64, &[argument]))], &call);
@@ -665,7 +671,7 @@ fn builtins_by_generic_and_c_names() {
             expect_applied(&pair, &format!("{name}(a(i), b(i))"), &f32s(&[wanted]));
         }
     }
-    // Rounded once: the square alone would lose its last bit.
+    // `fma` rounds once; the square alone would lose its last bit.
     let x = [("x", f32s(&[1.0 + power(-12)]))];
     expect_applied(&x, "fma(x(i), x(i), -1)", &f32s(&[power(-11) + power(-24)]));
     expect_applied(&x, "x(i) * x(i) - 1", &f32s(&[power(-11)]));
@@ -678,7 +684,8 @@ fn builtins_by_generic_and_c_names() {
         "sigmoid(x(i))",
         &f32s(&[0.5, 1.0 / (1.0 + (-2f64).exp()), 0.0]),
     );
-    // Some keep integers; the others make a float32 of them. 16-bit floats stay.
+    // Some functions keep integers; the others convert them to float32. 16-bit floats keep their
+    // type.
     let x = [("x", i32s(&[-9, 4]))];
     for name in ["floor", "ceil", "trunc", "round", "rint"] {
         expect_applied(&x, &format!("{name}(x(i))"), &i32s(&[-9, 4]));
@@ -701,7 +708,7 @@ fn names_extents_bindings_and_exists() {
         &[],
         &[("c", f(&[1.0, 2.0, 3.0, 4.0, 5.0]))],
     );
-    // The extent of an inferred tensor, and of another dimension.
+    // The extents of an inferred tensor, in both dimensions.
     expect(
         "def f(float(M, N) x) -> (n, y) { y(i, j) = x(i, j) + x(i, j + 1)\n n = 10 * y.0 + y.1 }",
         &[("M", 2), ("N", 3)],
@@ -724,7 +731,7 @@ fn names_extents_bindings_and_exists() {
         &[],
         &[("p", i32s(&[1, 3, 5])), ("n", zero_dim(&i32s(&[6])))],
     );
-    // A size and a tensor may share a name; a scalar and a size are values.
+    // A size and a tensor may have the same name; a scalar and a size are values.
     expect(
         "def f(float(H, W) I, float(W) W, float a, int k) -> (s) { s(h) +=! a * I(h, w) * W(w) + k * W }",
         &[("H", 2), ("W", 2)],
@@ -732,7 +739,8 @@ fn names_extents_bindings_and_exists() {
         &[("a", Number::Float(2.0)), ("k", Number::Int(3))],
         &[("s", f(&[10.0, 10.0]))],
     );
-    // Names may begin with a digit; `in` and `exists` are names too; a tensor hides a builtin.
+    // Names may begin with a digit. `in` and `exists` may be names. A tensor hides a builtin of its
+    // name.
     expect(
         "def f(float(N) in, float(N) 2LUT, float(N) exp) -> (y) { y(i) = in(i) + 2LUT(i) + exp(i) }",
         &[("N", 1)],
@@ -760,7 +768,8 @@ fn gather_and_scatter() {
         &[],
         &[("h", i32s(&counts))],
     );
-    // Declared, clamped, and bound by an integer scalar; with a subscript that is exact beyond the type.
+    // Subscripts that are declared, clamped, or bounded by an integer scalar, and a subscript that
+    // is exact beyond the range of its type.
     let x = [("x", i32s(&[3, -5, 3, 99]))];
     let four = [("N", 4)];
     expect(
@@ -786,7 +795,8 @@ fn gather_and_scatter() {
         &[],
         &[("h", i32s(&counts))],
     );
-    // Without `!` the scatter goes on from what is there; with it, from the neutral element everywhere.
+    // Without `!` the scatter starts from the previous values; with `!` it starts from the neutral
+    // element everywhere.
     let source = |operator: &str| {
         format!("def f(int(N) k, int(N) v) -> (int32(3) h) {{ h(i) = 7\n h(k(i)) {operator} v(i) }}")
     };
@@ -837,7 +847,7 @@ fn in_out_results_start_from_what_the_caller_supplies() {
         let inputs = [("x", i32s(&[2, 1, 3])), ("s", zero_dim(&i32s(&[10])))];
         expect(&source, &[("N", 3)], &inputs, &[], &[("s", zero_dim(&i32s(&[wanted])))]);
     }
-    // What is not written stays.
+    // Elements that are not written keep their value.
     expect(
         "def f(float(N) x) -> (float(N) y) { y(2*i) = y(2*i + 1) * x(2*i) }",
         &[("N", 4)],
@@ -854,13 +864,14 @@ fn ordered_loops_run_upwards_and_may_be_empty() {
     let x = shaped(&i32s(&[1, 2, 3, 4, 5, 6]), &[3, 2]);
     let wanted = shaped(&i32s(&[1, 2, 5, 8, 15, 22]), &[3, 2]);
     expect(forward, &[("T", 3), ("N", 2)], &[("x", x)], &[], &[("y", wanted)]);
-    // No turn at all.
+    // The loop has no iterations.
     let x = shaped(&i32s(&[1, 2]), &[1, 2]);
     expect(forward, &[("T", 1), ("N", 2)], &[("x", x.clone())], &[], &[("y", x)]);
     let backward = "def f(int(T) x) -> (y) { y(T - 1) = x(T - 1)
             for t in 1:T { y(T - 1 - t) = 2 * y(T - t) + x(T - 1 - t) } }";
     expect(backward, &[("T", 3)], &[("x", i32s(&[1, 2, 3]))], &[], &[("y", i32s(&[17, 8, 3]))]);
-    // Nested: every turn is complete before the next; 10 a + b is the last turn that wrote.
+    // In nested loops every iteration completes before the next; 10 a + b identifies the last
+    // iteration that wrote.
     let nested = "def f(int(N) x) -> (y, s) {
         y(i) = x(i)\n s = 0
         for a in 0:2 { y(i) = 3 * y(i)
@@ -873,7 +884,7 @@ fn ordered_loops_run_upwards_and_may_be_empty() {
         for t in 1:4 { Q(i, j) +=! P(i, k) * A(k, j)\n P(i, j) = Q(i, j) } }";
     let fibonacci = |values: &[i128]| shaped(&i32s(values), &[2, 2]);
     expect(powers, &[("N", 2)], &[("A", fibonacci(&[1, 1, 1, 0]))], &[], &[("P", fibonacci(&[5, 3, 3, 2]))]);
-    // The bounds may be scalars and negative.
+    // Loop bounds may be scalars and negative.
     let bounds = "def f(int n) -> (s) { s = 0\n for t in -n:n + 1 { s = 10 * s + t + n } }";
     expect(bounds, &[], &[], &[("n", Number::Int(2))], &[("s", zero_dim(&i32s(&[1234])))]);
 }
@@ -897,7 +908,8 @@ fn calls_mean_the_statements_of_the_function() {
         [("r", one(5.5)), ("s", one(7.0)), ("u", one(34.0)), ("v", one(38.0)), ("t", zero_dim(&i32s(&[7])))];
     let inputs = [("a", i32s(&[4, 1, 2])), ("b", i32s(&[7, 9, 8]))];
     expect(source, &[("M", 3), ("K", 3)], &inputs, &[], &results);
-    // In any order, through another function, with the sizes of the arguments, and in a loop.
+    // Functions may be defined in any order, call other functions, use the sizes of the arguments,
+    // and be called in a loop.
     let source = "
         def twice(float(A, B) p, float(B, C) q) -> (r) { t = product(p, q)\n r(i, j) = 2 * t(i, j) }
         def product(float(M, K) x, float(K, N) y) -> (z) { z(i, j) +=! x(i, k) * y(k, j) }
@@ -910,7 +922,7 @@ fn calls_mean_the_statements_of_the_function() {
     let identity = shaped(&f32s(&[0.0, 1.0, 1.0, 0.0]), &[2, 2]);
     let wanted = shaped(&f32s(&[2.0, 8.0, 8.0, 2.0]), &[2, 2]);
     expect(source, &[("H", 2), ("W", 2)], &[("x", identity)], &[], &[("y", wanted)]);
-    // A result that is in-out in the function takes part with the value it has in the caller.
+    // A result that is in-out in the called function starts with its value in the caller.
     let source = "
         def add(int(N) x) -> (s) { s += x(i) }
         def f(int(N) x) -> (s) { s = 100\n s = add(x)\n s = add(x) }";
@@ -944,13 +956,13 @@ fn shapes_borders_strides_and_interleaving() {
         let source = format!("def f(const float(N) x) -> (y) {{ {body} }}");
         expect(&source, &four, &[("x", x.clone())], &[], &[("y", f32s(wanted))]);
     }
-    // Strided by a scalar.
+    // A subscript with a scalar stride.
     let source = "def f(float(N) x, int s) -> (y) { y(i) = x(s * i) }";
     for (stride, wanted) in [(1, &[1.0, 2.0, 3.0, 4.0][..]), (2, &[1.0, 3.0]), (3, &[1.0, 4.0]), (5, &[1.0])]
     {
         expect(source, &four, &[("x", x.clone())], &[("s", Number::Int(stride))], &[("y", f32s(wanted))]);
     }
-    // Tensors without dimensions, with and without parentheses.
+    // Tensors without dimensions, written with and without parentheses.
     let source = "def f(float(N) x) -> (m, d) { m +=! x(i)\n m() = m / N\n d = m() * 2 }";
     let results = [("m", zero_dim(&f32s(&[2.5]))), ("d", zero_dim(&f32s(&[5.0])))];
     expect(source, &four, &[("x", x)], &[], &results);
@@ -987,13 +999,14 @@ fn an_index_from_data_that_leaves_its_tensor_is_reported() {
     let (start, end) = (out.origin.start as usize, out.origin.end as usize);
     assert_eq!(&source[start..end], "x(k(i) + 1, c)");
     assert_eq!(out.describe(), "`x(7, 0)` does not exist: index 7 of dimension 0 must be in 0 to 2");
-    // Below 0 is outside too, and beyond 64 bits.
+    // An index below 0 is also outside, and so is one beyond 64 bits.
     let out = out_of_bounds(source, &sizes, &[("x", x), ("k", i32s(&[-2, 0, 0]))]);
     assert_eq!(out.element, [-1, 0]);
     let source = "def f(float(N) x, uint64(M) k) -> (y) { y(i) = x(k(i)) }";
     let inputs = [("x", f32s(&[1.0])), ("k", ints(UInt64, &[u64::MAX as i128]))];
     assert_eq!(out_of_bounds(source, &[("N", 1), ("M", 1)], &inputs).tensor, "x");
-    // A declared size of a scattered tensor, and a bound of `where`, are promises.
+    // The declared size of a scatter's target and a bound in `where` are promises that the run
+    // checks.
     let source = "def f(int(N) k) -> (int(4) h) { h(k(i)) +=! 1 }";
     let out = out_of_bounds(source, &[("N", 2)], &[("k", i32s(&[3, 4]))]);
     assert_eq!((out.tensor.as_str(), out.element.as_slice(), out.declared), ("h", &[4][..], None));
@@ -1003,7 +1016,7 @@ fn an_index_from_data_that_leaves_its_tensor_is_reported() {
     assert_eq!((out.element.as_slice(), out.declared), (&[-1][..], Some((0, 4))));
     assert_eq!(out.point, [("i".to_owned(), 1)]);
     assert_eq!(out.describe(), "a computed index is -1, but `where` says that it is in 0:4");
-    // The variables of loops around the statement are part of the point.
+    // The reported point includes the variables of loops around the statement.
     let source = "def f(int(N) k) -> (y) { y = 0\n for t in 1:3 { y() = k(t * k(t)) } }";
     let out = out_of_bounds(source, &[("N", 3)], &[("k", i32s(&[0, 1, 2]))]);
     assert_eq!((out.element.as_slice(), out.point), (&[4][..], vec![("t".to_owned(), 2)]));
@@ -1030,7 +1043,7 @@ fn an_element_that_nothing_defined_is_reported() {
     assert_eq!(found.origin.start as usize, place(source, "t(clamp"));
     let message = RunError::Undefined(Box::new(found)).to_string();
     assert_eq!(message, "`t(0, 0)` is needed, but nothing has defined it");
-    // With data that keeps to what is defined, the same program runs.
+    // The same program runs with data that stays within the defined elements.
     let inputs = [("x", f32s(&[5.0, 6.0])), ("k", i32s(&[1, 7, 1]))];
     expect(source, &sizes, &inputs, &[], &[("y", f32s(&[6.0, 6.0, 6.0]))]);
 }
@@ -1060,11 +1073,11 @@ fn inputs_that_are_missing_or_wrong_are_reported() {
     ] {
         assert_eq!(error(&two, &[("x", tensor)], &[a]), mismatch(found));
     }
-    // An in-out result is an input too.
+    // An in-out result is also an input.
     let source = "def f(float(N) x) -> (s) { s += x(i) }";
     let missing = run(source, &two, std::slice::from_ref(&x), &[]).unwrap_err();
     assert_eq!(missing, RunError::Missing("s".to_owned()));
-    // Whoever watches may stop a run.
+    // The progress callback can stop a run.
     let program = compile("def f() -> (s) { s +=! 1 where i in 0:200000 }", &[], &[]).unwrap();
     let mut calls = Vec::new();
     let stopped = run_with_progress(&program, Inputs::default(), &mut |done| {

@@ -1,4 +1,5 @@
-//! Loop nests written by hand, each compared with the program that it computes; and wrong ones, which must be caught.
+//! Tests of loop nests that are written by hand. Correct ones are compared with their program, and
+//! wrong ones must fail.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,7 +23,7 @@ fn compile(source: &str, sizes: &[(&str, i64)]) -> Program {
     checked.program.unwrap_or_else(|| panic!("{source}\nis refused: {:?}", checked.diagnostics))
 }
 
-/// Tensors of small numbers, whose sums are exact in any order, for whatever the program asks for.
+/// Inputs for a program: tensors of small numbers, whose sums are exact in any order.
 fn inputs(program: &Program) -> Inputs {
     let mut tensors = BTreeMap::new();
     for (id, declared) in program.tensors_with(|role| role.is_supplied()) {
@@ -104,7 +105,7 @@ fn when(condition: IndexExpr, then: Vec<Stmt>) -> Stmt {
     Stmt::If(If { conditions: vec![condition], then, otherwise: Vec::new() })
 }
 
-/// The nest is valid and computes what the program does, in both orders.
+/// Checks that the nest is valid and computes the program's results, in both orders.
 #[track_caller]
 fn agrees(nest: &LoopNest, program: &Program) {
     let text = print::nest(nest);
@@ -128,7 +129,7 @@ const A: TensorId = TensorId(0);
 const B: TensorId = TensorId(1);
 const C: TensorId = TensorId(2);
 
-/// Tiles of 4 rows by 2 vectors of 4 in registers. The last rows are masked where they are not there.
+/// A nest with tiles of 4 rows by 2 vectors of 4 in registers. A guard masks rows beyond the last.
 fn gemm(rows: i64) -> (LoopNest, Program) {
     let program = compile(GEMM, &[("M", rows), ("K", 6), ("N", 8)]);
     let mut nest = nest_for(&program);
@@ -188,7 +189,7 @@ gemm(float32 A[10, 6], float32 B[6, 8]) -> float32 C[10, 8]
     );
 }
 
-/// B is packed into panels of 4 columns before the first call.
+/// A nest that packs B into panels of 4 columns before the first call.
 fn packed(from: TensorId) -> (LoopNest, Program) {
     let program = compile(GEMM, &[("M", 6), ("K", 6), ("N", 6)]);
     let mut nest = nest_for(&program);
@@ -249,7 +250,8 @@ fn a_scatter_goes_where_the_data_say() {
     assert_eq!(failure(&nest, &program), "`h(0)` is needed, but nothing has defined it");
 }
 
-/// `y(i) = x(i)` by way of a buffer of `shape`, with statements made from the buffer and the variable.
+/// A nest for `y(i) = x(i)` through a buffer of `shape`. `body` makes its statements from the
+/// buffer and the variable.
 fn copy(shape: &[i64], body: impl FnOnce(TensorId, VarId) -> Vec<Stmt>) -> (LoopNest, Program) {
     let program = compile("def f(float(N) x) -> (y) { y(i) = x(i) }", &[("N", 4)]);
     let mut nest = nest_for(&program);
@@ -274,7 +276,7 @@ fn what_was_not_written_cannot_be_read() {
         vec![allocate(s, vec![each(Serial, i, 3, vec![to(s, i)]), each(Serial, i, 4, vec![from(s, i)])])]
     });
     assert_eq!(failure(&short, &program), "`s(3)` is needed, but nothing has defined it");
-    // Room is fresh each time: what the first iteration wrote is gone in the second.
+    // Each allocation is new: the value that the first iteration wrote is undefined in the second.
     let (again, _) = copy(&[4], |s, i| {
         let first = when(v(i).scale(-1), vec![set(access(s, &[c(0)]), load(X, &[c(0)]))]);
         let all = set(access(Y, &[v(i)]), load(s, &[c(0)]));
@@ -303,7 +305,7 @@ fn results_must_be_written_in_full_and_in_bounds() {
 
 #[test]
 fn a_result_that_depends_on_the_order_shows() {
-    // Every lane writes the one element; the last one wins.
+    // Every lane writes the same element, so the last lane decides its value.
     let (nest, program) = copy(&[1], |s, i| {
         let race = each(Vector, i, 4, vec![set(access(s, &[c(0)]), load(X, &[v(i)]))]);
         let spread = each(Serial, i, 4, vec![set(access(Y, &[v(i)]), load(s, &[c(0)]))]);
@@ -324,7 +326,8 @@ fn a_narrow_buffer_rounds_at_every_store() {
     let mut ones = inputs(&program);
     let tensor = ones.tensors.get_mut("x").unwrap();
     (0..2).for_each(|at| tensor.set(at, Number::Int(1)));
-    // 2049 is no float16, so each sum is 2048 again; in single precision it would be 2050.
+    // 2049 is not a float16 number, so each sum rounds to 2048; in single precision it would be
+    // 2050.
     let found = run_nest(&nest, &program, ones, Order::Ascending).unwrap();
     assert_eq!(found["y"].get(0), Number::Float(2048.0));
 }

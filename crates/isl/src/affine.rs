@@ -1,7 +1,8 @@
-//! Functions of integer vectors: affine ones with quotients and remainders, by pieces.
+//! Integer functions of integer vectors: piecewise affine, with quotients and remainders.
 //!
-//! Most functions are sums of coordinates times numbers. These are kept as their coefficients, and isl sees them as rows of
-//! a matrix (`rows.rs`): building a set or a relation from them takes one call.
+//! Most functions are linear: a sum of coordinates times coefficients, plus a constant. A linear
+//! function is stored as its coefficients and passed to isl as a row of a matrix (`rows.rs`). isl
+//! then builds a set or a relation of linear functions in one call.
 
 use std::ffi::c_uint;
 
@@ -10,11 +11,11 @@ use crate::set::Set;
 use crate::{Context, object, sys};
 
 object! {
-    /// A function by pieces, as isl has it.
+    /// A piecewise affine function in isl's representation.
     Pieces, PwAff, isl_pw_aff_copy, isl_pw_aff_free, isl_pw_aff_to_str
 }
 
-/// A number for every vector of so many coordinates.
+/// A function that maps each vector with a given number of coordinates to an integer.
 #[derive(Clone, Debug)]
 pub struct Affine {
     context: Context,
@@ -27,7 +28,7 @@ pub(crate) enum Form {
     Pieces(Pieces),
 }
 
-/// The sum of coordinates times numbers, and a number.
+/// A linear function: the sum of the coordinates times their coefficients, plus a constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
     pub coefficients: Vec<i64>,
@@ -35,7 +36,8 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// Both, number by number; none where one leaves its range.
+    /// Combines the coefficients and constants of two functions pairwise. Returns `None` when one
+    /// result leaves the range of `i64`, or when `operation` has no result.
     fn with(&self, other: &Linear, operation: fn(i64, i64) -> Option<i64>) -> Option<Linear> {
         let both = self.coefficients.iter().zip(&other.coefficients);
         Some(Linear {
@@ -55,14 +57,14 @@ impl Linear {
 }
 
 impl Affine {
-    /// The coordinate at a place, of vectors with so many.
+    /// The function whose value is the coordinate `at` of a vector with `dimensions` coordinates.
     pub fn variable(context: &Context, dimensions: usize, at: usize) -> Affine {
         let mut coefficients = vec![0; dimensions];
         coefficients[at] = 1;
         Affine::linear(context, Linear { coefficients, constant: 0 })
     }
 
-    /// The same number for every vector of so many coordinates.
+    /// The function that maps every vector with `dimensions` coordinates to `value`.
     pub fn constant(context: &Context, dimensions: usize, value: i64) -> Affine {
         Affine::linear(context, Linear { coefficients: vec![0; dimensions], constant: value })
     }
@@ -77,12 +79,12 @@ impl Affine {
         self.with(other, i64::checked_sub, sys::isl_pw_aff_sub)
     }
 
-    /// The smaller of the two.
+    /// The pointwise minimum of the two functions.
     pub fn minimum(&self, other: &Affine) -> Affine {
         self.with(other, |_, _| None, sys::isl_pw_aff_min)
     }
 
-    /// The larger of the two.
+    /// The pointwise maximum of the two functions.
     pub fn maximum(&self, other: &Affine) -> Affine {
         self.with(other, |_, _| None, sys::isl_pw_aff_max)
     }
@@ -117,7 +119,7 @@ impl Affine {
         }
     }
 
-    /// The remainder that belongs to [`Affine::floor_div`].
+    /// The remainder that belongs to the quotient of [`Affine::floor_div`].
     pub fn modulo(&self, by: i64) -> Affine {
         match self.as_linear().filter(|own| own.is_multiple(by)) {
             Some(own) => Affine::constant(&self.context, self.dimensions(), own.constant.rem_euclid(by)),
@@ -125,7 +127,7 @@ impl Affine {
         }
     }
 
-    /// The vectors at which it is at least 0.
+    /// The vectors at which the function is at least 0.
     pub fn nonnegative(&self) -> Set {
         match &self.form {
             Form::Linear(own) => rows::set(&self.context, own.coefficients.len(), &[], &[own]),
@@ -135,7 +137,7 @@ impl Affine {
         }
     }
 
-    /// The vectors at which it is 0.
+    /// The vectors at which the function is 0.
     pub fn zero(&self) -> Set {
         match &self.form {
             Form::Linear(own) => rows::set(&self.context, own.coefficients.len(), &[own], &[]),
@@ -145,7 +147,7 @@ impl Affine {
         }
     }
 
-    /// How many coordinates its vectors have; 0 if it was given up.
+    /// The number of coordinates of the function's vectors; 0 if isl gave up on the function.
     pub fn dimensions(&self) -> usize {
         match &self.form {
             Form::Linear(own) => own.coefficients.len(),
@@ -155,7 +157,7 @@ impl Affine {
         }
     }
 
-    /// Its coefficients, if it has no pieces and no quotients.
+    /// The coefficients, if the function is stored in linear form.
     pub(crate) fn as_linear(&self) -> Option<&Linear> {
         match &self.form {
             Form::Linear(own) => Some(own),
@@ -163,7 +165,7 @@ impl Affine {
         }
     }
 
-    /// As isl has it, for a function that takes its argument over.
+    /// isl's representation of the function, for an isl call that takes ownership of its argument.
     pub(crate) fn pieces(&self) -> *mut sys::PwAff {
         match &self.form {
             Form::Pieces(own) => own.taken(),

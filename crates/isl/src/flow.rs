@@ -1,4 +1,8 @@
-//! The last write before each read.
+//! Dataflow analysis: finds the last write before each read.
+//!
+//! In: reads and writes of arrays (`Accesses`), each with its elements and its times. Out: the
+//! instances of writes whose values each read sees (`Flow`). isl's dataflow analysis does the
+//! search; reads of elements that are written only once need no search.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, c_int, c_void};
@@ -7,33 +11,36 @@ use crate::map::Map;
 use crate::set::Set;
 use crate::{Answer, Context, GaveUp, sys};
 
-/// Accesses of arrays, each with the time at which its instances happen.
+/// Array accesses, each with the times at which its instances run.
 ///
-/// An access relates instances to elements. Times are compared in lexicographic order, and all have the same number of
-/// coordinates.
+/// An access maps instances to elements. Times are vectors that are compared lexicographically; all
+/// of them have the same number of coordinates.
 pub struct Accesses {
     context: Context,
     reads: Vec<Access>,
     writes: Vec<Access>,
 }
 
-/// Instances that read or write elements of an array at certain times.
+/// Instances that read or write elements of one array, with the times at which they run.
 struct Access {
     array: usize,
     elements: Map,
     times: Map,
-    /// All elements that are touched.
+    /// All elements that the access touches.
     touched: Set,
-    /// The coordinates of the times that are plainly numbers.
+    /// The coordinates of the times that are plainly constants.
     known: Vec<Option<i64>>,
 }
 
-/// What was found: which instances of a write give which instances of a read their value.
+/// The result of the analysis: which instances of a write give which instances of a read their
+/// value.
 #[derive(Default)]
 pub struct Flow {
-    /// The read and the write, by their numbers, and instances of the write with those of the read that see them.
+    /// The numbers of the read and the write, and a map from instances of the write to the
+    /// instances of the read that see their value.
     pub sources: Vec<(usize, usize, Map)>,
-    /// Instances of reads, with elements that nothing has written before.
+    /// The number of a read, and a map from its instances to the elements that no write reaches
+    /// before.
     pub without_source: Vec<(usize, Map)>,
 }
 
@@ -44,7 +51,8 @@ impl Access {
         Access { array, elements: elements.clone(), times: times.clone(), touched: elements.range(), known }
     }
 
-    /// Whether every instance happens before every instance of the other, as far as plain numbers say it.
+    /// Checks whether every instance of this access runs before every instance of `other`, as far
+    /// as the constant coordinates of their times show it.
     fn is_plainly_before(&self, other: &Access) -> bool {
         let mut both = self.known.iter().zip(&other.known);
         let differ = both.find(|(own, other)| own.is_none() || own != other);
@@ -57,27 +65,28 @@ impl Access {
 }
 
 impl Accesses {
-    /// None yet.
+    /// A collection without accesses.
     pub fn new(context: &Context) -> Accesses {
         Accesses { context: context.clone(), reads: Vec::new(), writes: Vec::new() }
     }
 
-    /// Adds a read of an array, and gives its number.
+    /// Adds a read of an array, and returns the read's number.
     pub fn read(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
         self.reads.push(Access::new(array, elements, times));
         self.reads.len() - 1
     }
 
-    /// Adds a write of an array, and gives its number.
+    /// Adds a write of an array, and returns the write's number.
     pub fn write(&mut self, array: usize, elements: &Map, times: &Map) -> usize {
         self.writes.push(Access::new(array, elements, times));
         self.writes.len() - 1
     }
 
-    /// The last write before each read.
+    /// Finds the last write before each read.
     ///
-    /// A read that sees elements which are written once, before it, needs no search. The others are searched in groups that
-    /// have no element in common: the time of isl's search grows faster than the number of accesses.
+    /// A read needs no search if each of its elements is written at most once, before the read. The
+    /// other reads are searched in groups whose writes have no element in common, because the time
+    /// of isl's search grows faster than the number of accesses.
     pub fn flow(&self) -> Answer<Flow> {
         let mut found = Flow::default();
         let mut once = HashMap::new();
@@ -102,8 +111,8 @@ impl Accesses {
         Ok(found)
     }
 
-    /// Whether each element that some writes touch is written once, before a read. `once` keeps answers about writes and about
-    /// pairs of them.
+    /// Checks whether each element that `writes` touch is written only once, and before `read`.
+    /// `once` caches the answers for single writes and for pairs of writes.
     fn is_written_once(
         &self,
         writes: &BTreeSet<usize>,
@@ -129,7 +138,7 @@ impl Accesses {
         Ok(true)
     }
 
-    /// A read sees whatever has been written to its elements.
+    /// Records that a read sees every write to its elements.
     fn sees_all(&self, number: usize, writes: &BTreeSet<usize>, found: &mut Flow) -> Answer<()> {
         let read = &self.reads[number];
         let mut rest = read.touched.clone();
@@ -148,7 +157,7 @@ impl Accesses {
         let reads = group.reads.iter().map(|at| ("r", *at, &self.reads[*at]));
         let writes = group.writes.iter().map(|at| ("w", *at, &self.writes[*at]));
         let all: Vec<(&str, usize, &Access)> = reads.chain(writes).collect();
-        // A coordinate that is the same number in all times decides nothing.
+        // A time coordinate that is the same constant in all accesses does not affect the order.
         let first = &all[0].2.known;
         let differ =
             |at: usize| first[at].is_none() || all.iter().any(|(_, _, own)| own.known[at] != first[at]);
@@ -181,7 +190,7 @@ impl Accesses {
     }
 }
 
-/// Reads that are searched together, and the writes that they may see.
+/// Reads that are searched together, and the writes that may reach them.
 struct Group {
     reads: Vec<usize>,
     writes: BTreeSet<usize>,
@@ -224,7 +233,7 @@ impl UnionMap {
         self.raw = unsafe { sys::isl_union_map_union(self.raw, sys::isl_union_map_from_map(map)) };
     }
 
-    /// Its parts, with the names of both sides.
+    /// The maps of the union, each with the names of its input and output tuples.
     fn maps(&self, context: &Context) -> Answer<Vec<(String, String, Map)>> {
         if self.raw.is_null() {
             return Err(GaveUp);
@@ -243,7 +252,8 @@ struct Found<'a> {
     maps: Vec<(String, String, Map)>,
 }
 
-/// Takes a part of a union over, without its names.
+/// Takes ownership of one map of a union, removes its tuple names, and stores the map with its
+/// names.
 unsafe extern "C" fn collect(map: *mut sys::Map, user: *mut c_void) -> c_int {
     let found = unsafe { &mut *user.cast::<Found>() };
     let name = |kind| {

@@ -1,13 +1,16 @@
-//! Safe bindings to the part of isl, the integer set library, that Tilewright uses: sets and relations of integer vectors
-//! that satisfy affine constraints with quotients, and the last write before each read.
+//! Safe bindings to the part of isl, the integer set library, that Tilewright uses. That part is
+//! sets and relations of integer vectors under affine constraints with quotients, and dataflow
+//! analysis.
 //!
-//! An operation that isl gives up, because it takes too many steps, has no result: the object stands for nothing then, and so
-//! does all that is made from it. A question about such an object is answered with [`GaveUp`]. So expressions need no error
-//! handling, and only questions do.
+//! isl gives up an operation that takes too many steps. The resulting object is then lost, and so
+//! is every object that is computed from a lost object. Every question about a lost object returns
+//! [`GaveUp`]. Therefore only questions need error handling; expressions that build objects do not.
 //!
-//! Objects hold their [`Context`] and are not `Send`: isl counts references without locks. Every thread makes its own context.
+//! Objects hold their [`Context`] and are not `Send`, because isl counts references without locks.
+//! Every thread makes its own context.
 //!
-//! Read next: [`affine`] for functions, [`set`] and [`map`] for what is built from them, [`flow`] for the last write.
+//! Read next: [`affine`] for functions, [`set`] and [`map`] for the sets and relations that are
+//! built from functions, [`flow`] for the last write before each read.
 
 pub mod affine;
 pub mod flow;
@@ -25,15 +28,16 @@ pub use flow::{Accesses, Flow};
 pub use map::Map;
 pub use set::{Equation, Set};
 
-/// isl gave a question up: it takes more operations than the context allows, or numbers left their range.
+/// The error that isl gave up on a question: the question needs more operations than the context
+/// allows, or numbers left their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("isl gave up")]
 pub struct GaveUp;
 
-/// The answer to a question.
+/// The answer to a question about an object.
 pub type Answer<T> = Result<T, GaveUp>;
 
-/// What objects of isl belong to.
+/// An isl context: every object of isl belongs to one.
 #[derive(Clone, Debug)]
 pub struct Context(Rc<Owned>);
 
@@ -42,13 +46,13 @@ struct Owned(*mut sys::Ctx);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // Every object holds the context, so all are gone.
+        // Every object holds the context, so no object is left when the context is dropped.
         unsafe { sys::isl_ctx_free(self.0) }
     }
 }
 
 impl Context {
-    /// A context in which errors are answers.
+    /// A context in which isl reports errors as return values instead of aborting.
     pub fn new() -> Context {
         let context = unsafe { sys::isl_ctx_alloc() };
         assert!(!context.is_null(), "isl has no memory for a context");
@@ -56,7 +60,8 @@ impl Context {
         Context(Rc::new(Owned(context)))
     }
 
-    /// From now on isl gives up after so many operations; 0 means never. Counting begins anew.
+    /// Makes isl give up after `most` operations; 0 means never. Restarts the count and clears
+    /// errors.
     pub fn limit_operations(&self, most: u64) {
         unsafe {
             sys::isl_ctx_reset_error(self.raw());
@@ -65,7 +70,8 @@ impl Context {
         }
     }
 
-    /// Whether the last operation failed by a mistake of isl's own, of which it was told as an error. It is forgotten then.
+    /// Returns true if the last operation failed with an internal error of isl, and clears that
+    /// error.
     fn forgive(&self) -> bool {
         let is_own = unsafe { sys::isl_ctx_last_error(self.raw()) } == sys::ERROR_INTERNAL;
         if is_own {
@@ -89,7 +95,7 @@ impl Default for Context {
     }
 }
 
-/// An answer of isl's: 1, 0, or -1 for an error.
+/// Converts a boolean of isl's: 1 is true, 0 is false, and -1 is an error.
 fn answer(value: std::ffi::c_int) -> Answer<bool> {
     match value {
         0 => Ok(false),
@@ -98,7 +104,7 @@ fn answer(value: std::ffi::c_int) -> Answer<bool> {
     }
 }
 
-/// A kind of object: a pointer that is counted by isl, and its context.
+/// Defines an object type: a pointer that isl reference-counts, and the object's context.
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $copy:ident, $free:ident, $text:ident) => {
         $(#[$doc])*
@@ -112,18 +118,18 @@ macro_rules! object {
                 $name { raw, context: context.clone() }
             }
 
-            /// A reference for a function of isl's that takes its argument over.
+            /// A new reference, for an isl call that takes ownership of its argument.
             pub(crate) fn taken(&self) -> *mut $crate::sys::$raw {
-                // Copying nothing gives nothing.
+                // isl returns a null pointer for the copy of a null pointer.
                 unsafe { $crate::sys::$copy(self.raw) }
             }
 
-            /// Whether isl gave up on the way to this object.
+            /// Returns true if isl gave up while this object was computed.
             pub fn is_lost(&self) -> bool {
                 self.raw.is_null()
             }
 
-            /// The context that it belongs to.
+            /// The context that the object belongs to.
             pub fn context(&self) -> &$crate::Context {
                 &self.context
             }

@@ -1,4 +1,4 @@
-//! Sets and relations from linear functions, as rows of matrices.
+//! Converts between linear functions and the rows of isl's constraint matrices.
 
 use std::ffi::{c_int, c_uint};
 
@@ -7,7 +7,7 @@ use crate::map::{Map, map_space};
 use crate::set::{Set, integer, space};
 use crate::{Answer, Context, GaveUp, sys};
 
-/// The vectors at which some functions are 0 and others are at least 0.
+/// The vectors at which the functions in `zero` are 0 and those in `nonnegative` are at least 0.
 pub(crate) fn set(context: &Context, dimensions: usize, zero: &[&Linear], nonnegative: &[&Linear]) -> Set {
     let [zero, nonnegative] = [zero, nonnegative].map(|functions| {
         let matrix = Matrix::new(context, functions.len(), dimensions + 1);
@@ -28,7 +28,7 @@ pub(crate) fn set(context: &Context, dimensions: usize, zero: &[&Linear], nonneg
     })
 }
 
-/// Every vector, related to the vector of what functions make of it.
+/// Relates every vector to the vector of the values that `functions` have at it.
 pub(crate) fn map(context: &Context, inputs: usize, functions: &[&Linear]) -> Map {
     let outputs = functions.len();
     let matrix = Matrix::new(context, outputs, inputs + outputs + 1);
@@ -55,8 +55,9 @@ pub(crate) fn map(context: &Context, inputs: usize, functions: &[&Linear]) -> Ma
     })
 }
 
-/// The equations that hold in a set, each as a row that is 0: coordinates, what is divided, and a number. isl has solved each
-/// for its last coordinate.
+/// The equations that hold in a set. Each is a row whose sum is 0: the coefficients of the
+/// coordinates, the coefficients of isl's divisions, and a constant. isl has solved each for its
+/// last coordinate.
 pub(crate) fn of_equations(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>> {
     let hull = unsafe { sys::isl_set_affine_hull(set.taken()) };
     if hull.is_null() {
@@ -84,7 +85,7 @@ pub(crate) fn of_equations(set: &Set, dimensions: usize) -> Answer<Vec<Vec<i64>>
     found
 }
 
-/// A matrix of isl's, which is taken over by whoever uses it.
+/// A matrix of isl's. The isl call that uses the matrix takes ownership of it.
 struct Matrix<'c> {
     context: &'c Context,
     raw: *mut sys::Mat,
@@ -93,12 +94,12 @@ struct Matrix<'c> {
 impl<'c> Matrix<'c> {
     fn new(context: &'c Context, rows: usize, columns: usize) -> Matrix<'c> {
         let raw = unsafe { sys::isl_mat_alloc(context.raw(), rows as c_uint, columns as c_uint) };
-        // isl leaves new numbers as they are in memory.
+        // isl does not initialise a new matrix.
         let numbers = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
         numbers.fold(Matrix { context, raw }, |matrix, (row, column)| matrix.with(row, column, &[0]))
     }
 
-    /// With these numbers in a row, from a column on.
+    /// Sets consecutive elements of `row`, starting at `column`.
     fn with(self, row: usize, column: usize, numbers: &[i64]) -> Matrix<'c> {
         let raw = numbers.iter().enumerate().fold(self.raw, |raw, (at, number)| {
             let (row, column) = (row as c_int, (column + at) as c_int);

@@ -1,5 +1,8 @@
-//! The C functions, as isl's headers declare them. A pointer parameter is taken over by the callee unless its comment says
-//! that it is kept; results belong to the caller.
+//! The C functions of isl, as its headers declare them.
+//!
+//! The callee takes ownership of its pointer arguments, except contexts and arguments whose comment
+//! says that the function keeps them. `*_copy` and `*_to_str` keep their argument, too. "Keeps"
+//! means that the argument still belongs to the caller. Results belong to the caller.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
@@ -24,21 +27,22 @@ opaque!(
     BasicMap
 );
 
-/// What `isl_union_map_foreach_map` calls: it takes the map over, and answers 0 to go on.
+/// The callback of `isl_union_map_foreach_map`. The callback takes ownership of the map, and
+/// returns 0 to continue.
 pub type MapVisitor = unsafe extern "C" fn(map: *mut Map, user: *mut c_void) -> c_int;
 
-/// Columns of matrices of constraints.
+/// The kinds of dimensions, which are also the kinds of columns in constraint matrices.
 pub const DIM_CONSTANT: c_int = 0;
 pub const DIM_PARAMETER: c_int = 1;
 pub const DIM_DIV: c_int = 4;
 pub const DIM_IN: c_int = 2;
 pub const DIM_OUT: c_int = 3;
-/// Sets have one tuple, which counts as the output.
+/// A set has one tuple, which isl treats as an output tuple.
 pub const DIM_SET: c_int = DIM_OUT;
 
 pub const ON_ERROR_CONTINUE: c_int = 1;
 
-/// Something is wrong inside of isl.
+/// The code of an error inside isl itself.
 pub const ERROR_INTERNAL: c_int = 4;
 
 unsafe extern "C" {
@@ -76,13 +80,13 @@ unsafe extern "C" {
 
     pub fn isl_mat_alloc(ctx: *mut Ctx, rows: c_uint, columns: c_uint) -> *mut Mat;
     pub fn isl_mat_free(mat: *mut Mat) -> *mut Mat;
-    /// These keep the matrix.
+    /// This and the next two functions keep the matrix.
     pub fn isl_mat_rows(mat: *mut Mat) -> c_int;
     pub fn isl_mat_cols(mat: *mut Mat) -> c_int;
     pub fn isl_mat_get_element_val(mat: *mut Mat, row: c_int, column: c_int) -> *mut Val;
     pub fn isl_mat_set_element_si(mat: *mut Mat, row: c_int, column: c_int, value: c_int) -> *mut Mat;
     pub fn isl_mat_set_element_val(mat: *mut Mat, row: c_int, column: c_int, value: *mut Val) -> *mut Mat;
-    /// The last arguments say in which order the columns come.
+    /// The arguments `c1` to `c4` are the kinds of dimensions in the order of the matrix columns.
     pub fn isl_basic_set_from_constraint_matrices(
         space: *mut Space,
         zero: *mut Mat,
@@ -134,14 +138,14 @@ unsafe extern "C" {
     pub fn isl_set_insert_dims(set: *mut Set, kind: c_int, at: c_uint, count: c_uint) -> *mut Set;
     pub fn isl_set_sample_point(set: *mut Set) -> *mut Point;
     pub fn isl_set_identity(set: *mut Set) -> *mut Map;
-    /// These keep the set.
+    /// These four functions keep the set.
     pub fn isl_set_is_empty(set: *mut Set) -> c_int;
     pub fn isl_set_is_subset(left: *mut Set, right: *mut Set) -> c_int;
     pub fn isl_set_is_equal(left: *mut Set, right: *mut Set) -> c_int;
     pub fn isl_set_dim(set: *mut Set, kind: c_int) -> c_int;
 
     pub fn isl_point_free(point: *mut Point) -> *mut Point;
-    /// These keep the point.
+    /// These two functions keep the point.
     pub fn isl_point_is_void(point: *mut Point) -> c_int;
     pub fn isl_point_get_coordinate_val(point: *mut Point, kind: c_int, at: c_int) -> *mut Val;
 
@@ -171,7 +175,7 @@ unsafe extern "C" {
     pub fn isl_map_set_tuple_name(map: *mut Map, kind: c_int, name: *const c_char) -> *mut Map;
     pub fn isl_map_equate(map: *mut Map, left: c_int, at: c_int, right: c_int, other: c_int) -> *mut Map;
     pub fn isl_map_order_lt(map: *mut Map, left: c_int, at: c_int, right: c_int, other: c_int) -> *mut Map;
-    /// These keep the map.
+    /// These six functions keep the map.
     pub fn isl_map_is_empty(map: *mut Map) -> c_int;
     pub fn isl_map_is_subset(left: *mut Map, right: *mut Map) -> c_int;
     pub fn isl_map_is_equal(left: *mut Map, right: *mut Map) -> c_int;
@@ -193,8 +197,9 @@ unsafe extern "C" {
     pub fn isl_union_map_free(map: *mut UnionMap) -> *mut UnionMap;
     /// Keeps the map.
     pub fn isl_union_map_foreach_map(map: *mut UnionMap, visit: MapVisitor, user: *mut c_void) -> c_int;
-    /// Keeps the map, whose name it is.
+    /// Keeps the map.
     pub fn isl_map_plain_get_val_if_fixed(map: *mut Map, kind: c_int, at: c_uint) -> *mut Val;
+    /// Keeps the map, which owns the returned name.
     pub fn isl_map_get_tuple_name(map: *mut Map, kind: c_int) -> *const c_char;
     pub fn isl_map_reset_tuple_id(map: *mut Map, kind: c_int) -> *mut Map;
 
@@ -208,7 +213,7 @@ unsafe extern "C" {
         schedule: *mut UnionMap,
     ) -> *mut UnionAccessInfo;
     pub fn isl_union_access_info_compute_flow(info: *mut UnionAccessInfo) -> *mut UnionFlow;
-    /// These keep the flow.
+    /// These two functions keep the flow.
     pub fn isl_union_flow_get_must_dependence(flow: *mut UnionFlow) -> *mut UnionMap;
     pub fn isl_union_flow_get_must_no_source(flow: *mut UnionFlow) -> *mut UnionMap;
     pub fn isl_union_flow_free(flow: *mut UnionFlow) -> *mut UnionFlow;

@@ -1,27 +1,32 @@
-//! Expressions of the IR as functions and sets of isl: a vector holds a value for each of some variables.
+//! Converts expressions of the IR to functions and sets of isl.
+//!
+//! A vector holds one coordinate for the value of each variable. The conversion is exact for affine
+//! expressions with quotients and remainders by positive numbers, `min` and `max`. An expression
+//! that depends on data or multiplies variables has no conversion.
 
 use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Term, VarId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
-/// Stands where a coordinate belongs to no variable.
+/// The variable of a coordinate that belongs to no variable.
 const NO_VARIABLE: VarId = VarId(u32::MAX);
 
-/// Vectors that hold the values of variables, one coordinate for each.
+/// The variables that the coordinates of a vector stand for.
 #[derive(Clone, Debug)]
 pub struct Coordinates {
     context: Context,
     vars: Vec<VarId>,
-    /// The least and greatest value of each, as far as they are known.
+    /// The least and the greatest value of each variable, where they are known.
     ranges: Vec<Option<(i64, i64)>>,
 }
 
 impl Coordinates {
-    /// Vectors of no variable yet.
+    /// Vectors without coordinates.
     pub fn new(context: &Context) -> Coordinates {
         Coordinates { context: context.clone(), vars: Vec::new(), ranges: Vec::new() }
     }
 
-    /// Some of the coordinates of longer vectors: those from `offset` on, of `all`.
+    /// The same variables as part of longer vectors, which have `all` coordinates. These variables
+    /// start at `offset`.
     pub fn placed(&self, offset: usize, all: usize) -> Coordinates {
         let mut vars = vec![NO_VARIABLE; all];
         let mut ranges = vec![None; all];
@@ -30,7 +35,8 @@ impl Coordinates {
         Coordinates { context: self.context.clone(), vars, ranges }
     }
 
-    /// Adds a coordinate for a variable, which is between these values where that is known.
+    /// Adds a coordinate for a variable, with the variable's least and greatest value if they are
+    /// known.
     pub fn add(&mut self, var: VarId, range: Option<(i64, i64)>) {
         self.vars.push(var);
         self.ranges.push(range);
@@ -41,32 +47,34 @@ impl Coordinates {
         &self.vars
     }
 
-    /// How many coordinates there are.
+    /// The number of coordinates.
     pub fn len(&self) -> usize {
         self.vars.len()
     }
 
-    /// Whether there is none.
+    /// Returns true when there are no coordinates.
     pub fn is_empty(&self) -> bool {
         self.vars.is_empty()
     }
 
-    /// The context that its functions belong to.
+    /// The isl context of the functions and sets.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The coordinate of a variable; the last one where several have the variable.
+    /// The coordinate of a variable. If several coordinates have the same variable, the last one
+    /// counts.
     pub fn position(&self, var: VarId) -> Option<usize> {
         self.vars.iter().rposition(|own| *own == var)
     }
 
-    /// A number as a function.
+    /// A number as a constant function.
     pub fn constant(&self, value: i64) -> Affine {
         Affine::constant(&self.context, self.len(), value)
     }
 
-    /// The value of an expression; none where it depends on data or multiplies variables.
+    /// The value of an expression, or `None` if the expression depends on data or multiplies
+    /// variables.
     pub fn affine(&self, expr: &IndexExpr) -> Option<Affine> {
         let start = self.constant(expr.constant_part());
         expr.terms().iter().try_fold(start, |sum, term| Some(sum.add(&self.term(term)?)))
@@ -97,13 +105,15 @@ impl Coordinates {
         Some(operation(&self.affine(&pair.0)?, by))
     }
 
-    /// From vectors to the elements that subscripts name, inside of an array of this shape. A subscript that has no value
-    /// here may be any of its dimension; the second answer is whether there is none such.
+    /// Maps vectors to the elements that subscripts name, in an array of this shape. A subscript
+    /// that has no conversion may be any index of its dimension. Also returns whether all
+    /// subscripts have one.
     pub fn elements(&self, indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
         self.elements_after(&[], indices, shape)
     }
 
-    /// The same, with what other functions make of the vectors before it.
+    /// The same map as `elements`, with the values of the functions `before` in front of the
+    /// subscripts.
     pub fn elements_after(&self, before: &[Affine], indices: &[IndexExpr], shape: &[i64]) -> (Map, bool) {
         let functions: Vec<Option<Affine>> = before
             .iter()
@@ -125,14 +135,15 @@ impl Coordinates {
         (map, false)
     }
 
-    /// The vectors at which all expressions are at least 0; the second answer is whether each has a value here. One that
-    /// has none is taken to hold.
+    /// The vectors at which all expressions are at least 0. Also returns whether all expressions
+    /// have a conversion; one without a conversion counts as true.
     pub fn all_nonnegative(&self, conditions: &[IndexExpr]) -> (Set, bool) {
         let values: Vec<Affine> = conditions.iter().filter_map(|condition| self.affine(condition)).collect();
         (Set::where_nonnegative(&self.context, self.len(), &values), values.len() == conditions.len())
     }
 
-    /// The vectors at which a condition holds; none where that depends on data, or where a side may leave its type.
+    /// The vectors at which a condition holds. Returns `None` if the condition depends on data, or
+    /// if one of its sides may overflow its type.
     pub fn condition(&self, expr: &Expr) -> Option<Set> {
         match &expr.kind {
             ExprKind::Literal(number) => Some(match number.is_true() {
@@ -155,7 +166,7 @@ impl Coordinates {
         }
     }
 
-    /// All vectors but those of a set.
+    /// All vectors except those in the set.
     pub fn complement(&self, set: &Set) -> Set {
         Set::universe(&self.context, self.len()).subtract(set)
     }
@@ -173,7 +184,8 @@ impl Coordinates {
         })
     }
 
-    /// The exact value of an index or a number in a value expression, if its type holds it.
+    /// The exact value of an index or a number in a value expression, if the expression's type can
+    /// represent it.
     fn index_value(&self, expr: &Expr) -> Option<Affine> {
         match &expr.kind {
             ExprKind::Literal(number) if !expr.dtype.is_float() => {
@@ -184,13 +196,13 @@ impl Coordinates {
         }
     }
 
-    /// Whether a type holds all values of an expression exactly.
+    /// Checks whether a type represents all values of an expression exactly.
     pub fn fits(&self, index: &IndexExpr, dtype: DType) -> bool {
         let Some((low, high)) = dtype.integer_bounds() else { return false };
         self.range(index).is_some_and(|(least, most)| least >= low && most <= high)
     }
 
-    /// Bounds of an expression, from those of its variables.
+    /// The bounds of an expression, computed from the bounds of its variables.
     pub fn range(&self, expr: &IndexExpr) -> Option<(i128, i128)> {
         let mut sum = (expr.constant_part() as i128, expr.constant_part() as i128);
         for term in expr.terms() {

@@ -1,33 +1,36 @@
-//! Dependences: pairs of instances that touch one element, at least one of them writing it.
+//! Dependences: pairs of instances that touch one element, at least one of which writes it.
 //!
-//! The second instance runs after the first in the program, and must do so in every loop nest. There are three kinds: *flow*
-//! (it reads what the first has written), *anti* (it overwrites what the first has read) and *output* (it overwrites what
-//! the first has written). Instances of one reduction that are reduced into the same element may run in any order, one at a
-//! time: such a dependence is *relaxed*.
+//! The second instance runs after the first in the program, and must do so in every loop nest.
+//! There are three kinds. In a *flow* dependence the second instance reads what the first has
+//! written. In an *anti* dependence the second instance overwrites what the first has read. In an
+//! *output* dependence the second instance overwrites what the first has written. Instances of one
+//! reduction that are reduced into the same element may run in any order, one at a time: such a
+//! dependence is *relaxed*.
 //!
-//! Dependences are *by instance*: they relate all such pairs, whoever writes the element in between. [`Flow`] relates a read
-//! to the statement whose value it sees: *by value*.
+//! Dependences are *by instance*: they relate all such pairs, even if another instance writes the
+//! element in between. [`Flow`] is *by value*: it relates a read to the statement whose value it
+//! sees.
 
 use tilewright_ir::TensorId;
 use tilewright_isl::{Accesses, Affine, Answer, Context, Map, Set};
 
 use crate::model::{Instances, Model, Touch};
 
-/// What the second instance has to do with the first.
+/// The kind of a dependence between two instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// It reads what the first has written.
+    /// The second instance reads what the first has written.
     Flow,
-    /// It overwrites what the first has read.
+    /// The second instance overwrites what the first has read.
     Anti,
-    /// It overwrites what the first has written.
+    /// The second instance overwrites what the first has written.
     Output,
 }
 
-/// Instances of one statement that depend on instances of another, or of the same.
+/// The instances of one statement that depend on instances of another or of the same statement.
 #[derive(Clone, Debug)]
 pub struct Dependence {
-    /// What the second has to do with the first.
+    /// The kind of the dependence.
     pub kind: Kind,
     /// The statement whose instances run first.
     pub from: usize,
@@ -35,15 +38,17 @@ pub struct Dependence {
     pub to: usize,
     /// The tensor that both touch.
     pub tensor: TensorId,
-    /// The pairs, first to second.
+    /// The pairs of instances, from first to second.
     pub pairs: Map,
-    /// Whether the pairs are just these; otherwise they are some of these, as data decides.
+    /// Whether exactly these pairs depend on each other; otherwise data decides which of these
+    /// pairs do.
     pub exact: bool,
-    /// Whether both are updates of one reduction, which may run in any order, but not at once.
+    /// Whether both instances are updates of one reduction. Such updates may run in any order, but
+    /// not at the same time.
     pub relaxed: bool,
 }
 
-/// All dependences of a program, by instance.
+/// Finds all dependences of a program, by instance.
 pub fn dependences(model: &Model) -> Answer<Vec<Dependence>> {
     let mut found = Vec::new();
     for from in 0..model.statements.len() {
@@ -54,7 +59,7 @@ pub fn dependences(model: &Model) -> Answer<Vec<Dependence>> {
     Ok(found)
 }
 
-/// The dependences of one statement's instances on those of another, which may be the same.
+/// Finds the dependences between the instances of two statements, which may be the same statement.
 pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>> {
     let (a, b) = (&model.statements[from], &model.statements[to]);
     let mut found = Vec::new();
@@ -82,7 +87,7 @@ pub fn between(model: &Model, from: usize, to: usize) -> Answer<Vec<Dependence>>
     Ok(found)
 }
 
-/// Whether they touch a tensor in common that one of them writes.
+/// Checks whether both statements touch a tensor that at least one of them writes.
 fn touch_something(a: &Instances, b: &Instances) -> bool {
     let touches = |own: &Instances, tensor: TensorId| {
         own.write.tensor == tensor || own.reads.iter().any(|read| read.tensor == tensor)
@@ -94,8 +99,8 @@ fn may_precede(a: &Instances, b: &Instances, in_text: bool) -> bool {
     in_text || a.common_loops(b) > 0
 }
 
-/// Pairs of instances of one reduction, in the same turn of the loops around, that are reduced into one element. One of two
-/// orders is given.
+/// Pairs of instances of one reduction, in the same iteration of the loops around, that are reduced
+/// into one element. Each pair is given in one of its two orders only.
 fn updates(own: &Instances, at: usize) -> Answer<Option<Dependence>> {
     if !own.is_reduction() {
         return Ok(None);
@@ -111,34 +116,37 @@ fn updates(own: &Instances, at: usize) -> Answer<Option<Dependence>> {
     Ok(Some(Dependence { kind: Kind::Output, from: at, to: at, tensor, pairs, exact, relaxed: true }))
 }
 
-/// Who has written what a read sees: one statement in one turn of the loops around it.
+/// The origin of the value that a read sees: one statement in one iteration of the loops around it.
 ///
-/// All instances of a statement in one turn that are reduced into an element make one *version* of the element. A version is
-/// named by the statement, the values of the loops around it, and the element.
+/// All instances of a statement in one such iteration that are reduced into an element make one
+/// *version* of the element. The statement, the values of the loops around it, and the element
+/// identify a version.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Who reads.
+    /// The reader.
     pub reader: Reader,
-    /// The statement that has written it; none where the caller has supplied it, or nobody.
+    /// The statement that has written the value; `None` if the caller supplied it or nothing wrote
+    /// it.
     pub writer: Option<usize>,
-    /// From instances of the reader to versions: values of the loops around the writer, then the element. Without a writer
-    /// only the element.
+    /// Maps instances of the reader to versions: the values of the loops around the writer, then
+    /// the element. Without a writer a version is only the element.
     pub versions: Map,
 }
 
-/// Who reads an element.
+/// The reader of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// A statement, by one of its reads.
+    /// A statement, and the number of one of its reads.
     Read(usize, usize),
-    /// A reduction that goes on from what its element was before.
+    /// A reduction that starts from the element's previous value.
     Update(usize),
-    /// The caller, after the last statement; an instance is the element itself.
+    /// The caller, after the last statement. An instance is the element itself.
     Caller(TensorId),
 }
 
-/// For every read of a program, the version that it sees. A write that depends on data counts as if it wrote all elements
-/// that it may write, which is what a reduction into them does: each is a new version.
+/// Finds the version that each read of a program sees. A write whose element depends on data counts
+/// as a write of all elements that it may touch. This is exact for a reduction into them: each
+/// element gets a new version.
 pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
     let depth = model.statements.iter().map(|own| own.loops.len()).max().unwrap_or(0);
     let mut accesses = Accesses::new(context);
@@ -181,12 +189,12 @@ pub fn flows(context: &Context, model: &Model) -> Answer<Vec<Flow>> {
     Ok(found)
 }
 
-/// The versions that a statement makes: values of the loops around, and the element.
+/// The versions that a statement makes: the values of the loops around it, and the element.
 pub fn versions(own: &Instances) -> Set {
     version_of(own).range()
 }
 
-/// From instances of a statement to the version that each is a part of.
+/// Maps instances of a statement to the version that each instance is a part of.
 pub fn version_of(own: &Instances) -> Map {
     let inner = own.coordinates.len() - own.loops.len();
     own.domain.identity().without_results(own.loops.len(), inner).beside(&own.write.elements)
@@ -196,7 +204,8 @@ fn rank(model: &Model, tensor: TensorId) -> usize {
     model.program.tensor(tensor).shape.len()
 }
 
-/// From vectors of so many coordinates, which begin with the loops around a statement, to the time of the statement.
+/// Maps vectors to the time at which the statement runs. The vectors have `coordinates` coordinates
+/// and begin with the loops around the statement.
 fn time(context: &Context, own: &Instances, coordinates: usize, depth: usize) -> Map {
     let number = |value: usize| Affine::constant(context, coordinates, value as i64);
     let mut parts = Vec::new();

@@ -1,4 +1,5 @@
-//! The instances of a program's statements: which there are, what they read and write, in which order they run.
+//! The instances of a program's statements: which instances exist, which elements they read and
+//! write, and in which order they run.
 
 use tilewright_ir::{
     Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr, Node, Program, Statement, TensorId, Update, VarId,
@@ -12,27 +13,29 @@ use crate::coordinates::Coordinates;
 pub struct Model<'p> {
     /// The program.
     pub program: &'p Program,
-    /// Its statements, in the order of [`Program::statements`].
+    /// The program's statements, in the order of [`Program::statements`].
     pub statements: Vec<Instances<'p>>,
 }
 
-/// The instances of one statement. A vector holds the variables of the ordered loops around, outermost first, then those of
-/// the statement's own box.
+/// The instances of one statement, as integer vectors. A vector holds the variables of the ordered
+/// loops around the statement, outermost first, then those of the statement's own box.
 #[derive(Debug)]
 pub struct Instances<'p> {
     /// The statement.
     pub statement: &'p Statement,
-    /// The variables of the ordered loops around it, outermost first.
+    /// The variables of the ordered loops around the statement, outermost first.
     pub loops: Vec<VarId>,
-    /// The vectors.
+    /// The variables that the coordinates of an instance's vector stand for.
     pub coordinates: Coordinates,
-    /// Those of them that there are.
+    /// The instances that exist.
     pub domain: Set,
-    /// What it writes.
+    /// The elements that the statement writes.
     pub write: Touch,
-    /// What it reads, in the order of the text; the elements that it updates are not among them.
+    /// The elements that the statement reads, one entry for each access, in source order. The
+    /// elements that a reduction updates are not included.
     pub reads: Vec<Touch>,
-    /// Where it is among its neighbours: outside of all loops, then in each loop around it.
+    /// The statement's positions among its siblings: outside all loops, then in each loop around
+    /// it.
     places: Vec<usize>,
 }
 
@@ -43,14 +46,15 @@ pub struct Touch {
     pub tensor: TensorId,
     /// The subscripts.
     pub indices: Vec<IndexExpr>,
-    /// From instances to elements.
+    /// Maps instances to elements.
     pub elements: Map,
-    /// Whether these are just the elements; otherwise they are some of these, as data decides.
+    /// Whether each instance touches exactly these elements; otherwise data decides which of these
+    /// elements are touched.
     pub exact: bool,
 }
 
 impl<'p> Model<'p> {
-    /// The instances of a program whose sizes are all numbers; none otherwise.
+    /// The instances of a program, or `None` if one of its sizes is not a number.
     pub fn new(context: &Context, program: &'p Program) -> Option<Model<'p>> {
         let shapes: Option<Vec<Vec<i64>>> =
             (0..program.tensors.len()).map(|at| shape(program, TensorId(at as u32))).collect();
@@ -74,8 +78,8 @@ impl<'p> Model<'p> {
         crate::coordinates::elements_of(context, &shape)
     }
 
-    /// Pairs of instances of which the first runs before the second. Instances of one statement that differ in variables of
-    /// its own only run in no order.
+    /// Pairs of instances of which the first runs before the second. Instances of one statement
+    /// that differ only in the statement's own variables have no order.
     pub fn before(&self, first: usize, second: usize) -> Map {
         let (a, b) = (&self.statements[first], &self.statements[second]);
         let common = a.common_loops(b);
@@ -94,23 +98,24 @@ impl<'p> Model<'p> {
 }
 
 impl Instances<'_> {
-    /// How many ordered loops are around both.
+    /// The number of ordered loops around both statements.
     pub fn common_loops(&self, other: &Instances) -> usize {
         let both = self.loops.iter().zip(&other.loops);
         both.take_while(|(own, other)| own == other).count()
     }
 
-    /// Where it is among its neighbours inside so many loops; 0 where it is inside fewer.
+    /// The statement's position among its siblings inside `depth` loops; 0 if fewer loops are
+    /// around it.
     pub fn place(&self, depth: usize) -> usize {
         self.places.get(depth).copied().unwrap_or(0)
     }
 
-    /// Whether it reduces values into elements.
+    /// Checks whether the statement reduces values into elements.
     pub fn is_reduction(&self) -> bool {
         matches!(self.statement.update, Update::Reduce { .. })
     }
 
-    /// Whether it needs what its elements were before.
+    /// Checks whether the statement needs the values that its elements had before.
     pub fn updates(&self) -> bool {
         matches!(self.statement.update, Update::Reduce { reset: false, .. })
     }
@@ -125,7 +130,7 @@ struct Builder<'a, 'p> {
     program: &'p Program,
     shapes: Vec<Vec<i64>>,
     loops: Vec<VarId>,
-    /// The place of the next node, outside of all loops and in each loop that is open.
+    /// The position of the next node, outside all loops and in each open loop.
     places: Vec<usize>,
     found: Vec<Instances<'p>>,
 }
@@ -178,7 +183,8 @@ impl<'p> Builder<'_, 'p> {
         Some(Instances { statement, loops, coordinates, domain, write, reads, places: self.places.clone() })
     }
 
-    /// `at`: the instances that do so, and whether these are just the ones.
+    /// The elements of one access. `at` holds the instances that make the access, and whether
+    /// exactly these instances make it.
     fn touch(
         &self,
         coordinates: &Coordinates,
@@ -191,7 +197,7 @@ impl<'p> Builder<'_, 'p> {
     }
 }
 
-/// Collects what an expression reads, with the instances at which it does.
+/// Collects the elements that an expression reads, with the instances that read them.
 struct Reads<'a, 'p> {
     builder: &'a Builder<'a, 'p>,
     coordinates: &'a Coordinates,
@@ -199,7 +205,8 @@ struct Reads<'a, 'p> {
 }
 
 impl Reads<'_, '_> {
-    /// `at`, `exact`: the instances that evaluate the expression, and whether these are just the ones.
+    /// `at` holds the instances that evaluate the expression; `exact` says whether exactly these
+    /// instances do.
     fn expr(&mut self, expr: &Expr, at: &Set, exact: bool) {
         match &expr.kind {
             ExprKind::Load(access) => self.access(access, at, exact),
@@ -219,7 +226,7 @@ impl Reads<'_, '_> {
         }
     }
 
-    /// What is evaluated where a condition holds, and what where it does not.
+    /// Visits `then` where the condition holds, and `otherwise` where the condition does not hold.
     fn sides(&mut self, condition: &Expr, then: &Expr, otherwise: Option<&Expr>, at: &Set, exact: bool) {
         match self.coordinates.condition(condition) {
             Some(holds) => self.expr(then, &at.intersect(&holds), exact),
@@ -243,7 +250,8 @@ impl Reads<'_, '_> {
         self.found.push(touch);
     }
 
-    /// The data in a subscript. `IndexExpr::visit` also reaches the data inside of data.
+    /// Visits the data in a subscript. `IndexExpr::visit` does not fit, because it also visits data
+    /// that is nested inside data.
     fn index(&mut self, index: &IndexExpr, at: &Set, exact: bool) {
         for term in index.terms() {
             for factor in &term.factors {

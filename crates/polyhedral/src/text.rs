@@ -1,4 +1,4 @@
-//! Dependences as text, for people.
+//! Prints dependences as text for people.
 
 use std::fmt::Write;
 
@@ -8,14 +8,14 @@ use tilewright_isl::{Answer, Context, GaveUp};
 use crate::dependence::{Dependence, Kind};
 use crate::model::{Instances, Model};
 
-/// The statements of a program whose sizes are numbers, and its dependences.
+/// Prints the statements and the dependences of a program whose sizes are numbers.
 pub fn describe(program: &Program) -> Answer<String> {
     let context = Context::new();
     let model = Model::new(&context, program).ok_or(GaveUp)?;
     Ok(dependences(&model, &crate::dependence::dependences(&model)?))
 }
 
-/// Every dependence on a few lines: from which instance to which, how far apart, why.
+/// Prints each dependence on a few lines: its two instances, their distance, and the reason.
 pub fn dependences(model: &Model, all: &[Dependence]) -> String {
     let mut out = String::new();
     for (at, own) in model.statements.iter().enumerate() {
@@ -80,7 +80,7 @@ fn one(model: &Model, dependence: &Dependence) -> Answer<String> {
     Ok(out)
 }
 
-/// An instance as `(t=1, i=3)`.
+/// Prints an instance as `(t=1, i=3)`.
 pub fn instance(model: &Model, own: &Instances, values: &[i64]) -> String {
     let parts = own.coordinates.vars().iter().zip(values);
     let parts: Vec<String> =
@@ -88,7 +88,8 @@ pub fn instance(model: &Model, own: &Instances, values: &[i64]) -> String {
     format!("({})", parts.join(", "))
 }
 
-/// How far apart instances are in the variables that both have: a number, or how the two compare.
+/// Prints the distance between two instances in the variables that both have: a number, or how the
+/// two values compare.
 fn distance(model: &Model, from: &Instances, to: &Instances, dependence: &Dependence) -> Answer<String> {
     let shared: Vec<(usize, usize, String)> = if dependence.from == dependence.to {
         let all = 0..from.coordinates.len();
@@ -113,7 +114,7 @@ fn distance(model: &Model, from: &Instances, to: &Instances, dependence: &Depend
     Ok(if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) })
 }
 
-/// The pairs, with one coordinate of each side.
+/// The pairs of the dependence, reduced to one coordinate on each side.
 fn keep_one(
     dependence: &Dependence,
     inputs: usize,

@@ -1,4 +1,4 @@
-//! Dependences of small programs, worked out by hand.
+//! Tests of the dependences of small programs against results that were worked out by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +16,8 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     checked.program.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 
-/// Kind, statements, whether it is exact and relaxed, of every dependence.
+/// The kind, the two statements, and the flags `exact` and `relaxed` of every dependence, without
+/// duplicates.
 fn kinds(found: &[Dependence]) -> Vec<(Kind, usize, usize, bool, bool)> {
     let mut kinds: Vec<_> =
         found.iter().map(|own| (own.kind, own.from, own.to, own.exact, own.relaxed)).collect();
@@ -45,7 +46,7 @@ fn a_temporary_flows_to_its_reader() {
 
 #[test]
 fn elements_that_never_meet_do_not_depend() {
-    // Even elements are written after odd ones are read.
+    // The odd elements are read before the even ones are overwritten.
     let source = "def f(float(N) x) -> (y, t) { t(i) = x(i / 2) where i in 0:2*N
         y(i) = t(2 * i + 1) where i in 0:N
         t(2 * i) = 0 where i in 0:N }";

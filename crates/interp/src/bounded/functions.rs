@@ -1,20 +1,21 @@
 //! Mathematical functions of bounded numbers.
 //!
-//! How far a function's value may be off because of its argument is read from the ends of the argument's interval, on which
-//! most functions are monotone; the others say here what to look at instead. To that comes the accuracy that kernels promise:
-//! 4 units in the last place for the functions of our own (`codegen/src/llvm/math`), and what the libraries of devices
-//! promise for the rest.
+//! The effect of an inexact argument is read from the ends of the argument's interval, on which
+//! most functions are monotone. For other functions this module defines which points count instead.
+//! The accuracy that kernels promise is added: 4 units in the last place for Tilewright's own
+//! functions (`codegen/src/llvm/math`), and the documented accuracy of device libraries for the
+//! rest.
 
 use tilewright_ir::{Builtin, DType, Number, arithmetic};
 
 use super::{Bounded, largest};
 use crate::value::Value;
 
-/// Where the gamma function has its only positive minimum, and what it is there, and its logarithm.
+/// The position of the gamma function's only positive minimum, the minimum, and its logarithm.
 const GAMMA_TURNS: (f64, f64, f64) =
     (1.461_632_144_968_362_2, 0.885_603_194_410_888_7, -0.121_486_290_535_849_6);
 
-/// A function of bounded arguments.
+/// Applies a function to bounded arguments.
 pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bounded {
     let mut numbers = [Number::Int(0); 3];
     arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = argument.number);
@@ -24,7 +25,8 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
         return exact.undecided();
     }
     if !dtype.is_float() || arguments[0].is_nan() {
-        // Predicates: an interval of finite numbers stays inside the type's range.
+        // Predicates are exact: an interval of finite numbers contains no infinity, because
+        // `Bounded::new` marks values that may overflow as undecided.
         return exact;
     }
     if let Some(unrounded) = unrounded(builtin, arguments, exact) {
@@ -38,7 +40,7 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
     }
 }
 
-/// The value of a function that every kernel computes without rounding; `None` for all others.
+/// The value of a function that every kernel computes without rounding; `None` for other functions.
 fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<Bounded> {
     let x = arguments[0];
     let (is_decided, error) = match builtin {
@@ -49,7 +51,7 @@ fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<
         }
         Builtin::Copysign => {
             let y = arguments[1];
-            // The sign of a zero comes from roundings, unless it is the usual one.
+            // A negative zero may come from rounding and be a positive zero in kernels.
             let is_usual = y.error == 0.0 && (y.value() != 0.0 || y.value().is_sign_positive());
             (is_usual || !y.may_be_zero(), x.error)
         }
@@ -61,33 +63,33 @@ fn unrounded(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<
 
 fn rounded(builtin: Builtin, exact: Bounded, spread: f64, dtype: DType) -> Bounded {
     let own = Bounded::rounded(exact.number, spread, 2.0 * accuracy(builtin), dtype);
-    // The logarithm of the gamma function loses digits near its zeros, 1 and 2, as everybody computes it.
+    // All implementations of the gamma function's logarithm lose digits near its zeros at 1 and 2.
     let lost = if builtin == Builtin::Lgamma { super::unit(dtype) * 2.0 * accuracy(builtin) } else { 0.0 };
     Bounded { error: own.error + lost, ..own }
 }
 
-/// How far kernels may be off, in units in the last place.
+/// The error of a kernel's function, in units in the last place.
 fn accuracy(builtin: Builtin) -> f64 {
     match builtin {
         Builtin::Fma => 0.5,
         Builtin::Sqrt => 3.0,
         Builtin::Fmod => 1.0,
         Builtin::Pow | Builtin::Erf | Builtin::Erfc | Builtin::Tgamma | Builtin::Lgamma => 16.0,
-        // Devices compute it as 1 / (1 + exp(-x)).
+        // Devices compute the sigmoid as 1 / (1 + exp(-x)).
         Builtin::Sigmoid => 8.0,
         Builtin::Tan | Builtin::Atan2 => 6.0,
         _ => 4.0,
     }
 }
 
-/// The function in double precision.
+/// The value of the function in double precision.
 fn at(builtin: Builtin, arguments: &[f64]) -> f64 {
     let mut numbers = [Number::Int(0); 3];
     arguments.iter().zip(&mut numbers).for_each(|(argument, number)| *number = Number::Float(*argument));
     arithmetic::call(builtin, &numbers[..arguments.len()], DType::Float64).as_f64()
 }
 
-/// How far the function's value may be from the interpreter's because the arguments are; `None` if nothing is known.
+/// How far the function's value may be off because of inexact arguments; `None` if it is unknown.
 fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64> {
     if arguments.iter().all(|argument| argument.error == 0.0) {
         return Some(0.0);
@@ -129,7 +131,7 @@ fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64
         }
         Builtin::Pow => farthest(&powers(x, arguments[1])?),
         Builtin::Atan2 => {
-            // Two arguments: y first. The cut is at y = 0 to the left.
+            // The arguments are y, then x. The branch cut is at y = 0 for negative x.
             let (y, x) = (x, arguments[1]);
             let is_cut = x.low() <= 0.0 && y.may_be_zero();
             (!is_cut).then(|| farthest(&corners(builtin, y, x)))?
@@ -145,7 +147,7 @@ fn spread(builtin: Builtin, arguments: &[Bounded], exact: Bounded) -> Option<f64
     }
 }
 
-/// Where a monotone function is defined.
+/// The domain of a monotone function.
 fn domain(builtin: Builtin) -> (f64, f64) {
     match builtin {
         Builtin::Acos | Builtin::Asin | Builtin::Atanh => (-1.0, 1.0),
@@ -168,7 +170,8 @@ fn corners(builtin: Builtin, x: Bounded, y: Bounded) -> [f64; 4] {
     [[a, c], [a, d], [b, c], [b, d]].map(|corner| at(builtin, &corner))
 }
 
-/// What `pow` has at the ends of its arguments' intervals, where it is monotone in each.
+/// The values of `pow` at the ends of its arguments' intervals, if `pow` is monotone in each
+/// argument there.
 fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
     let is_whole = y.error == 0.0 && y.value().fract() == 0.0;
     if x.low() > 0.0
@@ -184,7 +187,9 @@ fn powers(x: Bounded, y: Bounded) -> Option<[f64; 4]> {
     None
 }
 
-/// An infinite result: decided if it is at a pole that every kernel sees, or far beyond the type's range all over the interval.
+/// Decides an infinite result. It is decided if the values at both ends of the interval are far
+/// beyond the type's range. In addition, all arguments must be exact, or the function must have one
+/// argument and be monotone. Poles at exact arguments are therefore decided.
 fn infinite(builtin: Builtin, arguments: &[Bounded], exact: Bounded, dtype: DType) -> Bounded {
     let ends = |sign: f64| {
         let ends: Vec<f64> =

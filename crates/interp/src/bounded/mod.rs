@@ -1,27 +1,33 @@
-//! Numbers that carry a bound on how far the value of any legal kernel may be from them: a running error analysis.
+//! Numbers with a bound on the distance of any legal kernel's value: a running error analysis.
 //!
-//! [`Bounded`] is what the interpreter computes and a distance: no kernel's value is further away. Every operation adds what
-//! its operands may be off, as its derivative or the ends of the interval say, and what rounding may add, once in the kernel
-//! and once in the interpreter. The model of a kernel:
+//! [`Bounded`] is the number that the interpreter computes and a distance; no kernel's value is
+//! further away. Every operation propagates the distances of its operands, by its derivative or
+//! from the ends of their intervals. It adds the rounding errors, once for the kernel and once for
+//! the interpreter. The model of a kernel:
 //!
-//! - sums, differences and products are rounded once to their type, to the nearest number, or products not at all, where
-//!   they are contracted with a sum to a fused multiply-add;
-//! - quotients and functions are within some units in the last place (`functions.rs`), reductions run in any order (`total.rs`);
+//! - sums, differences and products are rounded to nearest once, to their type. Products that are
+//!   contracted with a sum to a fused multiply-add are not rounded;
+//! - quotients and functions are accurate to some units in the last place (`functions.rs`), and
+//!   reductions run in any order (`total.rs`);
 //! - results below the smallest normal number may be flushed to zero;
 //! - conversions round to nearest, and integers are exact.
 //!
-//! An operation whose operands are exact and whose result needs no rounding is exact, and so is a sum of two exact operands,
-//! which every kernel rounds in the same way. So counts and other whole numbers in floats stay exact.
+//! An operation on exact operands whose result needs no rounding is exact. A sum of two exact
+//! operands is exact, too, because every kernel rounds it in the same way. Therefore counts and
+//! other whole numbers in floats stay exact.
 //!
-//! Where a discontinuity lies inside the interval (a comparison, a conversion to integer, `floor`, a domain's end, a pole, the end
-//! of the type's range), nothing can be said: the value is *undecided*, its distance infinite. All that depends on it is
-//! undecided, too, unless it does not matter: both sides of a `?:` agree, or the other side of `&&` is false.
+//! If a discontinuity lies inside the interval, nothing is known about the value. Discontinuities
+//! are comparisons, conversions to integer, `floor`, the end of a domain, poles, and the end of the
+//! type's range. Such a value is *undecided*: its distance is infinite. All values that depend on
+//! it are undecided, too, unless it does not matter: both sides of a `?:` agree, or the other
+//! operand of `&&` is false.
 //!
-//! The numbers are those of the plain interpreter, bit by bit. Distances are themselves computed in double precision, without
-//! directed rounding: they are bounds up to parts in 10^15, which [`SLACK`](crate::compare::SLACK) covers.
+//! The numbers are bit by bit those of the plain interpreter. The distances are computed in double
+//! precision without directed rounding. They are bounds up to parts in 10^15, which
+//! [`SLACK`](crate::compare::SLACK) covers.
 //!
-//! The rules are those of N. J. Higham, Accuracy and Stability of Numerical Algorithms, chapters 2 to 4, with the bound on sums
-//! in any order by C.-P. Jeannerod and S. M. Rump.
+//! The rules are those of N. J. Higham, Accuracy and Stability of Numerical Algorithms, chapters 2
+//! to 4, with the bound on sums in any order by C.-P. Jeannerod and S. M. Rump.
 
 mod functions;
 mod total;
@@ -31,22 +37,22 @@ use tilewright_ir::{BinaryOp, Builtin, DType, Number, ReduceOp, Tensor, UnaryOp,
 use crate::value::Value;
 use total::Total;
 
-/// A kernel's quotient may be so many units in the last place off, as OpenCL allows for float32.
+/// The error of a kernel's quotient in units in the last place, as OpenCL allows for float32.
 const DIVISION: f64 = 2.5;
 
-/// What the interpreter computes, and how far a kernel's value may be from it.
+/// The number that the interpreter computes, and the greatest distance of a kernel's value from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounded {
     number: Number,
-    /// Infinite where nothing is known; for integers, 0 or infinite.
+    /// The distance: infinite if the value is undecided; for integers, 0 or infinite.
     error: f64,
 }
 
-/// The distances of a tensor's elements; empty where all are exact.
+/// The distances of a tensor's elements; empty if all elements are exact.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Errors(pub Vec<f64>);
 
-/// Half the distance from 1 to the next number of a float type.
+/// The unit roundoff of a float type: half the distance from 1 to the next number.
 pub(crate) fn unit(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 2f64.powi(-11),
@@ -66,7 +72,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The smallest number of a float type that has all digits.
+/// The smallest normal number of a float type.
 fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::Float16 => 2f64.powi(-14),
@@ -76,14 +82,16 @@ fn smallest(dtype: DType) -> f64 {
 }
 
 impl Bounded {
-    /// A float of a type and its distance. Undecided if a kernel's value may be infinite where this is not.
+    /// A float of a type and its distance. The value is undecided if a kernel's value may overflow
+    /// to infinity.
     fn new(number: Number, error: f64, dtype: DType) -> Bounded {
         let value = number.as_f64();
         let leaves_type = error > 0.0 && value.abs() + error > largest(dtype);
         Bounded { number, error: if leaves_type || error.is_nan() { f64::INFINITY } else { error } }
     }
 
-    /// A float that came about by rounding, in the kernel and here, to so many units each, from something that is `spread` off.
+    /// A float that is the rounded result of a value which is at most `spread` off. The kernel's
+    /// rounding error is `units` unit roundoffs, and the interpreter's is one.
     fn rounded(number: Number, spread: f64, units: f64, dtype: DType) -> Bounded {
         let value = number.as_f64().abs();
         let flushed = if value - spread < smallest(dtype) { smallest(dtype) } else { 0.0 };
@@ -110,7 +118,7 @@ impl Bounded {
         self.value() + self.error
     }
 
-    /// Whether a kernel may have zero here, or the other sign.
+    /// Checks whether a kernel's value may be zero or have the other sign.
     fn may_be_zero(self) -> bool {
         self.value().abs() <= self.error
     }
@@ -132,7 +140,7 @@ impl Bounded {
         }
     }
 
-    /// The sum or difference; of exact numbers it is the same everywhere.
+    /// The sum or difference. Every kernel rounds the sum of exact operands in the same way.
     fn sum(self, right: Bounded, number: Number, dtype: DType) -> Bounded {
         match self.error + right.error {
             0.0 => Bounded::exact(number),
@@ -146,7 +154,8 @@ impl Bounded {
         if spread == 0.0 && (a == 0.0 || b == 0.0 || is_product(a, b, number.as_f64())) {
             return Bounded::exact(number);
         }
-        // A kernel that contracts it has more than is left of it here.
+        // The product overflows here, but a kernel that contracts it with a sum may have a finite
+        // value.
         if number.as_f64().is_infinite() {
             return Bounded::exact(number).undecided();
         }
@@ -157,7 +166,8 @@ impl Bounded {
         let (b, quotient) = (right.value(), number.as_f64());
         let is_exact = self.error == 0.0 && right.error == 0.0;
         if right.may_be_zero() {
-            // A zero has its sign from roundings, which decides here only if it is not the usual one.
+            // A negative zero may come from rounding and be a positive zero in kernels. The sign
+            // does not matter if the quotient is NaN.
             let is_known = is_exact && (b.is_sign_positive() || quotient.is_nan());
             return if is_known { Bounded::exact(number) } else { Bounded::exact(number).undecided() };
         }
@@ -171,7 +181,8 @@ impl Bounded {
         Bounded::rounded(number, spread, 2.0 * DIVISION, dtype)
     }
 
-    /// The remainder that belongs to a quotient rounded by `whole`, which must be the same in every kernel.
+    /// The remainder that belongs to a quotient rounded by `whole`. It is decided only if the
+    /// rounded quotient is the same in every kernel.
     fn remainder(self, right: Bounded, number: Number, whole: fn(f64) -> f64, dtype: DType) -> Bounded {
         if self.error == 0.0 && right.error == 0.0 {
             return Bounded::exact(number);
@@ -187,7 +198,7 @@ impl Bounded {
         Bounded::rounded(number, self.error + times.abs() * right.error, 1.0, dtype)
     }
 
-    /// The minimum or maximum, which ignores a NaN.
+    /// The minimum or maximum, which ignores a NaN operand.
     fn extreme(self, op: BinaryOp, right: Bounded, number: Number) -> Bounded {
         if self.is_nan() || right.is_nan() {
             return if self.is_nan() { right } else { self };
@@ -208,7 +219,7 @@ impl Bounded {
         if is_certain { Bounded::exact(number) } else { Bounded::exact(number).undecided() }
     }
 
-    /// Arithmetic where an operand is infinite or not a number, which it is in every kernel.
+    /// Arithmetic with an operand that is infinite or NaN, which it then is in every kernel.
     fn with_infinity(self, op: BinaryOp, right: Bounded, number: Number) -> Bounded {
         let is_exact = self.error == 0.0 && right.error == 0.0;
         let is_certain = match op {
@@ -222,7 +233,7 @@ impl Bounded {
     }
 }
 
-/// Whether `a * b` is `product`, to the last digit.
+/// Checks whether `a * b` is exactly `product`.
 fn is_product(a: f64, b: f64, product: f64) -> bool {
     product.is_normal() && a.mul_add(b, -product) == 0.0
 }
@@ -277,7 +288,7 @@ impl Value for Bounded {
         functions::call(builtin, arguments, dtype)
     }
 
-    /// Conversions are monotone: the ends of the interval become the ends of the result's.
+    /// Conversions are monotone: the ends of the interval become the ends of the result's interval.
     fn convert(self, dtype: DType) -> Bounded {
         let number = self.number.convert(dtype);
         if self.error == 0.0 || !self.is_decided() {
@@ -295,7 +306,7 @@ impl Value for Bounded {
         Bounded::new(number, if number.as_f64().is_finite() { error } else { f64::INFINITY }, dtype)
     }
 
-    /// Where both sides of a condition agree within their distances, the condition does not matter.
+    /// If both sides of a condition agree within their distances, the condition does not matter.
     fn or_other(self, other: Option<Bounded>) -> Bounded {
         let Some(other) = other.filter(|other| other.is_decided() && self.is_decided()) else {
             return self.undecided();
@@ -343,7 +354,7 @@ impl Value for Bounded {
 }
 
 impl Bounded {
-    /// `&&` and `||`: one side that decides is enough.
+    /// `&&` and `||`: one operand with a certain truth value may decide the result.
     fn logical(self, op: BinaryOp, right: Bounded) -> Bounded {
         let decides = op == BinaryOp::Or;
         let (a, b) = (self.number.is_true(), right.number.is_true());

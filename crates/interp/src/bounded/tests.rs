@@ -1,5 +1,6 @@
-//! Kernels are played by hand: in single precision, with products that are fused or not, functions that are some units off, and
-//! sums in any order. What they compute must be as near as the bound says.
+//! Tests that simulated kernels stay within the bound. The simulation computes in single precision,
+//! with fused or separate products, with functions that are some units in the last place off, and
+//! with sums in any order.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -21,7 +22,7 @@ fn below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
     rng.next_u64() % limit
 }
 
-/// A number in single precision: often of ordinary size, sometimes small, large, or a whole number.
+/// A random number in single precision: often of ordinary size, sometimes small, large, or whole.
 fn drawn(rng: &mut Pcg64Mcg) -> f32 {
     let unit = (rng.next_u64() >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
     match below(rng, 6) {
@@ -102,7 +103,7 @@ fn bounded(tree: &Tree) -> Bounded {
     }
 }
 
-/// Some units in the last place away.
+/// The value, moved by some units in the last place.
 fn moved(value: f32, by: i64) -> f32 {
     if !value.is_finite() || value == 0.0 {
         return value;
@@ -117,7 +118,7 @@ fn kernel(tree: &Tree, rng: &mut Pcg64Mcg) -> f32 {
         Tree::Binary(BinaryOp::Div, pair) => {
             let by = off(2);
             let (a, b) = (kernel(&pair[0], rng), kernel(&pair[1], rng));
-            // A quotient that needs no rounding has none.
+            // A quotient that needs no rounding is exact in every kernel.
             let is_exact = f64::from(a / b) * f64::from(b) == f64::from(a);
             if is_exact { a / b } else { moved(a / b, by) }
         }
@@ -170,11 +171,11 @@ fn kernels_stay_within_the_bound() {
             assert!(is_within(found, bound), "{found} is not {bound:?}: {tree:?}");
         }
     }
-    // The test says something: most trees are decided, and kernels do differ.
+    // Guards against an empty test: most trees are decided, and kernels do differ.
     assert!(decided > 14_000 && inexact > 20_000, "{decided} {inexact}");
 }
 
-/// Terms of a dot product.
+/// The terms of a dot product.
 fn pairs(rng: &mut Pcg64Mcg, count: usize, positive: bool) -> Vec<[f32; 2]> {
     let own = |value: f32| if positive { value.abs() } else { value };
     (0..count).map(|_| [own(drawn(rng)), own(drawn(rng))]).collect()
@@ -220,7 +221,7 @@ fn the_bound_of_a_sum_is_useful() {
     let mut rng = Pcg64Mcg::seed_from_u64(3);
     let bound = dot(&pairs(&mut rng, 1000, true));
     assert!(bound.error > 0.0 && bound.error < 1e-4 * bound.value(), "{bound:?}");
-    // One term that is missing is far outside.
+    // A sum without one of its terms is far outside the bound.
     let mut rng = Pcg64Mcg::seed_from_u64(4);
     let pairs: Vec<[f32; 2]> = (0..1000).map(|_| [0.5 + drawn(&mut rng).abs().min(1.0), 1.0]).collect();
     assert!(!is_within(dot(&pairs[1..]).value(), dot(&pairs)));
@@ -230,7 +231,7 @@ fn the_bound_of_a_sum_is_useful() {
 fn whole_numbers_stay_exact() {
     let ones = vec![[1.0, 3.0]; 5000];
     assert_eq!(dot(&ones), float(15_000.0));
-    // Sums that leave the digits of the type are not, in the one order or the other.
+    // A sum that exceeds the digits of the type is inexact in some order.
     assert!(dot(&[[1e8, 1.0], [1.0, 1.0], [-1e8, 1.0]]).error >= 1.0);
     let sum = float(0.1f32.into()).binary(BinaryOp::Add, float(0.7f32.into()), F32);
     assert!(sum.is_exact(), "every kernel rounds it in the same way");
@@ -265,7 +266,7 @@ fn what_hangs_on_rounding_is_undecided() {
         about(1.5, 0.25).convert(DType::Int32),
         Bounded::call(Builtin::Sqrt, &[about(1.5, 0.25)], F32),
         Bounded::call(Builtin::Pow, &[near, float(2.0)], F32),
-        // Certainly outside of the domain.
+        // The argument is certainly outside the domain.
         Bounded::call(Builtin::Log, &[about(-1.0, 0.5)], F32),
         float(1.0).binary(BinaryOp::Div, float(0.0), F32),
         float(0.0).binary(BinaryOp::Div, float(0.0), F32),
@@ -288,7 +289,7 @@ fn what_hangs_on_rounding_is_undecided() {
         Bounded::call(Builtin::Atan2, &[near, float(-1.0)], F32),
         Bounded::call(Builtin::Copysign, &[float(1.0), near], F32),
         about(4.0, 1e-6).binary(BinaryOp::Mod, float(2.0), F32),
-        // The type's range ends inside the interval, or the sum of a kernel is finite after all.
+        // The type's range ends inside the interval, or a kernel's fused sum may be finite.
         Bounded::call(Builtin::Exp, &[about(88.722_839, 1e-4)], F32),
         float(1e30).binary(BinaryOp::Mul, float(1e30), F32),
         near.binary(BinaryOp::Mul, float(f64::INFINITY), F32),
@@ -309,7 +310,7 @@ fn a_condition_does_not_matter_where_both_sides_agree() {
 
 #[test]
 fn half_precision_is_rounded_at_the_ends() {
-    // Between two numbers of the type all round the same way; near the middle they do not.
+    // All numbers between two neighbours of the type round the same way, except near the middle.
     assert!(about(1.0001, 1e-5).convert(DType::Float16).is_exact());
     let middle = about(1.0 + 2f64.powi(-11), 1e-5).convert(DType::Float16);
     assert_eq!(middle.error, 2f64.powi(-10));

@@ -1,26 +1,28 @@
-//! Reductions of bounded numbers, whose terms kernels take in any order and in any grouping.
+//! Reductions of bounded numbers, whose terms kernels may reduce in any order and any grouping.
 //!
-//! A sum of n terms in any order is at most `(n - 1) u` times the sum of their magnitudes off, for the unit roundoff u of the
-//! type that partial sums are kept in, whatever n is (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-//! arithmetic, 2013). If all terms are exact multiples of one power of two, and few enough for every partial sum to fit the type's
-//! digits, then no order rounds at all. A product of n factors is rounded n - 1 times. Minima and maxima are not rounded.
+//! The error of a sum of n terms in any order is at most `(n - 1) u` times the sum of their
+//! magnitudes, for any n. Here u is the unit roundoff of the type of partial sums (Jeannerod and
+//! Rump, Improved error bounds for inner products in floating-point arithmetic, 2013). No order
+//! rounds at all if all terms are exact multiples of one power of two and every partial sum fits
+//! the type's digits. A product of n factors is rounded n - 1 times. Minima and maxima are not
+//! rounded.
 
 use tilewright_ir::{DType, Number, ReduceOp, arithmetic};
 
 use super::{Bounded, is_product, largest, smallest, unit};
 use crate::value::Value;
 
-/// A reduction that is not over.
+/// A reduction in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Total {
-    /// What the interpreter has so far.
+    /// The interpreter's total so far.
     number: Number,
-    /// Whether nothing is known of a term.
+    /// Whether a term is undecided.
     is_undecided: bool,
     tally: Tally,
 }
 
-/// What has to be known of the terms so far.
+/// The statistics of the terms so far that the error bound needs.
 #[derive(Clone, Copy, Debug)]
 enum Tally {
     Integers,
@@ -32,11 +34,11 @@ enum Tally {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     terms: f64,
-    /// The magnitudes of finite terms, added up.
+    /// The sum of the magnitudes of all finite terms, each including its distance.
     magnitude: f64,
-    /// The distances of terms, added up.
+    /// The sum of the distances of all terms.
     error: f64,
-    /// The exponent of a power of two that all terms are multiples of.
+    /// The exponent of a power of two that divides all terms.
     grid: Option<i32>,
     has_infinity: bool,
 }
@@ -44,14 +46,15 @@ struct Sum {
 #[derive(Clone, Copy, Debug)]
 struct Product {
     factors: f64,
-    /// The distance of the product of what kernels have for the factors.
+    /// The distance of the product of the kernel's factors, without its rounding.
     error: f64,
-    /// The largest magnitude that a product of some factors may have, and the smallest.
+    /// Bounds on the largest and the smallest magnitude of a product of any subset of the factors.
     most: f64,
     least: f64,
-    /// Whether every product so far needed no rounding.
+    /// Whether no product so far needed rounding.
     is_whole: bool,
-    /// Whether a factor is infinite or not a number; and whether one may be zero in some kernels.
+    /// Whether a factor is infinite or NaN, and whether an inexact factor may be zero in some
+    /// kernels.
     has_infinity: bool,
     may_vanish: bool,
 }
@@ -82,7 +85,7 @@ impl Total {
         Total { number, is_undecided, tally }
     }
 
-    /// The result, whose partial results kernels keep in a type.
+    /// The result of a reduction whose partial results kernels store in the type `kept_in`.
     pub(super) fn end(self, kept_in: DType) -> Bounded {
         let exact = Bounded::exact(self.number);
         if self.is_undecided {
@@ -118,7 +121,7 @@ impl Sum {
 
     fn end(self, exact: Bounded, kept_in: DType) -> Bounded {
         if self.magnitude > largest(kept_in) {
-            // Some order may leave the type's range.
+            // Partial sums may overflow in some order.
             return exact.undecided();
         }
         if self.has_infinity || self.terms <= 1.0 && self.error == 0.0 || self.is_exact(kept_in) {
@@ -129,14 +132,14 @@ impl Sum {
         Bounded { error: self.error + roundings * self.magnitude + flushed, ..exact }
     }
 
-    /// Whether every partial sum, in any order, fits the digits of the type.
+    /// Checks whether every partial sum, in any order, fits the digits of the type.
     fn is_exact(self, kept_in: DType) -> bool {
         let digits = 1.0 / unit(kept_in);
         self.error == 0.0 && self.grid.is_none_or(|grid| self.magnitude <= digits * 2f64.powi(grid))
     }
 }
 
-/// The exponent of the last bit that is set; `None` for zero.
+/// The exponent of the lowest set bit; `None` for zero.
 fn last_bit(value: f64) -> Option<i32> {
     let bits = value.to_bits();
     let (exponent, fraction) = ((bits >> 52) as i32 & 0x7ff, bits & ((1 << 52) - 1));
@@ -155,7 +158,7 @@ impl Product {
         may_vanish: false,
     };
 
-    /// One more factor, of which `before` becomes `after`.
+    /// Adds a factor, which changes the interpreter's product from `before` to `after`.
     fn with(self, before: Number, factor: Bounded, after: Number) -> Product {
         let (value, before, after) = (factor.value(), before.as_f64(), after.as_f64());
         let size = value.abs() + factor.error;

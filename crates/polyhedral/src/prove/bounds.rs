@@ -1,6 +1,7 @@
-//! Every access is inside of its buffer, and every load brings something that was written.
+//! Checks that every access is inside its buffer and that every load reads a written element.
 //!
-//! Which elements data choose cannot be told here: such subscripts are compared with the program's own ([`super::values`]).
+//! This module cannot check subscripts that depend on data. [`super::values`] compares such
+//! subscripts with those of the program.
 
 use tilewright_ir::Access;
 use tilewright_ir::nest::Scope;
@@ -10,7 +11,7 @@ use super::reached::{Reached, each_access};
 use super::sources::Sources;
 use super::{Step, refuted, undecided};
 
-/// Refutes nests that touch memory outside of their buffers.
+/// Refutes nests that access memory outside their buffers.
 pub fn check(nest: &Nest) -> Step<()> {
     nest.sites.iter().try_for_each(|site| each_access(site, &mut |access, at| inside(nest, site, access, at)))
 }
@@ -30,7 +31,7 @@ fn inside(nest: &Nest, site: &Site, access: &Access, at: &Reached) -> Step<()> {
     Ok(())
 }
 
-/// Refutes nests that read memory whose content is undefined, even where the value is for nothing.
+/// Refutes nests that read memory with undefined content, even if the value is never used.
 pub fn check_written(nest: &Nest, sources: &Sources) -> Step<()> {
     for (number, site) in nest.sites.iter().enumerate() {
         each_access(site, &mut |access, at| {

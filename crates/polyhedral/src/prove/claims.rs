@@ -1,4 +1,4 @@
-//! Claims of stores, as relations.
+//! The claims of a nest's stores, as relations from iterations to instances, versions and runs.
 
 use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::{Claim, ClaimRole};
@@ -10,32 +10,33 @@ use super::{Step, undecided};
 use crate::dependence::version_of;
 use crate::model::{Instances, Model};
 
-/// A store with a claim, and what it claims.
+/// A store with a claim, and the instances, versions and runs that it claims.
 pub struct Claimed<'a, 'p> {
-    /// The store, by its number.
+    /// The number of the store.
     pub site: usize,
     /// The claim.
     pub claim: &'a Claim,
-    /// The statement of the program.
+    /// The claimed statement of the program.
     pub statement: &'a Instances<'p>,
-    /// From iterations to instances that there are. Threads that compute along in vain claim others, which count for nothing.
+    /// Maps iterations to the claimed instances that exist. Threads that compute redundantly also
+    /// claim instances that do not exist; these claims have no effect.
     pub instances: Map,
-    /// From iterations to versions.
+    /// Maps iterations to versions.
     pub versions: Map,
-    /// From iterations to runs.
+    /// Maps iterations to runs.
     pub runs: Map,
-    /// The iterations that claim something.
+    /// The iterations that claim an instance.
     pub domain: Set,
 }
 
 impl Claimed<'_, '_> {
-    /// Whether the store begins, continues or ends a result that is made in several stores.
+    /// Checks whether the store begins, continues or ends a result that several stores make.
     pub fn is_partial(&self) -> bool {
         self.statement.is_reduction() || self.claim.role == ClaimRole::Carry
     }
 }
 
-/// The claim of each store, where it has one.
+/// The claim of each store, or `None` for a store without a claim.
 pub fn claims<'a, 'p>(model: &'a Model<'p>, nest: &'a Nest) -> Step<Vec<Option<Claimed<'a, 'p>>>> {
     let all = nest.sites.iter().enumerate();
     all.map(|(at, site)| {
@@ -63,7 +64,8 @@ fn claimed<'a, 'p>(
     };
     let domain = instances.domain();
     let versions = match is_scatter(statement) {
-        // Of a whole tensor, whose elements are where they are in the program.
+        // Data chooses the element, so the version is one of the whole tensor. The buffer has the
+        // tensor's layout, so the element's subscripts are those of the store.
         true => {
             let shape = &nest.nest.buffer(site.store.target.tensor).shape;
             let elements = site.coordinates.elements(&site.store.target.indices, shape).0;
@@ -76,7 +78,8 @@ fn claimed<'a, 'p>(
     Ok(Claimed { site: at, claim, statement, instances, versions, runs, domain })
 }
 
-/// From iterations of a store to values of expressions, with any number where there is none. None where data decides.
+/// Maps iterations of a store to the values of expressions. A missing expression may have any
+/// value. Returns `None` if an expression depends on data.
 fn related(site: &Site, values: &[Option<IndexExpr>]) -> Option<Map> {
     let (context, all) = (site.coordinates.context(), site.coordinates.len());
     let known: Vec<Affine> =

@@ -1,7 +1,8 @@
-//! Threads that are combined, as a reduction like any other.
+//! Rewrites combinations of threads to ordinary reductions.
 //!
-//! A [`Combine`] that reduces its total into what is there does what its lanes would do one after the other, each with its
-//! own value. One that replaces what is there is such a reduction behind a store of the neutral element:
+//! A [`Combine`] that reduces its total into the target is equivalent to its lanes reducing their
+//! values one after the other. A [`Combine`] that replaces the target is such a reduction after a
+//! store of the neutral element:
 //!
 //! ```text
 //! thread.x lane in 32                             thread.x lane in 32
@@ -10,14 +11,14 @@
 //!                                                   s[row] += sum of partial[row, lane]
 //! ```
 //!
-//! So a proof sees only those of the first kind.
+//! After this rewrite a proof sees only combinations of the first kind.
 
 use std::borrow::Cow;
 
 use tilewright_ir::nest::{Claim, ClaimRole, Combine, If, LoopNest, Stmt, Store};
 use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic};
 
-/// The nest, with a store of the neutral element before every combination that replaces what is there.
+/// The nest, with a store of the neutral element before every combination that replaces its target.
 pub fn begun(nest: &LoopNest) -> Cow<'_, LoopNest> {
     if !nest.setup.iter().chain(&nest.body).any(Stmt::combines) {
         return Cow::Borrowed(nest);
@@ -50,7 +51,7 @@ fn begun_in(stmts: Vec<Stmt>) -> Vec<Stmt> {
     out
 }
 
-/// The first lane stores the neutral element.
+/// The store of the neutral element by the first lane.
 fn beginning(own: &Combine) -> Stmt {
     let dtype = own.store.value.dtype;
     let claim = own.store.claim.as_deref().map(|claim| Box::new(of_all_lanes(claim, own.lane)));

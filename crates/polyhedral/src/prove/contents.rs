@@ -1,8 +1,10 @@
-//! The contents of buffers: which version of which tensor is at each place, for buffers of which every element holds one thing.
+//! The contents of buffers: which version of which tensor is in each memory location, for buffers
+//! in which every element holds only one value.
 //!
-//! Most loads are of such a buffer, and most stores load elements as the program names them. A store's load is right if its
-//! place holds the version that the program's read sees: a question about two relations from iterations to versions. Where it
-//! is answered with yes, the walk in [`super::values`] need not follow the load through memory. A no proves nothing.
+//! Most loads read such a buffer, and most stores use the subscripts of the program. The load of a
+//! store is right if its location holds the version that the program's read sees. This is a
+//! question about two relations from iterations to versions. If the answer is yes, the walk in
+//! [`super::values`] need not follow the load through memory. A no proves nothing.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ use super::sources::Sources;
 use crate::dependence::{Flow, Reader};
 use crate::model::Model;
 
-/// The contents of buffers, found when somebody asks for them.
+/// The contents of buffers, computed on first use.
 pub struct Contents<'a, 'p, 'n> {
     model: &'a Model<'p>,
     nest: &'a Nest<'n>,
@@ -29,23 +31,23 @@ pub struct Contents<'a, 'p, 'n> {
     runs: &'a Runs<'a, 'n>,
     direct: &'a Direct,
     known: RefCell<BTreeMap<TensorId, Option<Rc<Content>>>>,
-    /// For each statement, the answer of [`Contents::sees_versions`] for each of its reads.
+    /// For each statement, the cached answer of [`Contents::sees_versions`] for each of its reads.
     total: Vec<Vec<OnceCell<bool>>>,
 }
 
-/// The versions that a buffer holds, all of one tensor and made by one statement.
+/// The versions in a buffer: all of one tensor, and all made by one statement.
 struct Content {
-    /// The statement; none for what the caller supplies.
+    /// The statement; `None` for a tensor that the caller supplies.
     writer: Option<usize>,
     tensor: TensorId,
-    /// From places to versions, where it holds any. There is one version at most in a place.
+    /// Maps memory locations to versions. A location holds at most one version, or none.
     versions: Map,
-    /// Whether every place that is written holds the element which the program names like that.
+    /// Whether every written location holds the element with the same subscripts in the program.
     is_in_place: bool,
 }
 
 impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
-    /// Nothing is known yet.
+    /// The contents of a nest's buffers, none of which is computed yet.
     pub fn new(
         (model, nest): (&'a Model<'p>, &'a Nest<'n>),
         (sources, direct): (&'a Sources, &'a Direct),
@@ -56,8 +58,9 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Contents { model, nest, sources, claims, runs, direct, known: RefCell::default(), total }
     }
 
-    /// Whether in all iterations of a store a load brings what the program reads at the instance that the store claims.
-    /// `scene`: the situations that count, which begin with the iteration and the instance.
+    /// Checks whether a load brings what the program reads at the instance that the store claims,
+    /// in all iterations of the store. `scene` holds the situations that count; they begin with the
+    /// iteration and the instance.
     pub fn are_read(&self, scene: &Scene, claimed: &Claimed, read: &Access, load: &Access) -> Answer<bool> {
         let reads = &self.model.statements[claimed.claim.statement].reads;
         let is_it = |own: &crate::model::Touch| own.tensor == read.tensor && own.indices == read.indices;
@@ -87,7 +90,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Ok(true)
     }
 
-    /// Whether all that a load sees has been written before it, and is complete, or was supplied.
+    /// Checks whether all values that a load sees are complete and written before it, or supplied.
     fn is_written_before(&self, site: usize, load: &Access) -> bool {
         let at = self.nest.sites[site].loads.iter().position(|own| *own == load);
         let Some(source) = at.and_then(|at| self.sources.loads[site].get(at)) else { return false };
@@ -96,7 +99,8 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
             && (is_supplied || source.direct && source.unwritten.is_none())
     }
 
-    /// Whether a read of the program sees a version that is known, in every instance or at least in those of a scene.
+    /// Checks whether a read of the program sees a known version, in every instance or at least in
+    /// those of a scene.
     fn sees_versions(
         &self,
         scene: &Scene,
@@ -116,7 +120,8 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Ok(is_total || without_version(scene.pick(&instance).range()).is_empty()?)
     }
 
-    /// Whether the subscripts of a read, at the instance that a store claims, are those of a load, as they are written.
+    /// Checks whether the read's subscripts, with the claimed instance substituted, are literally
+    /// those of the load.
     fn has_same_subscripts(&self, claimed: &Claimed, read: &Access, load: &Access) -> bool {
         let vars = claimed.statement.coordinates.vars();
         let value = |atom: &Atom| match atom {
@@ -177,7 +182,7 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
         Ok(Some(all))
     }
 
-    /// The content that a store leaves in the places that it writes.
+    /// The content that a store leaves in the locations that it writes.
     fn stored(&self, site: usize, places: &Map) -> Answer<Option<Content>> {
         if let Some(claimed) = &self.claims[site] {
             let is_whole = claimed.domain.is_equal(&places.domain())? && !self.runs.is_part(site);
@@ -200,7 +205,8 @@ impl<'a, 'p, 'n> Contents<'a, 'p, 'n> {
     }
 }
 
-/// What a store copies, and the iterations in which it does: a condition on indices may choose something else.
+/// The element that a store copies, and the iterations in which the store copies it. In other
+/// iterations a condition on indices may select a literal instead.
 fn copied<'n>(site: &Site<'n>) -> Option<(&'n Access, Set)> {
     match &site.store.value.kind {
         ExprKind::Load(access) => Some((access, site.domain.clone())),

@@ -1,15 +1,18 @@
-//! Runs that go on from their last store by the way their buffers are used, without a search for last writes.
+//! Shows that runs continue from their last store by the way in which they use their buffers,
+//! without a search for last writes.
 //!
-//! Two patterns cover nearly all. In both, no other result is ever in the elements concerned ([`Direct`]).
+//! Two patterns cover nearly all runs. In both, the elements concerned never hold another result
+//! ([`Direct`]).
 //!
-//! - *In place*: all stores of a run are to one element. Then the last store to the element is the last store of the run, and
-//!   only the beginning must come first.
-//! - *Gathered*: an episode of the run begins in a buffer of its own, is reduced there, and is carried to the outer element at
-//!   the end; later episodes begin with what the outer element holds. The buffer's room is made anew for every episode, so
-//!   episodes are one after the other. There may be several such buffers, with rooms apart: one for each side of a condition.
+//! - *In place*: all stores of a run write one element. Then the last store to the element is the
+//!   last store of the run, and only the beginning must come first.
+//! - *Gathered*: an episode of the run begins in a buffer of its own, is reduced there, and is
+//!   carried to the outer element at the end. Later episodes begin with the value of the outer
+//!   element. The buffer is allocated anew for every episode, so episodes do not overlap. A run may
+//!   have several such buffers with separate allocations, one for each side of a condition.
 //!
-//! Many questions are answered by the text: where two stores of one run have the loops around both in common, the one that
-//! is written first runs first.
+//! The text answers many questions: if two stores of one run have the same values of their common
+//! loops, the store that is earlier in the text runs first.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +27,7 @@ use super::direct::Direct;
 use super::nest::Nest;
 use super::order::{InText, before, in_text};
 
-/// The element that a store goes on from; none if it begins a run.
+/// The element that a store continues from, or `None` if the store begins a run.
 pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
     let site = &nest.sites[claimed.site];
     match claimed.claim.role {
@@ -37,9 +40,10 @@ pub fn continued<'c>(nest: &'c Nest, claimed: &Claimed) -> Option<&'c Access> {
     }
 }
 
-/// Whether one of the patterns shows that every store of each run goes on from the store before it. A no proves nothing.
-/// `begin_once`: no run has two beginnings. Gathered ones may have one in vain, where the outer element is set before the
-/// first episode and nobody reads it.
+/// Checks whether one of the patterns shows that every store of each run continues from the run's
+/// previous store. A no proves nothing. `begin_once` says that no run has two beginnings. A
+/// gathered run may have a redundant beginning: a store that sets the outer element before the
+/// first episode, whose value no store of the run reads.
 pub fn holds(nest: &Nest, direct: &Direct, members: &[&Claimed], begin_once: bool) -> Answer<bool> {
     let buffer = |claimed: &Claimed| nest.sites[claimed.site].store.target.tensor;
     let buffers: BTreeSet<TensorId> = members.iter().map(|claimed| buffer(claimed)).collect();
@@ -65,12 +69,12 @@ struct Event<'a> {
     site: usize,
     buffer: TensorId,
     role: ClaimRole,
-    /// The values that tell runs apart.
+    /// The values that distinguish runs.
     run: &'a [IndexExpr],
     runs: &'a Map,
-    /// The place that it writes.
+    /// Maps iterations to the memory location that the store writes.
     places: Map,
-    /// The place that it goes on from, and its buffer.
+    /// The buffer that the store continues from, and a map from iterations to the location in it.
     continued: Option<(TensorId, Map)>,
 }
 
@@ -90,26 +94,28 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Whether the store carries what is in a buffer.
+    /// Checks whether the store carries a value from a buffer.
     fn carries_from(&self, buffer: TensorId) -> bool {
         self.role == ClaimRole::Carry && self.continued.as_ref().is_some_and(|(own, _)| *own == buffer)
     }
 }
 
-/// Stores belong together if their keys are the same: their run, and the turn of some loops around.
+/// The keys of a run's stores: the run, and the iteration of some outer loops. Stores with the same
+/// key belong together.
 struct Keys {
-    /// For each member, from its iterations to its key.
+    /// For each member, a map from its iterations to its key.
     maps: Vec<Map>,
-    /// The keys that each has.
+    /// The keys of each member.
     ranges: Vec<Set>,
-    /// How many loops, from the outside, are in the key.
+    /// The number of outermost loops whose values are in the key.
     loops: usize,
 }
 
 struct Runs<'a, 'n> {
     nest: &'a Nest<'n>,
     members: Vec<Event<'a>>,
-    /// Keys by the number of their loops, once somebody has asked for them: many buffers have their room at one depth.
+    /// Keys by their number of loops, computed on first use, because many buffers are allocated at
+    /// the same depth.
     keys: RefCell<BTreeMap<usize, Rc<Keys>>>,
 }
 
@@ -121,7 +127,8 @@ impl Runs<'_, '_> {
         Ok(self.have_one_place(&all, &keys)? && self.each_follows(&others, &starts, &keys)?)
     }
 
-    /// `inner`: the buffers of episodes; `outer`: where these are carried.
+    /// Checks the gathered pattern. `inner` are the buffers of episodes; `outer` is the buffer that
+    /// their results are carried to.
     fn are_gathered(&self, inner: &[TensorId], outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (out, inside) = split(&all, |at| self.members[at].buffer == outer);
@@ -149,7 +156,8 @@ impl Runs<'_, '_> {
             && self.none_follows(&first, &[inside.as_slice(), &out].concat(), &runs)?)
     }
 
-    /// Each episode in a buffer has one beginning, goes on from it in one place, and is carried out once at its end.
+    /// Checks that each episode in a buffer has one beginning, continues from it in one location,
+    /// and is carried out once at its end.
     fn are_episodes(&self, inner: TensorId, outer: TensorId) -> Answer<bool> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let keys = self.keys(self.nest.loops_around_room(inner));
@@ -167,7 +175,7 @@ impl Runs<'_, '_> {
             && self.each_has(&inside, &out, &keys)?)
     }
 
-    /// Runs, and the turn of so many loops from the outside.
+    /// The keys that consist of the run and the iteration of the `loops` outermost loops.
     fn keys(&self, loops: usize) -> Rc<Keys> {
         self.keys.borrow_mut().entry(loops).or_insert_with(|| Rc::new(self.new_keys(loops))).clone()
     }
@@ -187,7 +195,7 @@ impl Runs<'_, '_> {
         Keys { ranges: maps.iter().map(Map::range).collect(), maps, loops }
     }
 
-    /// The order of two members with the same key, as far as the text says it.
+    /// The order of two members with the same key, as far as the text decides it.
     fn in_text(&self, own: usize, other: usize, keys: &Keys) -> InText {
         let [one, two] = [own, other].map(|at| &self.members[at]);
         let mut both = one.run.iter().zip(two.run);
@@ -210,7 +218,7 @@ impl Runs<'_, '_> {
         same.intersect(&before(self.nest, second, first).reverse())
     }
 
-    /// All stores with one key are to one place.
+    /// Checks that all stores with one key write one location.
     fn have_one_place(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
         let places: Vec<Map> =
             members.iter().map(|at| keys.maps[*at].reverse().then(&self.members[*at].places)).collect();
@@ -230,7 +238,8 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// Some members go on from a place that others, with the same key, write.
+    /// Checks that each of `members` continues from a location that `others` with the same key
+    /// write.
     fn go_on_from_these(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for at in members {
             let Some((_, continued)) = &self.members[*at].continued else { return Ok(false) };
@@ -244,7 +253,7 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// Whether a store stores what it loads, and nothing else.
+    /// Checks whether a store copies a loaded value and does nothing else.
     fn is_mere_load(&self, member: usize) -> bool {
         let value = &self.nest.sites[self.members[member].site].store.value;
         match &value.kind {
@@ -254,7 +263,7 @@ impl Runs<'_, '_> {
         }
     }
 
-    /// Each key has one such store at most.
+    /// Checks that each key has at most one store of `members`.
     fn are_unique(&self, members: &[usize], keys: &Keys) -> Answer<bool> {
         for (place, at) in members.iter().enumerate() {
             if !keys.maps[*at].is_injective()? {
@@ -271,7 +280,7 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// Each of some stores comes after one of others with the same key.
+    /// Checks that each store of `members` comes after a store of `others` with the same key.
     fn each_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
             let (sure, open) = split(others, |other| self.in_text(*own, other, keys) == InText::After);
@@ -291,7 +300,7 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// Each of some stores has one of others with the same key.
+    /// Checks that each store of `members` has a store of `others` with the same key.
     fn each_has(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
             let others = others.iter().filter(|other| self.in_text(*own, **other, keys) != InText::Never);
@@ -303,7 +312,7 @@ impl Runs<'_, '_> {
         Ok(true)
     }
 
-    /// None of some stores comes after one of others with the same key.
+    /// Checks that no store of `members` comes after a store of `others` with the same key.
     fn none_follows(&self, members: &[usize], others: &[usize], keys: &Keys) -> Answer<bool> {
         for own in members {
             for other in others {
@@ -321,7 +330,7 @@ impl Runs<'_, '_> {
     }
 }
 
-/// Those of some members that pass a test, and the others.
+/// Splits members into those that pass a test and the remaining ones.
 fn split(members: &[usize], test: impl Fn(usize) -> bool) -> (Vec<usize>, Vec<usize>) {
     members.iter().partition(|at| test(**at))
 }

@@ -1,6 +1,6 @@
-//! Loops whose variable is taken apart by quotients and remainders, as several loops.
+//! Splits loops whose variable is decomposed by quotients and remainders into several loops.
 //!
-//! A GPU has one index of a block for many loops of the program, and takes it apart again:
+//! A GPU has one block index for many loops of the program, and the kernel decomposes it again:
 //!
 //! ```text
 //! block.x b in 40                        block.x b₁ in 8
@@ -8,10 +8,11 @@
 //!                                            O[b₁, b₀] = …
 //! ```
 //!
-//! Both are the same iterations in the same order. Without quotients isl's questions are easy, and with them they are not.
+//! Both forms have the same iterations in the same order. isl's questions are easy without
+//! quotients, and hard with them.
 //!
-//! A variable that tells runs apart does so by its digits as well, provided that all stores of a computation have the same
-//! ones.
+//! If a variable distinguishes runs, its digits do so as well, provided that all stores of a
+//! computation have the same digits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,7 @@ use tilewright_isl::Context;
 
 use crate::coordinates::Coordinates;
 
-/// The nest, with a loop for each digit of the variables that it takes apart.
+/// The nest, with a loop for each digit of the variables that it decomposes.
 pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest> {
     let mut survey = Survey::default();
     nest.setup.iter().chain(&nest.body).for_each(|stmt| survey.stmt(stmt));
@@ -46,15 +47,17 @@ pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest
     Cow::Owned(nest)
 }
 
-/// The divisors of each loop variable.
+/// The divisors of each loop variable, and the facts that decide how runs are rewritten.
 #[derive(Default)]
 struct Survey {
     places: BTreeMap<VarId, BTreeSet<i64>>,
-    /// Variables of threads that are combined, which stay as they are.
+    /// The lane variables of combined threads, which are not split.
     lanes: BTreeSet<VarId>,
-    /// How often the loops of each variable run.
+    /// The trip counts of the loops of each variable; `None` for one that is not constant.
     extents: BTreeMap<VarId, BTreeSet<Option<i64>>>,
-    /// The variables that tell the runs of each computation apart, for each place of the run: those of all its stores.
+    /// The variables that distinguish the runs of each computation. The key is the computation and
+    /// the position in the run; the set holds the variables of all stores, and `None` for other
+    /// expressions.
     runs: BTreeMap<(usize, usize), BTreeSet<Option<VarId>>>,
 }
 
@@ -82,7 +85,7 @@ impl Survey {
 
     fn store(&mut self, store: &Store) {
         store.target.indices.iter().for_each(|index| self.index(index));
-        // Nothing is changed: a copy is cheaper to walk through than a second walk is to write.
+        // The clone is discarded: cloning avoids the need for a second, read-only walk.
         store.value.clone().map_indices(&mut |index| {
             self.index(index);
             index.clone()
@@ -98,7 +101,8 @@ impl Survey {
         }
     }
 
-    /// The places in runs of computations at which all stores have a variable with the same digits.
+    /// The positions in runs of computations at which all stores have a variable with the same
+    /// digits.
     fn runs_by_digits(&self) -> BTreeSet<(usize, usize)> {
         let digits = |var: &Option<VarId>| {
             let extents = &self.extents[&(*var)?];
@@ -125,7 +129,8 @@ impl Survey {
     }
 }
 
-/// The place values of the digits of a variable, and how many values each has, the last digit first.
+/// The place values of a variable's digits and the number of values of each digit, last digit
+/// first.
 fn places_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec<(i64, i64)> {
     let mut places = vec![1];
     for place in divisors.into_iter().flatten() {
@@ -141,7 +146,8 @@ fn places_and_counts(divisors: Option<&BTreeSet<i64>>, extent: i64) -> Vec<(i64,
     places.iter().enumerate().map(|(at, place)| (*place, count(at, *place))).collect()
 }
 
-/// The variable that an expression is the upper or lower digits of, and the value of its last digit.
+/// The variable whose upper or lower digits an expression is, and the place value of the
+/// expression's last digit.
 fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
     let ([term], 0) = (index.terms(), index.constant_part()) else { return None };
     match (term.factors.as_slice(), term.coefficient) {
@@ -157,11 +163,11 @@ fn digit(index: &IndexExpr) -> Option<(VarId, i64)> {
 
 struct Rewrite {
     places: BTreeMap<VarId, BTreeSet<i64>>,
-    /// The places in runs of computations that are told by digits.
+    /// The positions in runs of computations that are rewritten to digits.
     by_digits: BTreeSet<(usize, usize)>,
-    /// Variables that are gone, by their digits.
+    /// The values of the replaced variables, in terms of their digits.
     values: BTreeMap<VarId, IndexExpr>,
-    /// These digits, first the largest.
+    /// The digits of the replaced variables, largest first.
     digits: BTreeMap<VarId, Vec<VarId>>,
     ranges: Coordinates,
     vars: Vec<LoopVar>,
@@ -199,7 +205,7 @@ impl Rewrite {
         if digits.len() < 2 {
             let most = self.ranges.range(&own.extent).and_then(|(_, most)| i64::try_from(most).ok());
             self.ranges.add(own.var, most.map(|most| (0, most - 1)));
-            // The sides of a choice may have loops of one variable.
+            // The two sides of a condition may have loops with the same variable.
             self.values.remove(&own.var);
             self.digits.remove(&own.var);
             own.body = self.stmts(own.body);
@@ -223,7 +229,8 @@ impl Rewrite {
         loops.into_iter().next().expect("there are two digits or more")
     }
 
-    /// New variables for the digits of one, first the largest: each with its place value, and how many values it has.
+    /// Makes new variables for the digits of a variable, largest first. Returns each digit with its
+    /// place value and its number of values.
     fn digits(&mut self, var: VarId, extent: i64) -> Vec<(VarId, i64, i64)> {
         let digits = places_and_counts(self.places.get(&var), extent);
         let name = self.vars[var.index()].name.clone();
@@ -258,7 +265,7 @@ impl Rewrite {
         values
     }
 
-    /// The same value, by digits.
+    /// Rewrites an expression in terms of digits, with the same value.
     fn index(&self, index: &IndexExpr) -> IndexExpr {
         index.substitute(&mut |atom| match atom {
             Atom::Var(var) => self.values.get(var).cloned(),
@@ -268,8 +275,8 @@ impl Rewrite {
         })
     }
 
-    /// Quotient and remainder, where the digits say what they are: some terms are multiples of the divisor, and all others
-    /// together are less than it.
+    /// The quotient and the remainder, if the digits determine them: some terms are multiples of
+    /// the divisor, and the sum of all other terms is less than the divisor.
     fn divided(&self, pair: &(IndexExpr, IndexExpr)) -> Option<(IndexExpr, IndexExpr)> {
         let by = pair.1.as_constant().filter(|by| *by > 0)?;
         let value = self.index(&pair.0);

@@ -1,8 +1,9 @@
-//! Buffers of which every element holds one thing only, for as long as it has room.
+//! Finds the buffers in which every element holds only one value for as long as it is allocated.
 //!
-//! Each element is written by one iteration of a copy, or by the stores of one run of one computation. What a load of such an
-//! element sees needs no search for the last write: it is what any store to the element has to do with, provided that all of
-//! them come before the load. Most buffers are like that, and the search for last writes is what takes time.
+//! One iteration of a copy writes each such element, or the stores of one run of one computation
+//! do. A load of the element needs no search for the last write: if all stores to the element come
+//! before the load, the load sees their final value. Most buffers have this property, and the
+//! search for last writes takes most of the time.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +15,30 @@ use super::nest::Nest;
 use super::order::{InText, in_text, not_before};
 use super::scatters;
 
-/// The buffers of a nest that hold one thing in every element.
+/// The buffers of a nest in which every element holds only one value.
 pub struct Direct {
     buffers: BTreeMap<TensorId, Buffer>,
 }
 
-/// A buffer that holds one thing in every element.
+/// A buffer in which every element holds only one value.
 pub struct Buffer {
-    /// Its stores, with the places that they write.
+    /// The stores to the buffer, each with a map from its iterations to the memory locations that
+    /// it writes.
     pub stores: Vec<(usize, Map)>,
-    /// All places that they write.
+    /// All memory locations that the stores write.
     pub written: Set,
 }
 
-/// The stores that a load sees.
+/// The stores whose values a load sees.
 pub struct Seen {
-    /// Stores, each with the iterations that write what instances of the load see.
+    /// Stores, each with a map from its iterations to the instances of the load that see their
+    /// value.
     pub writers: Vec<(usize, Map)>,
-    /// Instances whose element nothing writes, with its place.
+    /// Maps instances whose element nothing writes to the element's memory location.
     pub unwritten: Option<Map>,
 }
 
-/// Who writes an element: a computation, or a copy.
+/// The writer of an element: a computation or a copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Computation(usize),
@@ -43,7 +46,7 @@ enum Owner {
 }
 
 impl Direct {
-    /// Looks at every buffer. One about which a question is given up is left out.
+    /// Examines every buffer. A buffer is left out if isl gives up on a question about it.
     pub fn find(nest: &Nest, claims: &[Option<Claimed>]) -> Direct {
         let mut stores: BTreeMap<TensorId, Vec<(usize, Map)>> = BTreeMap::new();
         let (mut inexact, mut combined) = (Vec::new(), Vec::new());
@@ -58,7 +61,7 @@ impl Direct {
             stores.entry(site.store.target.tensor).or_default().push((at, places));
         }
         let settled = |(buffer, own): (TensorId, Vec<(usize, Map)>)| {
-            // The total of threads is what the last of them leaves.
+            // The element holds intermediate totals until the last lane has stored.
             if combined.contains(&buffer) {
                 return None;
             }
@@ -71,19 +74,20 @@ impl Direct {
         Direct { buffers: stores.into_iter().filter_map(settled).collect() }
     }
 
-    /// A buffer, if each of its elements holds one thing.
+    /// A buffer, if each of its elements holds only one value.
     pub fn buffer(&self, buffer: TensorId) -> Option<&Buffer> {
         self.buffers.get(&buffer)
     }
 
-    /// The stores to a buffer, if each of its elements holds one thing.
+    /// The stores to a buffer, if each of its elements holds only one value.
     pub fn stores(&self, buffer: TensorId) -> Option<&[(usize, Map)]> {
         self.buffer(buffer).map(|own| own.stores.as_slice())
     }
 
-    /// For a load of a buffer: the stores that write what its instances see, and the instances whose element nothing writes.
-    /// None where the buffer holds several things, or where a store of the same result comes after the load. `iterations`:
-    /// from instances of the load to iterations of its store.
+    /// Finds the stores whose values a load sees, and the instances of the load whose element
+    /// nothing writes. Returns `None` if an element of the buffer holds several values, or if a
+    /// store of the same result comes after the load. `iterations` maps instances of the load to
+    /// iterations of its store.
     pub fn sources(
         &self,
         (nest, claims): (&Nest, &[Option<Claimed>]),
@@ -95,7 +99,8 @@ impl Direct {
         let mut found = Vec::new();
         for (writer, written) in stores {
             let [first, second] = [*writer, site].map(|at| &nest.sites[at]);
-            // Two accesses of one element are in the same turn of the loops around the buffer's room.
+            // Two accesses of one element are in the same iteration of the loops around the
+            // allocation.
             let order = in_text(first, second, |at| at < nest.loops_around_room(buffer));
             if order == InText::Never {
                 continue;
@@ -133,8 +138,8 @@ impl Buffer {
     }
 }
 
-/// Whether all stores of the results that a load sees come before it. `pairs`: from iterations of the writer to instances of
-/// the load.
+/// Checks whether all stores of the results that a load sees come before the load. `pairs` maps
+/// iterations of the writer to instances of the load.
 fn is_complete(
     (nest, claims): (&Nest, &[Option<Claimed>]),
     (site, iterations): (usize, &Map),
@@ -159,7 +164,8 @@ fn is_direct(claims: &[Option<Claimed>], stores: &[(usize, Map)]) -> Answer<bool
     for (site, places) in stores {
         let owner = match &claims[*site] {
             Some(claimed) => {
-                // A store in vain, for an instance that does not exist, must not touch an element of a result.
+                // A store for an instance that does not exist must not write an element of a
+                // result.
                 let vain = places.range().subtract(&places.of(&claimed.domain).range());
                 if !vain.is_empty()? {
                     images.insert(Owner::Copy(*site), vain);

@@ -1,6 +1,7 @@
-//! Loops of a GPU that count one flat index together, as one loop.
+//! Merges loops of a GPU that count one flat index together into one loop.
 //!
-//! Threads go through elements in turns, whose number has nothing to do with the shape of what they go through:
+//! Threads often go through elements in rounds whose number is unrelated to the shape of the
+//! elements:
 //!
 //! ```text
 //! thread.x i in 256                            parallel t in 768
@@ -9,15 +10,16 @@
 //!       s[(256*turn + i)/9, …] = …
 //! ```
 //!
-//! On the right any thread may run any iteration, and in any order: whatever is shown of that holds on the left. As one loop,
-//! the index can be taken apart by its digits ([`super::digits`]).
+//! On the right any thread may run any iteration, in any order. Everything that is proved for the
+//! right side therefore holds for the left. With one loop, the index can be split into its digits
+//! ([`super::digits`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{Allocate, Combine, For, If, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, TensorId, VarId};
 
-/// The nest with flat loops; none where there is nothing to change.
+/// The nest with flat loops, or `None` if no loops can be merged.
 pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
     let mut nest = nest.clone();
     let mut claims = BTreeMap::new();
@@ -29,7 +31,7 @@ pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
     merge.found.then(|| LoopNest { body, ..nest })
 }
 
-/// Adds up how many stores each computation has.
+/// Counts the stores of each computation.
 fn count_claims(stmts: &[Stmt], counts: &mut BTreeMap<usize, usize>) {
     for stmt in stmts {
         match stmt {
@@ -50,7 +52,7 @@ fn count_claims(stmts: &[Stmt], counts: &mut BTreeMap<usize, usize>) {
 
 struct Merge<'n> {
     nest: &'n mut LoopNest,
-    /// How many stores each computation has.
+    /// The number of stores of each computation.
     claims: BTreeMap<usize, usize>,
     found: bool,
 }
@@ -80,7 +82,7 @@ impl Merge<'_> {
         }
     }
 
-    /// One loop for a loop of blocks or threads and the only loop inside of it.
+    /// Merges a loop over blocks or threads with the only loop inside it.
     fn flat(&mut self, outer: &For) -> Option<For> {
         let [Stmt::For(inner)] = outer.body.as_slice() else { return None };
         let counts = outer.extent.as_constant().zip(inner.extent.as_constant());
@@ -106,14 +108,14 @@ impl Merge<'_> {
         Some(For { var: flat, extent: IndexExpr::constant(extent), kind: LoopKind::Parallel, body })
     }
 
-    /// The computations all of whose stores are in some statements.
+    /// The computations all of whose stores are in `stmts`.
     fn only_in(&self, stmts: &[Stmt]) -> BTreeSet<usize> {
         let mut here = BTreeMap::new();
         count_claims(stmts, &mut here);
         here.into_iter().filter(|own| self.claims.get(&own.0) == Some(&own.1)).map(|(own, _)| own).collect()
     }
 
-    /// Whether threads that run statements neither wait for each other nor use registers that they have from outside.
+    /// Checks whether threads that run `stmts` neither synchronise nor use registers from outside.
     fn is_independent(&self, stmts: &[Stmt]) -> bool {
         let mut used = Used::default();
         used.stmts(stmts);
@@ -122,13 +124,13 @@ impl Merge<'_> {
     }
 }
 
-/// What statements use.
+/// The buffers and synchronisation that statements use.
 #[derive(Default)]
 struct Used {
     buffers: BTreeSet<TensorId>,
-    /// Buffers that have their room inside.
+    /// The buffers that are allocated inside the statements.
     own: BTreeSet<TensorId>,
-    /// Whether threads wait for each other, or are combined.
+    /// Whether the statements synchronise or combine threads.
     meets: bool,
 }
 
@@ -177,18 +179,19 @@ impl Used {
     }
 }
 
-/// A variable in the place of `count` times `high` and `low`.
+/// The substitution of a variable `flat` for `count` times `high` plus `low`.
 struct Flat<'a> {
     flat: VarId,
     high: VarId,
     low: VarId,
     count: i64,
-    /// Computations that are nowhere else.
+    /// The computations that have no store elsewhere.
     computations: &'a BTreeSet<usize>,
 }
 
 impl Flat<'_> {
-    /// The statements by the flat variable; none where one of the two variables occurs otherwise.
+    /// The statements in terms of the flat variable, or `None` if one of the two variables occurs
+    /// in any other form.
     fn stmts(&self, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
         stmts.iter().map(|stmt| self.stmt(stmt)).collect()
     }
@@ -208,7 +211,7 @@ impl Flat<'_> {
             Stmt::Allocate(own) => Stmt::Allocate(Allocate { body: self.stmts(&own.body)?, ..own.clone() }),
             Stmt::Store(own) => Stmt::Store(self.store(own.clone())?),
             Stmt::Combine(_) | Stmt::Sync(_) => return None,
-            // A proof passes these by.
+            // A proof ignores prefetches.
             Stmt::Prefetch(_) => stmt.clone(),
         })
     }
@@ -232,7 +235,7 @@ impl Flat<'_> {
         is_flat.then_some(store)
     }
 
-    /// Runs that both variables tell apart are told apart by the flat one.
+    /// If both variables distinguish runs, the flat variable replaces them.
     fn tell_apart(&self, run: &mut [IndexExpr]) {
         let at = |var: VarId| run.iter().position(|own| own.as_var() == Some(var));
         if let Some((high, low)) = at(self.high).zip(at(self.low)) {

@@ -1,19 +1,20 @@
-//! Which kernel, block and thread of a GPU an iteration of a store belongs to.
+//! The kernel, block and thread of a GPU that an iteration of a store belongs to.
 //!
-//! The outermost loop over blocks or threads is a kernel, once for every iteration of the loops around it, and kernels run
-//! one after the other. What is outside of thread loops is done by the first thread of a block.
+//! The outermost loop over blocks or threads is a kernel; it is launched once for every iteration
+//! of the loops around it. Kernels run one after the other. The first thread of a block executes
+//! statements outside thread loops.
 
 use tilewright_ir::nest::{Axis, For, LoopKind};
 use tilewright_isl::{Affine, Context, Map};
 
 use super::nest::Site;
 
-/// The place of the kernel's loop among the loops around a store; none on the host.
+/// The position of the kernel's loop among the loops around a store, or `None` on the host.
 pub fn kernel(site: &Site) -> Option<usize> {
     site.loops.iter().position(|own| own.is_spread())
 }
 
-/// Whether one loop makes the kernels that two stores belong to.
+/// Checks whether two stores belong to kernels of the same loop.
 pub fn in_one_kernel(first: &Site, second: &Site) -> bool {
     match (kernel(first), kernel(second)) {
         (Some(one), Some(other)) => std::ptr::eq(first.loops[one], second.loops[other]),
@@ -21,22 +22,24 @@ pub fn in_one_kernel(first: &Site, second: &Site) -> bool {
     }
 }
 
-/// Whether the threads of blocks have a loop around a store.
+/// Checks whether a loop over threads is around a store.
 pub fn in_thread(site: &Site) -> bool {
     site.loops.iter().any(|own| own.thread_axis().is_some())
 }
 
-/// From vectors of `all` coordinates, which begin with an iteration of a store, to its block.
+/// The block coordinates, as functions of vectors with `all` coordinates that begin with an
+/// iteration of a store.
 pub fn blocks(context: &Context, site: &Site, all: usize) -> Vec<Affine> {
     Axis::ALL.map(|axis| coordinate(context, site, all, |own| own.kind == LoopKind::Block(axis))).to_vec()
 }
 
-/// From such vectors to the thread that runs the iteration.
+/// The coordinates of the thread that runs the iteration, as functions of such vectors.
 pub fn threads(context: &Context, site: &Site, all: usize) -> Vec<Affine> {
     Axis::ALL.map(|axis| coordinate(context, site, all, |own| own.thread_axis() == Some(axis))).to_vec()
 }
 
-/// From such vectors to the thread that stores: the first of those that are combined.
+/// The coordinates of the thread that stores, as functions of such vectors. Of combined threads
+/// this is the first.
 pub fn storing_threads(context: &Context, site: &Site, all: usize) -> Vec<Affine> {
     let mut threads = threads(context, site, all);
     if site.combines {
@@ -45,7 +48,7 @@ pub fn storing_threads(context: &Context, site: &Site, all: usize) -> Vec<Affine
     threads
 }
 
-/// The number that loops of a kind count together, the innermost as the last digit.
+/// The combined index of all loops that pass the test, with the innermost loop as the last digit.
 fn coordinate(context: &Context, site: &Site, all: usize, test: impl Fn(&For) -> bool) -> Affine {
     let loops = site.loops.iter().enumerate().filter(|(_, own)| test(own));
     loops.fold(Affine::constant(context, all, 0), |number, (at, own)| {
@@ -54,7 +57,7 @@ fn coordinate(context: &Context, site: &Site, all: usize, test: impl Fn(&For) ->
     })
 }
 
-/// Pairs of vectors with so many coordinates that differ.
+/// Pairs of vectors with `dimensions` coordinates that differ.
 pub fn different(context: &Context, dimensions: usize) -> Map {
     let earlier = Map::earlier(context, dimensions);
     earlier.union(&earlier.reverse())

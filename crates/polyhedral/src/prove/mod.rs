@@ -1,25 +1,32 @@
-//! The prover: does a loop nest compute what its program says?
+//! The prover: checks whether a loop nest computes what its program says.
 //!
-//! In: a program whose sizes are numbers, and a loop nest whose stores claim which instances of the program they are about
-//! ([`tilewright_ir::nest::Claim`]). Out: a [`Verdict`]. The prover shares no code with the steps that made the nest, and
-//! believes no claim: it follows every value through memory.
+//! In: a program whose sizes are numbers, and a loop nest. The stores of the nest claim which
+//! instances of the program they compute ([`tilewright_ir::nest::Claim`]). Out: a [`Verdict`]. The
+//! prover shares no code with the steps that made the nest. It trusts no claim, but follows every
+//! value through memory.
 //!
-//! A *version* of an element is what one statement, in one turn of the ordered loops around it, has made of it. In the program
-//! every read sees one version. The nest is right if
+//! A *version* of an element is the value that one statement gives the element in one iteration of
+//! the ordered loops around the statement. In the program every read sees one version. The nest is
+//! right if
 //!
-//! 1. every store that claims an instance computes its value ([`values`]): operation by operation, and each load brings
-//!    the version that the program's read sees, whatever buffers it went through ([`sources`] finds the store that wrote it);
-//! 2. every result of a reduction is complete when it is read, with every instance reduced into it exactly once, from the
-//!    right beginning ([`reductions`]);
-//! 3. every element of a result is written last by the store that claims its last version;
-//! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it ([`races`]);
-//! 5. every access is inside of its buffer, and no load brings what was never written ([`bounds`]);
-//! 6. on a GPU, barriers and waits order whatever threads have to do with each other ([`threads`]), and no thread reads
-//!    what is in the registers of another ([`registers`]).
+//! 1. every store that claims an instance computes the instance's value ([`values`]). Both
+//!    expressions have the same operations, and each load brings the version that the program's
+//!    read sees, through whatever buffers. [`sources`] finds the store that wrote the loaded value;
+//! 2. every result of a reduction is complete when it is read: the reduction begins with the right
+//!    value, and every instance is reduced into the result exactly once ([`reductions`]);
+//! 3. the last store to every element of a result is the one that claims the element's last
+//!    version;
+//! 4. no two iterations of a parallel or vector loop touch one element, unless both only read it
+//!    ([`races`]);
+//! 5. every access is inside its buffer, and no load reads an element that was never written
+//!    ([`bounds`]);
+//! 6. on a GPU, barriers and waits order all conflicting accesses of different threads
+//!    ([`threads`]), and no thread reads a value that is in the registers of another thread
+//!    ([`registers`]).
 //!
-//! By induction over the order in which the nest runs, all values are then the program's, up to the rounding of reductions
-//! whose order the language leaves open. The idea is that of equivalence checking of affine programs, with the claims in the
-//! place of a search for what corresponds to what.
+//! By induction over the order in which the nest runs, all values are then the program's, up to the
+//! rounding of reductions whose order the language leaves open. The method is equivalence checking
+//! of affine programs; the claims replace the search for corresponding statements.
 //!
 //! Read next: [`nest`] for the stores of a nest as sets of iterations.
 
@@ -58,7 +65,7 @@ use reductions::Runs;
 use sources::Sources;
 use values::Proof;
 
-/// Operations of isl that one proof may take: some seconds.
+/// The limit on isl's operations in one proof. A proof at the limit takes some seconds.
 const MOST_OPERATIONS: u64 = 40_000_000;
 
 /// The result of a proof.
@@ -66,18 +73,19 @@ const MOST_OPERATIONS: u64 = 40_000_000;
 pub enum Verdict {
     /// The nest computes what the program says.
     Proved,
-    /// It does not: instances and elements that show it.
+    /// The nest does not compute what the program says. The text names instances and elements that
+    /// show the error.
     Refuted(String),
-    /// Neither could be shown, and why.
+    /// The prover could show neither. The text gives the reason.
     Undecided(String),
 }
 
-/// Why a proof ends before it is complete.
+/// The reason why a proof ends before it is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Something is wrong.
+    /// The nest is wrong.
     Refuted(String),
-    /// Something cannot be told.
+    /// The prover cannot decide a question.
     Undecided(String),
 }
 
@@ -98,12 +106,13 @@ pub(crate) fn undecided<T>(why: impl Into<String>) -> Step<T> {
     Err(Stop::Undecided(why.into()))
 }
 
-/// Whether a loop nest computes what a program says.
+/// Checks whether a loop nest computes what a program says.
 pub fn prove(program: &Program, nest: &LoopNest) -> Verdict {
     prove_within(program, nest, MOST_OPERATIONS)
 }
 
-/// Whether a loop nest computes what a program says, undecided after so many operations of isl.
+/// Checks whether a loop nest computes what a program says. The verdict is undecided if isl needs
+/// more than `operations` operations.
 pub fn prove_within(program: &Program, nest: &LoopNest, operations: u64) -> Verdict {
     let context = Context::new();
     context.limit_operations(operations);
@@ -143,7 +152,8 @@ fn attempt(context: &Context, program: &Program, nest: &LoopNest) -> Step<()> {
     values::check(&proof)
 }
 
-/// A nest whose accesses are inside of their buffers, and whose threads do not race.
+/// Checks that all accesses are inside their buffers and that the nest has no races; returns the
+/// nest.
 fn spread_alone(nest: Nest) -> Step<Nest> {
     bounds::check(&nest)?;
     races::check(&nest)?;
@@ -151,7 +161,9 @@ fn spread_alone(nest: Nest) -> Step<Nest> {
     Ok(nest)
 }
 
-/// The nest with flat loops. Where it allows races, the nest as it is need not: its turns are in order.
+/// Checks both forms of the nest and returns the one with flat loops. If the flat form may have a
+/// race, the original form is checked instead, because its loops order iterations that are
+/// unordered in the flat form.
 fn of_both<'n>(spread: Nest<'n>, flat: Nest<'n>) -> Step<Nest<'n>> {
     bounds::check(&flat)?;
     let is_safe = races::check(&flat).and_then(|()| threads::check(&flat));

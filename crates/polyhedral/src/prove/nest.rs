@@ -1,4 +1,9 @@
-//! The stores of a loop nest as sets of iterations, with their times and the elements that they touch.
+//! The stores of a loop nest as sets of iterations, with their times and the elements that they
+//! touch.
+//!
+//! A *memory location* of a buffer is an iteration of the loops around the buffer's allocation,
+//! then the subscripts. A *time* is a vector of positions, sides of conditions and loop values,
+//! from the outside in. Times are compared lexicographically. Read next: `order.rs`.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,18 +16,18 @@ use super::order::When;
 use super::{Step, undecided};
 use crate::coordinates::Coordinates;
 
-/// A loop nest, with its stores apart.
+/// A loop nest, with a list of its stores.
 pub struct Nest<'n> {
     /// The nest.
     pub nest: &'n LoopNest,
-    /// Its context.
+    /// The isl context of all sets and relations.
     pub context: Context,
-    /// Every store, in the order of the text.
+    /// All stores, in the order of the text.
     pub sites: Vec<Site<'n>>,
-    /// Every point at which the threads of a block wait, in the order of the text.
+    /// All synchronisation points of thread blocks, in the order of the text.
     pub syncs: Vec<SyncSite<'n>>,
     rooms: HashMap<TensorId, Room>,
-    /// Coordinates of a time.
+    /// The number of coordinates of a time.
     pub depth: usize,
 }
 
@@ -30,56 +35,57 @@ pub struct Nest<'n> {
 pub struct Site<'n> {
     /// The store.
     pub store: &'n Store,
-    /// The loops around it, outermost first.
+    /// The loops around the store, outermost first.
     pub loops: Vec<&'n For>,
-    /// Its iterations.
+    /// The variables of an iteration's coordinates.
     pub coordinates: Coordinates,
-    /// Those that run.
+    /// The iterations that run.
     pub domain: Set,
-    /// The loads in its value and subscripts, in order.
+    /// The loads in the store's value and subscripts, in order and without duplicates.
     pub loads: Vec<&'n Access>,
-    /// Whether the threads of its innermost loop are combined: each lane reduces its value into the total.
+    /// Whether the store combines the threads of its innermost loop. Each lane then reduces its
+    /// value into the total.
     pub combines: bool,
-    /// When it runs, from the outside in.
+    /// The time at which the store runs, from the outside in.
     pub time: Vec<Moment>,
-    /// The places of its loads and of its target, once somebody has asked for them.
+    /// The memory locations of the loads and of the target, computed on first use.
     places: Vec<OnceCell<(Map, bool)>>,
-    /// The times of its iterations, likewise.
+    /// The times of the store's iterations, computed on first use.
     times: OnceCell<Map>,
 }
 
-/// A point at which the threads of a block wait.
+/// A synchronisation point of the threads of a block.
 pub struct SyncSite<'n> {
-    /// What they wait for.
+    /// The kind of synchronisation.
     pub sync: Sync,
-    /// The loops around it, outermost first.
+    /// The loops around the point, outermost first.
     pub loops: Vec<&'n For>,
     coordinates: Coordinates,
     domain: Set,
     time: Vec<Moment>,
 }
 
-/// Where a buffer has its room.
+/// The allocation of a buffer.
 struct Room {
-    /// How many loops are around it.
+    /// The number of loops around the allocation.
     loops: usize,
-    /// The time at which it is made.
+    /// The time of the allocation.
     time: Vec<Moment>,
 }
 
-/// A part of a time.
+/// One component of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Where a statement is among its neighbours.
+    /// The position of a statement among its siblings.
     Place(usize),
-    /// Which side of a condition is taken.
+    /// The side of a condition that is taken.
     Side(bool),
-    /// The iteration of a loop, by the loop's coordinate.
+    /// The iteration of a loop, as the number of the loop's coordinate.
     Loop(usize),
 }
 
 impl<'n> Nest<'n> {
-    /// The stores of a nest.
+    /// Collects the stores of a nest.
     pub fn new(context: &Context, nest: &'n LoopNest) -> Step<Nest<'n>> {
         let mut walk = Walk { context, nest, ..Walk::new(context, nest) };
         for (phase, stmts) in [&nest.setup, &nest.body].into_iter().enumerate() {
@@ -93,8 +99,9 @@ impl<'n> Nest<'n> {
         Ok(Nest { nest, context: context.clone(), sites, syncs, rooms, depth })
     }
 
-    /// From iterations of a store to the place of an element in memory: the loops around the buffer's room, then its
-    /// subscripts. Subscripts that depend on data have any value; the second answer is whether there is none such.
+    /// Maps iterations of a store to the memory location of an accessed element: the loops around
+    /// the buffer's allocation, then the subscripts. Subscripts that depend on data may have any
+    /// value. Also returns whether no subscript depends on data.
     pub fn places(&self, site: &Site, access: &Access) -> (Map, bool) {
         let known = match site.loads.iter().position(|own| std::ptr::eq(*own, access)) {
             Some(load) => &site.places[load],
@@ -112,36 +119,39 @@ impl<'n> Nest<'n> {
         (places.of(&site.domain), exact)
     }
 
-    /// From iterations of a store to the room of a buffer: the turn of the loops around it.
+    /// Maps iterations of a store to the allocation of a buffer: the iteration of the loops around
+    /// the allocation.
     pub fn room(&self, site: &Site, buffer: TensorId) -> Map {
         let (all, loops) = (site.coordinates.len(), self.loops_around_room(buffer));
         Map::from_functions(&self.context, all, &self.turn(all, loops)).of(&site.domain)
     }
 
-    /// The first `loops` coordinates of vectors with `all`: the turn of the outermost loops.
+    /// The first `loops` coordinates of vectors with `all` coordinates: the iteration of the
+    /// outermost loops.
     pub fn turn(&self, all: usize, loops: usize) -> Vec<Affine> {
         (0..loops).map(|at| Affine::variable(&self.context, all, at)).collect()
     }
 
-    /// How many loops are around the room of a buffer, and so around every store to it.
+    /// The number of loops around a buffer's allocation. All of these loops are around every store
+    /// to the buffer, too.
     pub fn loops_around_room(&self, buffer: TensorId) -> usize {
         self.rooms.get(&buffer).map_or(0, |room| room.loops)
     }
 
-    /// Whether one of two buffers has its room inside of the other's.
+    /// Checks whether the allocation of one buffer is inside that of the other.
     pub fn have_nested_rooms(&self, one: TensorId, other: TensorId) -> bool {
         let [one, other] =
             [one, other].map(|buffer| self.rooms.get(&buffer).map_or(&[][..], |room| &room.time));
         one.starts_with(other) || other.starts_with(one)
     }
 
-    /// From iterations of a store to times, which compare in lexicographic order.
+    /// Maps iterations of a store to times, which are compared lexicographically.
     pub fn times(&self, site: &Site) -> Map {
         let times = || self.times_in(&site.domain, site.coordinates.len(), &site.time);
         site.times.get_or_init(times).clone()
     }
 
-    /// From iterations of a point at which threads wait to times.
+    /// Maps iterations of a synchronisation point to times.
     pub fn sync_times(&self, sync: &SyncSite) -> Map {
         self.times_in(&sync.domain, sync.coordinates.len(), &sync.time)
     }
@@ -150,7 +160,8 @@ impl<'n> Nest<'n> {
         let number = |value: usize| Affine::constant(&self.context, all, value as i64);
         let part = |at: usize| match time.get(at) {
             Some(Moment::Place(place)) => number(*place),
-            // No iteration takes both sides, so any order of the two will do.
+            // No iteration takes both sides of a condition, so the order of the two sides does not
+            // matter.
             Some(Moment::Side(holds)) => number(usize::from(!holds)),
             Some(Moment::Loop(at)) => Affine::variable(&self.context, all, *at),
             None => number(0),
@@ -159,13 +170,13 @@ impl<'n> Nest<'n> {
         Map::from_functions(&self.context, all, &parts).of(domain)
     }
 
-    /// A store as text, with the values of its loops.
+    /// Describes a store in text, with the values of its loops.
     pub fn describe(&self, site: &Site, values: &[i64]) -> String {
         let name = &self.nest.buffer(site.store.target.tensor).name;
         format!("the store to `{name}`{}", self.iteration(site, values))
     }
 
-    /// The values of the loops around a store, as text that follows a noun.
+    /// The values of the loops around a store, as text to put after a noun.
     pub fn iteration(&self, site: &Site, values: &[i64]) -> String {
         let loops = site.loops.iter().zip(values);
         let loops: Vec<String> =
@@ -178,19 +189,19 @@ impl<'n> Nest<'n> {
 }
 
 impl SyncSite<'_> {
-    /// When threads wait there.
+    /// The times at which threads reach the point.
     pub fn when(&self) -> When<'_> {
         When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
     }
 }
 
 impl Site<'_> {
-    /// When its iterations run.
+    /// The times at which the store's iterations run.
     pub fn when(&self) -> When<'_> {
         When { domain: &self.domain, time: &self.time, coordinates: self.coordinates.len() }
     }
 
-    /// Whether the same loops are around both stores, up to this depth.
+    /// The number of outermost loops that both stores have in common.
     pub fn common_loops(&self, other: &Site) -> usize {
         let both = self.loops.iter().zip(&other.loops);
         both.take_while(|(own, other)| std::ptr::eq(**own, **other)).count()
@@ -272,7 +283,8 @@ impl<'a, 'n> Walk<'a, 'n> {
         Ok(())
     }
 
-    /// Threads that are combined: each lane reduces its value into the total, which begins with what is there.
+    /// The site of a combination of threads: each lane reduces its value into the total, which
+    /// starts from the target's previous value.
     fn combination(&self, own: &'n Combine) -> Step<Site<'n>> {
         let site = self.site(&own.store)?;
         let name = &self.nest.buffer(own.store.target.tensor).name;
@@ -285,7 +297,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         Ok(Site { combines: true, ..site })
     }
 
-    /// The iterations of the loops around that come to a statement.
+    /// The iterations of the enclosing loops that reach a statement.
     fn iterations(&self, what: &str) -> Step<(Coordinates, Set)> {
         let mut coordinates = Coordinates::new(self.context);
         let mut bounds = Vec::new();
@@ -356,7 +368,7 @@ fn loads_in_index<'e>(index: &'e IndexExpr, found: &mut Vec<&'e Access>) {
     }
 }
 
-/// Whether a buffer is memory of the caller, and which tensor it is.
+/// The caller's tensor that a buffer stands for, or `None` if the buffer is no argument.
 pub fn argument(nest: &LoopNest, buffer: TensorId) -> Option<TensorId> {
     match nest.buffer(buffer).scope {
         Scope::Argument(tensor) => Some(tensor),

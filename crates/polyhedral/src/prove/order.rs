@@ -1,26 +1,26 @@
-//! The order in which iterations of stores run.
+//! The order in which iterations of stores and synchronisation points run.
 
 use tilewright_isl::{Map, Set};
 
 use super::nest::{Moment, Nest, Site};
 
-/// Iterations of something, and when they run.
+/// The iterations of a store or a synchronisation point, and the times at which they run.
 #[derive(Clone, Copy)]
 pub struct When<'a> {
     /// The iterations that run.
     pub domain: &'a Set,
     /// The time of an iteration, from the outside in.
     pub time: &'a [Moment],
-    /// How many coordinates each has.
+    /// The number of coordinates of each iteration.
     pub coordinates: usize,
 }
 
-/// Pairs of iterations of which the first runs before the second, if each runs at all.
+/// Pairs of iterations of which the first comes before the second. The iterations need not run.
 pub fn before(nest: &Nest, first: &Site, second: &Site) -> Map {
     before_if_run(nest, first.when(), second.when())
 }
 
-/// Pairs of iterations that run, the first before the second.
+/// Pairs of iterations that both run, of which the first runs before the second.
 pub fn running_before(nest: &Nest, first: When, second: When) -> Map {
     before_if_run(nest, first, second).of(first.domain).onto(second.domain)
 }
@@ -40,7 +40,7 @@ fn before_if_run(nest: &Nest, first: When, second: When) -> Map {
                 equal = equal.where_equal(*at, *other);
             }
             (Moment::Side(own), Moment::Side(other)) if own == other => {}
-            // Iterations with the same loops take the same side.
+            // Iterations with equal loop values take the same side, so no such pair runs.
             (Moment::Side(_), Moment::Side(_)) => return found,
             _ => unreachable!("what comes after the same place is the same"),
         }
@@ -48,20 +48,21 @@ fn before_if_run(nest: &Nest, first: When, second: When) -> Map {
     found
 }
 
-/// The order of two stores, as far as the text alone decides it.
+/// The order of two stores, as far as their positions in the text decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InText {
-    /// The first runs before the second.
+    /// The first store runs before the second.
     Before,
-    /// It runs after it.
+    /// The first store runs after the second.
     After,
-    /// There are no two such iterations: they would take both sides of a condition.
+    /// No such pair of iterations exists, because the two would take both sides of a condition.
     Never,
-    /// The loops decide.
+    /// The values of the loops decide.
     Open,
 }
 
-/// The order of iterations of two stores for which the loops that `is_same` accepts, by their number, have the same values.
+/// The order of those iterations of two stores that agree in some loops. `is_same` receives the
+/// number of a loop and returns whether both iterations have the same value of it.
 pub fn in_text(first: &Site, second: &Site, is_same: impl Fn(usize) -> bool) -> InText {
     for moments in first.time.iter().zip(&second.time) {
         match moments {
@@ -75,7 +76,7 @@ pub fn in_text(first: &Site, second: &Site, is_same: impl Fn(usize) -> bool) -> 
     InText::Open
 }
 
-/// Pairs of iterations of which the first does not run before the second.
+/// Pairs of iterations of which the first runs after the second or is the same iteration.
 pub fn not_before(nest: &Nest, first: &Site, second: &Site) -> Map {
     let after = before(nest, second, first).reverse();
     match std::ptr::eq(first, second) {

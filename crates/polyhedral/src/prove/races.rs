@@ -1,7 +1,8 @@
-//! No two iterations of a parallel or vector loop touch one element, unless both only read it.
+//! Checks that no two iterations of a parallel or vector loop touch one element, unless both only
+//! read it.
 //!
-//! Iterations of a vector loop may be reduced into one element: the lanes are combined. Blocks and threads of a GPU are
-//! looked at in [`super::threads`].
+//! Iterations of a vector loop may be reduced into one element, because the lanes are combined.
+//! [`super::threads`] checks the blocks and threads of a GPU.
 
 use tilewright_ir::Access;
 use tilewright_ir::nest::LoopKind;
@@ -18,7 +19,7 @@ struct Touch<'a, 'n> {
     writes: bool,
 }
 
-/// Refuses nests whose threads or lanes meet.
+/// Refutes nests in which parallel iterations or vector lanes conflict.
 pub fn check(nest: &Nest) -> Step<()> {
     let mut touches: Vec<Touch> = Vec::new();
     for site in &nest.sites {
@@ -38,7 +39,8 @@ pub fn check(nest: &Nest) -> Step<()> {
     Ok(())
 }
 
-/// Blocks and threads of a GPU have barriers between them, and are another matter.
+/// Checks whether iterations of a loop run at the same time without synchronisation. Loops over
+/// blocks and threads of a GPU do not count here, because barriers order them.
 fn at_once(kind: LoopKind) -> bool {
     matches!(kind, LoopKind::Parallel | LoopKind::Vector)
 }
@@ -64,13 +66,13 @@ fn pair(nest: &Nest, first: Touch, second: Touch) -> Step<()> {
     Ok(())
 }
 
-/// Whether both are the same reduction of the lanes of a vector.
+/// Checks whether both accesses belong to one reduction of the lanes of a vector.
 fn combined(first: Touch, second: Touch, kind: LoopKind) -> bool {
     let same = std::ptr::eq(first.site, second.site) && first.access == second.access;
     kind == LoopKind::Vector && same && first.site.store.reduce.is_some()
 }
 
-/// `known`: no data choose the elements.
+/// Fails if there is a conflicting pair. `known`: the elements do not depend on data.
 fn meets(nest: &Nest, (first, second): (Touch, Touch), pairs: &Map, known: bool) -> Step<()> {
     let Some((one, other)) = pairs.sample()? else { return Ok(()) };
     let name = &nest.nest.buffer(first.access.tensor).name;

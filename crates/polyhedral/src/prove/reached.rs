@@ -1,6 +1,7 @@
-//! The accesses of a store, each with the iterations that come to it.
+//! The accesses of a store, each with the iterations that evaluate it.
 //!
-//! An access on one side of a choice by indices counts only where that side is chosen.
+//! If a condition on indices selects one side of an expression, an access on that side counts only
+//! in the iterations that select it.
 
 use tilewright_ir::{Access, Atom, BinaryOp, Expr, ExprKind, IndexExpr};
 use tilewright_isl::Set;
@@ -13,19 +14,19 @@ use super::nest::Site;
 pub struct Reached {
     /// The iterations.
     pub iterations: Set,
-    /// Whether all of them do, whatever the data.
+    /// Whether all of these iterations evaluate the expression for any data.
     pub certain: bool,
 }
 
 impl Reached {
-    /// The iterations that evaluate one of two expressions.
+    /// The iterations that evaluate at least one of two expressions.
     pub fn or(&self, other: &Reached) -> Reached {
         let iterations = self.iterations.union(&other.iterations);
         Reached { iterations, certain: self.certain && other.certain }
     }
 }
 
-/// Calls `visit` on the element that is stored to and on every load, those in subscripts included.
+/// Calls `visit` on the target and on every load, including loads in subscripts.
 pub fn each_access(site: &Site, visit: &mut dyn FnMut(&Access, &Reached) -> Step<()>) -> Step<()> {
     let whole = Reached { iterations: site.domain.clone(), certain: true };
     let mut walk = Walk { site, visit };
@@ -56,7 +57,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The iterations at which a condition holds, or does not.
+    /// The iterations at which a condition holds, or does not hold if `holds` is false.
     fn narrowed(&self, at: &Reached, condition: &Expr, holds: bool) -> Reached {
         match (self.site.coordinates.condition(condition), holds) {
             (None, _) => Reached { iterations: at.iterations.clone(), certain: false },

@@ -1,12 +1,15 @@
-//! Results that are made in several stores: each is complete, from the right beginning, with every instance reduced into it
-//! exactly once.
+//! Checks results that several stores make together: each result is complete, begins with the right
+//! value, and has every instance reduced into it exactly once.
 //!
-//! The stores of one result have one *run*. A run begins with the neutral element, or with what the element was before;
-//! values are reduced into it; it may be carried from one buffer to another. What is shown:
+//! The stores that make one result form a *run*. A run begins with the neutral element, or with the
+//! element's previous value. Values are reduced into the result, which may be carried from one
+//! buffer to another. The module shows that
 //!
-//! - every store of a run goes on from the last store of the run before it: memory brings what that one has left;
-//! - there is at most one beginning;
-//! - every instance of the result's version is reduced into it once, but for those whose value is the neutral element.
+//! - every store of a run continues from the run's previous store: its load sees the value which
+//!   that store has left;
+//! - every run has at most one beginning;
+//! - every instance of the result's version is reduced into the result once, except instances whose
+//!   value is the neutral element.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,11 +33,11 @@ use crate::text;
 /// The runs of all computations.
 pub struct Runs<'a, 'n> {
     nest: &'a Nest<'n>,
-    /// For each computation, its stores with their runs.
+    /// The stores of each computation, with their runs.
     members: BTreeMap<usize, Vec<Member>>,
     computations: Vec<Option<usize>>,
     unfinished: RefCell<BTreeMap<usize, Set>>,
-    /// Computations of parts, which another computation adds up.
+    /// The computations of partial results, which another computation adds up.
     parts: RefCell<BTreeSet<usize>>,
 }
 
@@ -45,7 +48,7 @@ struct Member {
 }
 
 impl<'a, 'n> Runs<'a, 'n> {
-    /// Notes down which stores make which results.
+    /// Records which stores make which results.
     pub fn new(nest: &'a Nest<'n>, claims: &[Option<Claimed>]) -> Runs<'a, 'n> {
         let mut members: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
         for claimed in claims.iter().flatten() {
@@ -57,12 +60,13 @@ impl<'a, 'n> Runs<'a, 'n> {
         Runs { nest, members, computations, unfinished: RefCell::default(), parts: RefCell::default() }
     }
 
-    /// Whether what a store makes is added up by another computation, and so no version of its element.
+    /// Checks whether a store makes a partial result, which another computation adds up. A partial
+    /// result is no version of its element.
     pub fn is_part(&self, site: usize) -> bool {
         self.computations[site].is_some_and(|own| self.parts.borrow().contains(&own))
     }
 
-    /// The iterations of a store after which another store of the same run comes.
+    /// The iterations of a store after which another store of the same run follows.
     pub fn unfinished(&self, site: usize) -> Answer<Set> {
         if let Some(known) = self.unfinished.borrow().get(&site) {
             return Ok(known.clone());
@@ -84,7 +88,7 @@ impl<'a, 'n> Runs<'a, 'n> {
     }
 }
 
-/// Checks every computation whose results are made in several stores.
+/// Checks every computation whose results several stores make.
 pub fn check(
     model: &Model,
     nest: &Nest,
@@ -127,7 +131,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         members.iter().filter_map(|member| self.claims[member.site].as_ref()).collect()
     }
 
-    /// From runs to the instances that are reduced into each, which are shown to be the right ones.
+    /// Maps runs to the instances that are reduced into each run, and checks that these are the
+    /// right ones.
     fn contributions(&self, computation: usize, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
         if let Some(found) = known.get(&computation) {
             return Ok(found.clone());
@@ -171,7 +176,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         Ok(all)
     }
 
-    /// Whatever is reduced into an element that data chooses is an instance of the program: it may be any element.
+    /// Checks that every value which is reduced into an element that data chooses is an instance of
+    /// the program. Any other value could go into any element.
     fn is_nothing_else(&self, claimed: &Claimed) -> Step<()> {
         if !is_scatter(claimed.statement) {
             return Ok(());
@@ -186,7 +192,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         }
     }
 
-    /// Whether another computation of the same statement adds this one up.
+    /// Checks whether another computation of the same statement adds up the results of this one.
     fn is_part(&self, own: &Claimed) -> bool {
         let others = self.claims.iter().flatten();
         let mut totals = others.filter(|other| other.claim.role == ClaimRole::Total);
@@ -211,7 +217,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         refuted(format!("{store} reduces an instance that another iteration reduces too"))
     }
 
-    /// From iterations of a store that adds up totals to the instances in what it loads.
+    /// Maps iterations of a store that adds up partial results to the instances in the loaded
+    /// partial result.
     fn added_up(&self, claimed: &Claimed, known: &mut BTreeMap<usize, Map>) -> Step<Map> {
         let site = &self.nest.sites[claimed.site];
         let Update::Reduce { op, .. } = claimed.statement.statement.update else {
@@ -248,7 +255,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         found.map_or_else(|| undecided("a total has no parts"), Ok)
     }
 
-    /// Every run has all instances of one version, but for those whose value is the neutral element.
+    /// Checks that every run has all instances of one version, except those whose value is the
+    /// neutral element.
     fn is_complete(&self, statement: &Instances, contributions: &Map) -> Step<()> {
         let version = if is_scatter(statement) { turns(statement) } else { version_of(statement) };
         let versions = contributions.then(&version);
@@ -273,7 +281,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         }
     }
 
-    /// No run begins and goes on without any of the instances of its version.
+    /// Checks that no run has stores but lacks all instances of its version, unless their values
+    /// are the neutral element.
     fn nothing_is_empty(&self, computation: usize, contributions: &Map) -> Step<()> {
         let reduced = contributions.domain();
         for claimed in self.members(computation) {
@@ -301,8 +310,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         format!("`{}`", self.model.program.tensor(statement.statement.target).name)
     }
 
-    /// Each beginning of a run is what the statement begins with. A store that begins a run which another one, or itself, may
-    /// have begun already is named.
+    /// Checks that every run begins with the value that the statement begins with. Returns a
+    /// description of a store whose runs may have two beginnings, if there is one.
     fn begins_again(&self, members: &[&Claimed], statement: &Instances) -> Step<Option<String>> {
         let (mut begun, mut again) = (None, None);
         for claimed in members.iter().filter(|claimed| self.continued(claimed).is_none()) {
@@ -313,7 +322,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         Ok(again)
     }
 
-    /// Every store of a run goes on from the store before it: memory brings what the last store of the run has left.
+    /// Checks that every store of a run continues from the run's previous store: its load must see
+    /// the value that this store has left.
     fn is_continued(&self, computation: usize) -> Step<()> {
         let members = &self.runs.members[&computation];
         let mut accesses = Accesses::new(&self.nest.context);
@@ -348,7 +358,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         Ok(())
     }
 
-    /// Refuses what is carried together with something else.
+    /// Rejects a carrying store whose value is more than the loaded result.
     fn is_just_carried(&self, claimed: &Claimed) -> Step<()> {
         let site = &self.nest.sites[claimed.site];
         let mere =
@@ -359,17 +369,18 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         }
     }
 
-    /// The element that a store goes on from; none if it begins a run.
+    /// The element that a store continues from, or `None` if the store begins a run.
     fn continued(&self, claimed: &Claimed) -> Option<&Access> {
         continuity::continued(self.nest, claimed)
     }
 
-    /// A store that begins a run: the neutral element, or the only value. The answer is whether it is the only such store of its
-    /// runs.
+    /// Checks a store that begins a run with the neutral element or with the only value. Returns
+    /// whether each run that the store begins has only this beginning.
     fn begins(&self, claimed: &Claimed, statement: &Instances, begun: &mut Option<Set>) -> Step<bool> {
         let site = &self.nest.sites[claimed.site];
         if claimed.claim.role == ClaimRole::Neutral {
-            // Parts begin anew: their total goes on from what the element was.
+            // A partial result begins with the neutral element, because its total continues from
+            // the element's previous value.
             let op = match statement.statement.update {
                 Update::Reduce { op, reset } if reset || self.runs.is_part(claimed.site) => op,
                 _ => {
@@ -396,8 +407,9 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         Ok(once)
     }
 
-    /// Iterations whose memory does not bring what the run has left: right only where the run begins, and the element is what
-    /// the program says it was before.
+    /// Checks the iterations in `rest`, whose load does not see the value of the run's previous
+    /// store. They are right only at the beginning of a run, and if the load sees the version that
+    /// the program's element had before.
     fn starts(
         &self,
         claimed: &Claimed,
@@ -421,7 +433,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
         self.goes_on_from_before(claimed, source, rest)
     }
 
-    /// An update begins with the version that the element had before.
+    /// Checks that an update begins with the version that the element had before.
     fn goes_on_from_before(&self, claimed: &Claimed, source: &Source, rest: &Set) -> Step<()> {
         let site = &self.nest.sites[claimed.site];
         let mut covered = rest.clone();
@@ -430,7 +442,8 @@ impl<'a, 'p> Check<'a, 'p, '_> {
             let expected = claimed.instances.of(rest).then(&flow.versions);
             let right = match flow.writer {
                 None => match &source.unwritten {
-                    // The element itself is what was supplied.
+                    // A supplied version consists of the element only, which is also its memory
+                    // location.
                     Some(unwritten) => unwritten.intersect(&expected).domain(),
                     None => continue,
                 },
@@ -466,7 +479,7 @@ impl<'a, 'p> Check<'a, 'p, '_> {
     }
 }
 
-/// A value without conversions around it.
+/// The value without the conversions around it.
 fn stripped(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Cast(inner) => stripped(inner),
@@ -474,7 +487,8 @@ fn stripped(expr: &Expr) -> &Expr {
     }
 }
 
-/// The instances of a reduction whose value is the neutral element, because a condition on indices says so.
+/// The instances of a reduction whose value is the neutral element because of a condition on
+/// indices.
 fn neutral_instances(statement: &Instances) -> Option<Set> {
     let Update::Reduce { op, .. } = statement.statement.update else { return None };
     let value = &statement.statement.value;

@@ -1,7 +1,8 @@
-//! No thread reads what is in the registers of another.
+//! Checks that no thread reads a value that is in the registers of another thread.
 //!
-//! A register buffer with its room outside of thread loops is spread over the threads: an element is where the thread is
-//! that wrote it last. A total of combined threads is in the registers of all of them.
+//! A register buffer that is allocated outside thread loops is distributed over the threads: an
+//! element is in the registers of the thread that wrote it last. The total of combined threads is
+//! in the registers of all of them.
 
 use tilewright_ir::nest::{Axis, Scope};
 use tilewright_ir::{Access, TensorId};
@@ -13,7 +14,7 @@ use super::nest::{Nest, Site};
 use super::sources::{Source, Sources, writes_seen};
 use super::{Step, refuted};
 
-/// Looks at the thread of every load from registers, and at the thread of the store that it sees.
+/// Compares the thread of every load from registers with the thread of the store that it sees.
 pub fn check(nest: &Nest, sources: &Sources, direct: &Direct) -> Step<()> {
     let in_registers = |access: &Access| nest.nest.buffer(access.tensor).scope == Scope::Register;
     for (at, site) in nest.sites.iter().enumerate() {
@@ -24,7 +25,7 @@ pub fn check(nest: &Nest, sources: &Sources, direct: &Direct) -> Step<()> {
             let reader = threads(&nest.context, site, source.coordinates.len());
             Read { nest, site, source, reader }.is_own(access.tensor)?;
         }
-        // `Sources` leaves out the elements that a run carries or updates, so they are looked up here.
+        // `Sources` omits the elements that a run carries or updates, so they are looked up here.
         let carried = if sources.loads[at].is_empty() { site.loads.as_slice() } else { &[] };
         for access in carried.iter().filter(|access| in_registers(access)) {
             let source = &writes_seen(nest, direct, (at, access))?;
@@ -44,7 +45,7 @@ struct Read<'a, 'n> {
     nest: &'a Nest<'n>,
     site: &'a Site<'n>,
     source: &'a Source,
-    /// The thread that reads.
+    /// The coordinates of the reading thread.
     reader: Vec<Affine>,
 }
 
@@ -72,7 +73,7 @@ impl Read<'_, '_> {
         Ok(())
     }
 
-    /// The pairs whose threads differ along some axis.
+    /// The pairs whose threads differ along one of `axes`.
     fn of_others(&self, store: &Site, pairs: &Map, axes: &[Axis]) -> Map {
         let context = &self.nest.context;
         let own = storing_threads(context, store, store.coordinates.len());
@@ -85,7 +86,8 @@ impl Read<'_, '_> {
         pairs.intersect(&writers.then(&different(context, axes.len())).then(&readers.reverse()))
     }
 
-    /// The pairs whose reader comes after the last of the threads that are combined: the store seen is that one's.
+    /// The pairs whose reader has a higher index along x than the last of the combined lanes. The
+    /// store that a load sees is the one of that last lane.
     fn beyond_the_lanes(&self, store: &Site, pairs: &Map) -> Map {
         let context = &self.nest.context;
         let lane = threads(context, store, store.coordinates.len())[Axis::X as usize].clone();

@@ -1,8 +1,9 @@
-//! Reductions into elements that data chooses.
+//! Reductions into elements that data chooses (scatters).
 //!
-//! Which element an instance is reduced into is not known, so the tensor is looked at as a whole: a run sets all elements to
-//! the neutral element, then every instance is reduced once into the element that the program says, and nothing else ever
-//! writes the buffer. Whoever reads an element after the last of these sees its version.
+//! The element that an instance is reduced into is not known, so the tensor is treated as a whole.
+//! A run sets all elements to the neutral element. Then every instance is reduced once into the
+//! element that the program says. No other store ever writes the buffer. A load after the last of
+//! these stores sees the version of its element.
 
 use tilewright_ir::TensorId;
 use tilewright_ir::nest::ClaimRole;
@@ -14,13 +15,14 @@ use super::order::before;
 use crate::coordinates::elements_of;
 use crate::model::Instances;
 
-/// Whether data chooses the elements that a statement is reduced into.
+/// Checks whether data chooses the elements that a statement is reduced into.
 pub fn is_scatter(statement: &Instances) -> bool {
     statement.is_reduction() && !statement.write.exact
 }
 
-/// The stores that set a buffer to neutral elements, with their places, if it is written by one such reduction only, in the
-/// order above. `stores`: all stores to the buffer.
+/// The stores that set a buffer to neutral elements, with the locations that they write. Returns
+/// `None` unless one scatter alone writes the buffer, in the order of the module's description.
+/// `stores` are all stores to the buffer.
 pub fn beginnings(
     nest: &Nest,
     claims: &[Option<Claimed>],
@@ -42,7 +44,7 @@ pub fn beginnings(
         |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
     let set = starts.iter().filter_map(|own| Some(own.runs.reverse().then(places(own)?)));
     let Some(set) = set.reduce(|all, own| all.union(&own)) else { return Ok(None) };
-    // One run only has ever to do with a place.
+    // Only one run may ever write a location.
     if !set.reverse().is_single_valued()? {
         return Ok(None);
     }
@@ -64,7 +66,7 @@ pub fn beginnings(
     Ok(Some(starts.iter().filter_map(|own| Some((own.site, places(own)?.clone()))).collect()))
 }
 
-/// From instances of a scatter to the turn of the loops around it.
+/// Maps instances of a scatter to the iteration of the loops around it.
 pub fn turns(statement: &Instances) -> Map {
     let inner = statement.coordinates.len() - statement.loops.len();
     statement.domain.identity().without_results(statement.loops.len(), inner)

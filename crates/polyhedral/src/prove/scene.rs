@@ -1,7 +1,8 @@
-//! Scenes: the situations in which an expression of the program is compared with one of the nest.
+//! Scenes: the sets of situations in which an expression of the program is compared with one of the
+//! nest.
 //!
-//! A situation is a vector that holds the iteration of a store, the instance that it claims, and whatever the comparison has
-//! come through since.
+//! A situation is a vector. It holds the iteration of a store, the instance that the store claims,
+//! and the coordinates that each copy or inlined tensor on the way has added.
 
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use tilewright_isl::{Affine, Map, Set};
 use super::{Step, undecided};
 use crate::coordinates::Coordinates;
 
-/// Copies that a value may go through, and tensors that may be inlined into each other.
+/// The limit on copies that a value goes through plus tensors that are inlined into each other.
 const MOST_STEPS: usize = 64;
 
 /// All situations in which two expressions are compared.
@@ -19,36 +20,36 @@ const MOST_STEPS: usize = 64;
 pub struct Scene {
     /// The situations.
     pub set: Set,
-    /// How many coordinates each has.
+    /// The number of coordinates of each situation.
     pub dimensions: usize,
-    /// Copies and inlined tensors that the walk has come through.
+    /// The number of copies and inlined tensors that the comparison has followed.
     steps: usize,
-    /// Coordinates that are subscripts of the program's which data decides.
+    /// The coordinates that are known to be data-dependent subscripts of the program.
     bound: Rc<Vec<Bound>>,
 }
 
-/// A coordinate that is a subscript of an instance of the program.
+/// A coordinate whose value is a subscript of an instance of the program.
 #[derive(Clone)]
 pub struct Bound {
     /// The coordinate.
     pub coordinate: usize,
     /// The statement.
     pub of: usize,
-    /// Where the instance is.
+    /// The position of the instance's coordinates in the vectors.
     pub frame: Frame,
     /// The subscript.
     pub index: IndexExpr,
 }
 
 impl Bound {
-    /// Whether both are one subscript of one instance.
+    /// Checks whether both are the same subscript of the same instance.
     fn is_same(&self, other: &Bound) -> bool {
         self.of == other.of && self.frame.offset == other.frame.offset && self.index == other.index
     }
 }
 
 impl Scene {
-    /// These situations, each with so many coordinates.
+    /// A scene of these situations, which have `dimensions` coordinates.
     pub fn of(set: &Set, dimensions: usize) -> Scene {
         Scene { set: set.clone(), dimensions, steps: 0, bound: Rc::default() }
     }
@@ -63,20 +64,20 @@ impl Scene {
         Scene { set: self.set.subtract(set), ..self.clone() }
     }
 
-    /// The situations, with so many numbers of any value at the end.
+    /// The situations with `count` more coordinates at the end, which may have any value.
     pub fn with_numbers(&self, count: usize) -> Scene {
         let set = self.set.widened(self.dimensions, count);
         Scene { set, dimensions: self.dimensions + count, ..self.clone() }
     }
 
-    /// The coordinates with a variable for each.
+    /// Gives a variable to each coordinate.
     pub fn named(&self, name: impl Fn(usize) -> VarId) -> Coordinates {
         let mut coordinates = Coordinates::new(self.set.context());
         (0..self.dimensions).for_each(|at| coordinates.add(name(at), None));
         coordinates
     }
 
-    /// From situations to some of their coordinates.
+    /// Maps situations to some of their coordinates.
     pub fn pick(&self, picks: &[usize]) -> Map {
         let context = self.set.context();
         let functions: Vec<Affine> =
@@ -84,14 +85,16 @@ impl Scene {
         Map::from_functions(context, self.dimensions, &functions).of(&self.set)
     }
 
-    /// The situations, each with what a relation makes of some of its coordinates at the end.
+    /// Applies a relation to some coordinates of each situation, and appends the results to the
+    /// situation.
     pub fn extend(&self, picks: &[usize], relation: &Map) -> Scene {
         let added = relation.dimensions().map_or(0, |(_, results)| results);
         let set = self.pick(picks).then(relation).pairs().coalesce();
         Scene { set, dimensions: self.dimensions + added, ..self.clone() }
     }
 
-    /// The situations, in which coordinates are known to be subscripts. Two that are the same subscript are the same.
+    /// Adds coordinates that are known to be subscripts. Two coordinates that are the same
+    /// subscript are constrained to be equal.
     pub fn binding(mut self, bound: Vec<Bound>) -> Scene {
         for own in &bound {
             if let Some(other) = self.bound.iter().find(|other| other.is_same(own)) {
@@ -112,17 +115,17 @@ impl Scene {
         &self.bound
     }
 
-    /// The subscript that a coordinate is, if it is known to be one.
+    /// The subscript that a coordinate is known to be, if any.
     pub fn bound(&self, coordinate: usize) -> Option<&Bound> {
         self.bound.iter().find(|own| own.coordinate == coordinate)
     }
 
-    /// Whether the walk has come through no copy and no inlined tensor.
+    /// Checks whether the comparison has followed no copy and no inlined tensor yet.
     pub fn is_direct(&self) -> bool {
         self.steps == 0
     }
 
-    /// The situations behind one more copy or inlined tensor.
+    /// The same situations after one more copy or inlined tensor, or `Undecided` beyond the limit.
     pub fn deeper(mut self) -> Step<Scene> {
         self.steps += 1;
         match self.steps <= MOST_STEPS {
@@ -132,22 +135,22 @@ impl Scene {
     }
 }
 
-/// Where in the vectors of a scene the coordinates of an instance or of an iteration are.
+/// The position of an instance's or an iteration's coordinates in the vectors of a scene.
 #[derive(Clone)]
 pub struct Frame {
-    /// Where they begin.
+    /// The position of the first coordinate.
     pub offset: usize,
-    /// Their variables.
+    /// The variables of the coordinates.
     pub coordinates: Coordinates,
 }
 
 impl Frame {
-    /// Their places.
+    /// The positions of the coordinates.
     pub fn picks(&self) -> Vec<usize> {
         (self.offset..self.offset + self.coordinates.len()).collect()
     }
 
-    /// The coordinates as those of the scene's vectors.
+    /// The same variables as coordinates of the scene's vectors.
     pub fn in_scene(&self, scene: &Scene) -> Coordinates {
         self.coordinates.placed(self.offset, scene.dimensions)
     }

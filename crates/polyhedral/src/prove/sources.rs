@@ -1,4 +1,5 @@
-//! Which store wrote what a load sees, in the nest; and which version a read sees, in the program.
+//! Finds the store that wrote the value which each load of the nest sees, and the version that each
+//! read of the program sees.
 
 use std::collections::BTreeSet;
 
@@ -16,33 +17,37 @@ use crate::model::Model;
 
 /// The sources of all loads of a nest, and of all reads of its program.
 pub struct Sources {
-    /// The program's.
+    /// The versions that the program's reads see.
     pub program: Vec<Flow>,
-    /// For each store, those of its loads, in order. What a store carries is looked for by [`last_writes`] instead.
+    /// The sources of each store's loads, in order. The list of a carrying store is empty:
+    /// [`last_writes`] finds the source of a carried value.
     pub loads: Vec<Vec<Source>>,
-    /// For each result, those of its elements when the nest has run.
+    /// The source of each result's elements after the nest has run.
     pub results: Vec<(TensorId, Source)>,
 }
 
-/// Where what a load sees comes from.
+/// The stores whose values a load sees.
 pub struct Source {
-    /// The instances of the load: iterations of the store, then the subscripts that depend on data, which may be any.
+    /// The variables of a load's instance: the iteration of the store, then the subscripts that
+    /// depend on data, which may have any value.
     pub coordinates: Coordinates,
-    /// Those that there are.
+    /// The instances that exist.
     pub domain: Set,
-    /// The subscripts, with a coordinate in the place of each that depends on data.
+    /// The subscripts. A coordinate replaces each subscript that depends on data.
     pub indices: Vec<IndexExpr>,
-    /// Stores, each with the iterations that write what instances of the load see.
+    /// Stores, each with a map from its iterations to the instances of the load that see their
+    /// value.
     pub writers: Vec<(usize, Map)>,
-    /// Instances whose element nothing has written, with its place.
+    /// Maps instances whose element nothing has written to the element's memory location.
     pub unwritten: Option<Map>,
-    /// Whether the stores are all that write the elements, and complete; otherwise they are the last before the load.
+    /// If true, the stores are all stores to the elements, and their results are complete. If
+    /// false, they are the last stores before the load.
     pub direct: bool,
 }
 
 impl Sources {
-    /// Looks for what each load sees: at once where its buffer holds one thing in every element, else by a search for the last
-    /// write.
+    /// Finds the stores that each load sees. No search is needed if each element of the buffer
+    /// holds only one value; other loads need a search for the last write.
     pub fn find(
         context: &Context,
         model: &Model,
@@ -76,7 +81,8 @@ impl Sources {
     }
 }
 
-/// The writes that a load may see: all writes to its element where that holds one thing only, else the last before it.
+/// The stores whose values a load may see. If the element holds only one value, these are all
+/// stores to it; otherwise the last one before the load.
 pub fn writes_seen(nest: &Nest, direct: &Direct, (site, access): (usize, &Access)) -> Step<Source> {
     let Some(stores) = direct.stores(access.tensor) else {
         let mut found = last_writes(nest, &[(site, access)])?;
@@ -87,7 +93,7 @@ pub fn writes_seen(nest: &Nest, direct: &Direct, (site, access): (usize, &Access
     Ok(Source { writers: stores.iter().map(same).collect(), direct: true, ..load.source })
 }
 
-/// The last write before each of these loads, given by store and element.
+/// The last write before each of these loads, which are pairs of a store and an element.
 pub fn last_writes(nest: &Nest, loads: &[(usize, &Access)]) -> Step<Vec<Source>> {
     let mut search = Search::new(nest);
     for (site, access) in loads {
@@ -108,9 +114,9 @@ enum Found {
 /// The instances of a load.
 struct Load {
     source: Source,
-    /// The places that they read.
+    /// The memory locations that the instances read.
     places: Map,
-    /// The iterations of the store that they belong to.
+    /// Maps instances to the iterations of the store that they belong to.
     iterations: Map,
 }
 
@@ -138,7 +144,7 @@ impl Load {
         Load { source, places, iterations }
     }
 
-    /// When they happen.
+    /// The times at which the instances run.
     fn times(&self, nest: &Nest, site: &Site) -> Map {
         self.iterations.then(&nest.times(site))
     }
@@ -147,9 +153,9 @@ impl Load {
 struct Search<'a, 'n> {
     nest: &'a Nest<'n>,
     accesses: Accesses,
-    /// The buffers that are searched.
+    /// The buffers whose last writes are searched.
     buffers: BTreeSet<TensorId>,
-    /// The buffers that are written anywhere.
+    /// The buffers that any store writes.
     written: BTreeSet<TensorId>,
     found: Vec<Source>,
 }
@@ -184,7 +190,7 @@ impl<'a, 'n> Search<'a, 'n> {
         })
     }
 
-    /// Adds a load to the search, and gives its number.
+    /// Adds a load to the search, and returns its number.
     fn add(&mut self, buffer: TensorId, load: Load, times: &Map) -> usize {
         self.buffers.insert(buffer);
         self.accesses.read(buffer.index(), &load.places, times);
@@ -192,7 +198,7 @@ impl<'a, 'n> Search<'a, 'n> {
         self.found.len() - 1
     }
 
-    /// The load of a whole result by the caller.
+    /// The caller's read of a whole result, after the nest has run.
     fn result(&mut self, model: &Model, direct: &Direct, tensor: TensorId) -> Step<Found> {
         let buffers = 0..self.nest.nest.buffers.len();
         let mut buffers = buffers.map(|at| TensorId(at as u32));

@@ -1,8 +1,9 @@
-//! Whether two subscripts have the same value in all situations of a scene.
+//! Checks whether two subscripts have the same value in all situations of a scene.
 //!
-//! Both are written over the coordinates of the scene, with what its equations say of them put in. Data is compared as any
-//! other value ([`super::values`]), and a number stands for each datum that is the same on both sides. isl compares what is
-//! affine then; products are beyond isl, and are compared as polynomials.
+//! Both subscripts are rewritten over the coordinates of the scene, and the scene's equations are
+//! substituted. Data in subscripts is compared like any other value ([`super::values`]), and one
+//! variable stands for each datum that is the same on both sides. isl then compares affine
+//! expressions. isl cannot represent products; they are compared as polynomials.
 
 use std::sync::Arc;
 
@@ -13,19 +14,21 @@ use super::scene::{Bound, Frame, Scene};
 use super::values::{Proof, Side};
 use super::{Step, undecided};
 
-/// Stands for the first coordinate of a scene; its neighbours for the others.
+/// The variable that stands for the first coordinate of a scene. The following variables stand for
+/// the other coordinates.
 const FIRST_COORDINATE: u32 = u32::MAX / 2;
 
-/// Stands for the first datum.
+/// The variable that stands for the first datum.
 const FIRST_DATUM: u32 = u32::MAX / 4 * 3;
 
-/// Stands for the first datum of the nest, until it is known which of the program's it is.
+/// The variable that stands for the first datum of the nest until the matching datum of the program
+/// is known.
 const FIRST_OTHER: u32 = u32::MAX / 8 * 7;
 
-/// Subscripts that may be put into each other.
+/// The limit on how deeply subscripts are substituted into each other.
 const MOST_BOUND: usize = 16;
 
-/// A datum that a number stands for.
+/// A datum that a variable stands for.
 struct Datum {
     of: usize,
     frame: Frame,
@@ -39,7 +42,7 @@ impl Datum {
 }
 
 impl Proof<'_, '_, '_> {
-    /// Whether two subscripts have the same value in all situations.
+    /// Checks whether two subscripts have the same value in all situations.
     pub fn same_index(
         &self,
         scene: &Scene,
@@ -68,7 +71,7 @@ impl Proof<'_, '_, '_> {
         are_equal(scene, opening.data.len(), &left, &right)
     }
 
-    /// The coordinate that a datum of the nest is, where the scene says of one that it is just this datum.
+    /// The coordinate that the scene binds to exactly this datum of the nest, if there is one.
     fn coordinate_of(&self, scene: &Scene, datum: Side) -> Option<usize> {
         let is_it = |bound: &&Bound| {
             as_datum(&bound.index).is_some_and(|data| {
@@ -79,7 +82,7 @@ impl Proof<'_, '_, '_> {
         scene.all_bound().iter().find(is_it).map(|bound| bound.coordinate)
     }
 
-    /// The one of the program's data that a datum of the nest is.
+    /// The datum of the program that is equal to a datum of the nest.
     fn same_datum(&self, scene: &Scene, data: &[Datum], datum: Side) -> Step<usize> {
         let mut reason = None;
         for (at, own) in data.iter().enumerate() {
@@ -95,7 +98,8 @@ impl Proof<'_, '_, '_> {
     }
 }
 
-/// Subscripts on their way to expressions over the coordinates of a scene, with a number for each datum of the program.
+/// The rewriting of subscripts to expressions over the coordinates of a scene, with a variable for
+/// each datum of the program.
 struct Opening<'a> {
     scene: &'a Scene,
     equations: Vec<Equation>,
@@ -103,7 +107,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// A subscript of the program.
+    /// Rewrites a subscript of the program.
     fn open(&mut self, (of, frame): (usize, &Frame), index: &IndexExpr, depth: usize) -> IndexExpr {
         let mut names = Vec::new();
         for data in data_in(index) {
@@ -113,7 +117,7 @@ impl Opening<'_> {
         self.in_scene(&renamed(index, &names), frame, depth)
     }
 
-    /// A subscript without data.
+    /// Rewrites a subscript without data.
     fn in_scene(&mut self, index: &IndexExpr, frame: &Frame, depth: usize) -> IndexExpr {
         let index =
             self.equations.iter().fold(in_coordinates(index, frame), |index, own| put_in(&index, own));
@@ -125,7 +129,8 @@ impl Opening<'_> {
     }
 }
 
-/// Whether two expressions over the coordinates of a scene, and so many numbers of any value, are the same.
+/// Checks whether two expressions are equal. They are over the coordinates of a scene and `numbers`
+/// more variables of any value.
 fn are_equal(scene: &Scene, numbers: usize, left: &IndexExpr, right: &IndexExpr) -> Step<bool> {
     if left == right {
         return Ok(true);
@@ -144,7 +149,7 @@ fn are_equal(scene: &Scene, numbers: usize, left: &IndexExpr, right: &IndexExpr)
     }
 }
 
-/// An expression with the coordinate that an equation gives replaced by what it is.
+/// Replaces the coordinate that an equation defines by its value.
 fn put_in(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
     let terms = equation.coefficients.iter().enumerate();
     let value = terms.fold(IndexExpr::constant(equation.constant), |sum, (at, by)| {
@@ -154,7 +159,7 @@ fn put_in(expr: &IndexExpr, equation: &Equation) -> IndexExpr {
     expr.substitute(&mut |atom| (*atom == Atom::Var(given)).then(|| value.clone()))
 }
 
-/// An expression of a statement or a store, over the coordinates of the scene.
+/// Rewrites an expression of a statement or a store over the coordinates of the scene.
 fn in_coordinates(expr: &IndexExpr, frame: &Frame) -> IndexExpr {
     expr.substitute(&mut |atom| match atom {
         Atom::Var(var) => {
@@ -169,7 +174,7 @@ fn coordinate(at: usize) -> VarId {
     VarId(FIRST_COORDINATE + at as u32)
 }
 
-/// The datum that a subscript is, and nothing else.
+/// The datum of a subscript that consists of one datum only.
 fn as_datum(index: &IndexExpr) -> Option<&Arc<Data>> {
     match (index.terms(), index.constant_part()) {
         ([Term { factors, coefficient: 1 }], 0) => match factors.as_slice() {
@@ -180,7 +185,7 @@ fn as_datum(index: &IndexExpr) -> Option<&Arc<Data>> {
     }
 }
 
-/// The data in a subscript, without the data inside of it.
+/// The data in a subscript, without data that is nested inside data.
 fn data_in(index: &IndexExpr) -> Vec<Arc<Data>> {
     let mut found: Vec<Arc<Data>> = Vec::new();
     for factor in index.terms().iter().flat_map(|term| &term.factors) {
@@ -205,12 +210,12 @@ fn other_number(datum: usize) -> VarId {
     VarId(FIRST_OTHER + datum as u32)
 }
 
-/// The variable that stands for a datum.
+/// The variable that stands for a datum of the program.
 fn number_of(datum: usize) -> VarId {
     VarId(FIRST_DATUM + datum as u32)
 }
 
-/// A subscript with variables in the place of data.
+/// Replaces atoms of a subscript by variables.
 fn renamed(index: &IndexExpr, names: &[(Atom, VarId)]) -> IndexExpr {
     index.substitute(&mut |atom| {
         names.iter().find(|(datum, _)| datum == atom).map(|(_, var)| IndexExpr::var(*var))

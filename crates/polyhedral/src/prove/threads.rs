@@ -1,19 +1,20 @@
-//! Barriers and waits order whatever the threads of a GPU have to do with each other.
+//! Checks that barriers and waits order all conflicting accesses of the threads of a GPU.
 //!
-//! Two accesses of one element in one kernel, of which one writes, are in order if
+//! Two accesses of one element in one kernel, of which at least one writes, are ordered if
 //!
-//! - they are by one thread;
-//! - or by two threads of one block, and a barrier comes between them.
+//! - one thread makes both;
+//! - or two threads of one block make them, and a barrier comes between them.
 //!
-//! A store that is done later happens at some time before a wait for its group: what follows by the same thread must be
-//! behind such a wait, and what follows by another behind a barrier that is behind such a wait. Nothing orders the blocks of
-//! a kernel.
+//! An asynchronous store happens at some time before a wait for its group. A later access by the
+//! same thread must come after such a wait. A later access by another thread must come after a
+//! barrier that comes after such a wait. Nothing orders the blocks of a kernel.
 //!
-//! The iterations of a parallel loop may be by any thread ([`super::flat`]). That they have nothing to do with each other is
-//! shown by [`super::races`], so what is left is their order with everything else.
+//! Any thread may run an iteration of a parallel loop ([`super::flat`]). [`super::races`] shows
+//! that the iterations of such a loop do not conflict. This module checks their order with all
+//! other accesses.
 //!
-//! Shared memory is one room for a block, however often a loop inside the block allocates it: room that is given back and
-//! taken again is the same memory.
+//! A shared buffer is one memory area for each block, even if a loop inside the block allocates it
+//! repeatedly: memory that is freed and allocated again is the same memory.
 
 use tilewright_ir::Access;
 use tilewright_ir::nest::{LoopKind, Scope, Sync};
@@ -25,7 +26,7 @@ use super::order::running_before;
 use super::reached::{Reached, each_access};
 use super::{Step, refuted, undecided};
 
-/// Refutes nests whose threads meet without a barrier between them.
+/// Refutes nests in which accesses of different threads conflict without a barrier between them.
 pub fn check(nest: &Nest) -> Step<()> {
     let mut touches: Vec<Touch> = Vec::new();
     for site in &nest.sites {
@@ -45,14 +46,14 @@ pub fn check(nest: &Nest) -> Step<()> {
     Ok(())
 }
 
-/// An access of an iteration of a store to memory that several threads reach.
+/// An access of a store to memory that several threads reach.
 struct Touch<'a, 'n> {
     site: &'a Site<'n>,
     access: &'a Access,
     writes: bool,
-    /// From iterations to the kernel, and the place of the element in memory.
+    /// Maps iterations to the kernel and the memory location of the element.
     places: Map,
-    /// Whether neither the element nor whether it is touched depends on data.
+    /// Whether data decides neither the element nor whether it is touched.
     exact: bool,
     blocks: Map,
     threads: Map,
@@ -110,14 +111,14 @@ fn touch<'a, 'n>(
 }
 
 impl Touch<'_, '_> {
-    /// Whether the order of the two counts, if they touch one element.
+    /// Checks whether the order of the two accesses matters if they touch one element.
     fn concerns(&self, other: &Touch) -> bool {
         self.access.tensor == other.access.tensor
             && (self.writes || other.writes)
             && in_one_kernel(self.site, other.site)
     }
 
-    /// Whether it happens at some time after its turn.
+    /// Checks whether the access is an asynchronous store.
     fn is_later(&self) -> bool {
         self.site.store.later
     }
@@ -130,12 +131,13 @@ impl Touch<'_, '_> {
     }
 }
 
-/// Barriers and waits, by their times.
+/// The barriers and waits of a nest, with their times.
 struct Order<'a, 'n> {
     nest: &'a Nest<'n>,
     earlier: Map,
     barriers: Vec<(&'a SyncSite<'n>, Map)>,
-    /// Each wait: its times, and for each of its iterations the time before which all that is done later was waited for.
+    /// Each wait, its times, and a map from its iterations to the time of a commit: the wait covers
+    /// all asynchronous stores before that commit.
     waits: Vec<(&'a SyncSite<'n>, Map, Map)>,
 }
 
@@ -162,12 +164,13 @@ impl<'a, 'n> Order<'a, 'n> {
         Ok(Order { nest, earlier, barriers, waits })
     }
 
-    /// From what is done to what comes after it.
+    /// Maps iterations of `first` to those iterations of `second` that have a later time.
     fn follows(&self, first: &Map, second: &Map) -> Map {
         first.then(&self.earlier).then(&second.reverse())
     }
 
-    /// From iterations of one access to those of a later one with a barrier between.
+    /// Maps iterations of one access to those of a later access that come after a barrier in
+    /// between.
     fn behind_barriers(&self, first: &Touch, second: &Touch) -> Map {
         let barriers = self.barriers.iter().filter(|(own, _)| is_of_kernel(own, first.site));
         self.any(
@@ -183,7 +186,8 @@ impl<'a, 'n> Order<'a, 'n> {
         )
     }
 
-    /// From iterations of an access that is done later to what comes after a wait for it.
+    /// Maps iterations of an asynchronous store to the iterations in `times` that come after a wait
+    /// for it.
     fn any_wait(&self, first: &Touch, times: &Map) -> Map {
         let inputs = first.site.coordinates.len();
         let outputs = times.dimensions().map_or(0, |(inputs, _)| inputs);
@@ -200,7 +204,7 @@ impl<'a, 'n> Order<'a, 'n> {
     }
 }
 
-/// The outermost parallel loop around a store, by its place.
+/// The position of the outermost parallel loop around a store.
 fn parallel_loop(site: &Site) -> Option<usize> {
     site.loops.iter().position(|own| own.kind == LoopKind::Parallel)
 }
@@ -234,7 +238,7 @@ impl Pair<'_, '_> {
         }
     }
 
-    /// Nothing orders two blocks.
+    /// Refutes accesses of one element by different blocks, because nothing orders two blocks.
     fn of_blocks(&self, same: &Map) -> Step<()> {
         let has_blocks = |touch: &Touch| {
             let mut loops = touch.site.loops.iter();
@@ -248,7 +252,7 @@ impl Pair<'_, '_> {
         self.refute(&met, "two blocks of a kernel, which run in any order")
     }
 
-    /// The second comes after the first, in one block.
+    /// Checks the pairs in one block of which the second access comes after the first.
     fn of_threads(&self, same: &Map) -> Step<()> {
         let (first, second) = (self.first, self.second);
         let is_threaded = in_thread(first.site) || in_thread(second.site);
@@ -278,12 +282,12 @@ impl Pair<'_, '_> {
         self.refute(&met, "a store that is done later and what follows, with no wait for it between")
     }
 
-    /// Whether it is open which thread runs one of the two.
+    /// Checks whether any thread may run one of the two accesses.
     fn is_by_any_thread(&self) -> bool {
         parallel_loop(self.first.site).or(parallel_loop(self.second.site)).is_some()
     }
 
-    /// Iterations of both in one run of a parallel loop.
+    /// Pairs of iterations in one execution of a parallel loop that is around both accesses.
     fn in_one_turn(&self) -> Map {
         let [first, second] = [self.first, self.second].map(|touch| touch.site);
         let sizes = (first.coordinates.len(), second.coordinates.len());

@@ -1,10 +1,12 @@
-//! Every store that claims an instance computes its value.
+//! Checks that every store that claims an instance computes the instance's value.
 //!
-//! The program's expression and the nest's are walked side by side. A *scene* is the set of all situations in which the two
-//! are compared: vectors that hold the iteration of the store, the instance that it claims, and whatever the walk has come
-//! through since. Where a condition on indices decides between two expressions, the scene is split. Where both load, the
-//! program's read sees a version and the nest's load sees what a store has written; a copy is walked through to what it has
-//! copied, and a tensor that was inlined to what the program computes for it.
+//! The check walks the expressions of the program and the nest side by side. A *scene* is the set
+//! of all situations in which the two are compared (`scene.rs`). A situation is a vector with the
+//! iteration of the store, the instance that the store claims, and the coordinates that the walk
+//! has added since. If a condition on indices selects between two expressions, the scene is split.
+//! If both expressions are loads, the program's read sees a version, and the nest's load sees the
+//! value that some store wrote. The walk follows a copy to the copied value, and an inlined tensor
+//! to the program's expression for it.
 
 use tilewright_ir::nest::ClaimRole;
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId, Update};
@@ -22,7 +24,7 @@ use crate::dependence::{Flow, Reader, version_of};
 use crate::model::{Instances, Model};
 use crate::text;
 
-/// Checks the value of every store, and what every result holds in the end.
+/// Checks the value of every store, and the final content of every result.
 pub fn check(proof: &Proof) -> Step<()> {
     for claimed in proof.claims.iter().flatten() {
         if claimed.claim.role == ClaimRole::Value {
@@ -41,34 +43,35 @@ pub fn check(proof: &Proof) -> Step<()> {
     })
 }
 
-/// The program and the nest that are compared, with everything found out so far.
+/// The program and the nest that are compared, with all results of the earlier steps of the proof.
 pub struct Proof<'a, 'p, 'n> {
     /// The program's instances.
     pub model: &'a Model<'p>,
     /// The nest's stores.
     pub nest: &'a Nest<'n>,
-    /// Who has written what is read.
+    /// The stores and versions that loads and reads see.
     pub sources: &'a Sources,
     /// The claim of each store.
     pub claims: &'a [Option<Claimed<'a, 'p>>],
-    /// Results that are made in several stores.
+    /// The results that several stores make together.
     pub runs: &'a Runs<'a, 'n>,
     /// The contents of buffers.
     pub contents: &'a Contents<'a, 'p, 'n>,
 }
 
-/// One side of a comparison: an expression of a statement of the program, or of a store of the nest.
+/// One side of a comparison: an expression of a statement of the program or of a store of the nest.
 #[derive(Clone, Copy)]
 pub struct Side<'e> {
-    /// The statement or the store.
+    /// The number of the statement or the store.
     pub of: usize,
-    /// Where its coordinates are.
+    /// The position of its coordinates in the vectors of the scene.
     pub frame: &'e Frame,
     /// The expression.
     pub expr: &'e Expr,
 }
 
-/// The version of an element, whose name begins at `offset` in the vectors of a scene.
+/// A version of an element. The coordinates that identify the version begin at `offset` in the
+/// vectors of a scene.
 struct Version {
     writer: Option<usize>,
     offset: usize,
@@ -99,7 +102,7 @@ impl Proof<'_, '_, '_> {
         self.equal(&scene, program, nest)
     }
 
-    /// Data chooses the same element for a store as it does in the program.
+    /// Checks that data chooses the same element for a store as in the program.
     fn same_target(&self, scene: &Scene, program: Side, nest: Side, statement: &Instances) -> Step<()> {
         let (own, other) = (&statement.statement.indices, &self.nest.sites[nest.of].store.target.indices);
         for (index, stored) in own.iter().zip(other) {
@@ -110,7 +113,7 @@ impl Proof<'_, '_, '_> {
         Ok(())
     }
 
-    /// Refutes that the two expressions have the same value in all situations of a scene, or shows it.
+    /// Shows that the two expressions have the same value in all situations of a scene, or fails.
     pub fn equal(&self, scene: &Scene, program: Side, nest: Side) -> Step<()> {
         if scene.set.is_empty()? {
             return Ok(());
@@ -163,7 +166,7 @@ impl Proof<'_, '_, '_> {
         })
     }
 
-    /// An index that is the same number everywhere.
+    /// Compares an index of the program with a number of the nest.
     fn same_number(&self, scene: &Scene, program: Side, nest: Side) -> Step<()> {
         let (ExprKind::Index(index), ExprKind::Literal(number)) = (&program.expr.kind, &nest.expr.kind)
         else {
@@ -178,7 +181,7 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    /// The program reads an element.
+    /// Compares a read of the program with an expression of the nest.
     fn load(&self, scene: &Scene, (program, access): (Side, &Access), nest: Side) -> Step<()> {
         if self.is_known_content(scene, (program, access), nest)? {
             return Ok(());
@@ -214,9 +217,10 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    /// Whether a load of the nest brings what the program reads, by what is known of the buffer.
+    /// Checks whether the buffer's known content shows that the nest loads what the program reads.
     fn is_known_content(&self, scene: &Scene, (program, access): (Side, &Access), nest: Side) -> Step<bool> {
-        // Behind copies and inlined tensors, iterations and instances are others than those of a claim.
+        // After a copy or an inlined tensor, the iteration and the instance differ from those of
+        // the claim.
         let (ExprKind::Load(load), Some(claimed), true) =
             (&nest.expr.kind, &self.claims[nest.of], scene.is_direct())
         else {
@@ -225,7 +229,7 @@ impl Proof<'_, '_, '_> {
         Ok(program.of == claimed.claim.statement && self.contents.are_read(scene, claimed, access, load)?)
     }
 
-    /// The coordinates of a version that are subscripts which data decides.
+    /// The coordinates of a version that are data-dependent subscripts.
     fn chosen_by_data(&self, (program, access): (Side, &Access), version: &Version) -> Vec<Bound> {
         let first = version.offset + self.version_length(version) - access.indices.len();
         let chosen = access.indices.iter().enumerate();
@@ -239,7 +243,7 @@ impl Proof<'_, '_, '_> {
         bound.collect()
     }
 
-    /// Both read an element: the program's version is what the nest's load brings.
+    /// Compares two loads: the nest's load must bring the version that the program reads.
     fn loads(
         &self,
         scene: &Scene,
@@ -251,7 +255,8 @@ impl Proof<'_, '_, '_> {
         let there = self.at_load(scene, (program, access), (nest, other), (source, version));
         let (scene, frame) = match there {
             Ok(found) => found,
-            // The element that data chooses may be what the program reads through a tensor that was inlined.
+            // Data chooses the element. The program may read that element through a tensor that the
+            // nest inlines.
             Err(Stop::Undecided(_)) if self.is_computed_on_the_spot(version) => {
                 return self.inlined(scene, program, nest, version);
             }
@@ -293,8 +298,10 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    /// Whether a store of another statement than the version's cannot have left the version's value: one of them is a
-    /// reduction or an operation on data, and the other is something else, with no choice in it.
+    /// Checks whether a store of another statement cannot have left the version's value. This is so
+    /// if all of the following hold. The version's statement is a reduction or an operation on
+    /// data. The stored value is an operation on data or an element that no statement writes. The
+    /// two statements differ in being a reduction, or in their operator.
     fn is_another_value(&self, claimed: &Claimed, version: &Version) -> bool {
         let Some(writer) = version.writer else { return false };
         let [own, other] = [&self.model.statements[writer], claimed.statement];
@@ -308,8 +315,9 @@ impl Proof<'_, '_, '_> {
         (own.is_reduction() || computes(value)) && is_given && !are_alike
     }
 
-    /// The situations with the instance of a load, and where its coordinates are: the iteration, then subscripts that data
-    /// decides, which are the program's.
+    /// The situations at a load, and the positions of the load's coordinates in them: the
+    /// iteration, then the data-dependent subscripts, which must be equal to subscripts of the
+    /// program's read.
     fn at_load(
         &self,
         scene: &Scene,
@@ -324,7 +332,7 @@ impl Proof<'_, '_, '_> {
         let first = version.offset + self.version_length(version) - access.indices.len();
         for index in other.indices.iter().filter(|index| nest.frame.coordinates.affine(index).is_none()) {
             let same = |own: &IndexExpr| self.same_index(scene, (program, own), (nest, index));
-            // A copy may have its dimensions in another order.
+            // A copy may permute the dimensions.
             let Some(at) = access.indices.iter().position(|own| same(own) == Ok(true)) else {
                 return undecided("data chooses another element than in the program");
             };
@@ -333,7 +341,8 @@ impl Proof<'_, '_, '_> {
         Ok((scene.clone(), picks))
     }
 
-    /// The store that wrote an element has made the version in question, and it is complete, which a direct source is anyway.
+    /// Checks that the store that wrote an element made the given version, and that the version was
+    /// complete when it was read. A version from a direct source is always complete.
     fn brings(
         &self,
         scene: &Scene,
@@ -371,7 +380,8 @@ impl Proof<'_, '_, '_> {
         }
     }
 
-    /// An element that the caller has supplied is read where it is.
+    /// Checks a load of an element that the caller has supplied: it must be the element that the
+    /// program reads.
     fn supplied(&self, scene: &Scene, (nest, other): (Side, &Access), version: &Version) -> Step<()> {
         let site = &self.nest.sites[nest.of];
         let name = &self.nest.nest.buffer(other.tensor).name;
@@ -399,12 +409,13 @@ impl Proof<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a version may have been inlined.
+    /// Checks whether the nest may have inlined a version.
     fn is_computed_on_the_spot(&self, version: &Version) -> bool {
         version.writer.is_some_and(|writer| !self.model.statements[writer].is_reduction())
     }
 
-    /// The program reads a tensor that the nest computes on the spot.
+    /// The program reads a tensor that the nest inlines: compares the nest's expression with the
+    /// value that the program stores in that tensor.
     fn inlined(&self, scene: &Scene, program: Side, nest: Side, version: &Version) -> Step<()> {
         let Some(writer) = version.writer else { return self.differ(scene, program, nest) };
         let statement = &self.model.statements[writer];
@@ -419,7 +430,8 @@ impl Proof<'_, '_, '_> {
         self.equal(&there.deeper()?, program, nest)
     }
 
-    /// The nest loads what the program computes: a copy has computed it.
+    /// The program computes a value that the nest loads: compares it with the values that copies
+    /// have stored there.
     fn through_copies(&self, scene: &Scene, program: Side, (nest, other): (Side, &Access)) -> Step<()> {
         let source = self.source_of(nest, other)?;
         let picks = nest.frame.picks();
@@ -481,7 +493,7 @@ impl Proof<'_, '_, '_> {
         Frame { offset, coordinates: self.nest.sites[site].coordinates.clone() }
     }
 
-    /// The value that a copy stores, in the type in which it is loaded.
+    /// The value that a copy stores, in the type in which the value is loaded.
     fn copied(&self, site: usize, loaded: &Expr) -> Step<&Expr> {
         let store = self.nest.sites[site].store;
         if store.reduce.is_some() {
@@ -489,7 +501,7 @@ impl Proof<'_, '_, '_> {
         }
         match &store.value.kind {
             _ if store.value.dtype == loaded.dtype => Ok(&store.value),
-            // A wider type on the way changes nothing.
+            // A conversion to a wider type and back does not change the value.
             ExprKind::Cast(inner) if inner.dtype == loaded.dtype => Ok(inner),
             _ => undecided("a copy changes the type of what it copies"),
         }
@@ -535,7 +547,8 @@ fn operator(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Whether an expression is an operation on data: there are data for which the value is none of the operands.
+/// Checks whether an expression is an operation on data, such that its value differs from all
+/// operands for some data.
 fn computes(expr: &Expr) -> bool {
     let may_change_nothing = |operand: &Expr| match &operand.kind {
         ExprKind::Literal(number) => [0.0, 1.0].contains(&number.as_f64()) || !number.as_f64().is_finite(),
