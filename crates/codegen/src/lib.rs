@@ -1,8 +1,9 @@
 //! Generates machine code from loop nests.
 //!
-//! [`compile`] takes a [`LoopNest`](tilewright_ir::LoopNest), whose meaning [`tilewright_ir::nest`]
-//! defines, and returns a [`Kernel`], which runs with a [`Call`]. [`llvm_ir`] and [`assembly`] show
-//! the generated code. For GPUs, `c_family` writes CUDA C++ or OpenCL C.
+//! [`compile`] takes a verified loop nest, whose meaning [`tilewright_ir::nest`] defines, and
+//! returns a [`Kernel`], which runs with a [`Call`]. It combines two steps: [`Object::emit`]
+//! generates object code, and [`Object::link`] loads it. [`llvm_ir`] and [`assembly`] show the
+//! generated code. For GPUs, `c_family` writes CUDA C++ or OpenCL C.
 //!
 //! This crate optimises nothing beyond what a schedule asks for: the nest says which loops are
 //! vector loops, which loops run on threads and which buffers stay in registers.
@@ -11,14 +12,13 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use thiserror::Error;
-use tilewright_ir::verify_nest::InvalidNest;
 use tilewright_ir::{Origin, TensorId};
 
 pub mod c_family;
 mod contract;
 mod llvm;
 
-pub use llvm::{Kernel, assembly, compile, llvm_ir};
+pub use llvm::{Kernel, Object, assembly, compile, llvm_ir};
 
 /// Why a nest could not be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -26,9 +26,6 @@ pub enum CodegenError {
     /// The nest uses a feature that the code generator does not support.
     #[error("cannot generate code for {0}")]
     Unsupported(String),
-    /// The nest violates a rule of loop nests, which is a bug in the code that built it.
-    #[error(transparent)]
-    InvalidNest(#[from] InvalidNest),
     /// There is no code generator for this machine.
     #[error("no code generation for this machine: {0}")]
     Target(String),

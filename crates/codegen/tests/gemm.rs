@@ -7,7 +7,7 @@ mod harness;
 use harness::*;
 use tilewright_codegen::assembly;
 use tilewright_ir::nest::{LoopKind, Stmt};
-use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp};
+use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, verify_nest};
 use tilewright_target::{Cpu, Vectors};
 
 fn product(m: usize, n: usize, k: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
@@ -103,7 +103,7 @@ fn nest_of(b: Builder, body: Vec<Stmt>) -> LoopNest {
 fn the_inner_loop_is_fused_multiply_adds_and_loads() {
     let (b, body) = tiled(120, 128, 256, 12, 2, 16);
     let cpu = Cpu { cores: 1, vectors: Vectors::Avx512, caches: vec![32 << 10] };
-    let text = assembly(&nest_of(b, body), &cpu).unwrap();
+    let text = assembly(verify_nest(&nest_of(b, body)).unwrap(), &cpu).unwrap();
     let inner = text.split(".LBB").max_by_key(|block| block.matches("vfmadd").count()).unwrap();
     assert_eq!(inner.matches("vfmadd").count(), 24, "{inner}");
     assert_eq!(inner.matches("vmovups").count(), 2, "{inner}");

@@ -5,9 +5,9 @@
 mod harness;
 
 use harness::*;
-use tilewright_codegen::{CodegenError, compile, llvm_ir};
+use tilewright_codegen::{CodegenError, Object, compile, llvm_ir};
 use tilewright_ir::nest::{LoopKind, Stmt};
-use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp};
+use tilewright_ir::{BinaryOp, DType, LoopNest, ReduceOp, verify_nest};
 use tilewright_target::{Cpu, Vectors};
 
 fn cpu() -> Cpu {
@@ -122,7 +122,7 @@ fn what_cannot_be_done_is_refused() {
     let (i, j) = (b.var("i"), b.var("j"));
     let body = each(j, v(i), LoopKind::Serial, vec![set(out, &[v(i), v(j)], int(1))]);
     let nest = LoopNest { body: vec![each(i, 4, LoopKind::Vector, vec![body])], ..b.nest };
-    assert!(matches!(compile(&nest, &cpu()), Err(CodegenError::Unsupported(_))));
+    assert!(matches!(compile(verify_nest(&nest).unwrap(), &cpu()), Err(CodegenError::Unsupported(_))));
 }
 
 fn tiny(size: i64) -> (Builder, Vec<Stmt>) {
@@ -133,9 +133,26 @@ fn tiny(size: i64) -> (Builder, Vec<Stmt>) {
 }
 
 #[test]
+fn an_object_is_emitted_under_a_name_and_linked_later() {
+    let (b, body) = tiny(4);
+    let nest = LoopNest { body, ..b.nest };
+    let object = Object::emit(verify_nest(&nest).unwrap(), &cpu(), "fill_four").unwrap();
+    assert_eq!(object.symbol(), "fill_four");
+    assert!(object.bytes().windows(9).any(|part| part == b"fill_four"), "the symbol is in the file");
+    if cfg!(target_os = "linux") {
+        assert!(object.bytes().starts_with(b"\x7fELF"));
+    }
+    // Objects are data: each copy can be linked, once the kernel of the other is gone.
+    for copy in [object.clone(), object] {
+        let kernel = copy.link().unwrap();
+        assert_eq!(kernel.scratch_bytes(), 0);
+    }
+}
+
+#[test]
 fn the_intermediate_code_is_text() {
     let (b, body) = tiny(4);
-    let text = llvm_ir(&LoopNest { body, ..b.nest }, &cpu()).unwrap();
+    let text = llvm_ir(verify_nest(&LoopNest { body, ..b.nest }).unwrap(), &cpu()).unwrap();
     assert!(text.contains("store <4 x float>"), "{text}");
 }
 

@@ -161,10 +161,10 @@ impl Executable {
         if cpu.vectors > Cpu::host().vectors {
             return Err(BuildError::NoSuchVectors(cpu.vectors));
         }
-        verify_nest(nest)?;
+        let verified = verify_nest(nest)?;
         let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
         let sources = sources(&signature, nest)?;
-        let kernel = compile(nest, cpu)?;
+        let kernel = compile(verified, cpu)?;
         let checks = meanings(kernel.checks(), nest);
         Ok(Executable { code: Arc::new(Code { kernel, signature, sources, checks }) })
     }

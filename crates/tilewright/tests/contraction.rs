@@ -7,7 +7,7 @@ use ndarray::Array1;
 use tilewright::{Compile, Cpu, Module, Program, Vectors, parse_schedule};
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::llvm_ir;
-use tilewright_ir::LoopNest;
+use tilewright_ir::{LoopNest, VerifiedNest, verify_nest};
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_target::{Gpu, Target};
 
@@ -22,6 +22,10 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
 /// The vectors that this machine has.
 fn vectors() -> impl Iterator<Item = Vectors> {
     Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors)
+}
+
+fn verified(nest: &LoopNest) -> VerifiedNest<'_> {
+    verify_nest(nest).unwrap()
 }
 
 /// Numbers whose products are not exact in single precision.
@@ -130,9 +134,9 @@ fn the_code_of_every_target_says_what_is_fused() {
         let plain = fused.clone().without_contraction();
         let code = |program: &Program| {
             [
-                llvm_ir(&loops(program, &cpu), &cpu).unwrap(),
-                gpu_code(&loops(program, &cuda), &cuda, "").unwrap().text,
-                gpu_code(&loops(program, &opencl), &opencl, "").unwrap().text,
+                llvm_ir(verified(&loops(program, &cpu)), &cpu).unwrap(),
+                gpu_code(verified(&loops(program, &cuda)), &cuda, "").unwrap().text,
+                gpu_code(verified(&loops(program, &opencl)), &opencl, "").unwrap().text,
             ]
         };
         let words = ["llvm.fmuladd", if dtype == "double" { "fma(" } else { "fmaf(" }, "tw_multiply_add"];
@@ -144,7 +148,7 @@ fn the_code_of_every_target_says_what_is_fused() {
     }
     let squares = of_value("a(i) * a(i) - b(i) * b(i)");
     for gpu in [&cuda, &opencl] {
-        let text = gpu_code(&loops(&squares, gpu), gpu, "").unwrap().text;
+        let text = gpu_code(verified(&loops(&squares, gpu)), gpu, "").unwrap().text;
         assert!(!text.contains("fma"), "{text}");
         assert_eq!(text.contains("#pragma OPENCL FP_CONTRACT OFF"), gpu.api == opencl.api, "{text}");
     }

@@ -35,9 +35,9 @@ static JIT: OnceLock<Result<Jit, String>> = OnceLock::new();
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 static DROPS: AtomicU64 = AtomicU64::new(0);
 
-/// A number that is unique to each kernel of the process.
-pub(super) fn unique_number() -> u64 {
-    KERNELS.fetch_add(1, Ordering::Relaxed)
+/// A symbol that is unique to each kernel of the process.
+pub(super) fn unique_symbol() -> String {
+    format!("tilewright_{}", KERNELS.fetch_add(1, Ordering::Relaxed))
 }
 
 fn jit() -> Result<&'static Jit, CodegenError> {

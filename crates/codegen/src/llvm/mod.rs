@@ -20,12 +20,14 @@ mod expr;
 mod function;
 mod index;
 mod jit;
+mod kernel;
 mod layout;
 mod load;
 mod machine;
 mod masks;
 mod math;
 mod nan;
+mod object;
 mod ops;
 mod parallel;
 mod passes;
@@ -37,148 +39,41 @@ mod stmt;
 mod store;
 mod walk;
 
-use std::time::Instant;
-
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
-use tilewright_ir::LoopNest;
-use tilewright_ir::nest::Scope;
+use tilewright_ir::{LoopNest, VerifiedNest};
 use tilewright_target::Cpu;
 
 use self::function::Unit;
-use self::jit::Code;
 use self::layout::Layout;
 use self::machine::Machine;
 use self::ops::Ops;
-use crate::{Call, Check, CodegenError, CompileTime};
+use crate::{Check, CodegenError};
 
-type Entry = unsafe extern "C" fn(*const Call);
+pub use self::kernel::Kernel;
+pub use self::object::Object;
 
-/// Machine code for one loop nest, callable from any thread.
-pub struct Kernel {
-    body: Entry,
-    setup: Option<Entry>,
-    scratch_bytes: usize,
-    constants: Vec<usize>,
-    checks: Vec<Check>,
-    time: CompileTime,
-    /// Owns the memory of the functions above.
-    _code: Code,
-}
-
-impl Kernel {
-    /// Runs the body of the nest.
-    ///
-    /// # Safety
-    /// The memory that `call` points to must be as [`Call`] describes, with buffers of the sizes
-    /// that the nest declares. Buffers must not overlap.
-    pub unsafe fn call(&self, call: &Call) {
-        // SAFETY: the caller guarantees that the call is valid; the code lives as long as the
-        // kernel.
-        unsafe { (self.body)(call) }
-    }
-
-    /// Runs the setup of the nest, which fills the constant buffers.
-    ///
-    /// # Safety
-    /// As for [`Kernel::call`].
-    pub unsafe fn setup(&self, call: &Call) {
-        if let Some(setup) = self.setup {
-            // SAFETY: as in `call`.
-            unsafe { setup(call) }
-        }
-    }
-
-    /// The number of bytes of scratch memory that [`Call::scratch`] must provide.
-    pub fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes
-    }
-
-    /// The size of each constant buffer in bytes, in the order of the nest's buffers.
-    pub fn constants(&self) -> &[usize] {
-        &self.constants
-    }
-
-    /// The checks that can fail while the kernel runs. A status of `1 + i` means that `checks()[i]`
-    /// failed.
-    pub fn checks(&self) -> &[Check] {
-        &self.checks
-    }
-
-    /// The duration of each stage of compilation.
-    pub fn compile_time(&self) -> CompileTime {
-        self.time
-    }
-}
-
-/// Compiles a nest for a CPU and links it into this process.
-///
-/// This machine must support the CPU's vector instructions. Otherwise calling the kernel ends the
-/// process.
-pub fn compile(nest: &LoopNest, target: &Cpu) -> Result<Kernel, CodegenError> {
-    let start = Instant::now();
-    let context = Context::create();
-    let machine = Machine::new(target)?;
-    let symbol = format!("tilewright_{}", jit::unique_number());
-    let emitted = emit(&context, nest, &machine, &symbol)?;
-    let emit_time = start.elapsed();
-
-    let start = Instant::now();
-    passes::run(&emitted.module, &machine)?;
-    let passes = start.elapsed();
-
-    let start = Instant::now();
-    let object = machine
-        .machine
-        .write_to_memory_buffer(&emitted.module, FileType::Object)
-        .map_err(|message| CodegenError::Llvm(message.to_string()))?;
-    let codegen = start.elapsed();
-
-    let start = Instant::now();
-    let code = Code::link(object.as_slice())?;
-    let body = entry(&code, &symbol)?;
-    let setup = match nest.setup.is_empty() {
-        true => None,
-        false => Some(entry(&code, &setup_symbol(&symbol))?),
-    };
-    let time = CompileTime { emit: emit_time, passes, codegen, link: start.elapsed() };
-    Ok(Kernel {
-        body,
-        setup,
-        scratch_bytes: emitted.scratch_bytes,
-        constants: constant_sizes(nest),
-        checks: emitted.checks,
-        time,
-        _code: code,
-    })
-}
-
-fn entry(code: &Code, symbol: &str) -> Result<Entry, CodegenError> {
-    let address = code.address(symbol)?;
-    // SAFETY: the symbol names a function that was emitted with this signature.
-    Ok(unsafe { std::mem::transmute::<*const (), Entry>(address) })
-}
-
-fn constant_sizes(nest: &LoopNest) -> Vec<usize> {
-    let constants = nest.buffers.iter().filter(|buffer| buffer.scope == Scope::Constant);
-    constants.map(|buffer| usize::try_from(buffer.bytes()).unwrap_or(0)).collect()
+/// Compiles a nest for a CPU and links it into this process: [`Object::emit`], then
+/// [`Object::link`].
+pub fn compile(nest: VerifiedNest<'_>, target: &Cpu) -> Result<Kernel, CodegenError> {
+    Object::emit(nest, target, &jit::unique_symbol())?.link()
 }
 
 /// Returns the LLVM IR of a nest as text, after the passes.
-pub fn llvm_ir(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
+pub fn llvm_ir(nest: VerifiedNest<'_>, target: &Cpu) -> Result<String, CodegenError> {
     let context = Context::create();
     let machine = Machine::new(target)?;
-    let emitted = emit(&context, nest, &machine, &nest.name)?;
+    let emitted = emit(&context, nest.nest(), &machine, &nest.nest().name)?;
     passes::run(&emitted.module, &machine)?;
     Ok(emitted.module.print_to_string().to_string())
 }
 
 /// Returns the assembly of a nest as text.
-pub fn assembly(nest: &LoopNest, target: &Cpu) -> Result<String, CodegenError> {
+pub fn assembly(nest: VerifiedNest<'_>, target: &Cpu) -> Result<String, CodegenError> {
     let context = Context::create();
     let machine = Machine::new(target)?;
-    let emitted = emit(&context, nest, &machine, &nest.name)?;
+    let emitted = emit(&context, nest.nest(), &machine, &nest.nest().name)?;
     passes::run(&emitted.module, &machine)?;
     let text = machine
         .machine
@@ -192,10 +87,6 @@ struct Emitted<'ctx> {
     module: Module<'ctx>,
     scratch_bytes: usize,
     checks: Vec<Check>,
-}
-
-fn setup_symbol(symbol: &str) -> String {
-    format!("{symbol}.setup")
 }
 
 fn emit<'ctx>(
@@ -220,7 +111,7 @@ fn emit<'ctx>(
     let mut checks = Vec::new();
     unit.entry(symbol, &nest.body, &mut checks)?;
     if !nest.setup.is_empty() {
-        unit.entry(&setup_symbol(symbol), &nest.setup, &mut checks)?;
+        unit.entry(&object::setup_symbol(symbol), &nest.setup, &mut checks)?;
     }
     Ok(Emitted {
         scratch_bytes: usize::try_from(unit.layout.bytes).unwrap_or(0),

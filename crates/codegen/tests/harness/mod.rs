@@ -9,7 +9,7 @@ use tilewright_codegen::{Call, Kernel, Parallel, ParallelBody, compile};
 use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, LoopVar, Scope, Stmt, Store};
 use tilewright_ir::{
     Access, Atom, BinaryOp, Builtin, DType, Data, Expr, ExprKind, IndexExpr, LoopNest, Number, Origin,
-    ReduceOp, Scalar, ScalarId, TensorId, VarId,
+    ReduceOp, Scalar, ScalarId, TensorId, VarId, verify_nest,
 };
 use tilewright_target::{Cpu, Vectors};
 
@@ -82,7 +82,7 @@ impl Builder {
     pub fn compile(mut self, vectors: Vectors, body: Vec<Stmt>) -> Compiled {
         self.nest.body = body;
         let cpu = Cpu { cores: 2, vectors, caches: vec![32 << 10] };
-        let kernel = compile(&self.nest, &cpu).unwrap();
+        let kernel = compile(verify_nest(&self.nest).unwrap(), &cpu).unwrap();
         Compiled { kernel, nest: self.nest }
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilewright_codegen::c_family::{Argument, GpuCode, Launch};
+use tilewright_codegen::c_family::{Argument, GpuCode, Launch, gpu_code};
 use tilewright_ir::nest::{Buffer, Scope};
 use tilewright_ir::tensor::byte_size;
-use tilewright_ir::{LoopNest, Program};
+use tilewright_ir::{LoopNest, Program, verify_nest};
 
 use super::backend::{KernelResources, KernelUse, Module};
 use super::commands::launches;
@@ -50,6 +50,18 @@ pub(super) enum Place {
 }
 
 impl GpuExecutable {
+    /// Generates code for the loops of a program and compiles it. `about` becomes the comment at
+    /// the top of the generated text.
+    pub fn compile(
+        program: &Program,
+        nest: &LoopNest,
+        about: &str,
+        device: &Device,
+    ) -> Result<GpuExecutable, BuildError> {
+        let code = gpu_code(verify_nest(nest)?, device.gpu(), about)?;
+        GpuExecutable::new(program, nest, code, device)
+    }
+
     /// Compiles code that was generated from a loop nest of a program.
     pub fn new(
         program: &Program,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::Program;
+use tilewright_ir::{Program, verify_nest};
 use tilewright_runtime::gpu::{GpuError, compile_cuda};
 use tilewright_schedule::{apply, default_schedule};
 use tilewright_syntax::{Bindings, check, parse};
@@ -63,7 +63,8 @@ fn compiled(line: &str) -> Result<(), GpuError> {
     let (program, gpu) = (program(line), Gpu::h200());
     let schedule = default_schedule(&program, &gpu);
     let nest = apply(&program, &schedule, &gpu).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
-    let code = gpu_code(&nest, &gpu, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let code =
+        gpu_code(verify_nest(&nest).unwrap(), &gpu, line).unwrap_or_else(|error| panic!("{line}: {error}"));
     match compile_cuda(&code.text, gpu.architecture) {
         Err(GpuError::Compile { log }) => panic!("{line}\n{log}\n{}", code.text),
         other => other.map(|cubin| assert!(cubin.bytes.starts_with(b"\x7fELF"), "{line}")),

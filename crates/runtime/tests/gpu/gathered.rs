@@ -52,7 +52,7 @@ fn nest_of(sizes: [i64; 3], steps: &str, gpu: &Gpu) -> (Program, LoopNest) {
 
 fn bound(device: &Device, sizes: [i64; 3], steps: &str) -> GpuBound {
     let (program, nest) = nest_of(sizes, steps, device.gpu());
-    let code = gpu_code(&nest, device.gpu(), "a test").unwrap();
+    let code = gpu_code(verify_nest(&nest).unwrap(), device.gpu(), "a test").unwrap();
     let text = code.text.clone();
     let built = GpuExecutable::new(&program, &nest, code, device);
     built.unwrap_or_else(|error| panic!("{error}\n{text}")).bind(&[]).unwrap()
@@ -108,7 +108,7 @@ fn gathers_become_cuda_that_compiles() {
     let gpu = Gpu::h200();
     for (sizes, steps) in SIZES.into_iter().flat_map(|sizes| all_steps().map(|steps| (sizes, steps))) {
         let (_, nest) = nest_of(sizes, &steps, &gpu);
-        let code = gpu_code(&nest, &gpu, "a test").unwrap();
+        let code = gpu_code(verify_nest(&nest).unwrap(), &gpu, "a test").unwrap();
         // Rows of 32 elements begin at an address where four elements can be accessed at once; rows
         // of 27 do not.
         let whole = sizes == SIZES[0];

@@ -77,7 +77,7 @@ fn gather(declared: Option<(i64, i64)>) -> (Program, LoopNest) {
 }
 
 fn bound(device: &Device, (program, nest): &(Program, LoopNest)) -> GpuBound {
-    let code = gpu_code(nest, device.gpu(), "a test").unwrap();
+    let code = gpu_code(verify_nest(nest).unwrap(), device.gpu(), "a test").unwrap();
     let text = code.text.clone();
     let built = GpuExecutable::new(program, nest, code, device);
     built.unwrap_or_else(|error| panic!("{error}\n{text}")).bind(&[]).unwrap()
@@ -166,7 +166,7 @@ fn one_thread_alone_has_registers() {
 #[test]
 fn generated_cuda_compiles_without_a_gpu() {
     for (_, nest) in [scaled(), gather(None), gather(Some((1, 7)))] {
-        let code = gpu_code(&nest, &Gpu::h200(), "a test").unwrap();
+        let code = gpu_code(verify_nest(&nest).unwrap(), &Gpu::h200(), "a test").unwrap();
         match compile_cuda(&code.text, Gpu::h200().architecture) {
             Err(tilewright_runtime::gpu::GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
             Err(error) => panic!("{error}\n{}", code.text),

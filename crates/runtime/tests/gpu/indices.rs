@@ -5,7 +5,7 @@ use tilewright_codegen::CodegenError;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::nest::{Axis, LoopKind, Stmt};
-use tilewright_ir::{DType, Number, Tensor};
+use tilewright_ir::{DType, Number, Tensor, verify_nest};
 use tilewright_runtime::RunError;
 use tilewright_runtime::gpu::{Device, GpuExecutable};
 use tilewright_runtime::{View, ViewMut};
@@ -170,7 +170,7 @@ fn all_of_it_compiles_as_cuda() {
 /// The element that the 64-bit `index` chooses, or the error.
 fn chosen(device: &Device, source: &'static str, index: i64) -> Result<f32, RunError> {
     let (program, nest) = nest_of(&Case { source, sizes: &[("N", 5), ("M", 2)], steps: "" }, device.gpu());
-    let code = gpu_code(&nest, device.gpu(), "a test").unwrap();
+    let code = gpu_code(verify_nest(&nest).unwrap(), device.gpu(), "a test").unwrap();
     let bound = GpuExecutable::new(&program, &nest, code, device).unwrap().bind(&[]).unwrap();
     let (x, p, mut y) = ([1.0f32, 2.0, 4.0, 8.0, 16.0], [index, 2], [0.0f32; 2]);
     let inputs = [View::from_slice(&x, &[5]).unwrap(), View::from_slice(&p, &[2]).unwrap()];
@@ -206,5 +206,5 @@ fn an_invalid_nest_is_refused() {
     let Some(Stmt::For(outer)) = nest.body.first_mut() else { panic!("a kernel is a loop") };
     let Some(Stmt::For(inner)) = outer.body.first_mut() else { panic!("threads are inside blocks") };
     (outer.kind, inner.kind) = (LoopKind::Thread(Axis::X), LoopKind::Block(Axis::X));
-    assert!(matches!(gpu_code(&nest, &gpu, "a test"), Err(CodegenError::InvalidNest(_))));
+    assert!(verify_nest(&nest).is_err());
 }

@@ -160,7 +160,7 @@ fn text(case: &Case, gpu: &Gpu) -> String {
 }
 
 fn text_of(nest: &LoopNest, gpu: &Gpu) -> String {
-    let code = gpu_code(nest, gpu, "").unwrap();
+    let code = gpu_code(verify_nest(nest).unwrap(), gpu, "").unwrap();
     code.text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 

@@ -41,7 +41,7 @@ pub fn nest_agrees(device: &Device, program: &Program, nest: &LoopNest) {
 
 /// Like `nest_agrees`, with given inputs.
 pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, supplied: Inputs) {
-    let code = gpu_code(nest, device.gpu(), "a test").unwrap();
+    let code = gpu_code(verify_nest(nest).unwrap(), device.gpu(), "a test").unwrap();
     let text = code.text.clone();
     let executable = GpuExecutable::new(program, nest, code, device);
     let executable = executable.unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -77,7 +77,7 @@ pub fn nest_agrees_on(device: &Device, program: &Program, nest: &LoopNest, suppl
 pub fn compiles_as_cuda(case: &Case) {
     let gpu = Gpu::h200();
     let (_, nest) = nest_of(case, &gpu);
-    let code = gpu_code(&nest, &gpu, "a test").unwrap();
+    let code = gpu_code(verify_nest(&nest).unwrap(), &gpu, "a test").unwrap();
     match compile_cuda(&code.text, gpu.architecture) {
         Err(GpuError::NoCompiler) => skip("nvrtc", "there is no NVRTC"),
         Err(error) => panic!("{error}\n{}", code.text),

@@ -37,7 +37,7 @@ fn results_in_turns_come_out_right() {
 fn from_one_result_to_the_next_one_loop_moves_by_one() {
     let gpu = Gpu::h200();
     let (_, nest) = nest_of(&TILES, &gpu);
-    let text = gpu_code(&nest, &gpu, "a test").unwrap().text;
+    let text = gpu_code(verify_nest(&nest).unwrap(), &gpu, "a test").unwrap().text;
     assert!(text.contains("const int ii = ki % 2 == 0 ? ii_turn : 2 - ii_turn;"), "{text}");
     // The number of rows is odd, so the direction along a row depends on the step `ki` too.
     assert!(text.contains("const int jw = (ki + ii_turn) % 2 == 0 ? jw_turn : 1 - jw_turn;"), "{text}");

@@ -285,7 +285,8 @@ impl Oracle {
     /// Kernels on the device.
     fn try_device(&self, nest: &LoopNest) -> Option<Outcome> {
         let device = DEVICE.as_ref()?;
-        let code = match guarded(|| gpu_code(nest, device.gpu(), "a generated program")) {
+        let code = match guarded(|| gpu_code(verify_nest(nest).unwrap(), device.gpu(), "a generated program"))
+        {
             Ok(Ok(code)) => code,
             Ok(Err(error)) => return Some(failed(Kind::Build, error.to_string(), Some(nest))),
             Err(message) => return Some(failed(Kind::BuildPanics, message, Some(nest))),
