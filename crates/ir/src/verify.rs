@@ -22,7 +22,7 @@ use crate::program::{Program, Range, Scalar, ScalarId, Statement, SymbolId, Tens
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid program {program}: {what}")]
-pub struct Invalid {
+pub struct InvalidProgram {
     /// The program's name.
     pub program: String,
     /// Which invariant is violated, and where.
@@ -30,9 +30,9 @@ pub struct Invalid {
 }
 
 /// Checks every invariant of a program.
-pub fn verify(program: &Program) -> Result<(), Invalid> {
+pub fn verify(program: &Program) -> Result<(), InvalidProgram> {
     let check = Check { program };
-    check.run().map_err(|what| Invalid { program: program.name.clone(), what })
+    check.run().map_err(|what| InvalidProgram { program: program.name.clone(), what })
 }
 
 struct Check<'a> {

@@ -41,14 +41,21 @@ impl Draft<'_> {
     }
 
     /// Returns true for a loop over threads if the loops around it, or those inside it, include
-    /// another loop over threads and an ordered loop. No barrier can separate the iterations of
-    /// that ordered loop.
-    pub fn is_thread_of_a_thread(&self, var: VarId) -> bool {
-        let is_thread = |var: &VarId| matches!(self.loop_of(*var).kind, LoopKind::Thread(_));
+    /// another loop over threads and an ordered loop: no barrier can separate the iterations of
+    /// that ordered loop. The same holds for loops over blocks, since blocks never wait for each
+    /// other.
+    pub fn has_unsynchronised_order(&self, var: VarId) -> bool {
+        let unit = |var: &VarId| match self.loop_of(*var).kind {
+            LoopKind::Thread(_) => Some(Unit::Thread),
+            LoopKind::Block(_) => Some(Unit::Block),
+            _ => None,
+        };
+        let Some(own) = unit(&var) else { return false };
         let is_ordered = |var: &VarId| self.loop_of(*var).role == LoopRole::Ordered;
         let [around, inside] = [self.loops_around(var), self.loops_in(self.body_of(var))];
-        let has_both = |loops: &[VarId]| loops.iter().any(is_thread) && loops.iter().any(is_ordered);
-        is_thread(&var) && (has_both(&around) || has_both(&inside))
+        let is_alike = |var: &VarId| unit(var) == Some(own);
+        let has_both = |loops: &[VarId]| loops.iter().any(is_alike) && loops.iter().any(is_ordered);
+        has_both(&around) || has_both(&inside)
     }
 
     /// Returns true when a statement reads a tensor that one of the others, which comes later in
@@ -133,6 +140,13 @@ impl Draft<'_> {
         let buffer = &self.buffers[tensor.index()];
         buffer.gone || buffer.room.is_some()
     }
+}
+
+/// The parallel units of a GPU.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Thread,
+    Block,
 }
 
 struct Question<'a> {
@@ -253,9 +267,9 @@ impl Question<'_> {
         let sizes = (first.path.len(), second.path.len());
         let mut equal = Map::universe(&self.context, sizes.0, sizes.1);
         let mut found = Map::empty(&self.context, sizes.0, sizes.1);
-        // A loop over threads has no barrier inside. Loops further in therefore order only the
-        // iterations of one thread.
-        let mut in_thread = false;
+        // A loop over threads has no barrier inside, and blocks never wait for each other. Loops
+        // further in therefore order only the iterations of one thread, or of one block.
+        let mut units: Vec<Unit> = Vec::new();
         for at in 0..common {
             if is_reduced(&first.path[at]) {
                 return found;
@@ -263,13 +277,14 @@ impl Question<'_> {
             let kind = self.draft.loop_of(first.path[at]).kind;
             if runs_in_order(kind) {
                 let earlier = equal.where_less(at, at);
-                found = found.union(&if in_thread {
-                    self.of_one_thread(earlier, (first, second), at)
-                } else {
-                    earlier
-                });
+                let of_one = |pairs, unit: &Unit| self.of_one(*unit, pairs, (first, second), at);
+                found = found.union(&units.iter().fold(earlier, of_one));
             }
-            in_thread |= matches!(kind, LoopKind::Thread(_));
+            match kind {
+                LoopKind::Thread(_) => units.push(Unit::Thread),
+                LoopKind::Block(_) => units.push(Unit::Block),
+                LoopKind::Serial | LoopKind::Unrolled | LoopKind::Parallel | LoopKind::Vector => {}
+            }
             equal = equal.where_equal(at, at);
         }
         let is_earlier = match first.id == second.id {
@@ -283,13 +298,23 @@ impl Question<'_> {
         if is_earlier { found.union(&equal) } else { found }
     }
 
-    /// Keeps the pairs of iterations that run on the same thread, judged by the loops over threads
-    /// from depth `at` inwards. A statement without a loop over threads along an axis runs on the
-    /// first thread of that axis.
-    fn of_one_thread(&self, pairs: Map, (first, second): (&Execution, &Execution), at: usize) -> Map {
+    /// Keeps the pairs of iterations that run on the same thread, or in the same block, judged by
+    /// the loops over threads or blocks from depth `at` inwards. A statement without such a loop
+    /// along an axis runs on the first thread, or in the first block, of that axis.
+    fn of_one(
+        &self,
+        unit: Unit,
+        pairs: Map,
+        (first, second): (&Execution, &Execution),
+        at: usize,
+    ) -> Map {
         let along = |execution: &Execution, axis: Axis| {
+            let kind = match unit {
+                Unit::Thread => LoopKind::Thread(axis),
+                Unit::Block => LoopKind::Block(axis),
+            };
             let mut inside = execution.path.iter().enumerate().skip(at);
-            inside.find(|(_, var)| self.draft.loop_of(**var).kind == LoopKind::Thread(axis)).map(|(at, _)| at)
+            inside.find(|(_, var)| self.draft.loop_of(**var).kind == kind).map(|(at, _)| at)
         };
         let first_thread = |execution: &Execution, at: usize| {
             Affine::variable(&self.context, execution.path.len(), at).zero()

@@ -570,3 +570,21 @@ fn ordered_loops_inside_of_a_thread_order_no_other_threads() {
     agrees(&own, sizes, &format!("{outer}\nbind x[2].j -> thread.z"));
     agrees(source, sizes, "bind x[2].i -> thread.y\nbind x[2].j -> thread.z");
 }
+
+#[test]
+fn ordered_loops_inside_of_a_block_order_no_other_blocks() {
+    let source = "def f(float(N) a) -> (x1) {
+        x1(0, i, j) = a(j) where i in 0:3
+        for t in 1:3 { x1(t, i, j) = x1(t - 1, 1, j) where i in 0:3, j in 0:N }
+    }";
+    let split = "split x1[2].t -> to, ti:2";
+    let [outer, inner] = ["bind x1[2].to -> block.x", "bind x1[2].i -> block.y"];
+    for steps in [[outer, inner], [inner, outer]] {
+        let steps = format!("{split}\n{}", steps.join("\n"));
+        let why = refused(source, &[("N", 2)], &steps);
+        assert!(matches!(why, Illegal::CarriedDependence { .. }), "{steps}: {why}");
+    }
+    // Blocks with elements of their own need not wait for each other.
+    let own = source.replace("x1(t - 1, 1, j)", "x1(t - 1, i, j)");
+    agrees(&own, &[("N", 2)], &format!("{split}\n{outer}\n{inner}"));
+}

@@ -13,6 +13,9 @@ pub enum GpuApi {
 }
 
 impl GpuApi {
+    /// Every API.
+    pub const ALL: [GpuApi; 2] = [GpuApi::Cuda, GpuApi::OpenCl];
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -64,6 +67,14 @@ pub struct Gpu {
 }
 
 impl Gpu {
+    /// A typical device of an API, to compile for where none is present.
+    pub fn typical(api: GpuApi) -> Gpu {
+        match api {
+            GpuApi::Cuda => Gpu::h200(),
+            GpuApi::OpenCl => Gpu::opencl(),
+        }
+    }
+
     /// The description of an NVIDIA H200, for compiling where there is no such GPU.
     pub fn h200() -> Gpu {
         Gpu {

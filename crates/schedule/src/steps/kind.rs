@@ -53,7 +53,7 @@ pub(super) fn set(draft: &mut Draft, target: &LoopName, kind: LoopKind) -> Legal
     draft.loops[var.index()].kind = kind;
     nests_legally(draft, var)?;
     let in_order = matches!(kind, LoopKind::Serial | LoopKind::Unrolled);
-    if in_order || !draft.has_order(var) && !draft.is_thread_of_a_thread(var) {
+    if in_order || !draft.has_order(var) && !draft.has_unsynchronised_order(var) {
         return Ok(());
     }
     let inside = draft.statements_in(draft.body_of(var));

@@ -1,0 +1,69 @@
+//! Which schedule a program is compiled with: a given one, the best of the cache, or the default.
+
+use std::path::Path;
+
+use tilewright_cache::{BestKnown, Cache, CacheError, Choice, Skipped};
+use tilewright_ir::Program;
+use tilewright_schedule::{Schedule, default_schedule};
+use tilewright_target::Target;
+
+/// Where a schedule comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Origin {
+    /// The caller gave it.
+    Given,
+    /// Static analysis of the program.
+    Default,
+    /// The tuning cache.
+    Tuned {
+        /// The median time of one call when it was tuned, in seconds.
+        seconds: f64,
+        /// Whether tuning found nothing faster than the default schedule.
+        is_default: bool,
+    },
+}
+
+/// The schedule of a program on a target.
+#[derive(Clone, Debug)]
+pub struct ChosenSchedule {
+    /// The steps.
+    pub schedule: Schedule,
+    /// Where they come from.
+    pub origin: Origin,
+    /// Faster records of the cache that cannot be used, fastest first.
+    pub skipped: Vec<Skipped>,
+}
+
+impl ChosenSchedule {
+    /// The schedule that the caller gives.
+    pub fn given(schedule: Schedule) -> ChosenSchedule {
+        ChosenSchedule { schedule, origin: Origin::Given, skipped: Vec::new() }
+    }
+
+    /// The default schedule.
+    pub fn default<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> ChosenSchedule {
+        let schedule = default_schedule(program, target);
+        ChosenSchedule { schedule, origin: Origin::Default, skipped: Vec::new() }
+    }
+
+    /// The fastest schedule that the cache in a file has for this program, these sizes and this
+    /// target; the default schedule where the cache has none. A file that does not exist is
+    /// [`CacheError::Missing`].
+    pub fn best<'t>(
+        program: &'t Program,
+        target: impl Into<Target<'t>>,
+        cache: &Path,
+    ) -> Result<ChosenSchedule, CacheError> {
+        let target = target.into();
+        let Choice { best, skipped } = Cache::open_existing(cache)?.best_schedule(program, target)?;
+        let chosen = match best {
+            None => ChosenSchedule::default(program, target),
+            Some(BestKnown { schedule, seconds, is_default }) => ChosenSchedule {
+                schedule,
+                origin: Origin::Tuned { seconds, is_default },
+                skipped: Vec::new(),
+            },
+        };
+        Ok(ChosenSchedule { skipped, ..chosen })
+    }
+}

@@ -1,0 +1,90 @@
+//! Source text, and its functions as programs.
+
+use thiserror::Error;
+use tilewright_ir::verify::InvalidProgram;
+use tilewright_ir::{Program, verify};
+use tilewright_syntax::ast::Function;
+use tilewright_syntax::{Bindings, Checked, Diagnostic, Parsed, check, name_collisions, parse};
+
+/// Source text of one or several functions.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The text.
+    pub text: String,
+    /// The syntax tree, and the syntax errors.
+    pub parsed: Parsed,
+}
+
+/// Why a function of a source is no program at these sizes.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ProgramError {
+    /// The source has no function of this name.
+    #[error("there is no function `{0}`")]
+    NoFunction(String),
+    /// The function has errors. They are among the diagnostics.
+    #[error("the program has errors")]
+    Mistakes,
+    /// These sizes are not known.
+    #[error("the size `{}` is not known", .0.join("`, `"))]
+    OpenSizes(Vec<String>),
+    /// The checker accepted a program that breaks an invariant. This is a bug.
+    #[error(transparent)]
+    Invalid(#[from] InvalidProgram),
+}
+
+/// A function as a program, with everything that the checker says about it.
+#[derive(Clone, Debug)]
+pub struct CheckedFunction {
+    /// The program, or why there is none.
+    pub program: Result<Program, ProgramError>,
+    /// Errors and warnings, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Source {
+    /// Parses a text. Syntax errors are in [`Source::mistakes`].
+    pub fn new(text: impl Into<String>) -> Source {
+        let text = text.into();
+        let parsed = parse(&text);
+        Source { text, parsed }
+    }
+
+    /// What is wrong with the source as a whole: syntax errors, and functions that share a name.
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
+        let mut found = self.parsed.diagnostics.clone();
+        found.extend(name_collisions(&self.parsed.ast));
+        found
+    }
+
+    /// The functions, in the order of the text.
+    pub fn functions(&self) -> &[Function] {
+        &self.parsed.ast.functions
+    }
+
+    /// The names of the functions, in the order of the text.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.functions().iter().map(|function| function.name.text.as_str())
+    }
+
+    /// A function as a program at these sizes, all of which must be known. `contract` says whether
+    /// products may be rounded together with sums: [`Program::contract`].
+    pub fn program(&self, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
+        if self.parsed.ast.function(function).is_none() {
+            let program = Err(ProgramError::NoFunction(function.to_owned()));
+            return CheckedFunction { program, diagnostics: Vec::new() };
+        }
+        let Checked { program, diagnostics, .. } = check(&self.parsed.ast, function, sizes);
+        CheckedFunction { program: concrete(program, contract), diagnostics }
+    }
+}
+
+fn concrete(program: Option<Program>, contract: bool) -> Result<Program, ProgramError> {
+    let program = program.ok_or(ProgramError::Mistakes)?;
+    verify(&program)?;
+    let open = program.symbols.iter().filter(|symbol| symbol.value.is_none());
+    let open: Vec<String> = open.map(|symbol| symbol.name.clone()).collect();
+    if !open.is_empty() {
+        return Err(ProgramError::OpenSizes(open));
+    }
+    Ok(if contract { program } else { program.without_contraction() })
+}

@@ -1,0 +1,152 @@
+//! Targets by name, and targets that are open: ready to compile for and to run on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+use tilewright_runtime::gpu::{Device, DeviceInfo, GpuError, devices};
+use tilewright_target::{Cpu, Gpu, GpuApi, Machine, Target, Vectors};
+
+/// The name of a target: `cpu`, or a device such as `cuda:1` and `opencl:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetName {
+    /// The CPU of this computer.
+    Cpu,
+    /// A device, by its API and its number among the devices of that API.
+    Gpu(GpuApi, usize),
+}
+
+/// A name that is none of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no target {name}; targets are: cpu, cuda:0, opencl:0")]
+pub struct UnknownTarget {
+    /// The name that was given.
+    pub name: String,
+}
+
+impl FromStr for TargetName {
+    type Err = UnknownTarget;
+
+    /// Reads `cpu`, `cuda:1`, or `cuda` for the first CUDA device.
+    fn from_str(name: &str) -> Result<TargetName, UnknownTarget> {
+        let unknown = || UnknownTarget { name: name.to_owned() };
+        if name == "cpu" {
+            return Ok(TargetName::Cpu);
+        }
+        let (api, number) = name.split_once(':').unwrap_or((name, "0"));
+        let api = GpuApi::ALL.into_iter().find(|own| own.name() == api).ok_or_else(unknown)?;
+        Ok(TargetName::Gpu(api, number.parse().map_err(|_| unknown())?))
+    }
+}
+
+impl fmt::Display for TargetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetName::Cpu => f.write_str("cpu"),
+            TargetName::Gpu(api, number) => write!(f, "{}:{number}", api.name()),
+        }
+    }
+}
+
+/// The part of this computer's CPU that kernels may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuLimits {
+    /// The number of threads for parallel loops; the number of cores if none is given.
+    pub threads: Option<usize>,
+    /// The widest vector instructions; those of the CPU if none are given.
+    pub vectors: Option<Vectors>,
+}
+
+impl CpuLimits {
+    /// The CPU that kernels are compiled for, or the vectors that `host` does not have.
+    pub fn of(self, host: Cpu) -> Result<Cpu, Vectors> {
+        let vectors = self.vectors.unwrap_or(host.vectors);
+        if vectors > host.vectors {
+            return Err(vectors);
+        }
+        Ok(Cpu { cores: self.threads.unwrap_or(host.cores).max(1), vectors, ..host })
+    }
+}
+
+/// A target that is ready to compile for and to run on.
+#[derive(Clone)]
+pub enum OpenTarget {
+    /// A part of this computer's CPU. `cores` is the number of threads that kernels use.
+    Cpu(Cpu),
+    /// An open device.
+    Gpu(Device),
+}
+
+impl OpenTarget {
+    /// The whole CPU of this computer.
+    pub fn host() -> OpenTarget {
+        OpenTarget::Cpu(Cpu::host())
+    }
+
+    /// Opens a target by its name. The CPU is used with all of its cores.
+    pub fn open(name: TargetName) -> Result<OpenTarget, GpuError> {
+        match name {
+            TargetName::Cpu => Ok(OpenTarget::host()),
+            TargetName::Gpu(api, number) => Device::open(api, number).map(OpenTarget::Gpu),
+        }
+    }
+
+    /// The hardware as schedules and code generation see it.
+    pub fn target(&self) -> Target<'_> {
+        match self {
+            OpenTarget::Cpu(cpu) => Target::Cpu(cpu),
+            OpenTarget::Gpu(device) => Target::Gpu(device.gpu()),
+        }
+    }
+}
+
+impl<'t> From<&'t OpenTarget> for Target<'t> {
+    fn from(target: &'t OpenTarget) -> Target<'t> {
+        target.target()
+    }
+}
+
+/// The hardware behind a name, without opening it.
+pub fn machine(name: TargetName) -> Result<Machine, GpuError> {
+    match name {
+        TargetName::Cpu => Ok(Machine::Cpu(Cpu::host())),
+        TargetName::Gpu(api, number) => Ok(Machine::Gpu(DeviceInfo::find(api, number)?.gpu)),
+    }
+}
+
+/// The device of a number, or a typical device of the same API where this computer has none. Text
+/// and proofs need no device to be present.
+pub fn gpu_or_typical(api: GpuApi, number: usize) -> Gpu {
+    let found = devices().into_iter().find(|device| device.gpu.api == api && device.ordinal == number);
+    found.map_or_else(|| Gpu::typical(api), |device| device.gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_printed() {
+        let names =
+            [TargetName::Cpu, TargetName::Gpu(GpuApi::Cuda, 0), TargetName::Gpu(GpuApi::OpenCl, 12)];
+        for name in names {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!("cuda".parse(), Ok(TargetName::Gpu(GpuApi::Cuda, 0)));
+        for wrong in ["", "gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "CUDA", "opencl:0:1"] {
+            let error = wrong.parse::<TargetName>().unwrap_err();
+            assert_eq!(error.name, wrong);
+        }
+    }
+
+    #[test]
+    fn vectors_may_be_narrower_but_not_wider_than_those_of_the_machine() {
+        let host = Cpu { cores: 4, vectors: Vectors::Avx2, caches: vec![32 << 10] };
+        let limits = |vectors| CpuLimits { threads: Some(7), vectors };
+        assert_eq!(limits(None).of(host.clone()), Ok(Cpu { cores: 7, ..host.clone() }));
+        assert_eq!(limits(Some(Vectors::Baseline)).of(host.clone()).unwrap().vectors, Vectors::Baseline);
+        assert_eq!(limits(Some(Vectors::Avx512)).of(host), Err(Vectors::Avx512));
+    }
+}
