@@ -1,6 +1,14 @@
 //! Why a command ends early, and with which status.
 
 use thiserror::Error;
+use tilewright_codegen::CodegenError;
+use tilewright_driver::stage::StageError;
+use tilewright_ir::tensor::TensorError;
+use tilewright_runtime::gpu::GpuError;
+use tilewright_runtime::{BuildError, RunError};
+use tilewright_syntax::{Code, Diagnostic};
+
+use crate::source::Source;
 
 /// The user's input was at fault.
 pub const INPUT: u8 = 1;
@@ -51,6 +59,65 @@ impl Failure {
         let text = self.to_string();
         if !text.is_empty() {
             crate::output::complain(&format!("error: {text}"));
+        }
+    }
+}
+
+/// Translations of the compiler's errors.
+impl Failure {
+    /// Memory has no room for a tensor.
+    pub fn no_memory(error: TensorError) -> Failure {
+        Failure::Input(format!("{error}; give smaller sizes"))
+    }
+
+    /// A device is not present, or failed.
+    pub fn from_gpu(error: GpuError) -> Failure {
+        Failure::Machine(error.to_string())
+    }
+
+    /// Code could not be generated, or cannot run on this computer.
+    pub fn from_codegen(error: CodegenError) -> Failure {
+        match error {
+            CodegenError::Target(_) => Failure::Machine(error.to_string()),
+            CodegenError::Unsupported(_) | CodegenError::Llvm(_) => Failure::Bug(error.to_string()),
+        }
+    }
+
+    /// A stage of compilation could not be shown.
+    pub fn from_stage(error: StageError) -> Failure {
+        match error {
+            StageError::Codegen(error) => Failure::from_codegen(error),
+            StageError::OtherTarget(_) => Failure::Usage(error.to_string()),
+            StageError::InvalidNest(_) => Failure::Bug(error.to_string()),
+        }
+    }
+
+    /// A loop nest could not be compiled.
+    pub fn from_build(error: BuildError) -> Failure {
+        match error {
+            BuildError::Codegen(error) => Failure::from_codegen(error),
+            BuildError::NoSuchVectors(_) | BuildError::Gpu(_) => Failure::Machine(error.to_string()),
+            BuildError::OpenShape(_) => Failure::Input(error.to_string()),
+            BuildError::OtherProgram(_) | BuildError::InvalidNest(_) => Failure::Bug(error.to_string()),
+        }
+    }
+
+    /// A call failed. An index that left its tensor is shown where it was written.
+    pub fn from_run(source: &Source, error: RunError) -> Failure {
+        match error {
+            RunError::OutOfBounds(out) => {
+                let diagnostic = Diagnostic::error(Code::OutOfBounds, out.origin.into(), out.to_string());
+                source.print(&[diagnostic
+                    .help("check the data that the index or its condition depends on, or clamp the index")
+                    .help("`tilewright run --target interp` says which element it was, and where")]);
+                Failure::Reported
+            }
+            RunError::Memory(_) => Failure::Input(format!("{error}; give smaller sizes")),
+            RunError::Tensor(error) => Failure::no_memory(error),
+            RunError::Gpu(error) => Failure::from_gpu(error),
+            RunError::Count { .. } | RunError::Mismatch { .. } | RunError::Specialised { .. } => {
+                Failure::Bug(error.to_string())
+            }
         }
     }
 }

@@ -11,7 +11,6 @@ use tilewright_syntax::diagnostic::similar;
 use tilewright_syntax::sizes::{Sizes, scalars, shape_text, size_names, tensors};
 
 use crate::failure::Failure;
-use crate::kernel::no_memory;
 use crate::npy;
 use crate::source::Source;
 use crate::uniform::Range;
@@ -270,7 +269,7 @@ impl Given {
 /// Everything the program needs: what was given, and the rest from the seed.
 pub fn machine_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let seed = given.seed;
-    seed::completed(program, given_inputs(program, given)?, seed).map_err(no_memory)
+    seed::completed(program, given_inputs(program, given)?, seed).map_err(Failure::no_memory)
 }
 
 /// What was given, checked, random tensors, and integer scalars that are known from sizes.
@@ -288,7 +287,7 @@ pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> 
         }
         if let Some(range) = random.remove(&declared.name) {
             let made = range.of(declared.dtype)?.tensor(&declared.name, declared.dtype, &shape, seed);
-            inputs.tensors.insert(declared.name.clone(), made.map_err(no_memory)?);
+            inputs.tensors.insert(declared.name.clone(), made.map_err(Failure::no_memory)?);
         }
     }
     let unused = tensors.pop_first().map(|(name, (_, path))| (name, path));

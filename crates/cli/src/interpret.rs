@@ -8,7 +8,6 @@ use tilewright_ir::{Program, Tensor};
 use tilewright_syntax::{Code, Diagnostic};
 
 use crate::failure::Failure;
-use crate::kernel::no_memory;
 use crate::output::complain;
 use crate::source::Source;
 
@@ -79,7 +78,7 @@ fn failure(source: &Source, program: &Program, error: RunError) -> Failure {
             source.print(&[at_point(diagnostic, &undefined.point)]);
             Failure::Reported
         }
-        RunError::Tensor(error) => no_memory(error),
+        RunError::Tensor(error) => Failure::no_memory(error),
         error => Failure::Input(error.to_string()),
     }
 }

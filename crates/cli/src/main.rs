@@ -10,9 +10,10 @@
 //! | [`target`] | where a program runs |
 //! | [`interpret`] | running it in the interpreter, and whether others agree with that |
 //! | [`machine`] | the machine behind that |
-//! | [`schedule`], [`lookup`] | the schedule that was asked for; what tuning has found |
+//! | [`schedule`] | the schedule that was asked for, or that tuning has found |
 //! | [`template`] | schedules to search that the user writes |
-//! | [`kernel`], [`gpu`] | compiling by a schedule, and calling what comes out |
+//! | [`compiler`] | compiling by a schedule |
+//! | [`loaded`] | a compiled program with its data: calls, and their times |
 //! | [`work`] | how many operations and bytes a program takes |
 //! | [`roofline`] | how near a program comes to what the machine can do |
 //! | [`worker`] | this program as the process that tries candidates |
@@ -24,12 +25,11 @@
 
 mod args;
 mod commands;
+mod compiler;
 mod failure;
-mod gpu;
 mod inputs;
 mod interpret;
-mod kernel;
-mod lookup;
+mod loaded;
 mod machine;
 mod memory;
 mod npy;

@@ -1,8 +1,9 @@
 //! A program at given sizes, with its data: what `run`, `bench` and `tune` work on.
 
+use tilewright_driver::source::{ProgramError, program};
 use tilewright_interp::{Inputs, bytes_needed, bytes_to_expect};
-use tilewright_ir::{Program, verify};
-use tilewright_syntax::{Bindings, check};
+use tilewright_ir::Program;
+use tilewright_syntax::Bindings;
 
 use crate::args::{ProgramArgs, RoundingArgs};
 use crate::failure::Failure;
@@ -85,32 +86,25 @@ pub fn concrete_program(
     rounding: RoundingArgs,
     hint: &str,
 ) -> Result<Program, Failure> {
-    let checked = check(&source.parsed.ast, name, sizes);
+    let checked = program(&source.parsed, name, sizes, !rounding.no_contract);
     source.print(&checked.diagnostics);
-    let program = checked.program.ok_or(Failure::Reported)?;
-    verify(&program).expect("what the checker accepts is a valid program");
-    refuse_open_sizes(&program, sizes, hint)?;
-    Ok(if rounding.no_contract { program.without_contraction() } else { program })
+    checked.program.map_err(|error| match error {
+        ProgramError::Mistakes => Failure::Reported,
+        ProgramError::OpenSizes(open) => open_sizes(name, &open, sizes, hint),
+        ProgramError::NoFunction(_) => Failure::Input(error.to_string()),
+        ProgramError::Invalid(_) => Failure::Bug(error.to_string()),
+    })
 }
 
-fn refuse_open_sizes(program: &Program, sizes: &Bindings, hint: &str) -> Result<(), Failure> {
-    let open: Vec<&str> = program
-        .symbols
-        .iter()
-        .filter(|symbol| symbol.value.is_none())
-        .map(|symbol| symbol.name.as_str())
-        .collect();
-    if open.is_empty() {
-        return Ok(());
-    }
+/// The failure for sizes that are not known.
+fn open_sizes(function: &str, open: &[String], sizes: &Bindings, hint: &str) -> Failure {
     let values: Vec<String> = open.iter().map(|name| format!("{name}=…")).collect();
     let known = sizes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
     let known = if known.is_empty() { String::new() } else { format!(" (known: {known})") };
     let what = if open.len() == 1 { "a value for" } else { "values for" };
-    Err(Failure::Input(format!(
-        "`{}` needs {what} {}{known}: give --sizes {}{hint}",
-        program.name,
+    Failure::Input(format!(
+        "`{function}` needs {what} {}{known}: give --sizes {}{hint}",
         open.join(", "),
         values.join(",")
-    )))
+    ))
 }

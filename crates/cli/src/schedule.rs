@@ -4,122 +4,180 @@ use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use tilewright_cache::{CacheError, Skipped};
+use tilewright_driver::{ChosenSchedule, Origin, lower};
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::text::{ParsedSchedule, StepSpans, parse};
-use tilewright_schedule::{Illegal, Refusal, Schedule, apply, blame, default_schedule};
+use tilewright_schedule::{Illegal, Refusal};
 use tilewright_syntax::Span;
 use tilewright_target::Target;
 
+use crate::args::cache::CacheFile;
+use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
-use crate::output::complain;
+use crate::output::{complain, printable};
 use crate::text::{TextFile, style};
 use crate::time::seconds;
 
 /// What `--schedule` takes for the default schedule, tuned or not.
 const DEFAULT: &str = "default";
 
-/// Where a schedule comes from.
-pub enum ScheduleSource {
-    /// Static analysis of the program.
-    Default {
-        /// Why it is not another one, where that is worth saying.
-        why: Option<String>,
-    },
-    /// The best that tuning has found for the program on this machine.
-    Tuned {
-        /// The steps, in the program's own names.
-        schedule: Schedule,
-        /// The time that was measured, in seconds.
-        seconds: f64,
-        /// Whether nothing was faster than the default schedule.
-        is_default: bool,
-    },
-    /// A file, with the places of its steps.
-    File {
-        /// The text.
-        file: TextFile,
-        /// What it says.
-        parsed: ParsedSchedule,
-    },
+/// A schedule file, with the places of its steps.
+pub struct ScheduleFile {
+    text: TextFile,
+    parsed: ParsedSchedule,
 }
 
-impl ScheduleSource {
-    /// Reads a schedule, if there is a file, and shows every mistake in its text. `default` is a word and no file.
-    pub fn read(path: Option<&Path>) -> Result<ScheduleSource, Failure> {
-        let Some(path) = path.filter(|path| *path != Path::new(DEFAULT)) else {
-            return Ok(ScheduleSource::Default { why: None });
-        };
-        let file = TextFile::read(path)?;
-        let parsed = parse(&file.text);
-        file.draw(&parsed.diagnostics);
+/// The schedule that `--schedule` asks for.
+pub enum AskedSchedule {
+    /// The option is absent: the best schedule of the cache, else the default schedule.
+    Best,
+    /// The default schedule, tuned or not.
+    Default,
+    /// The schedule in a file.
+    File(ScheduleFile),
+}
+
+impl AskedSchedule {
+    /// Reads a schedule, and shows every mistake in its text. `default` is a word, not a file.
+    pub fn read(path: Option<&Path>) -> Result<AskedSchedule, Failure> {
+        let Some(path) = path else { return Ok(AskedSchedule::Best) };
+        if path == Path::new(DEFAULT) {
+            return Ok(AskedSchedule::Default);
+        }
+        let text = TextFile::read(path)?;
+        let parsed = parse(&text.text);
+        text.draw(&parsed.diagnostics);
         if parsed.has_errors() {
             return Err(Failure::Reported);
         }
-        Ok(ScheduleSource::File { file, parsed })
+        Ok(AskedSchedule::File(ScheduleFile { text, parsed }))
+    }
+
+    /// The schedule of a program. A cache that was not asked for and cannot be read is warned of,
+    /// and the default schedule is used.
+    pub fn choose<'t>(
+        self,
+        program: &'t Program,
+        target: impl Into<Target<'t>>,
+        file: &CacheFile,
+    ) -> Result<ScheduleSource, Failure> {
+        let target = target.into();
+        match self {
+            AskedSchedule::Best => match best(program, target, file) {
+                Err(failure) if file.cache.is_none() => {
+                    complain(&format!("warning: {failure}; the default schedule is used"));
+                    Ok(ScheduleSource::default(program, target))
+                }
+                chosen => chosen,
+            },
+            asked => Ok(asked.without_cache(program, target)),
+        }
+    }
+
+    /// The schedule of a program where the cache is not asked.
+    pub fn without_cache(self, program: &Program, target: Target<'_>) -> ScheduleSource {
+        match self {
+            AskedSchedule::Best | AskedSchedule::Default => ScheduleSource::default(program, target),
+            AskedSchedule::File(file) => {
+                let chosen = ChosenSchedule::given(file.parsed.schedule.clone());
+                ScheduleSource { chosen, file: Some(file), why: None }
+            }
+        }
+    }
+}
+
+/// The best schedule that the cache has, or the default schedule.
+fn best(program: &Program, target: Target<'_>, file: &CacheFile) -> Result<ScheduleSource, Failure> {
+    let path = file.path()?;
+    match ChosenSchedule::best(program, target, &path) {
+        Ok(chosen) => Ok(ScheduleSource { chosen, file: None, why: None }),
+        Err(CacheError::Missing(_)) => {
+            let why = file.cache.is_some().then(|| format!("there is no cache at {}", path.display()));
+            Ok(ScheduleSource { why, ..ScheduleSource::default(program, target) })
+        }
+        Err(error) => Err(cache_failure(error)),
+    }
+}
+
+/// The schedule that a program is compiled with, and where it comes from.
+pub struct ScheduleSource {
+    /// The steps.
+    pub chosen: ChosenSchedule,
+    /// The file that they were read from.
+    pub file: Option<ScheduleFile>,
+    /// Why it is the default schedule, where that is worth saying.
+    why: Option<String>,
+}
+
+impl ScheduleSource {
+    /// The default schedule.
+    pub fn default(program: &Program, target: Target<'_>) -> ScheduleSource {
+        ScheduleSource { chosen: ChosenSchedule::default(program, target), file: None, why: None }
     }
 
     /// The word for it in JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            ScheduleSource::Default { .. } => DEFAULT,
-            ScheduleSource::Tuned { .. } => "cache",
-            ScheduleSource::File { .. } => "file",
+        match self.chosen.origin {
+            Origin::Default => DEFAULT,
+            Origin::Tuned { .. } => "cache",
+            Origin::Given => "file",
         }
     }
 
-    /// What it is, for people.
+    /// A description for people.
     pub fn describe(&self) -> String {
-        match self {
-            ScheduleSource::Default { why: None } => DEFAULT.to_owned(),
-            ScheduleSource::Default { why: Some(why) } => format!("{DEFAULT}: {why}"),
-            ScheduleSource::Tuned { seconds: time, is_default: true, .. } => {
-                format!("{DEFAULT}, which won the tuning: {} then", seconds(*time))
+        match (self.chosen.origin, &self.file, &self.why) {
+            (_, Some(file), _) => file.text.path.clone(),
+            (Origin::Tuned { seconds: time, is_default: true }, ..) => {
+                format!("{DEFAULT}, which won the tuning: {} then", seconds(time))
             }
-            ScheduleSource::Tuned { seconds: time, .. } => {
-                format!("tuned, from the cache: {} then", seconds(*time))
+            (Origin::Tuned { seconds: time, .. }, ..) => {
+                format!("tuned, from the cache: {} then", seconds(time))
             }
-            ScheduleSource::File { file, .. } => file.path.clone(),
+            (_, _, Some(why)) => format!("{DEFAULT}: {why}"),
+            _ => DEFAULT.to_owned(),
         }
     }
 
-    /// The steps for a program on a machine.
-    pub fn schedule<'t>(&self, program: &'t Program, target: impl Into<Target<'t>>) -> Schedule {
-        match self {
-            ScheduleSource::Default { .. } => default_schedule(program, target),
-            ScheduleSource::Tuned { schedule, .. } => schedule.clone(),
-            ScheduleSource::File { parsed, .. } => parsed.schedule.clone(),
-        }
+    /// Faster records of the cache that cannot be used, for people.
+    pub fn skipped(&self) -> impl Iterator<Item = String> {
+        self.chosen.skipped.iter().map(passed_over)
     }
 
-    /// The loops that the steps make of a program. A step that cannot be done is shown in its file.
-    pub fn apply<'t>(
-        &self,
-        program: &'t Program,
-        target: impl Into<Target<'t>>,
-    ) -> Result<LoopNest, Failure> {
-        let target = target.into();
-        let schedule = self.schedule(program, target);
-        let refusal = match apply(program, &schedule, target) {
-            Ok(nest) => return Ok(nest),
-            Err(refusal) => blame(program, &schedule, target, refusal),
-        };
-        match self {
-            ScheduleSource::File { file, parsed } if refusal.step.is_some() => {
-                Err(refused(file, parsed, &refusal))
-            }
+    /// The path of the schedule file, if there is one.
+    pub fn path(&self) -> Option<&str> {
+        self.file.as_ref().map(|file| file.text.path.as_str())
+    }
+
+    /// The loops that the steps make of a program.
+    pub fn lower(&self, program: &Program, target: Target<'_>) -> Result<LoopNest, Failure> {
+        let nest = lower(program, &self.chosen.schedule, target);
+        nest.map_err(|refusal| self.refused(program, &refusal))
+    }
+
+    /// The failure for an illegal schedule. A step at fault is shown in its file.
+    pub fn refused(&self, program: &Program, refusal: &Refusal) -> Failure {
+        match &self.file {
+            Some(file) if refusal.step.is_some() => refused(file, refusal),
             _ if matches!(refusal.reason, Illegal::TooLarge { .. }) => {
-                Err(Failure::Input(format!("{}; give smaller sizes", refusal.reason)))
+                Failure::Input(format!("{}; give smaller sizes", refusal.reason))
             }
-            ScheduleSource::File { file, parsed } => Err(refused(file, parsed, &refusal)),
-            ScheduleSource::Default { .. } | ScheduleSource::Tuned { .. } => {
-                Err(Failure::Bug(format!("the schedule of `{}` is refused: {refusal}", program.name)))
-            }
+            Some(file) => refused(file, refusal),
+            None => Failure::Bug(format!("the schedule of `{}` is refused: {refusal}", program.name)),
         }
     }
 }
 
+/// A record that cannot be used, for people.
+pub fn passed_over(skipped: &Skipped) -> String {
+    let time = skipped.seconds.map_or("a record".to_owned(), |time| format!("one with {}", seconds(time)));
+    printable(&format!("{time} cannot be used: {}", skipped.why))
+}
+
 /// Draws why a schedule is refused under the step at fault, where there is one.
-fn refused(file: &TextFile, parsed: &ParsedSchedule, refusal: &Refusal) -> Failure {
+fn refused(file: &ScheduleFile, refusal: &Refusal) -> Failure {
+    let ScheduleFile { text: file, parsed } = file;
     let Some(spans) = refusal.step.and_then(|step| parsed.spans.get(step)) else {
         return Failure::Input(format!("{} cannot be used: {}", file.path, refusal.reason));
     };

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use tilewright_driver::source::mistakes;
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::similar;
-use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, check, name_collisions, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, check, parse};
 
 use crate::failure::Failure;
 use crate::text::TextFile;
@@ -53,9 +54,7 @@ impl Source {
 
     /// What is wrong with the file as a whole: what could not be parsed, and names that functions share.
     pub fn misread(&self) -> Vec<Diagnostic> {
-        let mut found = self.parsed.diagnostics.clone();
-        found.extend(name_collisions(&self.parsed.ast));
-        found
+        mistakes(&self.parsed)
     }
 
     /// The function of this name, or the only one.

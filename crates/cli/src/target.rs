@@ -1,8 +1,8 @@
-//! Where a program runs.
+//! The `--target` option: the interpreter, or a target that code is compiled for.
 
 use std::fmt;
 
-use tilewright_target::GpuApi;
+use tilewright_driver::TargetName;
 
 use crate::failure::Failure;
 
@@ -11,27 +11,28 @@ use crate::failure::Failure;
 pub enum Target {
     /// The reference interpreter.
     Interp,
-    /// Machine code on this computer.
-    Cpu,
-    /// A GPU, or what is programmed like one, by its number.
-    Gpu(GpuApi, usize),
+    /// Compiled code, on this computer's CPU or on a device.
+    Compiled(TargetName),
 }
 
 impl Target {
-    /// The target of a name: `cuda:1`, or `cuda` for the first.
+    /// Reads a name, such as `cuda:1`, or `cuda` for the first CUDA device.
     pub fn find(name: &str) -> Result<Target, Failure> {
-        let (device, number) = name.split_once(':').unwrap_or((name, "0"));
-        let unknown = || {
+        if name == "interp" {
+            return Ok(Target::Interp);
+        }
+        name.parse().map(Target::Compiled).map_err(|_| {
             let known = "interp, cpu, cuda:0, opencl:0; `tilewright devices` lists what is there";
             Failure::Usage(format!("there is no target {name}; targets are: {known}"))
-        };
-        let gpu = |api| number.parse().map(|number| Target::Gpu(api, number)).map_err(|_| unknown());
-        match (name, device) {
-            ("interp", _) => Ok(Target::Interp),
-            ("cpu", _) => Ok(Target::Cpu),
-            (_, "cuda") => gpu(GpuApi::Cuda),
-            (_, "opencl") => gpu(GpuApi::OpenCl),
-            _ => Err(unknown()),
+        })
+    }
+
+    /// The target that code is compiled for, or a usage error that says why the interpreter will
+    /// not do.
+    pub fn compiled(self, why: &str) -> Result<TargetName, Failure> {
+        match self {
+            Target::Compiled(name) => Ok(name),
+            Target::Interp => Err(Failure::Usage(why.to_owned())),
         }
     }
 }
@@ -40,8 +41,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Interp => f.write_str("interp"),
-            Target::Cpu => f.write_str("cpu"),
-            Target::Gpu(api, number) => write!(f, "{}:{number}", api.name()),
+            Target::Compiled(name) => name.fmt(f),
         }
     }
 }

@@ -51,9 +51,7 @@ impl Source {
 
     /// What is wrong with the source as a whole: syntax errors, and functions that share a name.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
-        let mut found = self.parsed.diagnostics.clone();
-        found.extend(name_collisions(&self.parsed.ast));
-        found
+        mistakes(&self.parsed)
     }
 
     /// The functions, in the order of the text.
@@ -69,22 +67,40 @@ impl Source {
     /// A function as a program at these sizes, all of which must be known. `contract` says whether
     /// products may be rounded together with sums: [`Program::contract`].
     pub fn program(&self, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
-        if self.parsed.ast.function(function).is_none() {
-            let program = Err(ProgramError::NoFunction(function.to_owned()));
-            return CheckedFunction { program, diagnostics: Vec::new() };
-        }
-        let Checked { program, diagnostics, .. } = check(&self.parsed.ast, function, sizes);
-        CheckedFunction { program: concrete(program, contract), diagnostics }
+        program(&self.parsed, function, sizes, contract)
     }
 }
 
-fn concrete(program: Option<Program>, contract: bool) -> Result<Program, ProgramError> {
-    let program = program.ok_or(ProgramError::Mistakes)?;
-    verify(&program)?;
+/// What is wrong with a parsed source as a whole: [`Source::mistakes`].
+pub fn mistakes(parsed: &Parsed) -> Vec<Diagnostic> {
+    let mut found = parsed.diagnostics.clone();
+    found.extend(name_collisions(&parsed.ast));
+    found
+}
+
+/// A function of a parsed source as a program: [`Source::program`].
+pub fn program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
+    let CheckedFunction { program, diagnostics } = general_program(parsed, function, sizes, contract);
+    CheckedFunction { program: program.and_then(concrete), diagnostics }
+}
+
+/// The same, where sizes may stay unknown.
+pub fn general_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
+    if parsed.ast.function(function).is_none() {
+        let program = Err(ProgramError::NoFunction(function.to_owned()));
+        return CheckedFunction { program, diagnostics: Vec::new() };
+    }
+    let Checked { program, diagnostics, .. } = check(&parsed.ast, function, sizes);
+    let program = program.ok_or(ProgramError::Mistakes).and_then(|program| {
+        verify(&program)?;
+        Ok(if contract { program } else { program.without_contraction() })
+    });
+    CheckedFunction { program, diagnostics }
+}
+
+/// Refuses a program with unknown sizes.
+fn concrete(program: Program) -> Result<Program, ProgramError> {
     let open = program.symbols.iter().filter(|symbol| symbol.value.is_none());
     let open: Vec<String> = open.map(|symbol| symbol.name.clone()).collect();
-    if !open.is_empty() {
-        return Err(ProgramError::OpenSizes(open));
-    }
-    Ok(if contract { program } else { program.without_contraction() })
+    if open.is_empty() { Ok(program) } else { Err(ProgramError::OpenSizes(open)) }
 }

@@ -60,9 +60,7 @@ impl Stage {
     /// The stages that code for a target goes through, in order.
     pub fn of(target: Target<'_>) -> &'static [Stage] {
         match target {
-            Target::Cpu(_) => {
-                &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Llvm, Stage::Assembly]
-            }
+            Target::Cpu(_) => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Llvm, Stage::Assembly],
             Target::Gpu(gpu) => match gpu.api {
                 GpuApi::Cuda => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::Cuda],
                 GpuApi::OpenCl => &[Stage::Program, Stage::Schedule, Stage::Loops, Stage::OpenCl],

@@ -129,8 +129,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_printed() {
-        let names =
-            [TargetName::Cpu, TargetName::Gpu(GpuApi::Cuda, 0), TargetName::Gpu(GpuApi::OpenCl, 12)];
+        let names = [TargetName::Cpu, TargetName::Gpu(GpuApi::Cuda, 0), TargetName::Gpu(GpuApi::OpenCl, 12)];
         for name in names {
             assert_eq!(name.to_string().parse(), Ok(name));
         }

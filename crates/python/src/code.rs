@@ -1,92 +1,44 @@
-//! Code for a CPU or a GPU, and how it runs on memory that somebody has looked at.
+//! Code for a CPU or a GPU, with its constants where they are bound, and calls of it.
 
-use pyo3::prelude::*;
 use smallvec::SmallVec;
-use tilewright_codegen::c_family::gpu_code;
-use tilewright_ir::{LoopNest, Number, Program};
-use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuExecutable};
-use tilewright_runtime::{Bound as Callable, Executable, Pool, RunError, Signature, View, ViewMut};
-use tilewright_target::Machine;
+use tilewright_driver::BoundCode;
+use tilewright_ir::Number;
+use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound};
+use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, View, ViewMut};
 
-use crate::error;
-use crate::place::{Place, open};
-
-/// Code, with its constants where there are none or they are bound.
-pub enum Code {
-    /// For the CPU, with so many threads.
-    Cpu {
-        /// How many.
-        threads: usize,
-        /// Before its constants are known.
-        executable: Executable,
-        /// When they are.
-        bound: Option<Callable<'static>>,
-    },
-    /// For a GPU.
-    Gpu {
-        /// Before its constants are known.
-        executable: GpuExecutable,
-        /// When they are.
-        bound: Option<GpuBound>,
-    },
+/// Compiled code, and the function that it becomes once its constants are known.
+pub struct Code {
+    /// The number of threads that run it on the CPU; none for a GPU.
+    threads: Option<usize>,
+    code: tilewright_driver::Code,
+    bound: Option<BoundCode<'static>>,
 }
 
 impl Code {
-    /// Compiles a nest. `about` is what a GPU's source begins with.
-    pub fn new(
-        program: &Program,
-        nest: &LoopNest,
-        machine: &Machine,
-        place: Place,
-        about: &str,
-    ) -> PyResult<Code> {
-        match (machine, place) {
-            (Machine::Cpu(cpu), _) => {
-                let executable = Executable::new(program, nest, cpu).map_err(error::build)?;
-                Ok(Code::Cpu { threads: cpu.cores, executable, bound: None })
-            }
-            (Machine::Gpu(gpu), Place::Gpu(api, number)) => {
-                let text = gpu_code(nest, gpu, about).map_err(|error| error::build(error.into()))?;
-                let device = open(api, number)?;
-                let executable = GpuExecutable::new(program, nest, text, &device).map_err(error::build)?;
-                Ok(Code::Gpu { executable, bound: None })
-            }
-            (Machine::Gpu(_), Place::Cpu { .. }) => Err(error::bug(&"a GPU that is a CPU")),
-        }
+    /// Code whose constants are not bound.
+    pub fn new(code: tilewright_driver::Code, threads: Option<usize>) -> Code {
+        Code { threads, code, bound: None }
     }
 
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
-        match self {
-            Code::Cpu { executable, .. } => executable.signature(),
-            Code::Gpu { executable, .. } => executable.signature(),
-        }
+        self.code.signature()
     }
 
-    /// The same without its constants.
+    /// The same code without its constants.
     pub fn unbound(&self) -> Code {
-        match self {
-            Code::Cpu { threads, executable, .. } => {
-                Code::Cpu { threads: *threads, executable: executable.clone(), bound: None }
-            }
-            Code::Gpu { executable, .. } => Code::Gpu { executable: executable.clone(), bound: None },
-        }
+        Code::new(self.code.clone(), self.threads)
     }
 
-    /// Gives the constants, of which it keeps copies.
+    /// Gives the constants, and keeps copies of them.
     pub fn bind(&mut self, constants: &[View<'_>]) -> Result<(), RunError> {
-        match self {
-            Code::Cpu { threads, executable, bound } => {
-                // Once, and not much: a pool for it would have threads that nobody uses.
-                let pool = Pool::new(if constants.is_empty() { 1 } else { *threads });
-                *bound = Some(executable.bind(&pool, constants)?.into_owned()?);
-            }
-            Code::Gpu { executable, bound } => *bound = Some(executable.bind(constants)?),
-        }
+        // Binding happens once and is short: a pool of many threads would not pay off.
+        let threads = if constants.is_empty() { 1 } else { self.threads.unwrap_or(1) };
+        self.bound = Some(self.code.bind(&Pool::new(threads), constants)?.into_owned()?);
         Ok(())
     }
 
-    /// Runs it on tensors in the host's memory. Code for the CPU has the threads of the pool.
+    /// Runs the code on tensors in the host's memory. Code for the CPU needs the threads of a pool.
     pub fn run(
         &self,
         pool: Option<&Pool>,
@@ -95,40 +47,37 @@ impl Code {
         results: &mut [ViewMut<'_>],
         scalars: &[Number],
     ) -> Result<(), RunError> {
-        match self {
-            Code::Cpu { executable, bound, .. } => {
-                let alone;
-                let pool = match pool {
-                    Some(pool) => pool,
-                    None => {
-                        alone = Pool::new(1);
-                        &alone
-                    }
-                };
-                match bound {
-                    Some(bound) => bound.run(pool, inputs, results, scalars),
-                    None => executable.bind(pool, constants)?.run(pool, inputs, results, scalars),
-                }
+        let alone;
+        let pool = match pool {
+            Some(pool) => pool,
+            None => {
+                alone = Pool::new(1);
+                &alone
             }
-            Code::Gpu { executable, bound } => match bound {
-                Some(bound) => bound.run(inputs, results, scalars),
-                None => executable.bind(constants)?.run(inputs, results, scalars),
-            },
+        };
+        match &self.bound {
+            Some(bound) => bound.run(pool, inputs, results, scalars),
+            None => self.code.bind(pool, constants)?.run(pool, inputs, results, scalars),
         }
     }
 
-    /// How many threads it has on the CPU.
+    /// The number of threads that run it on the CPU; none for a GPU.
     pub fn threads(&self) -> Option<usize> {
-        match self {
-            Code::Cpu { threads, .. } => Some(*threads),
-            Code::Gpu { .. } => None,
+        self.threads
+    }
+
+    /// The code for the CPU, if it is such and its constants are bound.
+    pub fn on_cpu(&self) -> Option<(&Callable<'static>, usize)> {
+        match (&self.bound, self.threads) {
+            (Some(BoundCode::Cpu(bound)), Some(threads)) => Some((bound, threads)),
+            _ => None,
         }
     }
 
-    /// The code for a GPU, if it is such, and its constants are bound.
+    /// The code for a GPU, if it is such and its constants are bound.
     pub fn on_gpu(&self) -> Option<OnGpu<'_>> {
-        match self {
-            Code::Gpu { bound: Some(bound), .. } => Some(OnGpu { bound }),
+        match &self.bound {
+            Some(BoundCode::Gpu(bound)) => Some(OnGpu { bound }),
             _ => None,
         }
     }

@@ -7,13 +7,15 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use tilewright_cache::{BestKnown, Cache, CacheError};
-use tilewright_codegen::c_family::gpu_code;
-use tilewright_codegen::{assembly, llvm_ir};
-use tilewright_ir::{LoopNest, Number, Program, VarId, print as text};
+use tilewright_cache::CacheError;
+use tilewright_driver::stage::StageError;
+use tilewright_driver::{
+    ChosenSchedule, CompileError, Compiled as Built, OpenTarget, Origin, Stage, compile,
+};
+use tilewright_ir::{LoopNest, Number, Program, VarId};
 use tilewright_runtime::{Signature, View, ViewMut};
-use tilewright_schedule::{Schedule, apply, blame, default_schedule};
-use tilewright_target::{GpuApi, Machine};
+use tilewright_schedule::Schedule;
+use tilewright_target::GpuApi;
 
 use crate::arguments::{Parameter, Value, Values};
 use crate::code::Code;
@@ -43,7 +45,7 @@ pub struct Compiled {
     pub schedule: Schedule,
     /// Where that is from, for people.
     pub origin: String,
-    machine: Machine,
+    target: OpenTarget,
     nest: LoopNest,
     /// Which parameters are constant inputs.
     is_constant: Vec<bool>,
@@ -92,13 +94,18 @@ impl Compiled {
         place: Place,
         wanted: Wanted,
     ) -> PyResult<(Compiled, Option<String>)> {
-        let machine = place.machine()?;
-        let Chosen { schedule, origin, warning } = choose(&program, &machine, wanted);
-        let nest = apply(&program, &schedule, machine.target()).map_err(|refusal| {
-            error::refused(&schedule, &blame(&program, &schedule, machine.target(), refusal))
-        })?;
-        let about = format!("{}\n\n{schedule}", program.name);
-        let code = Code::new(&program, &nest, &machine, place, &about)?;
+        let target = place.open()?;
+        let Chosen { schedule, origin, warning } = choose(&program, &target, wanted);
+        let Built { code, nest, .. } =
+            compile(&program, &schedule, &target).map_err(|failed| match failed {
+                CompileError::Refused(refusal) => error::refused(&schedule, &refusal),
+                CompileError::Build(failed) => error::build(failed),
+            })?;
+        let threads = match &target {
+            OpenTarget::Cpu(cpu) => Some(cpu.cores),
+            OpenTarget::Gpu(_) => None,
+        };
+        let code = Code::new(code, threads);
         let (source, parameters) = (Arc::clone(source), Arc::clone(parameters));
         let mut compiled = Compiled {
             source,
@@ -107,7 +114,7 @@ impl Compiled {
             parameters,
             schedule,
             origin,
-            machine,
+            target,
             nest,
             is_constant: Vec::new(),
             code,
@@ -126,6 +133,10 @@ impl Compiled {
     /// What the program takes and gives.
     pub fn signature(&self) -> &Signature {
         self.code.signature()
+    }
+
+    fn is_on_gpu(&self) -> bool {
+        matches!(self.target, OpenTarget::Gpu(_))
     }
 
     /// The names of the constant inputs.
@@ -160,7 +171,7 @@ impl Compiled {
             parameters: left,
             schedule: self.schedule.clone(),
             origin: self.origin.clone(),
-            machine: self.machine.clone(),
+            target: self.target.clone(),
             nest: self.nest.clone(),
             code,
             quick: None,
@@ -180,26 +191,19 @@ impl Compiled {
     }
 
     fn text_of(&self, stage: &str) -> PyResult<String> {
-        let failed = |error: tilewright_codegen::CodegenError| error::build(error.into());
-        match (stage, &self.machine) {
-            ("program", _) => Ok(text::program(&self.program)),
-            ("schedule", _) => Ok(self.schedule.to_string()),
-            ("loops", _) => Ok(text::nest(&self.nest)),
-            ("llvm", Machine::Cpu(cpu)) => llvm_ir(&self.nest, cpu).map_err(failed),
-            ("asm", Machine::Cpu(cpu)) => assembly(&self.nest, cpu).map_err(failed),
-            (_, Machine::Gpu(gpu)) if stage == gpu.api.name() => {
-                gpu_code(&self.nest, gpu, &self.program.name).map(|code| code.text).map_err(failed)
-            }
-            _ => {
-                let own = match &self.machine {
-                    Machine::Cpu(_) => "\"llvm\", \"asm\"".to_owned(),
-                    Machine::Gpu(gpu) => format!("{:?}", gpu.api.name()),
-                };
-                Err(PyValueError::new_err(format!(
-                    "there is no stage {stage:?} here; there are \"program\", \"schedule\", \"loops\", {own}"
-                )))
-            }
-        }
+        let target = self.target.target();
+        let stages = Stage::of(target);
+        let Some(found) = stages.iter().find(|own| own.name() == stage) else {
+            let known = stages.iter().map(|own| format!("{:?}", own.name())).collect::<Vec<_>>().join(", ");
+            return Err(PyValueError::new_err(format!(
+                "there is no stage {stage:?} here; there are {known}"
+            )));
+        };
+        let text = found.text(&self.program, &self.schedule, &self.nest, target);
+        text.map_err(|failed| match failed {
+            StageError::Codegen(failed) => error::build(failed.into()),
+            StageError::InvalidNest(_) | StageError::OtherTarget(_) => error::bug(&failed),
+        })
     }
 
     /// Calls it with arrays of NumPy, if that is all that is given, and they are as the code takes them.
@@ -209,11 +213,11 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (Some(quick), Code::Cpu { threads, bound: Some(bound), .. }) = (&self.quick, &self.code) else {
+        let (Some(quick), Some((bound, threads))) = (&self.quick, self.code.on_cpu()) else {
             return Ok(None);
         };
         let Some(pointers) = quick.read(py, args, out)? else { return Ok(None) };
-        let pool = pools::pool(py, *threads);
+        let pool = pools::pool(py, threads);
         let Pointers { inputs, results, scalars, objects } = pointers;
         let addresses = Addresses { inputs: &inputs, results: &results };
         // SAFETY: `read` has looked at all of them; that no other thread of Python uses them meanwhile is up to the caller.
@@ -230,7 +234,7 @@ impl Compiled {
         values: &Values<'py>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Code::Gpu { .. } = &self.code {
+        if self.is_on_gpu() {
             refuse_forked()?;
         }
         let signature = self.signature();
@@ -247,12 +251,12 @@ impl Compiled {
                 given
             }
         };
-        match (&self.code, memory) {
-            (_, Memory::Host) => self.call_here(py, values, &mut results)?,
-            (Code::Gpu { .. }, Memory::Cuda(ordinal)) => {
+        match memory {
+            Memory::Host => self.call_here(py, values, &mut results)?,
+            Memory::Cuda(ordinal) if self.is_on_gpu() => {
                 self.call_there(py, values, &results, out.is_some(), ordinal)?;
             }
-            (Code::Cpu { .. }, Memory::Cuda(_)) => return Err(elsewhere("a tensor", memory, Memory::Host)),
+            Memory::Cuda(_) => return Err(elsewhere("a tensor", memory, Memory::Host)),
         }
         results::returned(py, results, library, out.is_some())
     }
@@ -343,32 +347,28 @@ struct Chosen {
     warning: Option<String>,
 }
 
-fn choose(program: &Program, machine: &Machine, wanted: Wanted) -> Chosen {
-    let default = || (default_schedule(program, machine.target()), "default schedule");
+fn choose(program: &Program, target: &OpenTarget, wanted: Wanted) -> Chosen {
     let mut warning = None;
-    let (schedule, origin) = match wanted {
-        Wanted::Given(schedule) => (schedule, "its own schedule"),
-        Wanted::Default => default(),
-        Wanted::Best => match known(program, machine) {
-            Ok(Some(BestKnown { schedule, is_default: false, .. })) => (schedule, "tuned schedule"),
-            Ok(_) => default(),
-            Err(why) => {
+    let chosen = match wanted {
+        Wanted::Given(schedule) => ChosenSchedule::given(schedule),
+        Wanted::Default => ChosenSchedule::default(program, target),
+        Wanted::Best => {
+            cache_path().and_then(|path| ChosenSchedule::best(program, target, &path)).unwrap_or_else(|why| {
                 // Nothing is lost but speed.
-                warning = Some(format!("{}; the default schedule is used", error::cache_text(&why)));
-                default()
-            }
-        },
+                if !matches!(why, CacheError::Missing(_)) {
+                    let why = error::cache_text(&why);
+                    warning = Some(format!("{why}; the default schedule is used"));
+                }
+                ChosenSchedule::default(program, target)
+            })
+        }
     };
-    Chosen { schedule, origin: origin.to_owned(), warning }
-}
-
-/// The best schedule that the cache has.
-fn known(program: &Program, machine: &Machine) -> Result<Option<BestKnown>, CacheError> {
-    let cache = match Cache::open_existing(&cache_path()?) {
-        Err(CacheError::Missing(_)) => return Ok(None),
-        cache => cache?,
+    let origin = match chosen.origin {
+        Origin::Given => "its own schedule",
+        Origin::Tuned { is_default: false, .. } => "tuned schedule",
+        Origin::Default | Origin::Tuned { .. } => "default schedule",
     };
-    Ok(cache.best_schedule(program, machine.target())?.best)
+    Chosen { schedule: chosen.schedule, origin: origin.to_owned(), warning }
 }
 
 /// How many elements are computed, with all that is added up for them.

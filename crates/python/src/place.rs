@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright_cache::{Cache, CacheError};
+use tilewright_driver::{OpenTarget, TargetName, UnknownTarget};
 use tilewright_runtime::gpu::{Device, DeviceInfo, devices};
 use tilewright_target::{Cpu, GpuApi, Machine};
 use tilewright_tuner::task;
@@ -31,18 +32,12 @@ pub enum Place {
 impl Place {
     /// The place of a name: `cpu`, `cuda:1`, or `cuda` for the first.
     pub fn find(name: &str) -> PyResult<Place> {
-        let (device, number) = name.split_once(':').unwrap_or((name, "0"));
-        let unknown = || {
-            PyValueError::new_err(format!(
+        match name.parse() {
+            Ok(TargetName::Cpu) => Ok(Place::Cpu { threads: pools::threads() }),
+            Ok(TargetName::Gpu(api, number)) => Ok(Place::Gpu(api, number)),
+            Err(UnknownTarget { .. }) => Err(PyValueError::new_err(format!(
                 "there is no target {name:?}; targets are \"cpu\", \"cuda:0\", \"opencl:0\"; tilewright.devices() lists what is there"
-            ))
-        };
-        let gpu = |api| number.parse().map(|number| Place::Gpu(api, number)).map_err(|_| unknown());
-        match (name, device) {
-            ("cpu", _) => Ok(Place::Cpu { threads: pools::threads() }),
-            (_, "cuda") => gpu(GpuApi::Cuda),
-            (_, "opencl") => gpu(GpuApi::OpenCl),
-            _ => Err(unknown()),
+            ))),
         }
     }
 
@@ -51,6 +46,14 @@ impl Place {
         match memory {
             Memory::Host => Place::Cpu { threads: pools::threads() },
             Memory::Cuda(ordinal) => Place::Gpu(GpuApi::Cuda, ordinal),
+        }
+    }
+
+    /// The target, open. A device is opened once for all kernels.
+    pub fn open(self) -> PyResult<OpenTarget> {
+        match self {
+            Place::Cpu { threads } => Ok(OpenTarget::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
+            Place::Gpu(api, number) => open(api, number).map(OpenTarget::Gpu),
         }
     }
 

@@ -5,10 +5,11 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use tilewright_ir::{Program, verify};
+use tilewright_driver::source::general_program;
+use tilewright_ir::Program;
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Checked, Code, Diagnostic, Parsed, check, diagnose, parse};
+use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse};
 
 use crate::error::{ProgramError, ProgramWarning, bug};
 use crate::stack::with_stack;
@@ -83,12 +84,10 @@ impl Source {
 
     /// A function at these sizes.
     pub fn program(&self, name: &str, sizes: &Bindings) -> PyResult<Program> {
-        let Checked { program, diagnostics, .. } = with_stack(|| check(&self.parsed.ast, name, sizes));
-        self.refuse(&diagnostics)?;
-        self.warn(&diagnostics, IN_CALL)?;
-        let program = program.ok_or_else(|| bug(&format!("`{name}` could not be checked")))?;
-        with_stack(|| verify(&program)).map_err(|error| bug(&error))?;
-        Ok(if self.contract { program } else { program.without_contraction() })
+        let checked = with_stack(|| general_program(&self.parsed, name, sizes, self.contract));
+        self.refuse(&checked.diagnostics)?;
+        self.warn(&checked.diagnostics, IN_CALL)?;
+        checked.program.map_err(|error| bug(&error))
     }
 
     /// Refuses a text with mistakes in it.

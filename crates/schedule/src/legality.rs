@@ -301,13 +301,7 @@ impl Question<'_> {
     /// Keeps the pairs of iterations that run on the same thread, or in the same block, judged by
     /// the loops over threads or blocks from depth `at` inwards. A statement without such a loop
     /// along an axis runs on the first thread, or in the first block, of that axis.
-    fn of_one(
-        &self,
-        unit: Unit,
-        pairs: Map,
-        (first, second): (&Execution, &Execution),
-        at: usize,
-    ) -> Map {
+    fn of_one(&self, unit: Unit, pairs: Map, (first, second): (&Execution, &Execution), at: usize) -> Map {
         let along = |execution: &Execution, axis: Axis| {
             let kind = match unit {
                 Unit::Thread => LoopKind::Thread(axis),

@@ -55,7 +55,7 @@ fn main() -> Result<(), Error> {
 /// The program by our own steps. A step that would change the result is refused with a reason.
 fn by_hand(program: &Program) -> Result<Kernel, Error> {
     let schedule = parse_schedule(STEPS)?;
-    program.compile_with(&Compile { schedule: Some(schedule), ..Compile::default() })
+    program.compile_with(&Compile::with(schedule))
 }
 
 /// Checks a kernel against ndarray's product, and prints how fast it is.

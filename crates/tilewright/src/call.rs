@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use tilewright_driver::BoundCode;
 use tilewright_ir::Number;
 use tilewright_runtime::signature::Parameter;
-use tilewright_runtime::{Bound, Pool, Signature, View, ViewMut};
+use tilewright_runtime::{Pool, Signature, View, ViewMut};
 
 use crate::compile::Kernel;
 use crate::error::Error;
 
 /// A kernel with its constant inputs, to be called any number of times and from any thread.
 pub struct BoundKernel<'c> {
-    pub(crate) bound: Bound<'c>,
+    pub(crate) bound: BoundCode<'c>,
     pub(crate) pool: Arc<Pool>,
 }
 
@@ -49,7 +50,7 @@ pub struct Arguments<'k, 'c> {
 
 impl<'k> Arguments<'k, 'static> {
     pub(crate) fn of_kernel(kernel: &'k Kernel) -> Arguments<'k, 'static> {
-        Arguments::new(Callee::Kernel(kernel), kernel.executable().signature())
+        Arguments::new(Callee::Kernel(kernel), kernel.signature())
     }
 }
 

@@ -1,104 +1,188 @@
-//! From programs to machine code.
+//! Compiles programs to kernels.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use tilewright_cache::{Cache, CacheError};
+use tilewright_driver::{ChosenSchedule, Code, Compiled, OpenTarget, Origin, Stage, compile, lower};
 use tilewright_ir::LoopNest;
-use tilewright_runtime::{Executable, Pool, View};
-use tilewright_schedule::{Schedule, apply};
-use tilewright_target::Cpu;
+use tilewright_runtime::{Pool, Signature, View};
+use tilewright_schedule::Schedule;
+use tilewright_target::Target;
 
 use crate::call::{Arguments, BoundKernel};
 use crate::error::Error;
 use crate::module::Program;
 
-/// How to compile a program.
-#[derive(Clone, Debug)]
+/// How to compile a program: with which schedule, and for which target.
+///
+/// ```
+/// # use tilewright::{Compile, Module};
+/// # fn main() -> Result<(), tilewright::Error> {
+/// # let module = Module::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }")?;
+/// # let program = module.program("twice", [("N", 64)])?;
+/// let by_default = program.compile_with(&Compile::default().threads(2))?;
+/// let by_hand = Compile::with(tilewright::parse_schedule("split y.i -> io, iv:8\nvectorize y.iv")?);
+/// let by_hand = program.compile_with(&by_hand)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
 pub struct Compile {
-    /// The steps; those of static analysis if none.
-    pub schedule: Option<Schedule>,
-    /// The machine; its vectors must not be wider than those of the one this runs on.
-    pub cpu: Cpu,
-    /// How many threads run parallel loops.
-    pub threads: usize,
+    /// Where the schedule comes from.
+    pub schedule: ScheduleChoice,
+    /// The CPU of this computer, or a device.
+    pub target: OpenTarget,
+}
+
+/// Where the schedule of a program comes from.
+#[derive(Clone, Debug, Default)]
+pub enum ScheduleChoice {
+    /// Static analysis of the program: [`Program::default_schedule`].
+    #[default]
+    Default,
+    /// The caller.
+    Given(Schedule),
+    /// The tuning cache in this file: the fastest schedule that tuning has found. The default
+    /// schedule where the file does not exist, or has none for this program, sizes and target.
+    Cache(PathBuf),
 }
 
 impl Default for Compile {
-    /// For this machine, with all its cores.
+    /// The default schedule, on all cores of this computer.
     fn default() -> Compile {
-        let cpu = Cpu::host();
-        Compile { schedule: None, threads: cpu.cores, cpu }
+        Compile { schedule: ScheduleChoice::Default, target: OpenTarget::host() }
     }
 }
 
-/// Machine code for a program, with the threads to run it.
+impl Compile {
+    /// A given schedule, on all cores of this computer.
+    pub fn with(schedule: Schedule) -> Compile {
+        Compile { schedule: ScheduleChoice::Given(schedule), ..Compile::default() }
+    }
+
+    /// The fastest schedule in the user's own tuning cache, on all cores of this computer.
+    pub fn tuned() -> Result<Compile, CacheError> {
+        Ok(Compile { schedule: ScheduleChoice::Cache(Cache::default_path()?), ..Compile::default() })
+    }
+
+    /// Sets the number of threads that run parallel loops on a CPU. A device has its own threads.
+    pub fn threads(mut self, threads: usize) -> Compile {
+        if let OpenTarget::Cpu(cpu) = &mut self.target {
+            cpu.cores = threads.max(1);
+        }
+        self
+    }
+
+    /// Sets the target.
+    pub fn on(self, target: OpenTarget) -> Compile {
+        Compile { target, ..self }
+    }
+
+    fn choose(&self, program: &Program) -> Result<ChosenSchedule, Error> {
+        match &self.schedule {
+            ScheduleChoice::Default => Ok(ChosenSchedule::default(&program.ir, &self.target)),
+            ScheduleChoice::Given(schedule) => Ok(ChosenSchedule::given(schedule.clone())),
+            ScheduleChoice::Cache(path) => match ChosenSchedule::best(&program.ir, &self.target, path) {
+                Err(CacheError::Missing(_)) => Ok(ChosenSchedule::default(&program.ir, &self.target)),
+                chosen => Ok(chosen?),
+            },
+        }
+    }
+}
+
+/// Compiled code of a program, with the threads that run it.
 pub struct Kernel {
-    executable: Executable,
+    code: Code,
     pool: Arc<Pool>,
-    schedule: Schedule,
+    chosen: ChosenSchedule,
     nest: LoopNest,
+    program: Program,
+    target: OpenTarget,
 }
 
 impl Program {
-    /// Machine code by the default schedule, for all cores of this machine.
+    /// Compiles the program with its default schedule, for all cores of this computer.
     pub fn compile(&self) -> Result<Kernel, Error> {
         self.compile_with(&Compile::default())
     }
 
-    /// Machine code as the options say.
+    /// Compiles the program as the options say.
     pub fn compile_with(&self, options: &Compile) -> Result<Kernel, Error> {
-        self.compile_on(options, Arc::new(Pool::new(options.threads.max(1))))
+        let threads = match &options.target {
+            OpenTarget::Cpu(cpu) => cpu.cores,
+            OpenTarget::Gpu(_) => 1,
+        };
+        self.compile_on(options, Arc::new(Pool::new(threads)))
     }
 
-    /// Machine code that runs on threads that several kernels share.
+    /// Compiles the program for threads that several kernels share. Their number replaces that of
+    /// the options.
     pub fn compile_on(&self, options: &Compile, pool: Arc<Pool>) -> Result<Kernel, Error> {
-        let (schedule, nest, cpu) = self.scheduled(options, pool.threads())?;
-        let executable = Executable::new(&self.ir, &nest, &cpu)?;
-        Ok(Kernel { executable, pool, schedule, nest })
+        let options = options.clone().threads(pool.threads());
+        let chosen = options.choose(self)?;
+        let Compiled { code, nest, .. } = compile(&self.ir, &chosen.schedule, &options.target)?;
+        Ok(Kernel { code, pool, chosen, nest, program: self.clone(), target: options.target })
     }
 
-    /// The steps that the options say, the loops that they make, and the part of the machine that these are for.
-    pub(crate) fn scheduled(
-        &self,
-        options: &Compile,
-        threads: usize,
-    ) -> Result<(Schedule, LoopNest, Cpu), Error> {
-        // A schedule for one thread need not leave anything for others.
-        let cpu = Cpu { cores: threads, ..options.cpu.clone() };
-        let schedule = options.schedule.clone().unwrap_or_else(|| self.default_schedule(&cpu));
-        let nest = apply(&self.ir, &schedule, &cpu)?;
-        Ok((schedule, nest, cpu))
+    /// The loops that the options make of this program.
+    pub fn loops(&self, options: &Compile) -> Result<LoopNest, Error> {
+        let chosen = options.choose(self)?;
+        Ok(lower(&self.ir, &chosen.schedule, &options.target)?)
+    }
+
+    /// The schedule of static analysis alone.
+    pub fn default_schedule<'t>(&'t self, target: impl Into<Target<'t>>) -> Schedule {
+        tilewright_schedule::default_schedule(&self.ir, target)
     }
 }
 
 impl Kernel {
-    /// The schedule that it was compiled by.
+    /// The schedule that the kernel was compiled with.
     pub fn schedule(&self) -> &Schedule {
-        &self.schedule
+        &self.chosen.schedule
     }
 
-    /// The loops that it was compiled from.
+    /// Where the schedule comes from.
+    pub fn origin(&self) -> Origin {
+        self.chosen.origin
+    }
+
+    /// The loops that the kernel was compiled from.
     pub fn loops(&self) -> &LoopNest {
         &self.nest
     }
 
-    /// The compiled code.
-    pub fn executable(&self) -> &Executable {
-        &self.executable
+    /// A stage of compilation as text.
+    pub fn stage(&self, stage: Stage) -> Result<String, Error> {
+        let text = stage.text(&self.program.ir, &self.chosen.schedule, &self.nest, self.target.target());
+        Ok(text?)
     }
 
-    /// The threads that run it.
+    /// The parameters and results, in the order of [`BoundKernel::run`].
+    pub fn signature(&self) -> &Signature {
+        self.code.signature()
+    }
+
+    /// The compiled code.
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// The threads that run the kernel on a CPU.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Gives the inputs that the program declares constant, in order; what the schedule makes of them is made now.
+    /// Gives the inputs that the program declares constant, in order. The work that the schedule
+    /// does on constants, such as packing, is done now and not in calls.
     pub fn bind<'c>(&self, constants: &[View<'c>]) -> Result<BoundKernel<'c>, Error> {
-        let bound = self.executable.bind(&self.pool, constants)?;
+        let bound = self.code.bind(&self.pool, constants)?;
         Ok(BoundKernel { bound, pool: Arc::clone(&self.pool) })
     }
 
-    /// Begins a call, whose arguments are given by name. Constant inputs are bound for this call alone: see
-    /// [`Kernel::bind`] for doing it once.
+    /// Begins a call, whose arguments are given by name. Constant inputs are bound for this call
+    /// alone; [`Kernel::bind`] binds them once.
     pub fn call(&self) -> Arguments<'_, 'static> {
         Arguments::of_kernel(self)
     }

@@ -1,6 +1,9 @@
 //! What can go wrong.
 
 use thiserror::Error;
+use tilewright_cache::CacheError;
+use tilewright_driver::CompileError;
+use tilewright_driver::stage::StageError;
 use tilewright_runtime::{BuildError, RunError};
 use tilewright_schedule::Refusal;
 
@@ -31,7 +34,22 @@ pub enum Error {
     /// A call was not possible, or ended early.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The tuning cache cannot be read.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A stage cannot be shown.
+    #[error(transparent)]
+    Stage(#[from] StageError),
     /// An argument that the program does not have, or that was given twice.
     #[error("{0}")]
     Argument(String),
+}
+
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        match error {
+            CompileError::Refused(refusal) => refusal.into(),
+            CompileError::Build(error) => error.into(),
+        }
+    }
 }

@@ -32,7 +32,7 @@
 //!      vectorize C.jv
 //!      promote C at C.jo -> acc registers",
 //! )?;
-//! let kernel = program.compile_with(&Compile { schedule: Some(schedule), threads: 1, ..Compile::default() })?;
+//! let kernel = program.compile_with(&Compile::with(schedule).threads(1))?;
 //! # Ok(())
 //! # }
 //! ```
@@ -65,12 +65,13 @@ mod module;
 mod prove;
 
 pub use call::{Arguments, BoundKernel};
-pub use compile::{Compile, Kernel};
+pub use compile::{Compile, Kernel, ScheduleChoice};
 pub use error::Error;
 pub use module::{Module, Program, parse_schedule};
 
+pub use tilewright_driver::{Code, OpenTarget, Origin, Stage, TargetName};
 pub use tilewright_ir::{DType, LoopNest, Number};
 pub use tilewright_polyhedral::Verdict;
-pub use tilewright_runtime::{Buffer, Pool, Timing, View, ViewMut};
+pub use tilewright_runtime::{Buffer, Pool, Signature, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};
-pub use tilewright_target::{Cpu, Vectors};
+pub use tilewright_target::{Cpu, Gpu, GpuApi, Target, Vectors};

@@ -1,17 +1,16 @@
-//! From text to programs.
+//! Reads source text and schedules.
 
+use tilewright_driver::source::{CheckedFunction, ProgramError, Source};
 use tilewright_ir::Program as Ir;
-use tilewright_schedule::{Schedule, default_schedule, text};
+use tilewright_schedule::{Schedule, text};
 use tilewright_syntax::diagnostic::Style;
-use tilewright_syntax::{Bindings, Diagnostic, Parsed, check, parse};
-use tilewright_target::Cpu;
+use tilewright_syntax::{Bindings, Diagnostic};
 
 use crate::error::Error;
 
-/// A source of one or several functions.
+/// The source text of one or several functions.
 pub struct Module {
-    source: String,
-    parsed: Parsed,
+    source: Source,
 }
 
 /// A function with the sizes of its tensors.
@@ -21,40 +20,40 @@ pub struct Program {
 }
 
 impl Module {
-    /// Reads a source. Whether its functions make sense is checked when a [`Program`] is asked for.
+    /// Reads a source. Its functions are checked when a [`Program`] is asked for.
     pub fn parse(source: &str) -> Result<Module, Error> {
-        let parsed = parse(source);
-        match drawn(source, "source", &parsed.diagnostics) {
+        let source = Source::new(source);
+        match drawn(&source.text, "source", &source.parsed.diagnostics) {
             Some(message) => Err(Error::Text(message)),
-            None => Ok(Module { source: source.to_string(), parsed }),
+            None => Ok(Module { source }),
         }
     }
 
     /// The names of its functions, in order.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
-        self.parsed.ast.functions.iter().map(|function| function.name.text.as_str())
+        self.source.names()
     }
 
-    /// A function at these sizes. Integer scalars that shapes or subscripts depend on count as sizes too.
+    /// A function at these sizes. Integer scalars that shapes or subscripts depend on count as
+    /// sizes too.
     pub fn program<'s>(
         &self,
         name: &str,
         sizes: impl IntoIterator<Item = (&'s str, i64)>,
     ) -> Result<Program, Error> {
-        if !self.functions().any(|own| own == name) {
-            let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
-            return Err(Error::NoFunction { name: name.to_string(), known });
-        }
-        let bindings: Bindings = sizes.into_iter().collect();
-        let checked = check(&self.parsed.ast, name, &bindings);
-        if let Some(message) = drawn(&self.source, "source", &checked.diagnostics) {
+        let sizes: Bindings = sizes.into_iter().collect();
+        let CheckedFunction { program, diagnostics } = self.source.program(name, &sizes, true);
+        if let Some(message) = drawn(&self.source.text, "source", &diagnostics) {
             return Err(Error::Text(message));
         }
-        let ir = checked.program.ok_or_else(|| Error::Text(format!("`{name}` could not be checked")))?;
-        if let Some(open) = ir.symbols.iter().find(|symbol| symbol.value.is_none()) {
-            return Err(Error::OpenSize(open.name.clone()));
-        }
-        Ok(Program { ir })
+        program.map(|ir| Program { ir }).map_err(|error| match error {
+            ProgramError::NoFunction(name) => {
+                let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
+                Error::NoFunction { name, known }
+            }
+            ProgramError::OpenSizes(open) => Error::OpenSize(open.into_iter().next().unwrap_or_default()),
+            ProgramError::Mistakes | ProgramError::Invalid(_) => Error::Text(error.to_string()),
+        })
     }
 }
 
@@ -69,14 +68,10 @@ impl Program {
         &self.ir
     }
 
-    /// The same program with every operation rounded by itself: no product is computed together with the sum it stands in.
+    /// The same program with every operation rounded by itself: no product is computed together
+    /// with the sum it stands in.
     pub fn without_contraction(self) -> Program {
         Program { ir: self.ir.without_contraction() }
-    }
-
-    /// The schedule that is used where none is given.
-    pub fn default_schedule(&self, cpu: &Cpu) -> Schedule {
-        default_schedule(&self.ir, cpu)
     }
 }
 

@@ -21,13 +21,11 @@ impl Program {
     /// let module = Module::parse("def blur(float(N) x) -> (y) { y(i) = x(i) + x(i + 1) + x(i + 2) }")?;
     /// let program = module.program("blur", [("N", 1000)])?;
     /// let schedule = tilewright::parse_schedule("split y.i -> io, iv:8\nvectorize y.iv")?;
-    /// let options = Compile { schedule: Some(schedule), ..Compile::default() };
-    /// assert_eq!(program.prove(&options)?, Verdict::Proved);
+    /// assert_eq!(program.prove(&Compile::with(schedule))?, Verdict::Proved);
     /// # Ok(())
     /// # }
     /// ```
     pub fn prove(&self, options: &Compile) -> Result<Verdict, Error> {
-        let (_, nest, _) = self.scheduled(options, options.threads.max(1))?;
-        Ok(tilewright_polyhedral::prove(&self.ir, &nest))
+        Ok(tilewright_polyhedral::prove(&self.ir, &self.loops(options)?))
     }
 }

@@ -11,8 +11,8 @@ use std::thread;
 use half::f16;
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, s};
 use tilewright::{
-    BoundKernel, Compile, Cpu, Error, Kernel, Module, Number, Pool, Program, Vectors, View, ViewMut,
-    parse_schedule,
+    BoundKernel, Compile, Cpu, Error, Kernel, Module, Number, OpenTarget, Pool, Program, Vectors, View,
+    ViewMut, parse_schedule,
 };
 
 const MM: &str = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }";
@@ -25,8 +25,8 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
 }
 
 fn on_threads(program: &Program, threads: usize, schedule: Option<&str>) -> Kernel {
-    let schedule = schedule.map(|text| parse_schedule(text).unwrap());
-    program.compile_with(&Compile { schedule, threads, ..Compile::default() }).unwrap()
+    let options = schedule.map(|text| Compile::with(parse_schedule(text).unwrap())).unwrap_or_default();
+    program.compile_with(&options.threads(threads)).unwrap()
 }
 
 fn mm(m: i64, k: i64, n: i64) -> Kernel {
@@ -69,9 +69,8 @@ fn mistakes_in_a_schedule_are_drawn_under_it() {
 
 #[test]
 fn a_step_that_is_not_legal_is_refused_with_its_reason() {
-    let schedule = Some(parse_schedule("split C.i -> io, ii:4\nparallel C.k").unwrap());
-    let compiled = program(MM, &[("M", 8), ("K", 8), ("N", 8)])
-        .compile_with(&Compile { schedule, ..Compile::default() });
+    let schedule = parse_schedule("split C.i -> io, ii:4\nparallel C.k").unwrap();
+    let compiled = program(MM, &[("M", 8), ("K", 8), ("N", 8)]).compile_with(&Compile::with(schedule));
     match compiled {
         Err(Error::Schedule(refusal)) => {
             assert_eq!(refusal.step, Some(1));
@@ -217,7 +216,7 @@ fn data_that_leads_out_of_a_tensor_is_an_error_and_no_more() {
 fn vectors_that_this_machine_lacks_are_refused() {
     let host = Cpu::host();
     for vectors in Vectors::ALL {
-        let options = Compile { cpu: Cpu { vectors, ..host.clone() }, ..Compile::default() };
+        let options = Compile::default().on(OpenTarget::Cpu(Cpu { vectors, ..host.clone() }));
         let compiled = program(MM, &[("M", 3), ("K", 3), ("N", 3)]).compile_with(&options);
         assert_eq!(compiled.is_ok(), vectors <= host.vectors, "{vectors:?}");
     }

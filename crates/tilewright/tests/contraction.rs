@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use ndarray::Array1;
-use tilewright::{Compile, Cpu, Module, Program, Vectors, parse_schedule};
+use tilewright::{Compile, Cpu, Module, OpenTarget, Program, Vectors, parse_schedule};
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_codegen::llvm_ir;
 use tilewright_ir::{LoopNest, VerifiedNest, verify_nest};
@@ -36,8 +36,8 @@ fn operand(seed: usize) -> Array1<f32> {
 /// What a value of `a`, `b`, `c` and `d` becomes.
 fn compute(program: &Program, vectors: Vectors, schedule: Option<&str>) -> Vec<f32> {
     let cpu = Cpu { vectors, ..Cpu::host() };
-    let schedule = schedule.map(|text| parse_schedule(text).unwrap());
-    let kernel = program.compile_with(&Compile { schedule, threads: 1, cpu }).unwrap();
+    let options = schedule.map(|text| Compile::with(parse_schedule(text).unwrap())).unwrap_or_default();
+    let kernel = program.compile_with(&options.on(OpenTarget::Cpu(cpu)).threads(1)).unwrap();
     let operands: Vec<Array1<f32>> = (0..4).map(operand).collect();
     let mut y = Array1::<f32>::zeros(LENGTH);
     let mut call = kernel.call();

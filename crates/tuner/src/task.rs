@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tilewright_ir::{Program, verify};
-use tilewright_syntax::{Bindings, check, parse};
+use tilewright_driver::target::CpuLimits;
+use tilewright_driver::{Source, TargetName};
+use tilewright_ir::Program;
 use tilewright_target::{Cpu, Gpu, Machine, Vectors};
 
 /// A program to tune, as it goes to a worker: text and numbers, and nothing that is executed.
@@ -59,6 +60,20 @@ impl Place {
         Place::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
     }
 
+    /// A target by its name, and the hardware behind it.
+    pub fn of(name: TargetName, machine: &Machine) -> Place {
+        match machine {
+            Machine::Cpu(cpu) => Place::cpu(cpu),
+            Machine::Gpu(gpu) => {
+                let ordinal = match name {
+                    TargetName::Gpu(_, ordinal) => ordinal,
+                    TargetName::Cpu => 0,
+                };
+                Place::Device { ordinal, gpu: gpu.clone() }
+            }
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(&self) -> String {
         match self {
@@ -78,10 +93,10 @@ impl Place {
 
 /// The part of this machine with so many threads and these vectors.
 pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
-    let host = Cpu::host();
-    let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors && *own <= host.vectors);
-    let vectors = found.ok_or_else(|| TaskError(format!("there are no {vectors} vectors here")))?;
-    Ok(Cpu { cores: threads.max(1), vectors, ..host })
+    let missing = || TaskError(format!("there are no {vectors} vectors here"));
+    let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors).ok_or_else(missing)?;
+    let limits = CpuLimits { threads: Some(threads), vectors: Some(found) };
+    limits.of(Cpu::host()).map_err(|_| missing())
 }
 
 /// A task that cannot be begun.
@@ -92,19 +107,9 @@ pub struct TaskError(pub String);
 impl Task {
     /// The program, checked.
     pub fn program(&self) -> Result<Program, TaskError> {
-        let parsed = parse(&self.source);
-        let sizes: Bindings = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        let known = parsed.ast.functions.iter().any(|function| function.name.text == self.function);
-        if !known {
-            return Err(TaskError(format!("there is no function `{}`", self.function)));
-        }
-        let checked = check(&parsed.ast, &self.function, &sizes);
-        let program = checked.program.ok_or_else(|| TaskError("the program has errors".to_owned()))?;
-        if let Some(open) = program.symbols.iter().find(|symbol| symbol.value.is_none()) {
-            return Err(TaskError(format!("the size `{}` is not known", open.name)));
-        }
-        verify(&program).map_err(|error| TaskError(error.to_string()))?;
-        Ok(if self.contract { program } else { program.without_contraction() })
+        let sizes = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let checked = Source::new(&self.source).program(&self.function, &sizes, self.contract);
+        checked.program.map_err(|error| TaskError(error.to_string()))
     }
 
     /// The machine as kernels may use it.

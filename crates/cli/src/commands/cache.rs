@@ -19,10 +19,10 @@ use crate::args::cache::{
 use crate::args::{CompileArgs, RoundingArgs};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::lookup::passed_over;
 use crate::machine::machine;
 use crate::output::{print, printable};
 use crate::problem::concrete_program;
+use crate::schedule::passed_over;
 use crate::source::Source;
 use crate::target::Target;
 use crate::time::{date, now, seconds};
@@ -132,9 +132,9 @@ impl Lookup {
     fn read(args: &LookupArgs) -> Result<Lookup, Failure> {
         let program = sized_program(&args.source, &args.sizes, args.rounding)?;
         let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-        let machine = machine(Target::find(&args.target)?, &compile)?.ok_or_else(|| {
-            Failure::Usage("nothing is compiled for --target interp, so the cache has nothing".to_owned())
-        })?;
+        let why = "nothing is compiled for --target interp, so the cache has nothing";
+        let name = Target::find(&args.target)?.compiled(why)?;
+        let machine = machine(name, &compile)?;
         let canonical = Canonical::new(&program);
         let key = canonical.key_on(&machine);
         Ok(Lookup { program, canonical, key, machine, path: args.file.path()?, cache: args.file.existing()? })

@@ -3,18 +3,17 @@
 use std::time::Instant;
 
 use serde_json::json;
+use tilewright_driver::Origin;
 use tilewright_ir::Program;
 use tilewright_polyhedral::{Verdict, prove};
-use tilewright_target::{Cpu, Machine};
 
 use crate::args::ProveArgs;
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::lookup::{Found, look_up, passed_over};
-use crate::machine::{gpu_or_stand_in, part_of_host, refuse_options_of_cpu};
+use crate::machine::machine_or_typical;
 use crate::output::{complain, print};
 use crate::problem::concrete_program;
-use crate::schedule::ScheduleSource;
+use crate::schedule::{AskedSchedule, ScheduleSource};
 use crate::source::Source;
 use crate::target::Target;
 use crate::time::seconds;
@@ -22,21 +21,23 @@ use crate::time::seconds;
 /// Proves that the loops of a program compute what its text says.
 pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let target = Target::find(&args.target)?;
-    let machine = machine(args, target)?;
-    let given = ScheduleSource::read(args.compile.schedule.as_deref())?;
+    let name =
+        target.compiled("--target interp runs a program as it is written, so there are no loops to prove")?;
+    let machine = machine_or_typical(name, &args.compile)?;
+    let asked = AskedSchedule::read(args.compile.schedule.as_deref())?;
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
     refuse_unknown_sizes(&source, &[source.function(&function)], &bindings)?;
     let program = concrete_program(&source, &function, &bindings, args.rounding, "")?;
-    let schedule = if args.compile.schedule.is_some() { given } else { known(args, &program, &machine)? };
-    let nest = schedule.apply(&program, machine.target())?;
+    let schedule = asked.choose(&program, &machine, &args.cache)?;
+    schedule.skipped().for_each(|one| complain(&format!("skipped: {one}")));
+    let nest = schedule.lower(&program, machine.target())?;
     let begun = Instant::now();
     let verdict = prove(&program, &nest);
     let report = Report {
         path: source.path(),
         program: &program,
         target,
-        machine: &machine,
         schedule: &schedule,
         verdict,
         seconds: begun.elapsed().as_secs_f64(),
@@ -45,33 +46,11 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     report.outcome()
 }
 
-/// The machine that the loops are for. A GPU need not be there.
-fn machine(args: &ProveArgs, target: Target) -> Result<Machine, Failure> {
-    match target {
-        Target::Cpu => Ok(Machine::Cpu(part_of_host(&args.compile, Cpu::host())?)),
-        Target::Gpu(api, number) => {
-            refuse_options_of_cpu(&args.compile)?;
-            Ok(Machine::Gpu(gpu_or_stand_in(api, number)))
-        }
-        Target::Interp => Err(Failure::Usage(
-            "--target interp runs a program as it is written, so there are no loops to prove".to_owned(),
-        )),
-    }
-}
-
-/// What tuning has found for a program, or its default schedule.
-fn known(args: &ProveArgs, program: &Program, machine: &Machine) -> Result<ScheduleSource, Failure> {
-    let Found { schedule, skipped } = look_up(&args.cache, program, machine.target())?;
-    skipped.iter().for_each(|one| complain(&format!("skipped: {}", passed_over(one))));
-    Ok(schedule)
-}
-
 /// What a proof came to.
 struct Report<'a> {
     path: &'a str,
     program: &'a Program,
     target: Target,
-    machine: &'a Machine,
     schedule: &'a ScheduleSource,
     verdict: Verdict,
     seconds: f64,
@@ -123,13 +102,11 @@ impl Report<'_> {
         let target = self.target;
         let show =
             format!("tilewright show {place} --stage loops --sizes {} --target {target}", sizes.join(","));
-        match self.schedule {
-            ScheduleSource::Default { .. } => format!("  `{show}` prints the loops\n"),
-            ScheduleSource::File { file, .. } => {
-                format!("  `{show} --schedule {}` prints the loops\n", file.path)
-            }
-            ScheduleSource::Tuned { .. } => {
-                let steps = self.schedule.schedule(self.program, self.machine.target()).to_string();
+        match (self.schedule.path(), self.schedule.chosen.origin) {
+            (_, Origin::Default) => format!("  `{show}` prints the loops\n"),
+            (Some(path), _) => format!("  `{show} --schedule {path}` prints the loops\n"),
+            (None, _) => {
+                let steps = self.schedule.chosen.schedule.to_string();
                 format!(
                     "  `{show} --schedule FILE` prints the loops, with these steps in FILE:\n\n{}\n\n",
                     steps.trim_end()
@@ -171,7 +148,8 @@ impl Report<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-    use tilewright_target::Vectors;
+    use tilewright_driver::TargetName;
+    use tilewright_target::{Cpu, Vectors};
 
     use super::*;
 
@@ -180,13 +158,14 @@ mod tests {
         let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";
         let sizes = [("M", 8), ("K", 5)].into_iter().collect();
         let program = tilewright_syntax::check(&tilewright_syntax::parse(source).ast, "mv", &sizes).program;
-        let machine = Machine::Cpu(Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] });
+        let cpu = Cpu { cores: 1, vectors: Vectors::Baseline, caches: vec![32 << 10] };
+        let program = program.unwrap();
+        let schedule = ScheduleSource::default(&program, (&cpu).into());
         let report = Report {
             path: "mv.tw",
-            program: &program.unwrap(),
-            target: Target::Cpu,
-            machine: &machine,
-            schedule: &ScheduleSource::Default { why: None },
+            program: &program,
+            target: Target::Compiled(TargetName::Cpu),
+            schedule: &schedule,
             verdict,
             seconds: 0.0125,
         };

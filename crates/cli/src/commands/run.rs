@@ -4,29 +4,25 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tilewright_cache::Skipped;
+use tilewright_driver::TargetName;
 use tilewright_ir::{DType, Number, Tensor};
-use tilewright_target::GpuApi;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::args::RunArgs;
+use crate::compiler::Compiler;
 use crate::failure::Failure;
-use crate::gpu::GpuCompiler;
 use crate::interpret::{Results, check, interpret};
-use crate::kernel::Compiler;
-use crate::lookup::passed_over;
+use crate::loaded::Loaded;
 use crate::npy;
 use crate::output::{complain, print};
 use crate::problem::Problem;
-use crate::schedule::ScheduleSource;
 use crate::target::Target;
 
 /// Runs a program and prints or writes its results.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (results, schedule) = match Target::find(&args.target)? {
         Target::Interp => (interpreted(args)?, Vec::new()),
-        Target::Cpu => compiled(args)?,
-        Target::Gpu(api, number) => on_gpu(args, api, number)?,
+        Target::Compiled(name) => compiled(args, name)?,
     };
     if let Some(folder) = &args.out {
         write_results(folder, &results)?;
@@ -52,40 +48,20 @@ fn interpreted(args: &RunArgs) -> Result<Results, Failure> {
     interpret(&problem.source, &problem.program, inputs)
 }
 
-/// The results of the compiled program, and lines that say which schedule it was compiled by.
-fn compiled(args: &RunArgs) -> Result<(Results, Vec<String>), Failure> {
-    let mut compiler = Compiler::new(&args.compile)?;
+/// The results of the compiled program, and lines that say which schedule it was compiled with.
+fn compiled(args: &RunArgs, name: TargetName) -> Result<(Results, Vec<String>), Failure> {
+    let compiler = Compiler::new(&args.compile, name)?;
     let mut problem = Problem::read(&args.program)?;
     let mut inputs = problem.kernel_inputs(args.check)?;
-    compiler.look_up(&args.file, &problem.program)?;
-    let compiled = compiler.compile(&problem.program)?;
-    let mut arguments = compiled.arguments(&mut inputs, args.check)?;
-    let results = compiled.call(&problem.source, &mut arguments)?;
+    let (compiled, _) = compiler.compile(&args.file, &problem.program)?;
+    let mut loaded = Loaded::new(&compiled, &problem.source, &mut inputs, args.check)?;
+    let results = loaded.results(&problem.source)?;
     if args.check {
         check(&problem.source, &problem.program, inputs, &results)?;
     }
-    Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
-}
-
-/// Which schedule it was, and which could not be used.
-fn said_of(schedule: &ScheduleSource, skipped: &[Skipped]) -> Vec<String> {
-    let chosen = format!("schedule: {}", schedule.describe());
-    let skipped = skipped.iter().map(|one| format!("skipped: {}", passed_over(one)));
-    std::iter::once(chosen).chain(skipped).collect()
-}
-
-/// The same on a device.
-fn on_gpu(args: &RunArgs, api: GpuApi, number: usize) -> Result<(Results, Vec<String>), Failure> {
-    let mut compiler = GpuCompiler::new(&args.compile, api, number)?;
-    let mut problem = Problem::read(&args.program)?;
-    let mut inputs = problem.kernel_inputs(args.check)?;
-    compiler.look_up(&args.file, &problem.program)?;
-    let compiled = compiler.compile(&problem.program)?;
-    let results = compiled.call(&problem.source, &mut inputs, args.check)?.results(&problem.source)?;
-    if args.check {
-        check(&problem.source, &problem.program, inputs, &results)?;
-    }
-    Ok((results, said_of(&compiler.schedule, &compiler.skipped)))
+    let chosen = format!("schedule: {}", compiled.schedule.describe());
+    let skipped = compiled.schedule.skipped().map(|one| format!("skipped: {one}"));
+    Ok((results, std::iter::once(chosen).chain(skipped).collect()))
 }
 
 fn write_results(folder: &Path, results: &Results) -> Result<(), Failure> {

@@ -4,20 +4,18 @@ mod cost;
 mod space;
 
 use clap::ValueEnum;
-use tilewright_codegen::c_family::gpu_code;
-use tilewright_codegen::{CodegenError, assembly, llvm_ir};
-use tilewright_ir::{LoopNest, print as text};
+use tilewright_driver::{Stage as CompiledStage, TargetName};
+use tilewright_ir::print as text;
 use tilewright_syntax::{Bindings, check, ranges};
-use tilewright_target::{Cpu, Gpu, GpuApi};
+use tilewright_target::GpuApi;
 
 use crate::args::{ShowArgs, Stage};
 use crate::failure::Failure;
 use crate::inputs::{bindings, refuse_unknown_sizes};
-use crate::kernel::{Compiler, codegen_failure};
-use crate::machine::gpu_or_stand_in;
+use crate::machine::machine_or_typical;
 use crate::output::print;
 use crate::problem::concrete_program;
-use crate::schedule::ScheduleSource;
+use crate::schedule::AskedSchedule;
 use crate::source::Source;
 use crate::target::Target;
 
@@ -26,15 +24,8 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
         Stage::Dependences => of_instances,
-        Stage::Llvm | Stage::Asm => of_compiler,
-        Stage::Cuda | Stage::Opencl => of_gpu,
-        Stage::Space | Stage::Cost | Stage::Schedule | Stage::Loops => match gpu(args)? {
-            Some(_) => of_gpu,
-            None => of_compiler,
-        },
-        Stage::Hls | Stage::C => {
-            return Err(not_yet(args.stage));
-        }
+        Stage::Hls | Stage::C => return Err(not_yet(args.stage)),
+        _ => of_compiler,
     };
     let (source, function) = Source::read_function(&args.file)?;
     let bindings = bindings(&args.sizes)?;
@@ -79,68 +70,58 @@ fn of_instances(
     })
 }
 
-/// What the compiler makes of a program at given sizes.
+/// What the compiler makes of a program at given sizes, for the CPU or for a device.
 fn of_compiler(
     args: &ShowArgs,
     source: &Source,
     function: &str,
     bindings: &Bindings,
 ) -> Result<String, Failure> {
-    match Target::find(&args.target)? {
-        Target::Cpu => {}
-        Target::Interp => {
-            return Err(Failure::Usage("--target interp runs a program as it is written".to_owned()));
-        }
-        Target::Gpu(..) => {
-            let name = args.stage.to_possible_value().map(|value| value.get_name().to_owned());
-            return Err(Failure::Usage(format!("--stage {} is for --target cpu", name.unwrap_or_default())));
-        }
-    }
-    let compiler = Compiler::new(&args.compile)?;
+    let machine = machine_or_typical(target_of(args)?, &args.compile)?;
+    let target = machine.target();
+    let asked = AskedSchedule::read(args.compile.schedule.as_deref())?;
     let program = concrete_program(source, function, bindings, args.rounding, "")?;
-    let code = |generate: fn(&LoopNest, &Cpu) -> Result<String, CodegenError>| {
-        generate(&compiler.loops(&program)?, &compiler.cpu).map_err(codegen_failure)
-    };
+    let schedule = asked.without_cache(&program, target);
     match args.stage {
-        Stage::Space => Ok(space::space(&program, &compiler.cpu)),
-        Stage::Cost => Ok(cost::cost(&compiler.loops(&program)?, &compiler.cpu)),
-        Stage::Schedule => Ok(compiler.schedule.schedule(&program, &compiler.cpu).to_string()),
-        Stage::Llvm => code(llvm_ir),
-        Stage::Asm => code(assembly),
-        _ => Ok(text::nest(&compiler.loops(&program)?)),
+        Stage::Space => Ok(space::space(&program, target)),
+        Stage::Schedule => Ok(schedule.chosen.schedule.to_string()),
+        Stage::Cost => Ok(cost::cost(&schedule.lower(&program, target)?, target)),
+        stage => {
+            let nest = schedule.lower(&program, target)?;
+            let text = compiled_stage(stage).text(&program, &schedule.chosen.schedule, &nest, target);
+            text.map_err(Failure::from_stage)
+        }
     }
 }
 
-/// The GPU that a stage is for, if it is for one. Text can be written for a GPU that is not there.
-fn gpu(args: &ShowArgs) -> Result<Option<Gpu>, Failure> {
-    let named = Target::find(&args.target)?;
-    let wanted = match (args.stage, named) {
-        (Stage::Cuda, Target::Gpu(GpuApi::Cuda, number)) => Some((GpuApi::Cuda, number)),
-        (Stage::Opencl, Target::Gpu(GpuApi::OpenCl, number)) => Some((GpuApi::OpenCl, number)),
-        (Stage::Cuda, _) => Some((GpuApi::Cuda, 0)),
-        (Stage::Opencl, _) => Some((GpuApi::OpenCl, 0)),
-        (_, Target::Gpu(api, number)) => Some((api, number)),
-        (_, Target::Cpu | Target::Interp) => None,
+/// The target that a stage is for. The stages of a GPU's text imply its API.
+fn target_of(args: &ShowArgs) -> Result<TargetName, Failure> {
+    let name = Target::find(&args.target)?.compiled("--target interp runs a program as it is written");
+    let api = match args.stage {
+        Stage::Cuda => GpuApi::Cuda,
+        Stage::Opencl => GpuApi::OpenCl,
+        Stage::Llvm | Stage::Asm => match name? {
+            TargetName::Cpu => return Ok(TargetName::Cpu),
+            TargetName::Gpu(..) => {
+                let stage = compiled_stage(args.stage).name();
+                return Err(Failure::Usage(format!("--stage {stage} is for --target cpu")));
+            }
+        },
+        _ => return name,
     };
-    Ok(wanted.map(|(api, number)| gpu_or_stand_in(api, number)))
+    match name {
+        Ok(name @ TargetName::Gpu(named, _)) if named == api => Ok(name),
+        _ => Ok(TargetName::Gpu(api, 0)),
+    }
 }
 
-/// What the compiler makes of a program for a GPU.
-fn of_gpu(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
-    let gpu = gpu(args)?.ok_or_else(|| Failure::Usage(format!("{} is no GPU", args.target)))?;
-    let program = concrete_program(source, function, bindings, args.rounding, "")?;
-    let schedule = ScheduleSource::read(args.compile.schedule.as_deref())?;
-    match args.stage {
-        Stage::Space => return Ok(space::space(&program, &gpu)),
-        Stage::Schedule => return Ok(schedule.schedule(&program, &gpu).to_string()),
-        _ => {}
+/// The compiler's own name for a stage that comes after the schedule.
+fn compiled_stage(stage: Stage) -> CompiledStage {
+    match stage {
+        Stage::Llvm => CompiledStage::Llvm,
+        Stage::Asm => CompiledStage::Assembly,
+        Stage::Cuda => CompiledStage::Cuda,
+        Stage::Opencl => CompiledStage::OpenCl,
+        _ => CompiledStage::Loops,
     }
-    let nest = schedule.apply(&program, &gpu)?;
-    match args.stage {
-        Stage::Cost => return Ok(cost::on_gpu(&nest, &gpu)),
-        Stage::Loops => return Ok(text::nest(&nest)),
-        _ => {}
-    }
-    let about = format!("{function}\n\n{}", schedule.schedule(&program, &gpu));
-    Ok(gpu_code(&nest, &gpu, &about).map_err(codegen_failure)?.text)
 }

@@ -12,6 +12,7 @@ mod summary;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tilewright_driver::TargetName;
 use tilewright_ir::Program;
 use tilewright_target::Machine;
 use tilewright_tuner::given::Given;
@@ -21,7 +22,7 @@ use tilewright_tuner::tune::{Attempt, Progress, Stop, Tuned, Watcher, refuse_uns
 
 use crate::args::{CompileArgs, ProgramArgs, TuneArgs};
 use crate::failure::Failure;
-use crate::machine::{machine, refuse_options_of_cpu};
+use crate::machine::{machine, refuse_cpu_options};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::roofline::Roofline;
@@ -93,17 +94,13 @@ fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
 
 fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-    let target = Target::find(name)?;
+    let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
     // A replay does without the device: its recording says what that has.
     let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, name));
-    if let (Target::Gpu(..), Some(place)) = (target, recorded) {
-        return refuse_options_of_cpu(&compile).map(|()| place);
+    if let (TargetName::Gpu(..), Some(place)) = (target, recorded) {
+        return refuse_cpu_options(&compile).map(|()| place);
     }
-    match (target, machine(target, &compile)?) {
-        (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => Ok(Place::Device { ordinal, gpu }),
-        (_, Some(Machine::Cpu(cpu))) => Ok(Place::cpu(&cpu)),
-        _ => Err(Failure::Usage("tune measures kernels, and --target interp has none".to_owned())),
-    }
+    Ok(Place::of(target, &machine(target, &compile)?))
 }
 
 /// A search that is over.

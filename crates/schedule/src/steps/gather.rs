@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use tilewright_ir::index::{Atom, Data};
+use tilewright_ir::index::{Atom, Data, Term};
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Origin, TensorId, UnaryOp, VarId};
 
 use super::padding::{Padding, element};
@@ -286,13 +286,19 @@ fn restated(index: &IndexExpr, keys: &[Key], inside: &[VarId]) -> Option<IndexEx
 
 /// The factor by which a key occurs in an expression. The factor is read from the first term of the
 /// key that varies inside, or else from its first term: coordinates relative to the corner of a
-/// buffer contain only the varying terms.
+/// buffer contain only the varying terms. A key counts only if all of these terms occur, so that
+/// taking it out leaves fewer terms. Otherwise `restated` might never end: where two keys are the
+/// quotient and the remainder of one fused loop, each can be taken out of the other for ever.
 fn multiple_of(index: &IndexExpr, key: &Key, varies: &dyn Fn(&IndexExpr) -> bool) -> i64 {
-    let varying = key.value.terms().iter().find(|term| varies(&IndexExpr::from(*term)));
-    let Some(first) = varying.or(key.value.terms().first()) else { return 0 };
-    let same = index.terms().iter().find(|term| term.factors == first.factors);
-    let whole = same.filter(|term| term.coefficient % first.coefficient == 0);
-    whole.map_or(0, |term| term.coefficient / first.coefficient)
+    let (varying, fixed): (Vec<&Term>, Vec<&Term>) =
+        key.value.terms().iter().partition(|term| varies(&IndexExpr::from(*term)));
+    let terms = if varying.is_empty() { fixed } else { varying };
+    let found = |term: &&Term| index.terms().iter().find(|own| own.factors == term.factors);
+    let Some(first) = terms.first().filter(|_| terms.iter().all(|term| found(term).is_some())) else {
+        return 0;
+    };
+    let whole = found(first).filter(|own| own.coefficient % first.coefficient == 0);
+    whole.map_or(0, |own| own.coefficient / first.coefficient)
 }
 
 fn restated_atom(atom: &Atom, keys: &[Key], inside: &[VarId]) -> Option<IndexExpr> {
@@ -397,4 +403,21 @@ impl Search {
 fn negated(condition: Expr) -> Expr {
     let dtype = condition.dtype;
     Expr { dtype, kind: ExprKind::Unary(UnaryOp::Not, Box::new(condition)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_only_partly_occurs_is_left_in_place() {
+        let [v, w] = [VarId(0), VarId(1)];
+        let [value, other] = [v, w].map(IndexExpr::var);
+        let quotient = value.scale(2).add(&other).floor_div(&IndexExpr::constant(4));
+        let key = Key { value: value.add(&quotient), count: 8 };
+        // Taking the key out of `v` alone would add the quotient, whose dividend contains `v` again.
+        assert_eq!(restated(&value, std::slice::from_ref(&key), &[v, w]), None);
+        let whole = key.value.scale(3);
+        assert_eq!(restated(&whole, &[key], &[v, w]), Some(IndexExpr::var(standin(0)).scale(3)));
+    }
 }

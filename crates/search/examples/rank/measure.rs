@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use tilewright::{Buffer, Compile, Cpu, DType, Number, Pool, Program, Schedule};
+use tilewright::{Buffer, Compile, Cpu, DType, Number, OpenTarget, Pool, Program, Schedule, ScheduleChoice};
 use tilewright_ir::Tensor;
 use tilewright_runtime::Signature;
 use tilewright_runtime::signature::Parameter;
@@ -119,7 +119,7 @@ impl Call {
         };
         let scalars = signature.scalars.iter();
         Ok(Call {
-            options: Compile { schedule: None, cpu: cpu.clone(), threads },
+            options: Compile::default().on(OpenTarget::Cpu(cpu.clone())).threads(threads),
             pool: Arc::new(Pool::new(threads)),
             constants: fill(&signature.constants)?,
             inputs: fill(&signature.inputs)?,
@@ -132,7 +132,7 @@ impl Call {
 
     /// Returns the time of the shortest of several calls.
     fn time(&mut self, program: &Program, schedule: Schedule) -> Result<f64, Box<dyn Error>> {
-        self.options.schedule = Some(schedule);
+        self.options.schedule = ScheduleChoice::Given(schedule);
         let kernel = program.compile_on(&self.options, Arc::clone(&self.pool))?;
         let constants: Vec<_> = self.constants.iter().map(Buffer::view).collect();
         let bound = kernel.bind(&constants)?;

@@ -8,7 +8,10 @@ pub mod lent;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use tilewright::{Compile, Cpu, Error, Kernel, Number, Pool, Program, Schedule, Vectors, View, ViewMut};
+use tilewright::{
+    Compile, Cpu, Error, Kernel, Number, OpenTarget, Pool, Program, Schedule, ScheduleChoice, Vectors, View,
+    ViewMut,
+};
 use tilewright_interp::Inputs;
 use tilewright_ir::{DType, Tensor};
 use tilewright_runtime::signature::Parameter;
@@ -37,8 +40,9 @@ pub fn compile(
     vectors: Vectors,
     threads: usize,
 ) -> Result<Kernel, Error> {
-    let cpu = Cpu { vectors, ..Cpu::host() };
-    program.compile_on(&Compile { schedule, cpu, threads }, pool(threads))
+    let schedule = schedule.map_or(ScheduleChoice::Default, ScheduleChoice::Given);
+    let target = OpenTarget::Cpu(Cpu { vectors, ..Cpu::host() });
+    program.compile_on(&Compile { schedule, target }, pool(threads))
 }
 
 /// The tensors and scalars of calls, in memory of their own.
@@ -51,7 +55,7 @@ pub struct Arguments {
 impl Arguments {
     /// Those of a kernel; `place` says how each tensor is to lie.
     pub fn new(kernel: &Kernel, inputs: &Inputs, mut place: impl FnMut() -> Placement) -> Arguments {
-        let signature = kernel.executable().signature();
+        let signature = kernel.signature();
         let mut lent = |parameters: &[Parameter]| -> Vec<Lent> {
             parameters.iter().map(|own| Lent::of(&inputs.tensors[&own.name], &place())).collect()
         };
@@ -95,7 +99,7 @@ impl Arguments {
 
 /// Memory for the results: what the program updates holds its old values, and everything else nothing sensible.
 fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placement) -> Vec<(String, Lent)> {
-    let parameters = kernel.executable().signature().results.iter();
+    let parameters = kernel.signature().results.iter();
     let lent = parameters.map(|own| match inputs.tensors.get(&own.name) {
         Some(old) => Lent::of(old, &place()),
         // Any byte is a number, but not any is a `bool`.
@@ -104,7 +108,7 @@ fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placeme
         }
         None => Lent::empty(own.layout.dtype(), own.layout.shape(), &place()),
     });
-    kernel.executable().signature().results.iter().map(|own| own.name.clone()).zip(lent).collect()
+    kernel.signature().results.iter().map(|own| own.name.clone()).zip(lent).collect()
 }
 
 /// The first element that is not what it should be. Integers must be equal, and floats where they are exact: then

@@ -243,7 +243,7 @@ impl Oracle {
     /// The loops, from the first iteration to the last and the other way round.
     fn try_loops(&self, nest: &LoopNest) -> Option<Outcome> {
         match guarded(|| verify_nest(nest)) {
-            Ok(Ok(())) => {}
+            Ok(Ok(_)) => {}
             Ok(Err(invalid)) => return Some(failed(Kind::Invalid, invalid.to_string(), Some(nest))),
             Err(message) => return Some(failed(Kind::Invalid, message, Some(nest))),
         }

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tilewright_driver::code::cpu_code;
 use tilewright_ir::tensor::TensorError;
-use tilewright_runtime::{Buffer, BuildError, Executable, Pool, RunError, Signature};
+use tilewright_runtime::{Buffer, BuildError, Pool, RunError, Signature};
 use tilewright_schedule::{apply, text};
 use tilewright_target::{Cpu, Gpu};
 
@@ -142,7 +143,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
     let program = task.program()?;
     let nest = apply(&program, &text::parse(schedule).schedule, cpu)
         .map_err(|refusal| PeakError::Refused(refusal.to_string()))?;
-    let executable = Executable::new(&program, &nest, cpu)?;
+    let executable = cpu_code(&program, &nest, cpu)?;
     let bound = executable.bind(pool, &[])?;
     // Every page is written, so each has memory of its own.
     let inputs = zeros(executable.signature())?;

@@ -1,5 +1,6 @@
 //! Kernels on the processor.
 
+use tilewright_driver::code::cpu_code;
 use tilewright_ir::tensor::TensorError;
 use tilewright_ir::{LoopNest, Number, Program};
 use tilewright_runtime::{Buffer, BuildError, Executable, Pool};
@@ -21,7 +22,7 @@ impl Builder for CpuBuilder {
     }
 
     fn compile(&self, program: &Program, nest: &LoopNest, _: &Schedule) -> Result<Executable, BuildError> {
-        Executable::new(program, nest, &self.0)
+        cpu_code(program, nest, &self.0)
     }
 }
 

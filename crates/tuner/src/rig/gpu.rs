@@ -1,6 +1,6 @@
 //! Kernels on a device. Constants, inputs, and what results hold before a call, are copied there once and stay.
 
-use tilewright_codegen::c_family::gpu_code;
+use tilewright_driver::code::gpu_code;
 use tilewright_ir::{LoopNest, Number, Program};
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuExecutable, KernelResources, Stopwatch};
 use tilewright_runtime::{Buffer, BuildError, RunError};
@@ -50,9 +50,7 @@ impl Builder for GpuBuilder {
         nest: &LoopNest,
         schedule: &Schedule,
     ) -> Result<GpuExecutable, BuildError> {
-        let about = format!("{}\n\n{schedule}", program.name);
-        let code = gpu_code(nest, self.device.gpu(), &about)?;
-        GpuExecutable::new(program, nest, code, &self.device)
+        gpu_code(program, nest, schedule, &self.device)
     }
 
     fn resources(&self, executable: &GpuExecutable) -> String {

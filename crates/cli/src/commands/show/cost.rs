@@ -3,11 +3,19 @@
 use tilewright_ir::LoopNest;
 use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
 use tilewright_search::cost::gpu;
-use tilewright_target::{Cpu, Gpu};
+use tilewright_target::{Cpu, Gpu, Target};
 
 use crate::time::seconds;
 
-pub fn cost(nest: &LoopNest, cpu: &Cpu) -> String {
+/// The time that the model expects of a loop nest, in its parts.
+pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {
+    match target {
+        Target::Cpu(cpu) => on_cpu(nest, cpu),
+        Target::Gpu(gpu) => on_gpu(nest, gpu),
+    }
+}
+
+fn on_cpu(nest: &LoopNest, cpu: &Cpu) -> String {
     let Estimate { seconds: whole, parts } = estimate(nest, cpu, &Machine::typical(cpu));
     let mut out = format!("{:<20} {}\n\n", "expected", seconds(whole));
     let mut row = |name: &str, value: String| out += &format!("{name:<20} {value}\n");
@@ -25,7 +33,7 @@ pub fn cost(nest: &LoopNest, cpu: &Cpu) -> String {
 }
 
 /// The same for a GPU, kernel by kernel.
-pub fn on_gpu(nest: &LoopNest, gpu: &Gpu) -> String {
+fn on_gpu(nest: &LoopNest, gpu: &Gpu) -> String {
     let expected = gpu::estimate(nest, gpu);
     let mut out = format!("{:<20} {}\n", "expected", seconds(expected.seconds));
     for (at, parts) in expected.kernels.iter().enumerate() {

@@ -87,16 +87,14 @@ fn name(problem: &Problem) -> String {
 /// Where kernels run, and the sizes of its caches.
 fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
-    let target = Target::find(&args.target)?;
-    match (target, machine(target, &compile)?) {
-        (Target::Gpu(_, ordinal), Some(Machine::Gpu(gpu))) => {
-            Ok((Place::Device { ordinal, gpu }, Vec::new()))
-        }
-        (_, Some(Machine::Cpu(cpu))) => Ok((Place::cpu(&cpu), cpu.caches.clone())),
-        _ => {
-            Err(Failure::Usage("strategies are compared on kernels, and --target interp has none".to_owned()))
-        }
-    }
+    let why = "strategies are compared on kernels, and --target interp has none";
+    let name = Target::find(&args.target)?.compiled(why)?;
+    let machine = machine(name, &compile)?;
+    let caches = match &machine {
+        Machine::Cpu(cpu) => cpu.caches.clone(),
+        Machine::Gpu(_) => Vec::new(),
+    };
+    Ok((Place::of(name, &machine), caches))
 }
 
 /// The machine of an entry, which need not be this one: its schedules are only looked at here.

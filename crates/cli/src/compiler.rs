@@ -1,0 +1,72 @@
+//! Compiles programs as the command line says.
+
+use std::time::Duration;
+
+use tilewright_driver::{Code, CompileError, OpenTarget, TargetName, compile};
+use tilewright_ir::Program;
+use tilewright_runtime::Pool;
+
+use crate::args::CompileArgs;
+use crate::args::cache::CacheFile;
+use crate::failure::Failure;
+use crate::machine::open;
+use crate::schedule::{AskedSchedule, ScheduleSource};
+
+/// The options of a compilation.
+pub struct Compiler {
+    schedule: AskedSchedule,
+    /// The target.
+    pub target: OpenTarget,
+}
+
+/// A compiled program.
+pub struct Compiled {
+    /// The code.
+    pub code: Code,
+    /// The schedule that the program was compiled with.
+    pub schedule: ScheduleSource,
+    /// The threads that run code on the CPU.
+    pub pool: Pool,
+    /// The time to apply the schedule.
+    pub apply_time: Duration,
+    /// The time to generate code.
+    pub codegen_time: Duration,
+}
+
+impl Compiler {
+    /// Reads the options, and opens the target.
+    pub fn new(args: &CompileArgs, name: TargetName) -> Result<Compiler, Failure> {
+        let schedule = AskedSchedule::read(args.schedule.as_deref())?;
+        Ok(Compiler { schedule, target: open(name, args)? })
+    }
+
+    /// Compiles a program, with the best schedule of the cache where no schedule was asked for.
+    pub fn compile(self, file: &CacheFile, program: &Program) -> Result<(Compiled, OpenTarget), Failure> {
+        let Compiler { schedule, target } = self;
+        let schedule = schedule.choose(program, &target, file)?;
+        let compiled = compile(program, &schedule.chosen.schedule, &target);
+        let compiled = compiled.map_err(|error| match error {
+            CompileError::Refused(refusal) => schedule.refused(program, &refusal),
+            CompileError::Build(error) => Failure::from_build(error),
+        })?;
+        let threads = match &target {
+            OpenTarget::Cpu(cpu) => cpu.cores,
+            OpenTarget::Gpu(_) => 1,
+        };
+        let compiled = Compiled {
+            code: compiled.code,
+            schedule,
+            pool: Pool::new(threads),
+            apply_time: compiled.apply_time,
+            codegen_time: compiled.codegen_time,
+        };
+        Ok((compiled, target))
+    }
+}
+
+impl Compiled {
+    /// The time of the whole compilation.
+    pub fn compile_time(&self) -> Duration {
+        self.apply_time + self.codegen_time
+    }
+}

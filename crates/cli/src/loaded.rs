@@ -1,0 +1,237 @@
+//! A compiled program with its data where it runs: in the host's memory, or on a device.
+
+use std::time::Duration;
+
+use tilewright_driver::Code;
+use tilewright_interp::Inputs;
+use tilewright_ir::tensor::TensorError;
+use tilewright_ir::{Number, Tensor};
+use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound, GpuExecutable, Sampling};
+use tilewright_runtime::signature::Parameter;
+use tilewright_runtime::timing::{CacheFlush, Options};
+use tilewright_runtime::{Buffer, Executable, Pool, RunError, Signature, Timing, View, ViewMut, measure};
+use tilewright_target::Cpu;
+
+use crate::compiler::Compiled;
+use crate::failure::Failure;
+use crate::interpret::Results;
+use crate::memory::refuse_more_than_free;
+use crate::source::Source;
+
+/// How to time calls.
+pub struct Clock {
+    /// The time to take samples for, after a fifth of it for warming up.
+    pub time: Duration,
+    /// The number of samples to take at least.
+    pub samples: usize,
+    /// The time after which no more samples are taken.
+    pub cap: Duration,
+    /// Whether the caches of a CPU are emptied before each sample. Those of a device always are.
+    pub cold: bool,
+}
+
+/// A compiled program with its data.
+pub enum Loaded<'k> {
+    /// In the host's memory.
+    Cpu(OnCpu<'k>),
+    /// On a device.
+    Gpu(OnGpu),
+}
+
+impl<'k> Loaded<'k> {
+    /// Brings the user's data to where the program runs. A tensor is removed from `inputs` as soon
+    /// as it is copied, unless it is needed again: there are never two copies of all tensors.
+    pub fn new(
+        compiled: &'k Compiled,
+        source: &Source,
+        inputs: &mut Inputs,
+        needed_again: bool,
+    ) -> Result<Loaded<'k>, Failure> {
+        match &compiled.code {
+            Code::Cpu(executable) => {
+                OnCpu::new(executable, &compiled.pool, inputs, needed_again).map(Loaded::Cpu)
+            }
+            Code::Gpu(executable) => OnGpu::new(executable, source, inputs, needed_again).map(Loaded::Gpu),
+        }
+    }
+
+    /// Calls the program once. The results are in the order of the signature.
+    pub fn results(&mut self, source: &Source) -> Result<Results, Failure> {
+        match self {
+            Loaded::Cpu(loaded) => loaded.results(),
+            Loaded::Gpu(loaded) => loaded.results(),
+        }
+        .map_err(|error| Failure::from_run(source, error))
+    }
+
+    /// Times calls of the program. On a device, copies to and from it do not count.
+    pub fn time(&mut self, source: &Source, clock: &Clock) -> Result<Timing, Failure> {
+        match self {
+            Loaded::Cpu(loaded) => loaded.time(source, clock),
+            Loaded::Gpu(loaded) => loaded.time(clock).map_err(|error| Failure::from_run(source, error)),
+        }
+    }
+}
+
+/// The scalars of a call, in the order of the signature.
+fn scalars(signature: &Signature, inputs: &Inputs) -> Vec<Number> {
+    signature.scalars.iter().filter_map(|scalar| inputs.scalars.get(&scalar.name)).copied().collect()
+}
+
+/// The tensors of some parameters, made by `copy` from the user's or by `zeros` where the user has
+/// given none.
+fn placed<T, E>(
+    parameters: &[Parameter],
+    inputs: &mut Inputs,
+    needed_again: bool,
+    copy: impl Fn(&Tensor) -> Result<T, E>,
+    zeros: impl Fn(&Parameter) -> Result<T, E>,
+) -> Result<Vec<T>, E> {
+    let place = |parameter: &Parameter| {
+        let placed = match inputs.tensors.get(&parameter.name) {
+            Some(tensor) => copy(tensor),
+            None => zeros(parameter),
+        };
+        if !needed_again {
+            inputs.tensors.remove(&parameter.name);
+        }
+        placed
+    };
+    parameters.iter().map(place).collect()
+}
+
+/// Names of results with their tensors.
+fn named(signature: &Signature, tensors: Vec<Tensor>) -> Results {
+    signature.results.iter().map(|result| result.name.clone()).zip(tensors).collect()
+}
+
+/// Machine code with tensors in the host's memory.
+pub struct OnCpu<'k> {
+    executable: &'k Executable,
+    pool: &'k Pool,
+    constants: Vec<Buffer>,
+    inputs: Vec<Buffer>,
+    results: Vec<Buffer>,
+    scalars: Vec<Number>,
+}
+
+impl<'k> OnCpu<'k> {
+    fn new(
+        executable: &'k Executable,
+        pool: &'k Pool,
+        inputs: &mut Inputs,
+        needed_again: bool,
+    ) -> Result<OnCpu<'k>, Failure> {
+        let (kernel, signature) = (executable.kernel(), executable.signature());
+        let constants: usize = kernel.constants().iter().sum();
+        refuse_more_than_free("what the kernel keeps on the way", kernel.scratch_bytes() + constants)?;
+        let scalars = scalars(signature, inputs);
+        let zeros = |own: &Parameter| Buffer::zeros(own.layout.dtype(), own.layout.shape());
+        let mut buffers = |parameters: &[Parameter]| -> Result<Vec<Buffer>, TensorError> {
+            placed(parameters, inputs, needed_again, Buffer::from_tensor, zeros)
+        };
+        let [constants, inputs, results] =
+            [&signature.constants, &signature.inputs, &signature.results].map(|own| buffers(own));
+        let no_memory = Failure::no_memory;
+        Ok(OnCpu {
+            executable,
+            pool,
+            constants: constants.map_err(no_memory)?,
+            inputs: inputs.map_err(no_memory)?,
+            results: results.map_err(no_memory)?,
+            scalars,
+        })
+    }
+
+    fn results(&mut self) -> Result<Results, RunError> {
+        let bound = self.executable.bind(self.pool, &views(&self.constants))?;
+        bound.run(self.pool, &views(&self.inputs), &mut views_mut(&mut self.results), &self.scalars)?;
+        let tensors = self.results.iter().map(Buffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
+        Ok(named(self.executable.signature(), tensors))
+    }
+
+    fn time(&mut self, source: &Source, clock: &Clock) -> Result<Timing, Failure> {
+        let options = Options {
+            warm_up_time: clock.time / 5,
+            samples: clock.samples,
+            time: clock.time,
+            cap: clock.cap,
+            flush_caches: if clock.cold { Some(cache_flush(self.pool)?) } else { None },
+            ..Options::default()
+        };
+        let bound = self.executable.bind(self.pool, &views(&self.constants));
+        let bound = bound.map_err(|error| Failure::from_run(source, error))?;
+        let (inputs, mut results) = (views(&self.inputs), views_mut(&mut self.results));
+        let timing = measure(&options, || bound.run(self.pool, &inputs, &mut results, &self.scalars));
+        timing.map_err(|error| Failure::from_run(source, error))
+    }
+}
+
+/// The memory that is read to empty the caches: twice the largest.
+fn cache_flush(pool: &Pool) -> Result<CacheFlush<'_>, Failure> {
+    let last = Cpu::host().caches.last().copied().unwrap_or(32 << 20);
+    CacheFlush::new(2 * last, pool)
+        .map_err(|error| Failure::Machine(format!("emptying the caches takes memory: {error}")))
+}
+
+fn views(buffers: &[Buffer]) -> Vec<View<'_>> {
+    buffers.iter().map(Buffer::view).collect()
+}
+
+fn views_mut(buffers: &mut [Buffer]) -> Vec<ViewMut<'_>> {
+    buffers.iter_mut().map(Buffer::view_mut).collect()
+}
+
+/// Kernels with tensors on a device.
+pub struct OnGpu {
+    bound: GpuBound,
+    inputs: Vec<DeviceBuffer>,
+    results: Vec<DeviceBuffer>,
+    scalars: Vec<Number>,
+}
+
+impl OnGpu {
+    fn new(
+        executable: &GpuExecutable,
+        source: &Source,
+        inputs: &mut Inputs,
+        needed_again: bool,
+    ) -> Result<OnGpu, Failure> {
+        let (device, signature): (&Device, _) = (executable.device(), executable.signature());
+        let scalars = scalars(signature, inputs);
+        let copy = |tensor: &Tensor| DeviceBuffer::from_tensor(device, tensor);
+        let zeros = |own: &Parameter| DeviceBuffer::zeros(device, own.layout.dtype(), own.layout.shape());
+        let mut buffers = |parameters: &[Parameter]| -> Result<Vec<DeviceBuffer>, RunError> {
+            placed(parameters, inputs, needed_again, copy, zeros)
+        };
+        let loaded = (|| {
+            let constants = buffers(&signature.constants)?;
+            let bound = executable.bind_on(&constants.iter().collect::<Vec<_>>())?;
+            let (inputs, results) = (buffers(&signature.inputs)?, buffers(&signature.results)?);
+            Ok(OnGpu { bound, inputs, results, scalars })
+        })();
+        loaded.map_err(|error| Failure::from_run(source, error))
+    }
+
+    fn results(&mut self) -> Result<Results, RunError> {
+        let inputs: Vec<&DeviceBuffer> = self.inputs.iter().collect();
+        let mut results: Vec<&mut DeviceBuffer> = self.results.iter_mut().collect();
+        self.bound.launch(&inputs, &mut results, &self.scalars)?;
+        self.bound.wait()?;
+        let tensors = self.results.iter().map(DeviceBuffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
+        Ok(named(self.bound.signature(), tensors))
+    }
+
+    fn time(&mut self, clock: &Clock) -> Result<Timing, RunError> {
+        let sampling = Sampling {
+            warm_up_time: clock.time / 5,
+            samples: clock.samples,
+            cap: clock.cap,
+            flush: true,
+            ..Sampling::default()
+        };
+        let inputs: Vec<&DeviceBuffer> = self.inputs.iter().collect();
+        let mut results: Vec<&mut DeviceBuffer> = self.results.iter_mut().collect();
+        self.bound.time(&inputs, &mut results, &self.scalars, &sampling)
+    }
+}
