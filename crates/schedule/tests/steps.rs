@@ -935,3 +935,19 @@ fn regions_keep_clamps_inside_of_remainders() {
     let negative = "def f(float(N) a) -> (y) { y(i) = a((N - 1 - min(i, 2))/2) + a((N - 1 - i)/2) }";
     agrees(negative, &[("N", 9)], "promote a at y.i -> part packed (d0)");
 }
+
+#[test]
+fn a_promoted_result_that_later_steps_bring_its_other_statements_to_is_refused() {
+    let source = "def f(float(N, M) a) -> (x) {
+        x(i, j) = a(i, j)
+        x(i, j) max= 1
+        x(i, j) max= 2
+    }";
+    let sizes = &[("N", 3), ("M", 4)];
+    let steps = "compute_at x, x[3].j\npromote x at x[3].j -> kept registers";
+    agrees(source, sizes, steps);
+    // Now the buffer would hold a column while the other statements still write it.
+    let moved = format!("{steps}\nunroll x[3].i\nreorder x[3].j, x[3].i");
+    let reason = refused(source, sizes, &moved).to_string();
+    assert!(reason.contains("it is used again before the statement is done"), "{reason}");
+}

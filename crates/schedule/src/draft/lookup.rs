@@ -130,6 +130,16 @@ impl Draft<'_> {
         self.users_that(inside, tensor, |id| self.statement(id).target.tensor == tensor)
     }
 
+    /// Returns true when other statements write or read the result of a statement, or it reads its
+    /// own result, in the part of an iteration of `at` in which the statement runs.
+    pub fn is_used_beside(&self, id: StatementId, at: VarId) -> bool {
+        let (around, tensor) = (Parent::Loop(at), self.statement(id).target.tensor);
+        let own = self.branch(around, id);
+        let is_beside = |other: &StatementId| self.branch(around, *other) == own;
+        let writers = self.writers(around, tensor).into_iter().filter(is_beside).count();
+        writers > 1 || self.readers(around, tensor).iter().any(|(reader, _)| is_beside(reader))
+    }
+
     fn users_that(
         &self,
         inside: Parent,

@@ -20,6 +20,7 @@ use super::claim::in_copy;
 use super::emit::Emitter;
 use crate::draft::{Accumulator, Legal, LoopRole, StatementId, access};
 use crate::illegal::Illegal;
+use crate::steps::promote::USED_AGAIN;
 
 /// An open accumulator: statements inside store to its buffer.
 pub(super) struct Room {
@@ -76,6 +77,7 @@ impl Emitter<'_> {
         self.check_shared(id, &accumulator)?;
         self.check_outlives(id, &accumulator)?;
         self.check_turns(id, &accumulator)?;
+        self.check_alone(id, &accumulator)?;
         let at =
             path.iter().position(|own| *own == accumulator.at).expect("the loop is around the statement");
         let indices = &self.draft.statement(id).target.indices;
@@ -141,6 +143,19 @@ impl Emitter<'_> {
                 "the ordered loop `{}` is inside, and writes the result anew",
                 self.draft.loop_text(*turn)
             ),
+        })
+    }
+
+    /// Refuses a result that other statements use while its buffer holds it: steps after the
+    /// promotion have moved them there.
+    fn check_alone(&self, id: StatementId, accumulator: &Accumulator) -> Legal<()> {
+        if !self.draft.is_used_beside(id, accumulator.at) {
+            return Ok(());
+        }
+        Err(Illegal::Promote {
+            tensor: self.draft.statement(id).name.tensor.clone(),
+            at: self.draft.loop_text(accumulator.at),
+            why: USED_AGAIN.to_string(),
         })
     }
 

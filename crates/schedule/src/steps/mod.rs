@@ -10,7 +10,7 @@ mod layout;
 mod padding;
 mod pipeline;
 mod prefetch;
-mod promote;
+pub(crate) mod promote;
 mod reorder;
 mod rfactor;
 pub(crate) mod split;

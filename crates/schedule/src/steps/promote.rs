@@ -17,6 +17,9 @@ use crate::draft::{
 use crate::illegal::Illegal;
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope};
 
+/// Why a result cannot be promoted at a loop where [`Draft::is_used_beside`] holds.
+pub(crate) const USED_AGAIN: &str = "it is used again before the statement is done";
+
 /// Lets a statement accumulate its result in a buffer. Lowering makes the buffer, once all loops
 /// are known.
 pub(super) fn result(
@@ -34,7 +37,6 @@ pub(super) fn result(
     let id = draft.find_statement(&at.statement)?;
     draft.expect_free(name)?;
     let statement = draft.statement(id);
-    let target = statement.target.tensor;
     if !layout.is_empty() {
         let why = "the layout of a result's buffer follows its loops, and cannot be chosen".to_string();
         return Err(Illegal::Layout { tensor: tensor.to_string(), at: at.to_string(), part: None, why });
@@ -56,11 +58,8 @@ pub(super) fn result(
     if inside.into_iter().any(|var| draft.loop_of(var).role == LoopRole::Ordered) {
         return refuse("an ordered loop is inside, and each of its iterations writes the result anew");
     }
-    let around = Parent::Loop(place);
-    let beside = |other: &StatementId| draft.branch(around, *other) == draft.branch(around, id);
-    let writers = draft.writers(around, target).into_iter().filter(beside).count();
-    if writers > 1 || draft.readers(around, target).iter().any(|(reader, _)| beside(reader)) {
-        return refuse("it is used again before the statement is done");
+    if draft.is_used_beside(id, place) {
+        return refuse(USED_AGAIN);
     }
     let in_registers = scope == PromoteScope::Registers;
     let accumulator = Accumulator { name: name.to_string(), at: place, in_registers };
