@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use tilewright_search::strategy::usual;
+use tilewright_search::strategy::{Entry, find, usual};
 use tilewright_target::{Machine, Vectors};
 use tilewright_tuner::tune::{Proving, STARTS};
+
+use crate::failure::Failure;
 
 /// What can be asked for.
 #[derive(Debug, Parser)]
@@ -411,8 +413,11 @@ impl TuneArgs {
     }
 
     /// How to search on a machine.
-    pub fn strategy(&self, machine: &Machine) -> &str {
-        self.strategy.as_deref().unwrap_or(usual(machine.target()))
+    pub fn strategy(&self, machine: &Machine) -> Result<Entry, Failure> {
+        match &self.strategy {
+            Some(name) => find(name).map_err(|error| Failure::Usage(error.to_string())),
+            None => Ok(usual(machine.target())),
+        }
     }
 }
 

@@ -14,8 +14,6 @@
 //! | [`template`] | schedules to search that the user writes |
 //! | [`compiler`] | compiling by a schedule |
 //! | [`loaded`] | a compiled program with its data: calls, and their times |
-//! | [`work`] | how many operations and bytes a program takes |
-//! | [`roofline`] | how near a program comes to what the machine can do |
 //! | [`worker`] | this program as the process that tries candidates |
 //! | [`memory`] | refusing what does not fit |
 //! | [`page`] | pages to look at |
@@ -36,7 +34,6 @@ mod npy;
 mod output;
 mod page;
 mod problem;
-mod roofline;
 mod schedule;
 mod source;
 mod target;
@@ -45,7 +42,6 @@ mod text;
 mod time;
 mod uniform;
 mod whole_file;
-mod work;
 mod worker;
 
 use std::process::ExitCode;

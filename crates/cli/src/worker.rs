@@ -12,7 +12,7 @@ use crate::failure::Failure;
 pub fn launch() -> Result<Launch, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
-    Ok(Launch { program, arguments: vec!["worker".to_owned()] })
+    Ok(Launch { program, arguments: vec!["worker".to_owned()], variables: Vec::new() })
 }
 
 /// What it does.

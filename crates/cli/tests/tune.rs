@@ -39,7 +39,7 @@ fn started(launch: Launch, task: Task) -> Result<Supervised, Lost> {
 /// A worker behind a pipe of commands.
 fn through(filter: &str) -> Launch {
     let command = format!("'{WORKER}' worker | {filter}");
-    Launch { program: "sh".into(), arguments: vec!["-c".to_owned(), command] }
+    Launch { program: "sh".into(), arguments: vec!["-c".to_owned(), command], variables: Vec::new() }
 }
 
 /// Schedules that are legal, refused, and no schedules.
@@ -57,7 +57,8 @@ fn kinds(measurer: &mut Supervised) -> Vec<&'static str> {
 
 #[test]
 fn a_worker_measures_and_refuses() {
-    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    let launch =
+        Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()], variables: Vec::new() };
     let mut measurer = started(launch, task()).unwrap();
     let wanted = ["measured", "measured", "illegal", "illegal", "measured", "measured"];
     assert_eq!(kinds(&mut measurer), wanted);
@@ -112,7 +113,8 @@ fn what_a_worker_says_before_it_ends_is_told() {
 
 #[test]
 fn a_worker_does_no_more_than_there_is_time_for() {
-    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    let launch =
+        Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()], variables: Vec::new() };
     let mut measurer = started(launch, task()).unwrap();
     let none = measurer.try_all(&schedules(), &Plan { within: Some(1e-6), ..PLAN }).unwrap();
     assert!(none.len() < schedules().len(), "{none:?}");
@@ -153,10 +155,12 @@ fn a_worker_that_says_nonsense_is_replaced() {
 
 #[test]
 fn what_cannot_be_started_or_opened_is_said() {
-    let missing = Launch { program: "/nonexistent/worker".into(), arguments: Vec::new() };
+    let missing =
+        Launch { program: "/nonexistent/worker".into(), arguments: Vec::new(), variables: Vec::new() };
     assert!(matches!(started(missing, task()), Err(Lost::Start(_))));
     let open = Task { sizes: Vec::new(), ..task() };
-    let launch = Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()] };
+    let launch =
+        Launch { program: WORKER.into(), arguments: vec!["worker".to_owned()], variables: Vec::new() };
     assert!(matches!(started(launch, open), Err(Lost::Refused(_))));
     assert!(matches!(started(through("true"), task()), Err(Lost::Ended(_))));
 }

@@ -112,8 +112,11 @@ fn task(place: Place) -> Task {
 }
 
 fn started(place: Place) -> Result<Supervised, Lost> {
-    let launch =
-        Launch { program: env!("CARGO_BIN_EXE_tilewright").into(), arguments: vec!["worker".to_owned()] };
+    let launch = Launch {
+        program: env!("CARGO_BIN_EXE_tilewright").into(),
+        arguments: vec!["worker".to_owned()],
+        variables: Vec::new(),
+    };
     Supervised::start(launch, task(place), Arc::default())
 }
 

@@ -14,7 +14,7 @@ use tilewright_cache::Cache;
 use tilewright_interp::Inputs;
 use tilewright_runtime::Buffer;
 use tilewright_schedule::text::parse as parse_schedule;
-use tilewright_search::strategy::usual;
+use tilewright_search::strategy::{find, usual};
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::given::Given;
 use tilewright_tuner::keeper::Keeper;
@@ -64,8 +64,10 @@ pub fn search<'py>(
     let program = function.program(&request, out)?;
     let machine = request.place.machine()?;
     let time = seconds.map(Duration::try_from_secs_f64).transpose();
+    let strategy = strategy.map_or(Ok(usual(machine.target())), |name| find(&name));
+    let strategy = strategy.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let mut options = Options {
-        strategy: strategy.unwrap_or_else(|| usual(machine.target()).to_owned()),
+        strategy,
         seed,
         starts: STARTS,
         trials,
@@ -80,7 +82,7 @@ pub fn search<'py>(
     let given = Given::write(&program, &example(function, &request)?)?;
     let task = task(function, &request, out, seed, &given)?;
     let key = function.key(&request, out)?;
-    let launch = Launch { program: python, arguments };
+    let launch = Launch { program: python, arguments, variables: Vec::new() };
     let stop = Arc::new(Stop::default());
     let (sender, progress) = channel();
     let search = || {

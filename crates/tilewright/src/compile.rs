@@ -8,7 +8,11 @@ use tilewright_driver::{ChosenSchedule, Code, Compiled, OpenTarget, Origin, Stag
 use tilewright_ir::LoopNest;
 use tilewright_runtime::{Pool, Signature, View};
 use tilewright_schedule::Schedule;
+use tilewright_search::space::Space;
 use tilewright_target::Target;
+use tilewright_tuner::peak::Peaks;
+use tilewright_tuner::roofline::Roofline;
+use tilewright_tuner::work::{Work, work};
 
 use crate::call::{Arguments, BoundKernel};
 use crate::error::Error;
@@ -129,6 +133,22 @@ impl Program {
     pub fn loops(&self, options: &Compile) -> Result<LoopNest, Error> {
         let chosen = options.choose(self)?;
         Ok(lower(&self.ir, &chosen.schedule, &options.target)?)
+    }
+
+    /// The schedules that a search chooses from, as knobs.
+    pub fn space<'t>(&'t self, target: impl Into<Target<'t>>) -> Space<'t> {
+        Space::new(&self.ir, target)
+    }
+
+    /// The arithmetic operations and the bytes of one call.
+    pub fn work(&self) -> Work {
+        work(&self.ir)
+    }
+
+    /// The limits of the program on a target: how long a call takes at least, given the peak rates
+    /// of the hardware.
+    pub fn roofline<'t>(&'t self, target: impl Into<Target<'t>>, peaks: Peaks) -> Roofline {
+        Roofline::new(&self.ir, target.into(), Some(peaks))
     }
 
     /// The schedule of static analysis alone.

@@ -6,6 +6,8 @@ use tilewright_driver::CompileError;
 use tilewright_driver::stage::StageError;
 use tilewright_runtime::{BuildError, RunError};
 use tilewright_schedule::Refusal;
+use tilewright_tuner::tune::TuneError;
+use tilewright_tuner::worker::Lost;
 
 /// Why something could not be done.
 #[derive(Debug, Error)]
@@ -40,6 +42,12 @@ pub enum Error {
     /// A stage cannot be shown.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// The worker process of a search cannot be started, or gave up.
+    #[error("{0}")]
+    Worker(String),
+    /// A search failed.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
     /// An argument that the program does not have, or that was given twice.
     #[error("{0}")]
     Argument(String),
@@ -51,5 +59,17 @@ impl From<CompileError> for Error {
             CompileError::Refused(refusal) => refusal.into(),
             CompileError::Build(error) => error.into(),
         }
+    }
+}
+
+impl From<Lost> for Error {
+    fn from(lost: Lost) -> Error {
+        let hint = match lost {
+            Lost::Ended(_) | Lost::Garbage | Lost::Silent => {
+                "; does `main` begin with `tilewright::serve_if_worker()`?"
+            }
+            _ => "",
+        };
+        Error::Worker(format!("{lost}{hint}"))
     }
 }

@@ -63,15 +63,22 @@ mod compile;
 mod error;
 mod module;
 mod prove;
+pub mod tune;
 
 pub use call::{Arguments, BoundKernel};
 pub use compile::{Compile, Kernel, ScheduleChoice};
 pub use error::Error;
 pub use module::{Module, Program, parse_schedule};
+pub use tune::{Tune, Tuned, serve_if_worker};
 
+pub use tilewright_cache as cache;
 pub use tilewright_driver::{Code, OpenTarget, Origin, Stage, TargetName};
 pub use tilewright_ir::{DType, LoopNest, Number};
 pub use tilewright_polyhedral::Verdict;
 pub use tilewright_runtime::{Buffer, Pool, Signature, Timing, View, ViewMut};
 pub use tilewright_schedule::{Refusal, Schedule, Step};
+pub use tilewright_search::{knob, space, strategy};
 pub use tilewright_target::{Cpu, Gpu, GpuApi, Target, Vectors};
+pub use tilewright_tuner::peak::Peaks;
+pub use tilewright_tuner::roofline::Roofline;
+pub use tilewright_tuner::work::Work;

@@ -1,5 +1,7 @@
 //! Reads source text and schedules.
 
+use std::sync::Arc;
+
 use tilewright_driver::source::{CheckedFunction, ProgramError, Source};
 use tilewright_ir::Program as Ir;
 use tilewright_schedule::{Schedule, text};
@@ -17,6 +19,10 @@ pub struct Module {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) ir: Ir,
+    /// The source text that the program was read from.
+    pub(crate) source: Arc<str>,
+    /// The sizes that were given.
+    pub(crate) sizes: Vec<(String, i64)>,
 }
 
 impl Module {
@@ -42,11 +48,13 @@ impl Module {
         sizes: impl IntoIterator<Item = (&'s str, i64)>,
     ) -> Result<Program, Error> {
         let sizes: Bindings = sizes.into_iter().collect();
+        let (source, given) = (&self.source.text, sizes.iter().map(|(name, value)| (name.to_owned(), value)));
+        let (source, given): (Arc<str>, Vec<_>) = (source.as_str().into(), given.collect());
         let CheckedFunction { program, diagnostics } = self.source.program(name, &sizes, true);
         if let Some(message) = drawn(&self.source.text, "source", &diagnostics) {
             return Err(Error::Text(message));
         }
-        program.map(|ir| Program { ir }).map_err(|error| match error {
+        program.map(|ir| Program { ir, source, sizes: given }).map_err(|error| match error {
             ProgramError::NoFunction(name) => {
                 let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
                 Error::NoFunction { name, known }
@@ -71,13 +79,7 @@ impl Program {
     /// The same program with every operation rounded by itself: no product is computed together
     /// with the sum it stands in.
     pub fn without_contraction(self) -> Program {
-        Program { ir: self.ir.without_contraction() }
-    }
-}
-
-impl From<Ir> for Program {
-    fn from(ir: Ir) -> Program {
-        Program { ir }
+        Program { ir: self.ir.without_contraction(), ..self }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilewright_ir::Program;
 use tilewright_schedule::text;
-use tilewright_search::strategy::{ALL, Experience};
+use tilewright_search::strategy::Experience;
 use tilewright_target::{Machine, Target};
 
 use crate::tune::{Attempt, Finalist, Options, Refuted, Tuned};
@@ -27,7 +27,7 @@ pub struct Keeper<'a> {
     features: HashMap<String, Vec<f32>>,
     key: ProgramKey,
     target: Target<'a>,
-    strategy: String,
+    strategy: &'static str,
     seed: u64,
     kept: usize,
     /// Why nothing is kept, or nothing any more.
@@ -58,7 +58,7 @@ impl<'a> Keeper<'a> {
             features: HashMap::new(),
             key,
             target,
-            strategy: options.strategy.clone(),
+            strategy: options.strategy.name,
             seed: options.seed,
             kept: 0,
             broken,
@@ -78,7 +78,7 @@ impl<'a> Keeper<'a> {
     /// Gives a search what is known: where to start, and what models learn from.
     pub fn prepare(&self, options: &mut Options) {
         options.hints = self.hints();
-        if ALL.iter().any(|entry| entry.name == options.strategy && entry.learns_from_others) {
+        if options.strategy.learns_from_others {
             options.experience = self.experience();
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Keeper<'a> {
             program: self.key.clone(),
             title: self.canonical.title(),
             schedule: canonical,
-            strategy: self.strategy.clone(),
+            strategy: self.strategy.to_owned(),
             outcome: trial.outcome.clone(),
             samples: trial.samples.clone(),
             resources: trial.resources.clone(),

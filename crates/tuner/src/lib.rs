@@ -14,6 +14,7 @@
 //! | [`note`] | what the user should know of how results were compared |
 //! | `turns` | times of kernels that took turns |
 //! | [`peak`] | what the machine can do at most |
+//! | [`work`], [`roofline`] | how much a program computes, and how near it comes to the peaks |
 //! | [`recording`] | a run on file, and a measurer that answers from it |
 //! | [`compare`] | strategies side by side, with the same measurements |
 //! | [`keeper`] | what a search takes from the cache, and leaves there |
@@ -30,7 +31,9 @@ mod parallel;
 pub mod peak;
 pub mod recording;
 mod rig;
+pub mod roofline;
 pub mod task;
 pub mod tune;
 mod turns;
+pub mod work;
 pub mod worker;

@@ -18,7 +18,7 @@ use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
 use crate::time::seconds;
-use crate::work::{Work, work};
+use tilewright_tuner::work::{Work, work};
 
 /// The number of samples that are taken where the user does not say.
 const SAMPLES: usize = 30;

@@ -25,7 +25,6 @@ use crate::failure::Failure;
 use crate::machine::{machine, refuse_cpu_options};
 use crate::output::print;
 use crate::problem::Problem;
-use crate::roofline::Roofline;
 use crate::target::Target;
 use crate::template;
 use crate::worker::stop_on_signals;
@@ -37,6 +36,7 @@ use progress::Display;
 use record::Recorder;
 use search::{recorded_place, search};
 use summary::Summary;
+use tilewright_tuner::roofline::Roofline;
 
 /// Searches for a fast schedule.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let (task, _given) = task(args, place, &mut problem)?;
     let program = problem.program;
     let text = template::read(args.template.as_deref())?;
-    refuse_unsuitable(args.strategy(&machine), &template::space(text.as_deref(), &program, &machine)?)
+    refuse_unsuitable(args.strategy(&machine)?, &template::space(text.as_deref(), &program, &machine)?)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let files = Files::new(args)?;
     let Prepared { setting, options, answers, mut recorder } =

@@ -31,10 +31,18 @@ use rand::RngExt;
 
 use super::explored::{Explored, Planner};
 use super::learning::{Judge, Sight};
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point, Value};
 
 pub(super) const NAME: &str = "trees";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
+    learns_from_others: true,
+    make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, Parameters::default()))),
+};
 
 /// The largest number of values drawn for one step until the point satisfies the rules.
 const DRAWS: usize = 8;

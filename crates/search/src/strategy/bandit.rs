@@ -13,10 +13,18 @@ use std::collections::{HashMap, VecDeque};
 
 use super::explored::Explored;
 use super::ranking::Cost;
-use super::{Start, Strategy, Told, Unsuitable, by_name};
+use super::{Entry, Start, Strategy, Told, Unsuitable, by_name};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "bandit";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "several strategies, each for as long as it delivers",
+    learns_from_others: true,
+    make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, Parameters::default())?)),
+};
 
 /// The parameters of [`Bandit`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -27,10 +27,18 @@ use super::decisions::Decisions;
 use super::explored::{Explored, Planner};
 use super::learning::{Recurrent, rows, sure};
 use super::ranking::Cost;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "rnn";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "a recurrent network that says all knobs one after the other",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(Controller::new(knobs, start, Parameters::default()))),
+};
 
 /// The number of sequences that the policy emits at a time, and how often it emits them for a
 /// batch.

@@ -24,10 +24,18 @@ use rand::seq::SliceRandom;
 
 use super::explored::{Explored, Planner};
 use super::ranking::{Cost, Ranking};
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "gbfs";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "greedy best-first search among neighbours (G-BFS)",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(Gbfs::new(knobs, start, Parameters::default()))),
+};
 
 /// The parameters of [`Gbfs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

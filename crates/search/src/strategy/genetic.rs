@@ -21,10 +21,18 @@ use rand::distr::weighted::WeightedIndex;
 
 use super::explored::Explored;
 use super::ranking::Ranking;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "genetic";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "generations bred from three parents each (Tensor Comprehensions)",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(Genetic::new(knobs, start, Parameters::default()))),
+};
 
 /// How often a child that was visited before is mutated again, before a random point replaces it.
 const MUTATIONS: usize = 100;

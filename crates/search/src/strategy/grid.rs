@@ -1,10 +1,18 @@
 //! Enumerates every point in the order of the knobs, for small spaces and to find the true optimum.
 
 use super::explored::Explored;
-use super::{Start, Strategy, Told, Unsuitable};
+use super::{Entry, Start, Strategy, Told, Unsuitable};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "grid";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "every point in turn, for small spaces",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(Grid::new(knobs, start)?)),
+};
 
 /// The largest size of a space. Larger spaces take too long even at a millisecond per point.
 const LARGEST: u128 = 1_000_000;

@@ -28,10 +28,18 @@ use rand::seq::{IndexedRandom, IteratorRandom};
 use super::explored::{Explored, Planner};
 use super::learning::{Judge, Meaning, Sight};
 use super::ranking::Ranking;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "guided";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "children of the best points, those that boosted trees like",
+    learns_from_others: true,
+    make: |knobs, start| Ok(Box::new(Guided::new(knobs, start, Parameters::default()))),
+};
 
 /// The upper limit of the probability of a further step, so that every walk ends.
 const FURTHEST: f64 = 0.95;

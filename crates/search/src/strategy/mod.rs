@@ -40,19 +40,6 @@ pub mod qmethod;
 pub mod random;
 mod ranking;
 
-use annealing::Annealing;
-use bandit::Bandit;
-use controller::Controller;
-use gbfs::Gbfs;
-use genetic::Genetic;
-use grid::Grid;
-use guided::Guided;
-use na2c::Na2c;
-use opevo::OpEvo;
-use pmethod::PMethod;
-use qmethod::QMethod;
-use random::Random;
-
 use thiserror::Error;
 use tilewright_target::Target;
 
@@ -161,79 +148,25 @@ pub type Make = for<'a> fn(&Knobs, Start<'a>) -> Result<Box<dyn Strategy + 'a>, 
 
 /// All strategies.
 pub const ALL: &[Entry] = &[
-    Entry {
-        name: random::NAME,
-        description: "points drawn evenly from the whole space",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(Random::new(knobs, start))),
-    },
-    Entry {
-        name: grid::NAME,
-        description: "every point in turn, for small spaces",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(Grid::new(knobs, start)?)),
-    },
-    Entry {
-        name: genetic::NAME,
-        description: "generations bred from three parents each (Tensor Comprehensions)",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(Genetic::new(knobs, start, genetic::Parameters::default()))),
-    },
-    Entry {
-        name: opevo::NAME,
-        description: "evolution that mutates by random walks among neighbours (OpEvo)",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(OpEvo::new(knobs, start, opevo::Parameters::default()))),
-    },
-    Entry {
-        name: gbfs::NAME,
-        description: "greedy best-first search among neighbours (G-BFS)",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(Gbfs::new(knobs, start, gbfs::Parameters::default()))),
-    },
-    Entry {
-        name: na2c::NAME,
-        description: "walks around the best point that a policy learns to direct (N-A2C)",
-        learns_from_others: true,
-        make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, na2c::Parameters::default()))),
-    },
-    Entry {
-        name: qmethod::NAME,
-        description: "steps from good points in the direction that a network values most (FlexTensor)",
-        learns_from_others: true,
-        make: |knobs, start| Ok(Box::new(QMethod::new(knobs, start, qmethod::Parameters::default()))),
-    },
-    Entry {
-        name: pmethod::NAME,
-        description: "steps from good points in all directions (FlexTensor)",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(PMethod::new(knobs, start, pmethod::Parameters::default()))),
-    },
-    Entry {
-        name: annealing::NAME,
-        description: "boosted trees that learn to rank, and annealing that asks them (AutoTVM)",
-        learns_from_others: true,
-        make: |knobs, start| Ok(Box::new(Annealing::new(knobs, start, annealing::Parameters::default()))),
-    },
-    Entry {
-        name: guided::NAME,
-        description: "children of the best points, those that boosted trees like",
-        learns_from_others: true,
-        make: |knobs, start| Ok(Box::new(Guided::new(knobs, start, guided::Parameters::default()))),
-    },
-    Entry {
-        name: controller::NAME,
-        description: "a recurrent network that says all knobs one after the other",
-        learns_from_others: false,
-        make: |knobs, start| Ok(Box::new(Controller::new(knobs, start, controller::Parameters::default()))),
-    },
-    Entry {
-        name: bandit::NAME,
-        description: "several strategies, each for as long as it delivers",
-        learns_from_others: true,
-        make: |knobs, start| Ok(Box::new(Bandit::new(knobs, start, bandit::Parameters::default())?)),
-    },
+    random::ENTRY,
+    grid::ENTRY,
+    genetic::ENTRY,
+    opevo::ENTRY,
+    gbfs::ENTRY,
+    na2c::ENTRY,
+    qmethod::ENTRY,
+    pmethod::ENTRY,
+    annealing::ENTRY,
+    guided::ENTRY,
+    controller::ENTRY,
+    bandit::ENTRY,
 ];
+
+/// The strategy called `name`.
+pub fn find(name: &str) -> Result<Entry, Unsuitable> {
+    let entry = ALL.iter().find(|entry| entry.name == name);
+    entry.copied().ok_or_else(|| Unsuitable::Unknown { name: name.to_owned() })
+}
 
 /// Creates the strategy called `name`, with its default parameters.
 pub fn by_name<'a>(
@@ -241,21 +174,14 @@ pub fn by_name<'a>(
     knobs: &Knobs,
     start: Start<'a>,
 ) -> Result<Box<dyn Strategy + 'a>, Unsuitable> {
-    let entry = ALL.iter().find(|entry| entry.name == name);
-    let entry = entry.ok_or_else(|| Unsuitable::Unknown { name: name.to_owned() })?;
-    (entry.make)(knobs, start)
+    (find(name)?.make)(knobs, start)
 }
 
-/// The default strategy on a CPU; docs/strategies.md gives the reasons.
-pub const USUAL_ON_CPUS: &str = gbfs::NAME;
-/// The default strategy on a GPU.
-pub const USUAL_ON_GPUS: &str = guided::NAME;
-
-/// The default strategy of a target.
-pub fn usual(target: Target<'_>) -> &'static str {
+/// The default strategy for a target. docs/strategies.md has the measurements behind the choice.
+pub fn usual(target: Target<'_>) -> Entry {
     match target {
-        Target::Cpu(_) => USUAL_ON_CPUS,
-        Target::Gpu(_) => USUAL_ON_GPUS,
+        Target::Cpu(_) => gbfs::ENTRY,
+        Target::Gpu(_) => guided::ENTRY,
     }
 }
 

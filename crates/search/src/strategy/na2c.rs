@@ -43,10 +43,18 @@ use rand::distr::weighted::WeightedIndex;
 use super::explored::{Explored, Planner};
 use super::learning::{Imagined, Inputs, Network, imagined, rows, sure};
 use super::ranking::Cost;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Move, Point};
 
 pub(super) const NAME: &str = "na2c";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "walks around the best point that a policy learns to direct (N-A2C)",
+    learns_from_others: true,
+    make: |knobs, start| Ok(Box::new(Na2c::new(knobs, start, Parameters::default()))),
+};
 
 /// The logit offset of a direction that cannot be chosen.
 const CLOSED: f32 = -1e9;

@@ -27,10 +27,18 @@ use rand::distr::weighted::WeightedIndex;
 
 use super::explored::Explored;
 use super::ranking::Ranking;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "opevo";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "evolution that mutates by random walks among neighbours (OpEvo)",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(OpEvo::new(knobs, start, Parameters::default()))),
+};
 
 /// How often a child that was visited before walks again, before a random point replaces it.
 const WALKS: usize = 100;

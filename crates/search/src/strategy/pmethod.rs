@@ -10,10 +10,18 @@
 
 use super::explored::{Explored, Planner};
 use super::pool::Pool;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "p-method";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "steps from good points in all directions (FlexTensor)",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(PMethod::new(knobs, start, Parameters::default()))),
+};
 
 /// The parameters of [`PMethod`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -34,10 +34,18 @@ use super::explored::{Explored, Planner};
 use super::learning::{AdaDelta, Imagined, Inputs, Network, imagined, rows, sure};
 use super::pool::Pool;
 use super::ranking::Cost;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "q-method";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "steps from good points in the direction that a network values most (FlexTensor)",
+    learns_from_others: true,
+    make: |knobs, start| Ok(Box::new(QMethod::new(knobs, start, Parameters::default()))),
+};
 
 /// The number of trials between two trainings.
 const BETWEEN_LESSONS: usize = 5;

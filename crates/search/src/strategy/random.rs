@@ -1,10 +1,18 @@
 //! Draws points uniformly from the whole space, none twice: the baseline of all other strategies.
 
 use super::explored::Explored;
-use super::{Start, Strategy, Told};
+use super::{Entry, Start, Strategy, Told};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "random";
+
+/// The row of the strategy in [`ALL`](super::ALL).
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    description: "points drawn evenly from the whole space",
+    learns_from_others: false,
+    make: |knobs, start| Ok(Box::new(Random::new(knobs, start))),
+};
 
 /// Random search.
 pub struct Random {

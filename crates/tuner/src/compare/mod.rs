@@ -28,7 +28,7 @@ use thiserror::Error;
 use tilewright_ir::Program;
 use tilewright_search::knob::Point;
 use tilewright_search::space::Space;
-use tilewright_search::strategy::{Experience, Unsuitable};
+use tilewright_search::strategy::{Experience, Unsuitable, find};
 use tilewright_target::Machine;
 
 pub use found::{Best, Compared, Comparison, Contender, Search, Strategy};
@@ -168,7 +168,7 @@ impl<'p> Arena<'p> {
     ) -> Result<Compared, CompareError> {
         let mut compared = Compared { name, size: self.space.knobs().size() as f64, ..Compared::default() };
         for name in &contest.strategies {
-            crate::tune::refuse_unsuitable(name, self.space)?;
+            crate::tune::refuse_unsuitable(find(name)?, self.space)?;
             compared.strategies.push(Strategy { name: name.clone(), searches: Vec::new() });
         }
         let default = self.candidates(contest).default_schedule();

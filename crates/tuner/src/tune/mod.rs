@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Space, TemplateError};
-use tilewright_search::strategy::{self, Experience, Start, Strategy, Told, Unsuitable};
+use tilewright_search::strategy::{Entry, Experience, Start, Strategy, Told, Unsuitable};
 
 pub use candidates::STARTS;
 pub use proofs::{Proof, Prover, Proving, Refuted};
@@ -61,8 +61,8 @@ pub(crate) const MOST_IN_VAIN: usize = 1000;
 /// What to do, and for how long.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The name of a strategy.
-    pub strategy: String,
+    /// The strategy. It need not be one of [`ALL`](tilewright_search::strategy::ALL).
+    pub strategy: Entry,
     /// Decides all that is random.
     pub seed: u64,
     /// Points that the cost model gives the strategy to start from, at most; usually [`STARTS`].
@@ -121,7 +121,7 @@ pub fn tune(
 ) -> Result<Tuned, TuneError> {
     let (program, machine) = (task.program()?, task.target()?);
     let space = Space::chosen(options.template.as_deref(), &program, &machine)?;
-    refuse_unsuitable(&options.strategy, &space)?;
+    refuse_unsuitable(options.strategy, &space)?;
     let lessons = Lessons::new(&program, &machine);
     let mut run = Run {
         options,
@@ -155,15 +155,15 @@ pub fn tune(
         features: Some(&features),
         experience: &options.experience,
     };
-    let made = || strategy::by_name(&options.strategy, space.knobs(), start);
+    let made = || (options.strategy.make)(space.knobs(), start);
     let mut strategy = timed(&mut run.spent.proposing, made)?;
     run.search(strategy.as_mut())?;
     run.finish()
 }
 
-/// Says so before anything is measured.
-pub fn refuse_unsuitable(strategy: &str, space: &Space<'_>) -> Result<(), Unsuitable> {
-    strategy::by_name(strategy, space.knobs(), Start::default()).map(|_| ())
+/// Refuses a strategy that cannot search a space, before anything is measured.
+pub fn refuse_unsuitable(strategy: Entry, space: &Space<'_>) -> Result<(), Unsuitable> {
+    (strategy.make)(space.knobs(), Start::default()).map(|_| ())
 }
 
 fn is_past(end: Option<Instant>) -> bool {

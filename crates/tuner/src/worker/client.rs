@@ -39,6 +39,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Environment variables that it gets besides those of this process.
+    pub variables: Vec<(String, String)>,
 }
 
 /// Why there is no worker any more, or never was.
@@ -84,6 +86,7 @@ impl Worker {
     pub fn start(launch: &Launch, task: &Task, stop: &Arc<Stop>) -> Result<Worker, Lost> {
         let mut child = Command::new(&launch.program)
             .args(&launch.arguments)
+            .envs(launch.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tilewright_cache::outcome::Trial;
+use tilewright_search::strategy::find;
 use tilewright_target::Cpu;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
@@ -101,7 +102,7 @@ pub fn task() -> Task {
 
 /// Without proofs.
 pub fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
-    let strategy = "random".to_owned();
+    let strategy = find("random").expect("it is one of all");
     Options {
         strategy,
         seed: 1,

@@ -20,7 +20,7 @@ mod style;
 mod table;
 mod watch;
 
-use tilewright_search::strategy::{ALL, USUAL_ON_CPUS, USUAL_ON_GPUS};
+use tilewright_search::strategy::{ALL, gbfs, guided};
 
 use crate::args::strategies::{StrategiesArgs, StrategiesCommand};
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub fn run(args: &StrategiesArgs) -> Result<(), Failure> {
 
 fn list() -> Result<(), Failure> {
     let lines = ALL.iter().map(|entry| format!("{:<8}  {}\n", entry.name, entry.description));
-    let usual =
-        format!("\n`tune` takes {USUAL_ON_CPUS} on a CPU and {USUAL_ON_GPUS} on a GPU if nothing is said.\n");
+    let (cpu, gpu) = (gbfs::ENTRY.name, guided::ENTRY.name);
+    let usual = format!("\n`tune` takes {cpu} on a CPU and {gpu} on a GPU if nothing is said.\n");
     print(&(lines.collect::<String>() + &usual))
 }

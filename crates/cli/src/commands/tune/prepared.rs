@@ -77,7 +77,7 @@ fn asked_for(
     started: Instant,
 ) -> Result<(Setting, Options), Failure> {
     let options = Options {
-        strategy: args.strategy(machine).to_owned(),
+        strategy: args.strategy(machine)?,
         seed: args.seed,
         starts: args.starts,
         trials: args.trials,
@@ -98,7 +98,7 @@ fn asked_for(
             Machine::Cpu(cpu) => cpu.caches.clone(),
             Machine::Gpu(_) => Vec::new(),
         },
-        strategy: options.strategy.clone(),
+        strategy: options.strategy.name.to_owned(),
         seed: options.seed,
         starts: options.starts,
         trials: options.trials,

@@ -8,8 +8,8 @@ use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::{Proof, Refuted, Tuned};
 
 use crate::output::printable;
-use crate::roofline::Roofline;
 use crate::time::seconds;
+use tilewright_tuner::roofline::Roofline;
 
 /// A run that is over.
 pub struct Summary<'a> {

@@ -24,10 +24,10 @@ use super::history::History;
 use crate::failure::Failure;
 use crate::page::STYLE;
 use crate::page::html::{escape, section, table, verbatim};
-use crate::roofline::{Limit, Roofline};
 use crate::time::{date, now, seconds};
 use bars::{Bar, histogram, lying};
 use curve::curve;
+use tilewright_tuner::roofline::{Limit, Roofline};
 
 /// All that a page tells.
 pub struct Page<'a> {

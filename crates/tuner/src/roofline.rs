@@ -1,9 +1,9 @@
 //! How near a program comes to what the machine can do at most: the roofline of Williams, Waterman and Patterson
 //! (CACM 52(4), 2009). A program is limited by arithmetic or by memory, by whichever takes longer at its peak.
 
+use crate::peak::Peaks;
 use tilewright_ir::{DType, Program};
 use tilewright_target::Target;
-use tilewright_tuner::peak::Peaks;
 
 use crate::work::{Work, work};
 
