@@ -22,7 +22,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::env;
 
-use tilewright::{Error, Vectors};
+use tilewright::{Error, Module, Vectors};
 use tilewright_ir::{Program, print};
 
 use harness::lent::Placement;
@@ -115,7 +115,10 @@ fn failure(case: &Case, way: Way) -> Option<Failure> {
     let wanted = tilewright_interp::run(&program, inputs.clone()).ok()?;
     let fail = |kind, message, loops| Some(Failure { kind, message, loops });
     let schedule = (!way.default_schedule).then(|| case.schedule.clone());
-    let compiled = guarded(|| harness::compile(&program.clone().into(), schedule, way.vectors, way.threads));
+    let module = Module::parse(&case.source.to_string()).expect("it was checked");
+    let sizes = case.source.sizes.iter().map(|(name, value)| (name.as_str(), *value));
+    let whole = module.program("f", sizes).expect("it was checked");
+    let compiled = guarded(|| harness::compile(&whole, schedule, way.vectors, way.threads));
     let kernel = match compiled {
         Ok(Ok(kernel)) => kernel,
         Ok(Err(Error::Schedule(_))) if !way.default_schedule => return None,
