@@ -1,6 +1,6 @@
 //! Programs and schedules in canonical names, which do not depend on the user's names.
 //!
-//! [`Canonical::new`] takes a program and makes its canonical text. Two functions that differ only
+//! `Canonical::new` takes a program and makes its canonical text. Two functions that differ only
 //! in names, comments and layout have the same canonical text. Every change of the computation
 //! changes the text: each node is written with its type, and operands stand in parentheses.
 //!

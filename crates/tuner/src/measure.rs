@@ -25,9 +25,9 @@ pub trait Measurer {
         0
     }
 
-    /// A decision by the clock or a signal: a number of candidates to try, or 1 to go on and 0 to
-    /// stop. A decision is an answer of the measurer like the times of candidates. A recording
-    /// replays its own run's decisions, whatever the clock says now.
+    /// A decision by the clock or a signal: a number of candidates, or 1 for yes and 0 for no. A
+    /// decision is an answer of the measurer like the times of candidates. A recording replays its
+    /// own run's decisions, whatever the clock says now.
     fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
         Ok(by_the_clock)
     }
