@@ -1,10 +1,13 @@
-//! Programs and schedules without their names.
+//! Programs and schedules in canonical names, which do not depend on the user's names.
 //!
-//! Two functions that differ only in what they call things, in comments and in layout have the same canonical text, and
-//! anything that changes what is computed changes it: every node is written with its type, and operands stand in
-//! parentheses. Tensors are `t0`, `t1`, … in the order of the signature, then of definition; variables `v0`, …, sizes
-//! and integer scalars of subscripts `s0`, …, scalars `p0`, …, likewise. The text is that of the program for all sizes
-//! ([`Program::general`]), so programs at different sizes share it, and the sizes stand beside it.
+//! `Canonical::new` takes a program and makes its canonical text. Two functions that differ only
+//! in names, comments and layout have the same canonical text. Every change of the computation
+//! changes the text: each node is written with its type, and operands stand in parentheses.
+//!
+//! Tensors are named `t0`, `t1`, … in the order of the signature and then of definition. In the
+//! same way, variables are `v0`, …, sizes and the integer scalars of subscripts are `s0`, …, and
+//! scalars are `p0`, …. The text describes the program for all sizes ([`Program::general`]). So a
+//! program has one text for all its sizes, and the values of the sizes are kept beside the text.
 
 use std::fmt::Write;
 
@@ -18,7 +21,7 @@ use tilewright_target::Target;
 use crate::key::{ProgramKey, TargetFingerprint};
 use crate::record::TuningRecord;
 
-/// A program, and the same one with canonical names.
+/// A program, with a copy in canonical names and its canonical text.
 #[derive(Clone, Debug)]
 pub struct Canonical {
     own: Program,
@@ -27,37 +30,37 @@ pub struct Canonical {
 }
 
 impl Canonical {
-    /// Of a program whose sizes are all known.
+    /// The canonical form of a program whose sizes are all known.
     pub fn new(program: &Program) -> Canonical {
         let general = program.general.as_deref().unwrap_or(program);
         Canonical { own: program.clone(), named: with_canonical_names(program), text: text(general) }
     }
 
-    /// The program without its names, and for all sizes.
+    /// The canonical text: the program in canonical names, for all sizes.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The values of sizes and of integer scalars that subscripts depend on, under their canonical names.
+    /// The values of sizes and of the integer scalars in subscripts, under their canonical names.
     pub fn sizes(&self) -> Vec<(String, i64)> {
         let known = self.named.symbols.iter().filter_map(|symbol| Some((symbol.name.clone(), symbol.value?)));
         known.collect()
     }
 
-    /// What a person calls a canonical size: `M` for `s0`.
+    /// The program's own name of a canonical size: `M` for `s0`.
     pub fn own_size<'a>(&'a self, canonical: &'a str) -> &'a str {
         let named = self.named.symbols.iter().position(|symbol| symbol.name == canonical);
         named.map_or(canonical, |at| &self.own.symbols[at].name)
     }
 
-    /// The program and its sizes as a person calls them: `mm M=64,K=32`.
+    /// The program and its sizes in the program's own names: `mm M=64,K=32`.
     pub fn title(&self) -> String {
         let known = self.own.symbols.iter().filter_map(|symbol| Some((&symbol.name, symbol.value?)));
         let sizes: Vec<String> = known.map(|(name, value)| format!("{name}={value}")).collect();
         format!("{} {}", self.own.name, sizes.join(",")).trim_end().to_owned()
     }
 
-    /// What the program is looked up by on this machine, or on a device of it.
+    /// The cache key of the program on this CPU or on one of its devices.
     pub fn key_on<'t>(&self, target: impl Into<Target<'t>>) -> ProgramKey {
         match target.into() {
             Target::Cpu(cpu) => self.key(&TargetFingerprint::host(cpu), cpu.cores),
@@ -65,22 +68,24 @@ impl Canonical {
         }
     }
 
-    /// What the program is looked up by.
+    /// The cache key of the program on a target, with this many threads.
     pub fn key(&self, target: &TargetFingerprint, threads: usize) -> ProgramKey {
         ProgramKey { canonical: self.text.clone(), sizes: self.sizes(), target: target.clone(), threads }
     }
 
-    /// A schedule of the program in canonical names: what is kept. A refused step is its last.
+    /// Translates a schedule of the program to canonical names, the form in which the cache keeps
+    /// schedules. A refused step is the last step of the result.
     pub fn to_canonical<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
         rename(schedule, &self.own, &self.named, target, NewNames::Numbered)
     }
 
-    /// The schedule of a record in the names of this program. One from other sizes or elsewhere may be refused here.
+    /// Translates the schedule of a record to the names of this program. A schedule that was tuned
+    /// for other sizes or another machine may be refused here.
     pub fn schedule_of<'t>(&'t self, record: &TuningRecord, target: impl Into<Target<'t>>) -> Renamed {
         self.to_own(&schedule_text::parse(&record.schedule).schedule, target)
     }
 
-    /// A schedule that was kept, in the names of this program.
+    /// Translates a schedule in canonical names to the names of this program.
     pub fn to_own<'t>(&'t self, schedule: &Schedule, target: impl Into<Target<'t>>) -> Renamed {
         rename(schedule, &self.named, &self.own, target, NewNames::Derived)
     }
@@ -98,7 +103,8 @@ fn with_canonical_names(program: &Program) -> Program {
     named
 }
 
-/// The text of a program for all sizes. A change of this notation is a change of `NOTATION`.
+/// The canonical text of a program for all sizes. Every change of this notation needs a new
+/// `NOTATION`.
 fn text(program: &Program) -> String {
     let mut out = format!("program {NOTATION}\n");
     if !program.contract {
@@ -120,7 +126,7 @@ fn text(program: &Program) -> String {
     out
 }
 
-/// The version of the notation.
+/// The version of the notation of the canonical text.
 const NOTATION: u32 = 1;
 
 fn symbol(symbol: &Symbol) -> String {
@@ -181,7 +187,7 @@ fn variable(id: VarId, program: &Program) -> String {
     format!("v{} {kind} {}:{}", id.0, index(from), index(to))
 }
 
-/// A subscript or bound: its normal form, term by term.
+/// A subscript or a bound, written term by term in its normal form.
 fn index(expr: &IndexExpr) -> String {
     let mut parts: Vec<String> = expr.terms().iter().map(term).collect();
     if expr.constant_part() != 0 || parts.is_empty() {
@@ -214,7 +220,7 @@ fn atom(atom: &Atom) -> String {
     }
 }
 
-/// A value: what it is, its type, and its operands.
+/// A value, written as its operator, its type and its operands.
 fn expr(value: &Expr) -> String {
     let dtype = value.dtype;
     match &value.kind {

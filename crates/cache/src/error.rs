@@ -1,4 +1,4 @@
-//! What can go wrong with a cache. Every message names the file and says what to do.
+//! The errors of a cache. Every message names the file and says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-/// Why something could not be done with a cache. Nothing was changed then.
+/// Why an operation on a cache failed. The failed operation changed nothing.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -15,21 +15,21 @@ pub enum CacheError {
         "this user has no home folder to keep a cache in: set HOME or XDG_DATA_HOME, or name a file with --cache"
     )]
     NoHome,
-    /// The file is not there.
+    /// The file does not exist.
     #[error("there is no cache at {}", .0.display())]
     Missing(PathBuf),
-    /// A folder where a file is meant.
+    /// The path is a folder instead of a file.
     #[error("{} is a folder: name a file in it, such as {}", .0.display(), .0.join("cache.sqlite").display())]
     Folder(PathBuf),
-    /// Another kind of file.
+    /// The file is not a cache of Tilewright.
     #[error("{} is not a cache of Tilewright ({why}); it is left as it is: name another file with --cache", .path.display())]
     NotACache {
         /// The file.
         path: PathBuf,
-        /// How that shows.
+        /// The reason for this conclusion.
         why: String,
     },
-    /// A damaged file.
+    /// The file is damaged.
     #[error(
         "{} is damaged ({why}); it is left as it is: restore it from a copy or an export, or move it away to begin anew",
         .path.display()
@@ -37,10 +37,10 @@ pub enum CacheError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The message of SQLite.
         why: String,
     },
-    /// A file of a newer Tilewright.
+    /// The file was written by a newer Tilewright.
     #[error(
         "{} was written by a newer Tilewright (version {found} of the format, this one knows {known}); it is left as it \
          is: update Tilewright, or name another file with --cache",
@@ -49,29 +49,29 @@ pub enum CacheError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file's format.
         found: i64,
-        /// The version of this build.
+        /// The newest version that this build knows.
         known: i64,
     },
-    /// A file or folder that may not be written.
+    /// The file or its folder cannot be written.
     #[error("{} may only be read: change its permissions or its folder's, or name another file with --cache", .0.display())]
     ReadOnly(PathBuf),
-    /// No room.
+    /// The disk is full.
     #[error("there is no room left to write {}: what was there before is kept; free some space", .0.display())]
     Full(PathBuf),
-    /// Another process keeps the file to itself.
+    /// Another process has kept the file locked for too long.
     #[error("another process has kept {} locked for too long: try again when it is done", .0.display())]
     Busy(PathBuf),
-    /// The system refuses the file.
+    /// The operating system reports an error for the file.
     #[error("cannot use {}: {error}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// A row that no Tilewright wrote.
+    /// A row is not a valid record.
     #[error(
         "record {row} of {} is not one that Tilewright wrote ({why}); remove such records with \
          `tilewright cache clear --damaged`",
@@ -80,28 +80,28 @@ pub enum CacheError {
     BadRow {
         /// The file.
         path: PathBuf,
-        /// Which row.
+        /// The number of the row.
         row: i64,
-        /// What is wrong with it.
+        /// The defect of the row.
         why: String,
     },
-    /// A record that must not be kept.
+    /// A record to be inserted is not valid.
     #[error("a record that cannot be kept: {0}")]
     Invalid(String),
-    /// An export that cannot be read.
+    /// An export cannot be read.
     #[error("{} cannot be imported: {why}; nothing was imported", .path.display())]
     Import {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect of the file.
         why: String,
     },
-    /// Anything else that SQLite says.
+    /// Any other error of SQLite.
     #[error("{}: {error}", .path.display())]
     Sql {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         error: rusqlite::Error,
     },
 }

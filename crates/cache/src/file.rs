@@ -1,9 +1,10 @@
-//! Opening a cache: the schema, and what is refused before anything is written.
+//! Opens cache files: the schema, and the checks that refuse a file before anything is written.
 //!
-//! The file is in write-ahead mode with `synchronous = NORMAL`. A transaction that has returned is in the log by then,
-//! in the hands of the system, so a killed process loses nothing. Only a machine that loses power may lose the last
-//! seconds, and never more than that; `FULL` would save those too, by a wait for the disk after every trial, next to
-//! what is being measured. Where the file system cannot do write-ahead mode, SQLite keeps a journal, which needs `FULL`.
+//! The file is in write-ahead mode with `synchronous = NORMAL`. A committed transaction is in the
+//! log and in the operating system's hands, so a killed process loses nothing. Only a power failure
+//! may lose the last seconds, and never more. `FULL` would save those seconds too, but would wait
+//! for the disk after every trial, while candidates are being measured. If the file system does not
+//! support write-ahead mode, SQLite keeps a rollback journal, which needs `FULL`.
 
 use std::fs;
 use std::io::Read;
@@ -16,18 +17,19 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 use crate::error::CacheError;
 
-/// The version of the schema, in `user_version`.
+/// The version of the schema, kept in `user_version`.
 pub(super) const SCHEMA_VERSION: i64 = 3;
-/// The first version. A file of an older one is made one of this version if it can be written.
+/// The first version of the schema. An older file that can be written is upgraded to the current
+/// version.
 const FIRST_VERSION: i64 = 1;
-/// Says that a SQLite file is a cache of Tilewright: `TwTc` in `application_id`.
+/// The `application_id` that marks a SQLite file as a cache of Tilewright: `TwTc`.
 const APPLICATION: i64 = 0x5477_5463;
-/// How long other processes are waited for.
+/// The longest wait for locks of other processes.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest value that is read from a file, in bytes; all that is written are shorter.
+/// The longest value that is read from a file, in bytes. All values that are written are shorter.
 const LONGEST_VALUE: i32 = 64 << 20;
 
-/// One statement a table or index, as SQLite keeps it.
+/// The statements of the schema, one for each table or index, as SQLite keeps them.
 const SCHEMA: [&str; 4] = [
     "CREATE TABLE program (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT",
     "CREATE TABLE target (id INTEGER PRIMARY KEY, device TEXT NOT NULL, model TEXT NOT NULL, vectors TEXT NOT NULL, \
@@ -41,16 +43,16 @@ const SCHEMA: [&str; 4] = [
     "CREATE INDEX record_by_key ON record (program, sizes, target, threads, median)",
 ];
 
-/// What records have since the second version, and since the third.
+/// The columns of `record` that the second and the third version added.
 const ADDED: [&str; 2] = [", resources TEXT NOT NULL DEFAULT ''", ", features BLOB NOT NULL DEFAULT x''"];
 
-/// What a file of some version lacks.
+/// The columns that a file of this version lacks.
 fn lacking(version: i64) -> &'static [&'static str] {
     let has = usize::try_from(version - FIRST_VERSION).unwrap_or(0);
     ADDED.get(has..).unwrap_or_default()
 }
 
-/// Opens a file that is a cache, or makes one.
+/// Opens a cache file, or makes a new one if `create` is set.
 pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
     look_at(path, create)?;
     match open_checked(path, create) {
@@ -60,7 +62,7 @@ pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> 
     }
 }
 
-/// A cache that is in no file.
+/// Makes a cache in memory, without a file.
 pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let connection = Connection::open_in_memory().map_err(sql)?;
@@ -68,7 +70,7 @@ pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// Refuses what is plainly something else, and makes the folder of a new file.
+/// Refuses paths that are plainly not a cache. Makes the folder of a new file.
 fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -90,7 +92,7 @@ fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
     if start.is_empty() || start == MAGIC { Ok(()) } else { not_a_cache("it is not a SQLite file") }
 }
 
-/// How a SQLite file begins.
+/// The first bytes of a SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 fn make_folder(path: &Path) -> Result<(), CacheError> {
@@ -111,7 +113,7 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
     let connection = Connection::open_with_flags(path, flags).map_err(sql)?;
     configure(&connection).map_err(sql)?;
     if is_new(&connection).map_err(sql)? {
-        // Another process may be about to make it.
+        // Another process may be about to make the tables.
         if !create {
             return Err(CacheError::Missing(path.to_owned()));
         }
@@ -121,8 +123,8 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// A file that cannot be written, in a folder that cannot be either, so that there is no room for the log. What another
-/// process has in its own log is not seen then.
+/// Opens a file that cannot be written, in a folder that cannot be written either. There the log
+/// has no place, so records in another process's log stay invisible.
 fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let Some(uri) = immutable_uri(path) else { return Err(CacheError::ReadOnly(path.to_owned())) };
@@ -134,7 +136,7 @@ fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// The file as one that nobody changes, for SQLite.
+/// The URI by which SQLite opens the file as immutable.
 fn immutable_uri(path: &Path) -> Option<String> {
     let absolute: PathBuf = path.canonicalize().ok()?;
     let escaped = absolute.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
@@ -145,7 +147,8 @@ fn cannot_open(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied))
 }
 
-/// What holds for every connection. A file can bring functions, triggers and views; none of them runs.
+/// Sets the options of every connection. A file may contain functions, triggers and views, and none
+/// of them may run.
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
@@ -156,7 +159,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", false)
 }
 
-/// Whether nothing is in it: no version, no tables.
+/// Returns true if the file is empty: no version and no tables.
 fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(tables == 0 && pragma(connection, "application_id")? == 0 && pragma(connection, "user_version")? == 0)
@@ -166,7 +169,8 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// Readers and a writer at once. Two processes that make the same file may meet here, where SQLite does not wait.
+/// Switches to write-ahead mode, which allows readers beside a writer. Two processes that make the
+/// same file may collide here, where SQLite itself does not wait.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let begun = std::time::Instant::now();
     loop {
@@ -183,7 +187,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Makes the tables, unless another process was faster.
+/// Makes the tables, unless another process has made them in the meantime.
 fn make(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     if is_new(&transaction)? {
@@ -194,7 +198,7 @@ fn make(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Refuses a file that is no cache, of another version, or damaged.
+/// Refuses a file that is not a cache, has an unknown version, or is damaged.
 fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let not_a_cache = |why: &str| Err(CacheError::NotACache { path: path.to_owned(), why: why.to_owned() });
@@ -226,7 +230,7 @@ fn inspect(connection: &Connection, path: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// Adds what an old file lacks, unless another process was faster.
+/// Adds the columns that an old file lacks, unless another process has added them.
 fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     for column in lacking(pragma(&transaction, "user_version")?) {
@@ -237,8 +241,8 @@ fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// The columns that were added to records, with nothing in the place of one that is not in an old file that may only be
-/// read.
+/// The SQL of the columns that later versions added to `record`. An old file that cannot be written
+/// may lack a column, and then an empty literal stands in its place.
 pub(super) fn added_columns(connection: &Connection) -> rusqlite::Result<[&'static str; 2]> {
     let has = ADDED.len() - lacking(pragma(connection, "user_version")?).len();
     let resources = if has > 0 { "record.resources" } else { "''" };

@@ -1,45 +1,48 @@
-//! What a record is looked up by.
+//! The key by which records are looked up.
 
 use std::fmt;
 
 use tilewright_target::{Cpu, Gpu, Vectors, host_model};
 
-/// A program at some sizes, on a machine, with some threads.
+/// The key of a program: the program, its sizes, the target and the number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramKey {
-    /// The program without its names and for all sizes; data types are part of it.
+    /// The canonical text of the program, for all sizes. It includes data types.
     pub canonical: String,
-    /// The values of its sizes, under their canonical names and in their order.
+    /// The values of the sizes under their canonical names, in the order of the names.
     pub sizes: Vec<(String, i64)>,
     /// The machine.
     pub target: TargetFingerprint,
-    /// Threads that run parallel loops; on a device, its multiprocessors.
+    /// The number of threads that run parallel loops; on a device, the number of its
+    /// multiprocessors.
     pub threads: usize,
 }
 
-/// What of a machine makes a difference to which schedule is fast.
+/// The properties of a target that influence which schedule is fast.
 ///
-/// How many cores it has besides the threads that run is not part of it: a container or `taskset` would make another
-/// machine of the same one. Nor is the driver of a device, or its number.
+/// The total number of cores is not among them: a container or `taskset` would otherwise turn one
+/// machine into another. Neither are a device's driver and its number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetFingerprint {
     /// The kind of device: `cpu`, `cuda` or `opencl`.
     pub device: String,
-    /// The processor or device, as it calls itself.
+    /// The model name that the processor or device reports.
     pub model: String,
-    /// The vector instructions that are used; the version of a GPU's instructions, such as `sm_90`.
+    /// The vector instructions in use; for a GPU, the version of its instruction set, such as
+    /// `sm_90`.
     pub vectors: String,
-    /// Bytes of the data caches, first level first; of a device, its shared memory and its cache.
+    /// The sizes of the data caches in bytes, first level first; for a device, its shared memory
+    /// and its cache.
     pub caches: Vec<u64>,
 }
 
 impl TargetFingerprint {
-    /// Of a part of this machine.
+    /// The fingerprint of a part of this machine.
     pub fn host(cpu: &Cpu) -> TargetFingerprint {
         TargetFingerprint::new(cpu, &host_model())
     }
 
-    /// Of a machine that calls its processor so.
+    /// The fingerprint of a CPU with this model name.
     pub fn new(cpu: &Cpu, model: &str) -> TargetFingerprint {
         TargetFingerprint {
             device: "cpu".to_owned(),
@@ -49,7 +52,7 @@ impl TargetFingerprint {
         }
     }
 
-    /// Of a device.
+    /// The fingerprint of a device.
     pub fn device(gpu: &Gpu) -> TargetFingerprint {
         TargetFingerprint {
             device: gpu.api.name().to_owned(),
@@ -62,7 +65,7 @@ impl TargetFingerprint {
         }
     }
 
-    /// The machine as schedules see it, with as many cores as there are threads.
+    /// The CPU as schedules see it, with as many cores as threads.
     pub fn cpu(&self, threads: usize) -> Option<Cpu> {
         let vectors = Vectors::ALL.into_iter().find(|vectors| vectors.name() == self.vectors)?;
         let caches =

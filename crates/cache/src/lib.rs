@@ -1,15 +1,17 @@
-//! What tuning has measured, kept in one SQLite file.
+//! A cache of tuning results in one SQLite file.
 //!
-//! One row is one candidate that was tried, also one that failed: [`TuningRecord`]. Rows are found by [`ProgramKey`]:
-//! the program without its names ([`Canonical`]), its sizes, the machine ([`TargetFingerprint`]) and the threads.
-//! A schedule is kept in canonical names too, and is said in those of the program at hand when it is looked up.
+//! One row is one candidate that was tried, including failed ones: [`TuningRecord`]. Rows are
+//! looked up by [`ProgramKey`]: the canonical program text ([`Canonical`]), its sizes, the machine
+//! ([`TargetFingerprint`]) and the number of threads. A schedule is kept in canonical names too. A
+//! lookup translates it to the names of the program at hand.
 //!
-//! What holds:
-//! - One insert is one transaction. When [`Cache::insert`] has returned, killing the process does not lose the record,
-//!   and several processes may insert at once.
-//! - What is read is data from a stranger: every record is checked as it comes out of a file, and its schedule is
-//!   parsed, never trusted. Whether the schedule is legal is for `schedule::apply` to say.
-//! - A file that is not a cache of this version is refused before anything is written, so it stays as it was.
+//! Invariants:
+//! - One insert is one transaction. After [`Cache::insert`] has returned, killing the process does
+//!   not lose the record. Several processes may insert at once.
+//! - Files are untrusted input. Every record is checked when it is read, and its schedule is
+//!   parsed. `schedule::apply` decides whether the schedule is legal.
+//! - A file that is not a cache of a known version is refused before anything is written, so the
+//!   file stays unchanged.
 //!
 //! ```
 //! use tilewright_target::Cpu;
@@ -31,15 +33,15 @@
 //! # }
 //! ```
 //!
-//! | file | has |
+//! | file | contents |
 //! |---|---|
-//! | `canonical` | programs and schedules without their names |
-//! | `key`, `record` | what is looked up, and what is found |
-//! | `file` | opening: the schema, and what is refused |
-//! | `rows` | records to rows and back |
-//! | `lookup` | best, similar, explain |
-//! | `tuned` | the schedule that a program should have |
-//! | `outcome` | what became of a candidate, with its samples |
+//! | `canonical` | programs and schedules in canonical names |
+//! | `key`, `record` | the key of a lookup, and the record that it finds |
+//! | `file` | opening a file: the schema, and the checks |
+//! | `rows` | conversion between records and rows |
+//! | `lookup` | best record, similar records, explanation of a miss |
+//! | `tuned` | the best usable schedule of a program |
+//! | `outcome` | the outcome of a candidate, with its samples |
 //! | `portable` | export, import and merge |
 
 mod canonical;
@@ -79,13 +81,14 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens a cache, which is made, with its folder, if it is not there. A file that may only be read can be read.
+    /// Opens a cache. Makes the file and its folder if they do not exist. A file that cannot be
+    /// written is opened for reading.
     pub fn open(path: &Path) -> Result<Cache, CacheError> {
         let connection = file::open(path, true)?;
         Ok(Cache { connection, path: path.to_owned() })
     }
 
-    /// Opens a cache that must be there.
+    /// Opens a cache that must exist.
     pub fn open_existing(path: &Path) -> Result<Cache, CacheError> {
         let connection = file::open(path, false)?;
         Ok(Cache { connection, path: path.to_owned() })
@@ -96,25 +99,26 @@ impl Cache {
         Cache::open(&Cache::default_path()?)
     }
 
-    /// A cache that lasts as long as the value.
+    /// Makes a cache in memory, which is lost with the value.
     pub fn in_memory() -> Result<Cache, CacheError> {
         let path = PathBuf::from(":memory:");
         Ok(Cache { connection: file::in_memory(&path)?, path })
     }
 
-    /// `tilewright/cache.sqlite` in the user's data folder: below `$XDG_DATA_HOME`, or `~/.local/share`.
+    /// The default path: `tilewright/cache.sqlite` in the user's data folder, which is
+    /// `$XDG_DATA_HOME` or `~/.local/share`.
     pub fn default_path() -> Result<PathBuf, CacheError> {
         let folders = choose_base_strategy().map_err(|_| CacheError::NoHome)?;
         Ok(folders.data_dir().join("tilewright").join("cache.sqlite"))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps a record, for good once this returns; a very long message is cut. Whether the record is new: the very same
-    /// is kept once.
+    /// Inserts a record. The record is durable when this returns. A very long message is cut.
+    /// Returns false if the cache already has the same record.
     pub fn insert(&self, record: &TuningRecord) -> Result<bool, CacheError> {
         let record = &TuningRecord { outcome: record.outcome.cut(), ..record.clone() };
         record.check().map_err(CacheError::Invalid)?;
@@ -124,16 +128,16 @@ impl Cache {
         Ok(new)
     }
 
-    /// Whether records can be kept.
+    /// Checks whether records can be inserted.
     pub fn expect_writable(&self) -> Result<(), CacheError> {
-        // SQLite begins a transaction in a file that may only be read, and refuses what comes then.
+        // On a read-only file SQLite begins the transaction, and refuses only the later statements.
         match self.connection.is_readonly("main").map_err(|error| self.sql(error))? {
             true => Err(CacheError::ReadOnly(self.path.clone())),
             false => self.begin().map(drop),
         }
     }
 
-    /// The records that a filter lets through, in the order in which they came.
+    /// The records that pass a filter, in the order of their insertion.
     pub fn records(&self, filter: &Filter) -> Result<Vec<TuningRecord>, CacheError> {
         let mut records = Vec::new();
         self.visit(filter, &mut |record| {
@@ -143,7 +147,7 @@ impl Cache {
         Ok(records)
     }
 
-    /// Removes the records that a filter lets through, and says how many.
+    /// Removes the records that pass a filter, and returns their number.
     pub fn clear(&self, filter: &Filter) -> Result<usize, CacheError> {
         let transaction = self.begin()?;
         let removed = rows::remove(&transaction, filter).map_err(|error| self.sql(error))?;
@@ -151,7 +155,8 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes what no Tilewright wrote, which otherwise is an error wherever it is met, and says how many records.
+    /// Removes invalid rows, which are otherwise an error wherever they are read. Returns their
+    /// number.
     pub fn clear_damaged(&self) -> Result<usize, CacheError> {
         let transaction = self.begin()?;
         let removed = rows::remove_damaged(&transaction).map_err(|error| self.sql(error))?;
@@ -167,7 +172,8 @@ impl Cache {
         rows::visit(&self.connection, &self.path, filter, "ORDER BY record.id", visit)
     }
 
-    /// Others that write are waited for here, and not in the middle.
+    /// Begins a write transaction. The wait for other writers is here and not in the middle of the
+    /// transaction.
     fn begin(&self) -> Result<Transaction<'_>, CacheError> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
             .map_err(|error| self.sql(error))
@@ -225,7 +231,7 @@ mod tests {
         assert!(kept > 3, "{kept}");
         assert!(matches!(error, CacheError::Full(_)), "{error}");
         assert!(error.to_string().contains("no room left"), "{error}");
-        // The next may fit again, and all before are there.
+        // Inserts fail until the limit is raised. Then all earlier records are still there.
         assert!(cache.insert(&record(kept)).is_err());
         cache.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
         assert!(cache.insert(&record(kept)).unwrap());

@@ -1,4 +1,5 @@
-//! Looking up: the best record of a program, those of similar ones, and why there is none.
+//! Lookups: the best record of a program, the records of similar programs, and the reasons for a
+//! miss.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -10,121 +11,124 @@ use crate::record::TuningRecord;
 use crate::rows::{self, Filter, JOINED, features_from};
 use crate::{Cache, TOOL_VERSION};
 
-/// What is known of one program at some sizes, on a machine.
+/// A summary of the records of one key: a program at some sizes on a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The program, its sizes and the machine.
     pub key: ProgramKey,
-    /// What a person called it last.
+    /// The title of the last record.
     pub title: String,
-    /// The least seconds of one call, if a candidate was measured.
+    /// The shortest median time of one call in seconds, if a candidate was measured.
     pub best: Option<f64>,
-    /// Candidates that were tried.
+    /// The number of candidates that were tried.
     pub trials: usize,
-    /// Candidates that were measured.
+    /// The number of candidates that were measured.
     pub measured: usize,
-    /// When the last was tried, in seconds since 1970.
+    /// The time of the last trial, in seconds since 1970.
     pub last: i64,
 }
 
-/// Whether there is a record for a program, or what is nearest.
+/// The record of a program, or the nearest records if there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Explanation {
-    /// There is one.
+    /// The cache has a record.
     Hit {
-        /// The best.
+        /// The best record.
         record: Box<TuningRecord>,
-        /// The version that measured it, if it is another than this. The record is used all the same.
+        /// The version of Tilewright that measured the record, if it is not this version. The
+        /// record is used all the same.
         other_version: Option<String>,
     },
-    /// There is none.
+    /// The cache has no record.
     Miss {
-        /// The nearest there are, nearest first.
+        /// The nearest records, nearest first.
         nearest: Vec<Near>,
     },
 }
 
-/// The best record that can be used, and those that would have been better.
+/// The best usable record, and the better records that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice<T> {
-    /// What was made of the best that can be used.
+    /// The value made from the best usable record.
     pub best: Option<T>,
-    /// Better ones that cannot be used, best first.
+    /// Better records that cannot be used, best first.
     pub skipped: Vec<Skipped>,
 }
 
 /// A record that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skipped {
-    /// Its seconds of one call, if the row can be read at all.
+    /// The median time of one call in seconds, if the row can be read.
     pub seconds: Option<f64>,
-    /// Why it cannot be used.
+    /// The reason why the record cannot be used.
     pub why: String,
 }
 
-/// Records that do not fit, and why.
+/// The records of another key, and its differences from the wanted key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Near {
-    /// What they are of.
+    /// The summary of the records.
     pub summary: Summary,
-    /// All in which they differ from what was looked for.
+    /// All differences from the wanted key.
     pub differences: Vec<Difference>,
 }
 
-/// One thing in which a key differs from the one that was looked for.
+/// One difference between a key and the wanted key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It is of another program.
+    /// The program is another one.
     Program {
-        /// The first line of the canonical text that was looked for and is not there.
+        /// The first line of the wanted canonical text that differs.
         wanted: String,
-        /// What is there in its place.
+        /// The line of the other canonical text in its place.
         found: String,
     },
     /// A size has another value.
     Size {
-        /// Its canonical name.
+        /// The canonical name of the size.
         name: String,
-        /// What was looked for.
+        /// The wanted value.
         wanted: i64,
-        /// What there is.
+        /// The value of the record.
         found: i64,
     },
-    /// Another number of threads.
+    /// The number of threads differs.
     Threads {
-        /// What was looked for.
+        /// The wanted value.
         wanted: usize,
-        /// What there is.
+        /// The value of the record.
         found: usize,
     },
-    /// Another machine.
+    /// The machine differs.
     Target {
-        /// Which property of it.
+        /// The name of the differing property.
         field: &'static str,
-        /// What was looked for.
+        /// The wanted value.
         wanted: String,
-        /// What there is.
+        /// The value of the record.
         found: String,
     },
-    /// Everything fits, but every candidate failed.
+    /// The keys are equal, but no candidate was measured successfully.
     NothingMeasured,
 }
 
-/// The features of a trial's loop nest, and the median of its samples in seconds, if it was measured.
+/// The features of a trial's loop nest, and the median of its samples in seconds if it was
+/// measured.
 pub type FeaturedTrial = (Vec<f32>, Option<f64>);
 
-/// How many near ones are worth showing.
+/// The number of near keys to show.
 const MOST_NEAR: usize = 5;
 
-/// Samples that say enough, on a processor that others use as well, and on a device.
+/// The number of samples that make a measurement reliable, on a CPU that others use too, and on a
+/// device.
 const WELL_MEASURED: usize = 20;
 const WELL_MEASURED_ON_DEVICE: usize = 10;
 
-/// After so many schedules that cannot be used, the others are not looked at.
+/// The number of unusable schedules after which the search for a usable one stops.
 const MOST_SKIPPED: usize = 64;
 
-/// Those that were measured well, as the finalists of a run are, come before others: of many candidates with few samples,
-/// the luckiest is first.
+/// The order of records, best first. Well measured records, such as the finalists of a run, come
+/// before others. Among many candidates with few samples, the luckiest would otherwise come first.
 fn best_first(target: &TargetFingerprint) -> String {
     let samples = if target.device == "cpu" { WELL_MEASURED } else { WELL_MEASURED_ON_DEVICE };
     let bytes = samples * size_of::<f64>();
@@ -132,7 +136,7 @@ fn best_first(target: &TargetFingerprint) -> String {
 }
 
 impl Cache {
-    /// The record with the least median, of those that were measured well if there are such.
+    /// The record with the smallest median. Well measured records take precedence.
     pub fn best(&self, key: &ProgramKey) -> Result<Option<TuningRecord>, CacheError> {
         let filter = Filter { measured: Some(true), ..Filter::of(key) };
         let mut best = None;
@@ -144,8 +148,8 @@ impl Cache {
         Ok(best)
     }
 
-    /// The first record, in the order of [`Cache::best`], that something can be made of; the others say why not. So does
-    /// a row that is damaged.
+    /// The first record, in the order of [`Cache::best`], that `usable` accepts. The skipped
+    /// records carry the reason of their refusal. A damaged row is skipped too.
     pub fn best_usable<T>(
         &self,
         key: &ProgramKey,
@@ -157,7 +161,7 @@ impl Cache {
         rows::each(&self.connection, &self.path, &filter, &best_first(&key.target), &mut |_, read| {
             let (seconds, outcome) = match read {
                 Err(why) => (None, Err(format!("it is not one that Tilewright wrote: {why}"))),
-                // The same schedule was most often measured several times.
+                // Most schedules have several records. One refusal of a schedule is enough.
                 Ok(record) if !refused.insert(record.schedule.clone()) => {
                     return Ok(ControlFlow::Continue(()));
                 }
@@ -173,12 +177,13 @@ impl Cache {
         Ok(choice)
     }
 
-    /// The best records of the same program at other sizes, with other threads or on other machines of the same kind:
-    /// points to start from. The closest first, and other machines last; `most` at most.
+    /// The best records of the same program at other sizes, with other thread counts, or on other
+    /// machines of the same kind. They are starting points of a search. The closest come first and
+    /// other machines last; there are at most `most`.
     pub fn similar(&self, key: &ProgramKey, most: usize) -> Result<Vec<TuningRecord>, CacheError> {
         let filter = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
         let mut others = self.summaries(&filter)?;
-        // Loops over threads of a processor are of no use to a GPU.
+        // Schedules for CPU threads are useless for a GPU.
         let is_of_kind = |other: &ProgramKey| other.target.device == key.target.device;
         others.retain(|summary| summary.best.is_some() && summary.key != *key && is_of_kind(&summary.key));
         others.sort_by(|one, other| distance(key, &one.key).total_cmp(&distance(key, &other.key)));
@@ -186,8 +191,8 @@ impl Cache {
         best.filter_map(Result::transpose).collect()
     }
 
-    /// What models can learn from all that was tried on a machine, program by program; the last `most` trials. Those of another
-    /// version do not count: its numbers may mean something else.
+    /// The training data for cost models: the last `most` trials on a machine, grouped by program.
+    /// Trials of other versions are left out, since their features may have another meaning.
     pub fn experience(
         &self,
         target: &TargetFingerprint,
@@ -206,7 +211,7 @@ impl Cache {
         while let Some(row) = rows.next().map_err(sql)? {
             let key = (row.get(0).map_err(sql)?, row.get(1).map_err(sql)?, row.get(2).map_err(sql)?);
             let bytes: Vec<u8> = row.get(3).map_err(sql)?;
-            // What is no list of numbers teaches nothing.
+            // Damaged features are skipped.
             if let Some(features) = features_from(&bytes).filter(|own| own.iter().all(|own| own.is_finite()))
             {
                 groups.entry(key).or_default().push((features, row.get(4).map_err(sql)?));
@@ -215,11 +220,12 @@ impl Cache {
         Ok(groups.into_values().collect())
     }
 
-    /// What is known of each program, its sizes and its machine; the last tuned first.
+    /// The summary of each key among the records that pass a filter, last tuned first.
     pub fn summaries(&self, filter: &Filter) -> Result<Vec<Summary>, CacheError> {
         let sql = |error| self.sql(error);
         let (conditions, values) = filter.conditions();
-        // The title is of the row with the last time, as SQLite promises of columns beside a single max().
+        // SQLite guarantees that bare columns beside a single max() come from the row of the
+        // maximum. So the title is the latest one.
         let query = format!(
             "SELECT program.text, record.sizes, target.device, target.model, target.vectors, target.caches, \
              record.threads, record.title, max(record.time), count(*), count(record.median), \
@@ -239,7 +245,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Whether there is a record for a program, or what is nearest and in what it differs.
+    /// Returns the best record for a key, or the nearest keys with their differences.
     pub fn explain(&self, key: &ProgramKey) -> Result<Explanation, CacheError> {
         if let Some(record) = self.best(key)? {
             let other_version = (record.tool_version != TOOL_VERSION).then(|| record.tool_version.clone());
@@ -248,7 +254,7 @@ impl Cache {
         Ok(Explanation::Miss { nearest: self.nearest(key)? })
     }
 
-    /// The records that are nearest to what is looked for, and in what they differ; the nearest first.
+    /// The keys nearest to the wanted one, with their differences, nearest first.
     pub fn nearest(&self, key: &ProgramKey) -> Result<Vec<Near>, CacheError> {
         let same = Filter { program: Some(key.canonical.clone()), ..Filter::default() };
         let mut candidates = self.summaries(&same)?;
@@ -264,7 +270,7 @@ impl Cache {
         Ok(candidates.into_iter().map(near).collect())
     }
 
-    /// How many records a filter lets through.
+    /// The number of records that pass a filter.
     pub fn count(&self, filter: &Filter) -> Result<usize, CacheError> {
         rows::count(&self.connection, filter).map_err(|error| self.sql(error))
     }
@@ -289,7 +295,8 @@ fn summary(row: &rusqlite::Row) -> Result<Summary, String> {
     })
 }
 
-/// How far two keys of one program are apart: sizes and threads by their ratios, and another machine further than any.
+/// The distance between two keys of one program. Sizes and threads count by the logarithm of their
+/// ratios. Each difference between the machines counts more than any of these.
 fn distance(one: &ProgramKey, other: &ProgramKey) -> f64 {
     const OTHER_MACHINE: f64 = 1e3;
     let ratio = |one: f64, other: f64| (one.max(1.0) / other.max(1.0)).log2().abs();
@@ -304,7 +311,7 @@ fn shared_lines(one: &str, other: &str) -> usize {
     one.lines().filter(|line| lines.contains(line)).count()
 }
 
-/// All in which what was found differs from what was looked for.
+/// All differences between the found and the wanted key.
 fn differences(wanted: &ProgramKey, found: &ProgramKey) -> Vec<Difference> {
     let mut all = Vec::new();
     if wanted.canonical == found.canonical {

@@ -1,52 +1,57 @@
-//! What became of a candidate.
+//! The outcome of trying a candidate.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a candidate.
+/// The outcome of trying a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It computes what it should, and was timed.
+    /// The candidate computes the right results and was timed.
     Measured,
-    /// A step is refused, or a limit broken: this one.
+    /// A step was refused or a limit exceeded, with the reason.
     Illegal(String),
-    /// The code generator refused.
+    /// The code generator refused the candidate.
     CompileError(String),
-    /// It computes something else.
+    /// The candidate computes wrong results.
     WrongResult(String),
-    /// A proof shows that it computes something else, whatever its results were: a counterexample.
+    /// A proof shows that the candidate is wrong, although its results were right. Holds a
+    /// counterexample.
     Refuted(String),
-    /// It ended the worker, or failed while it ran.
+    /// The candidate ended the worker process or failed while it ran.
     Crashed(String),
-    /// It took too long.
+    /// The candidate exceeded its time limit.
     TimedOut,
 }
 
-/// An outcome with the times of its calls, in seconds; none unless it was measured.
+/// An outcome with the sampled times of calls, in seconds. There are no samples unless the
+/// candidate was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The time of every sample.
+    /// The time of every sample, in seconds.
     pub samples: Vec<f64>,
-    /// How many times as long as usual things took just then.
+    /// The slowdown of the machine during the measurement: 2 if everything took twice its usual
+    /// time.
     #[serde(default = "usual")]
     pub pace: f64,
-    /// What finding that out took.
+    /// The time that the trial took.
     #[serde(default)]
     pub effort: Effort,
-    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    /// The device resources that the kernels use, as the compiler reports them; empty if it reports
+    /// nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resources: String,
 }
 
-/// What a candidate took, in seconds.
+/// The time that a trial took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Compiling it, on one core: others may have been compiled at the same time.
+    /// The time to compile the candidate on one core. Other candidates may have been compiled at
+    /// the same time.
     pub compiling: f64,
-    /// Running, checking and measuring it.
+    /// The time to run, check and measure the candidate.
     pub measuring: f64,
 }
 
@@ -55,7 +60,7 @@ fn usual() -> f64 {
 }
 
 impl Trial {
-    /// A candidate without a time.
+    /// A trial without samples.
     pub fn failed(outcome: Outcome) -> Trial {
         Trial {
             outcome,
@@ -66,23 +71,24 @@ impl Trial {
         }
     }
 
-    /// A candidate that was timed.
+    /// A trial that was timed.
     pub fn measured(samples: Vec<f64>) -> Trial {
         Trial { samples, ..Trial::failed(Outcome::Measured) }
     }
 
-    /// The same when things took so many times as long as usual.
+    /// The same trial, measured on a machine slowed down by this factor.
     pub fn at_pace(self, pace: f64) -> Trial {
         Trial { pace, ..self }
     }
 
-    /// The time that it takes undisturbed, at the usual pace, if it was timed.
+    /// The undisturbed time of a call at the machine's usual pace, if the candidate was measured.
     pub fn seconds(&self) -> Option<f64> {
         let time = undisturbed(&self.samples).filter(|_| self.outcome == Outcome::Measured);
         time.map(|time| time / self.pace)
     }
 
-    /// Whether this can have happened: what comes from another process or from a file may be nonsense.
+    /// Checks whether the values are possible. A trial from another process or a file may be
+    /// nonsense.
     pub fn is_plausible(&self) -> bool {
         let effort = [self.effort.compiling, self.effort.measuring];
         let samples = match self.outcome {
@@ -94,27 +100,28 @@ impl Trial {
     }
 }
 
-/// The middle one of the samples.
+/// The median of the samples; for an even number, the upper of the two middle samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The lower quartile of the samples: what disturbs a kernel makes it slower, never faster.
+/// The lower quartile of the samples. It estimates the undisturbed time, since disturbances make a
+/// kernel slower, never faster.
 pub fn undisturbed(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 4).copied()
 }
 
-/// Whether times are times.
+/// Checks whether the samples are positive finite times, and at least one.
 pub fn are_times(samples: &[f64]) -> bool {
     !samples.is_empty() && samples.iter().all(|sample| sample.is_finite() && *sample > 0.0)
 }
 
 impl Outcome {
-    /// The word for its kind, in files and for counting.
+    /// The name of the kind of outcome, in files and in counts.
     pub fn name(&self) -> &'static str {
         match self {
             Outcome::Measured => "measured",
@@ -127,7 +134,7 @@ impl Outcome {
         }
     }
 
-    /// The reason, message or detail; empty where there is none.
+    /// The reason, message or counterexample; empty if there is none.
     pub fn detail(&self) -> &str {
         match self {
             Outcome::Measured | Outcome::TimedOut => "",

@@ -1,7 +1,9 @@
-//! Moving records between machines: one protobuf file, as `proto/tuning_records.proto` says, or another cache.
+//! Moves records between machines, by a protobuf file as in `proto/tuning_records.proto` or by
+//! merging another cache.
 //!
-//! The messages are written out here by hand, so that building needs no protobuf compiler; a test compares them with
-//! the `.proto`. A file is read one record at a time, so that a small file cannot ask for much memory.
+//! The messages are written here by hand, so that the build needs no protobuf compiler. A test
+//! compares them with the `.proto`. A file is read one record at a time, so that a small file
+//! cannot demand much memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -16,14 +18,14 @@ use crate::record::TuningRecord;
 use crate::rows::{self, Filter};
 use crate::{Cache, TOOL_VERSION};
 
-/// What the header of every export says.
+/// The format name in the header of every export.
 const FORMAT: &str = "tilewright tuning records";
 /// The version of the format.
 const VERSION: u32 = 2;
 /// The longest message inside a file, in bytes.
 const LONGEST_MESSAGE: u64 = 16 << 20;
 
-/// The keys of the two fields of an export: header and record, both with a length.
+/// The keys of the two fields of an export, header and record. Both are length-delimited.
 const HEADER_KEY: u64 = 1 << 3 | 2;
 const RECORD_KEY: u64 = 2 << 3 | 2;
 
@@ -97,12 +99,12 @@ struct Target {
     caches: Vec<u64>,
 }
 
-/// What came of an import or a merge.
+/// The result of an import or a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Records that were not there before.
+    /// The number of records that were new.
     pub added: usize,
-    /// Records that were there already.
+    /// The number of records that the cache already had.
     pub known: usize,
 }
 
@@ -113,10 +115,10 @@ impl Merged {
 }
 
 impl Cache {
-    /// Writes the records that a filter lets through to a portable file, and says how many. The file appears whole or
-    /// not at all.
+    /// Writes the records that pass a filter to a portable file, and returns their number. The file
+    /// appears complete or not at all.
     pub fn export(&self, path: &Path, filter: &Filter) -> Result<usize, CacheError> {
-        // Nothing is inserted between counting and reading.
+        // Within one transaction, no insert can come between counting and reading.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.sql(error))?;
         let count = rows::count(&transaction, filter).map_err(|error| self.sql(error))?;
         let io = |error| CacheError::io(path, error);
@@ -184,7 +186,8 @@ impl Cache {
     }
 }
 
-/// Temporary files are private; an export is for others.
+/// Makes the file readable for all users. Temporary files are private, but an export is meant for
+/// others.
 fn set_ordinary_permissions(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -219,7 +222,7 @@ fn read_header(input: &mut impl Read) -> Result<Header, String> {
     Ok(header)
 }
 
-/// The next record, checked.
+/// Reads and checks the next record.
 fn read_record(input: &mut impl Read) -> Result<Option<TuningRecord>, String> {
     let Some((key, bytes)) = read_message(input)? else { return Ok(None) };
     if key != RECORD_KEY {
@@ -235,7 +238,7 @@ fn read_record(input: &mut impl Read) -> Result<Option<TuningRecord>, String> {
     Ok(Some(record))
 }
 
-/// The key and the bytes of the next field; none at the end of the file.
+/// The key and the bytes of the next field, or `None` at the end of the file.
 fn read_message(input: &mut impl Read) -> Result<Option<(u64, Vec<u8>)>, String> {
     let Some(key) = read_varint(input)? else { return Ok(None) };
     let length = read_varint(input)?.ok_or("it was cut off")?;
@@ -249,7 +252,7 @@ fn read_message(input: &mut impl Read) -> Result<Option<(u64, Vec<u8>)>, String>
     if bytes.len() as u64 == length { Ok(Some((key, bytes))) } else { Err("it was cut off".to_owned()) }
 }
 
-/// A number in protobuf's notation; none at the end of the file.
+/// A varint of protobuf, or `None` at the end of the file.
 fn read_varint(input: &mut impl Read) -> Result<Option<u64>, String> {
     let mut value = 0;
     for at in 0..10 {
@@ -330,7 +333,8 @@ mod tests {
 
     use super::*;
 
-    /// What the messages of this file write reads back by the `.proto`, field by field.
+    /// A decoder made from the `.proto` reads back every field that the messages of this file
+    /// write.
     #[test]
     fn messages_agree_with_the_proto() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");

@@ -1,4 +1,4 @@
-//! One candidate that was tried.
+//! One record of the cache: a candidate that was tried.
 
 use tilewright_schedule::text;
 use xxhash_rust::xxh3::Xxh3;
@@ -7,50 +7,53 @@ use crate::outcome::Outcome;
 
 use crate::key::{ProgramKey, sizes_text};
 
-/// The longest canonical program, in bytes.
+/// The length limit of a canonical program, in bytes.
 const LONGEST_PROGRAM: usize = 4 << 20;
-/// The longest schedule, in bytes.
+/// The length limit of a schedule, in bytes.
 const LONGEST_SCHEDULE: usize = 1 << 20;
-/// The longest of the other texts, in bytes.
+/// The length limit of the other texts, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
-/// More features are none of ours.
+/// The largest number of features. A record with more was not written by Tilewright.
 const MOST_FEATURES: usize = 256;
-/// The most samples of one candidate.
+/// The largest number of samples of one candidate.
 const MOST_SAMPLES: usize = 100_000;
-/// The most sizes of a program, and caches of a machine.
+/// The largest number of sizes of a program, and of caches of a machine.
 const MOST_NUMBERS: usize = 4096;
 
-/// One candidate that was tried, and how that ended.
+/// One candidate that was tried, with its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuningRecord {
-    /// What was tuned, and where.
+    /// The program and the machine.
     pub program: ProgramKey,
-    /// What a person calls it, such as `mm M=64,K=32`: for lists, never for looking up.
+    /// The program and sizes in the user's names, such as `mm M=64,K=32`. It is for display, never
+    /// for lookups.
     pub title: String,
-    /// The steps, in canonical names.
+    /// The steps of the schedule in canonical names, as text.
     pub schedule: String,
-    /// The strategy that proposed it.
+    /// The strategy that proposed the candidate.
     pub strategy: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Seconds of one call, one entry a sample, if it was measured.
+    /// The sampled times of one call in seconds, if the candidate was measured.
     pub samples: Vec<f64>,
-    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    /// The device resources that the kernels use, as the compiler reports them; empty if it reports
+    /// nothing.
     pub resources: String,
-    /// What models learn from; empty where it is not known. It follows from all else, so it is not a part of the hash.
+    /// The features for cost models; empty if unknown. They follow from the other fields, so the
+    /// hash leaves them out.
     pub features: Vec<f32>,
-    /// The Tilewright that did it.
+    /// The version of Tilewright that made the record.
     pub tool_version: String,
-    /// When, in seconds since 1970.
+    /// The time of the trial, in seconds since 1970.
     pub time: i64,
     /// The seed of the search.
     pub seed: Option<u64>,
-    /// Which trial of the search it was.
+    /// The number of the trial within the search.
     pub trial: Option<u64>,
 }
 
 impl Outcome {
-    /// With no more detail than is kept.
+    /// The outcome with its detail cut to the allowed length.
     pub(crate) fn cut(&self) -> Outcome {
         const MARK: &str = " …";
         let detail = self.detail();
@@ -62,7 +65,7 @@ impl Outcome {
         Outcome::parse(self.name(), cut).unwrap_or_else(|| self.clone())
     }
 
-    /// The outcome of a word and a detail.
+    /// The outcome with this name and detail.
     pub(crate) fn parse(name: &str, detail: String) -> Option<Outcome> {
         match name {
             "measured" if detail.is_empty() => Some(Outcome::Measured),
@@ -78,7 +81,8 @@ impl Outcome {
 }
 
 impl TuningRecord {
-    /// The middle of the samples: seconds of one call.
+    /// The median of the samples: seconds of one call. For an even number of samples, the mean of
+    /// the middle two.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.samples.clone();
         sorted.sort_by(f64::total_cmp);
@@ -90,8 +94,8 @@ impl TuningRecord {
         }
     }
 
-    /// Whether everything in it has a size and a form that can be; otherwise what has not. Whether the schedule is
-    /// legal is not asked.
+    /// Checks the size and the form of every field, and returns the first defect. Does not check
+    /// whether the schedule is legal.
     pub fn check(&self) -> Result<(), String> {
         let ProgramKey { canonical, sizes, target, threads } = &self.program;
         length("the program", canonical, LONGEST_PROGRAM)?;
@@ -148,7 +152,8 @@ impl TuningRecord {
         }
     }
 
-    /// A fingerprint of everything in it, by which the same record is known wherever it comes from.
+    /// A hash of every field except the features. It identifies equal records from different
+    /// sources.
     pub(super) fn hash(&self) -> [u8; 16] {
         let ProgramKey { canonical, sizes, target, threads } = &self.program;
         let optional = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
@@ -175,7 +180,8 @@ impl TuningRecord {
             hash.update(part.as_bytes());
         }
         hash.update(&self.sample_bytes());
-        // Records from before this was kept have the hash that they always had.
+        // Appending the text without its length keeps the hash of older records, which have no
+        // resources.
         hash.update(self.resources.as_bytes());
         hash.digest128().to_le_bytes()
     }

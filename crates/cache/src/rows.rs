@@ -1,4 +1,4 @@
-//! Records to rows of the tables and back.
+//! Conversion between records and rows of the tables.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,27 +12,27 @@ use crate::key::{ProgramKey, TargetFingerprint, parse_sizes, sizes_text};
 use crate::outcome::Outcome;
 use crate::record::TuningRecord;
 
-/// Which records are meant: those that fit everything that is given.
+/// A filter for records. A record passes if it fits every given field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this canonical program.
+    /// The canonical program.
     pub program: Option<String>,
-    /// At these sizes.
+    /// The sizes.
     pub sizes: Option<Vec<(String, i64)>>,
-    /// On this machine.
+    /// The machine.
     pub target: Option<TargetFingerprint>,
-    /// With so many threads.
+    /// The number of threads.
     pub threads: Option<usize>,
-    /// From before this time, in seconds since 1970.
+    /// Only records from before this time, in seconds since 1970.
     pub before: Option<i64>,
-    /// Only those that were measured, or only those that failed.
+    /// Only measured records, or only failed ones.
     pub measured: Option<bool>,
-    /// Of this schedule, in canonical names.
+    /// The schedule in canonical names.
     pub schedule: Option<String>,
 }
 
 impl Filter {
-    /// The records of one program at its sizes, on its machine.
+    /// The filter for the records of one key.
     pub fn of(key: &ProgramKey) -> Filter {
         Filter {
             program: Some(key.canonical.clone()),
@@ -43,12 +43,12 @@ impl Filter {
         }
     }
 
-    /// The records of a program that have times of one schedule, in canonical names.
+    /// The filter for the measured records of one schedule, in canonical names.
     pub fn measured(key: &ProgramKey, schedule: &str) -> Filter {
         Filter { measured: Some(true), schedule: Some(schedule.to_owned()), ..Filter::of(key) }
     }
 
-    /// The conditions for SQLite, with their values.
+    /// The conditions for SQLite, with their parameters.
     pub(super) fn conditions(&self) -> (String, Vec<Value>) {
         let mut conditions = vec!["true"];
         let mut values: Vec<Value> = Vec::new();
@@ -86,21 +86,21 @@ impl Filter {
     }
 }
 
-/// The tables, joined.
+/// The joined tables.
 pub(super) const JOINED: &str =
     "record JOIN program ON program.id = record.program JOIN target ON target.id = record.target";
 
-/// What [`read`] reads, in its order, but for the last of [`columns`].
+/// The columns that [`read`] expects, in its order. [`columns`] appends the last ones.
 const COLUMNS: &str = "record.id, program.text, record.sizes, target.device, target.model, target.vectors, \
      target.caches, record.threads, record.title, record.schedule, record.strategy, record.outcome, record.detail, \
      record.samples, record.tool_version, record.time, record.seed, record.trial, record.median";
 
-/// The columns of a file.
+/// All columns of a file, including those that later versions added.
 fn columns(connection: &Connection) -> rusqlite::Result<String> {
     Ok(format!("{COLUMNS}, {}", file::added_columns(connection)?.join(", ")))
 }
 
-/// Adds a record, unless it is there.
+/// Inserts a record, unless the table already has it. Returns true if it was inserted.
 pub(super) fn insert(connection: &Connection, record: &TuningRecord) -> rusqlite::Result<bool> {
     let hash = record.hash();
     let known = connection
@@ -158,7 +158,7 @@ fn target_id(connection: &Connection, target: &TargetFingerprint) -> rusqlite::R
         .query_row(values, |row| row.get(0))
 }
 
-/// Reads the records that a filter lets through, one by one. A row that is no record is an error.
+/// Reads the records that pass a filter, one by one. An invalid row is an error.
 pub(super) fn visit(
     connection: &Connection,
     path: &Path,
@@ -173,7 +173,8 @@ pub(super) fn visit(
     })
 }
 
-/// What each row is that a filter lets through, or what is wrong with it, until that is enough.
+/// Calls `each` for every row that passes a filter, with the record or the row's defect, until
+/// `each` breaks.
 pub(super) fn each(
     connection: &Connection,
     path: &Path,
@@ -195,7 +196,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// How many records a filter lets through, without reading them.
+/// The number of records that pass a filter, without reading them.
 pub(super) fn count(connection: &Connection, filter: &Filter) -> rusqlite::Result<usize> {
     let (conditions, values) = filter.conditions();
     let query = format!("SELECT count(*) FROM {JOINED} WHERE {conditions}");
@@ -203,7 +204,7 @@ pub(super) fn count(connection: &Connection, filter: &Filter) -> rusqlite::Resul
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// A row as a record, or what is wrong with it.
+/// Reads a row as a record, or returns its defect.
 fn read(row: &Row) -> Result<TuningRecord, String> {
     let program = ProgramKey {
         canonical: get(row, 1)?,
@@ -226,7 +227,7 @@ fn read(row: &Row) -> Result<TuningRecord, String> {
         samples: samples_from(&get::<Vec<u8>>(row, 13)?).ok_or("it has bad samples")?,
         tool_version: get(row, 14)?,
         time: get(row, 15)?,
-        // SQLite's integers have a sign: a seed is kept by its bits.
+        // The integers of SQLite are signed, so a seed is kept by its bits.
         seed: get::<Option<i64>>(row, 16)?.map(i64::cast_unsigned),
         trial: get(row, 17)?,
         resources: get(row, 19)?,
@@ -256,7 +257,7 @@ fn samples_from(bytes: &[u8]) -> Option<Vec<f64>> {
     })
 }
 
-/// Removes records, and the programs and machines that no record is left of.
+/// Removes records, and the programs and machines that no record refers to any more.
 pub(super) fn remove(connection: &Connection, filter: &Filter) -> rusqlite::Result<usize> {
     let (conditions, values) = filter.conditions();
     let query = format!("DELETE FROM record WHERE id IN (SELECT record.id FROM {JOINED} WHERE {conditions})");
@@ -265,7 +266,7 @@ pub(super) fn remove(connection: &Connection, filter: &Filter) -> rusqlite::Resu
     Ok(removed)
 }
 
-/// Removes rows that are no records, among them those whose program or machine is not there.
+/// Removes invalid rows, including those whose program or machine is missing.
 pub(super) fn remove_damaged(connection: &Connection) -> rusqlite::Result<usize> {
     let mut damaged: Vec<i64> = Vec::new();
     {

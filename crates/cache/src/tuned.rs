@@ -1,4 +1,4 @@
-//! The schedule that a program should have, as tuning has found it.
+//! The best schedule of a program that tuning has found and that can be used here.
 
 use tilewright_ir::Program;
 use tilewright_schedule::{Schedule, apply, default_schedule};
@@ -6,19 +6,19 @@ use tilewright_target::Target;
 
 use crate::{Cache, CacheError, Canonical, Choice, TuningRecord};
 
-/// The best schedule that is known of a program on a machine.
+/// The best known schedule of a program on a machine.
 #[derive(Clone, Debug)]
 pub struct BestKnown {
-    /// The steps, in the program's own names.
+    /// The steps in the program's own names.
     pub schedule: Schedule,
-    /// The time that was measured, in seconds.
+    /// The measured time of one call, in seconds.
     pub seconds: f64,
-    /// Whether nothing was faster than the default schedule.
+    /// Whether the best known schedule is the default schedule.
     pub is_default: bool,
 }
 
 impl Cache {
-    /// The best schedule that is known of a program, of those that can be used.
+    /// The best usable schedule of a program.
     pub fn best_schedule<'t>(
         &self,
         program: &'t Program,
@@ -36,7 +36,7 @@ impl Cache {
     }
 }
 
-/// The steps of a record in the program's own names, or why they cannot be used here.
+/// The steps of a record in the program's own names, or the reason why they cannot be used here.
 pub fn usable(
     canonical: &Canonical,
     record: &TuningRecord,

@@ -1,4 +1,4 @@
-//! Programs without their names: the same where only names differ, and different where anything else does.
+//! Canonical texts: equal for programs that differ only in names, different for all other changes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -61,14 +61,14 @@ fn whatever_changes_the_meaning_changes_the_text() {
     let texts: BTreeSet<String> =
         variants.iter().map(|source| canonical(source, &[]).text().to_owned()).collect();
     assert_eq!(texts.len(), variants.len(), "{texts:#?}");
-    // How products are rounded is part of the meaning, also of the program for all sizes.
+    // The rounding of products is part of the meaning, also of the program for all sizes.
     let product = program(PRODUCT, None, &[("M", 8), ("K", 8), ("N", 8)]).unwrap();
     let exact = Canonical::new(&product.clone().without_contraction());
     assert!(!texts.contains(exact.text()), "{}", exact.text());
     assert_eq!(exact.text().replace("every operation rounded\n", ""), Canonical::new(&product).text());
 }
 
-/// The program with every open size set to small numbers, where it accepts them.
+/// The program with every open size set to a small number, if it accepts them.
 fn at_sizes(source: &str, name: &str, first: i64) -> Option<(Program, Vec<(String, i64)>)> {
     let open = program(source, Some(name), &[])?;
     let values: Vec<(String, i64)> = open
@@ -104,7 +104,8 @@ fn the_text_does_not_depend_on_the_sizes() {
     assert!(compared > 60, "{compared}");
 }
 
-/// Temporaries of every call are named, and a schedule that names them is the same one in another program's names.
+/// The temporaries of every call have names. A schedule with these names can be translated to
+/// another program's names.
 #[test]
 fn schedules_of_functions_called_twice_are_renamed() {
     let one = "def f(float(N) x) -> (y) { t(i) = exp(x(i))\n y(i) = t(i) + t(N - 1 - i) }
@@ -125,7 +126,7 @@ fn schedules_of_functions_called_twice_are_renamed() {
     );
 }
 
-/// The names of a source that can be others: of functions, tensors, variables, sizes and scalars.
+/// The names of a source that can be replaced: functions, tensors, variables, sizes and scalars.
 fn names(source: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = functions(source).into_iter().collect();
     for function in functions(source) {
@@ -136,12 +137,12 @@ fn names(source: &str) -> BTreeSet<String> {
         let others = others.chain(program.vars.iter().map(|var| var.name.as_str()));
         names.extend(tensors.chain(others).map(str::to_owned));
     }
-    // A tensor may be called as a word of the language is, which is told by its place alone.
+    // A tensor may have the name of the keyword `in`. Only its position tells them apart.
     names.remove("in");
     names
 }
 
-/// The source with other names, in another order of the alphabet, and a comment on every line.
+/// The source with other names, in another alphabetical order, and a comment on every line.
 fn renamed(source: &str, new: &BTreeMap<String, String>) -> String {
     let (tokens, diagnostics) = lex(source);
     assert!(diagnostics.is_empty());
@@ -171,7 +172,7 @@ fn new_names(source: &str, seed: u64) -> BTreeMap<String, String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A schedule that was kept under one naming is legal under another, and gives the same loops.
+    /// A schedule kept under one naming is legal under another one, and makes the same loops.
     #[test]
     fn examples_under_random_names(which in 0..1000usize, seed in any::<u64>()) {
         let all = examples();
@@ -197,7 +198,7 @@ proptest! {
             prop_assert_eq!(&found.refusal, &None);
             let loops = |program, schedule| nameless(apply(program, schedule, &cpu()).unwrap());
             prop_assert_eq!(loops(&own, &schedule), loops(&other, &found.schedule));
-            // What is kept is the same text, whatever the names were.
+            // The kept text is the same for all namings.
             prop_assert_eq!(two.to_canonical(&found.schedule, &cpu()).schedule, kept.schedule);
         }
     }

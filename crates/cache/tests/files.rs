@@ -1,4 +1,5 @@
-//! The file under rough treatment: many writers, killed processes, damage, strangers, and no permission.
+//! The cache file under stress: many writers, killed processes, damage, foreign files, and missing
+//! permissions.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,14 +14,14 @@ use support::{product_record, target};
 use tempfile::{TempDir, tempdir};
 use tilewright_cache::{Cache, CacheError, Filter, Merged, TuningRecord};
 
-/// Set for a process that a test has started to insert records.
+/// The environment variable of a process that a test starts to insert records.
 const WRITER: &str = "TILEWRIGHT_TEST_WRITER";
 
 fn numbered(writer: u64, trial: u64) -> TuningRecord {
     TuningRecord { seed: Some(writer), trial: Some(trial), ..product_record(8, 8, 8, 1.0 + trial as f64) }
 }
 
-/// A cache with some records in a folder of its own.
+/// A cache with some records, in a folder of its own.
 fn cache_in_folder(records: u64) -> (TempDir, PathBuf) {
     let folder = tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");
@@ -33,7 +34,7 @@ fn count(path: &Path) -> usize {
     Cache::open_existing(path).unwrap().count(&Filter::default()).unwrap()
 }
 
-/// Refuses to open, with a message that names the file, and leaves folder and file as they were.
+/// Asserts that opening fails with a message that names the file, and leaves the file unchanged.
 #[track_caller]
 fn refused(path: &Path, parts: &[&str]) {
     let before = fs::read(path).ok();
@@ -93,11 +94,11 @@ fn what_is_not_a_cache_is_refused_and_left_alone() {
     let trigger = with("trigger", &whole);
     sqlite(&trigger, "CREATE TRIGGER bad AFTER INSERT ON record BEGIN DELETE FROM record; END");
     refused(&trigger, &["its tables are other ones"]);
-    // The good one still is one.
+    // The valid cache is still valid.
     assert_eq!(count(&path), 50);
 }
 
-/// A file as the version before made it.
+/// Turns a cache into a file of the first version.
 fn make_old(path: &Path) {
     sqlite(
         path,
@@ -113,14 +114,14 @@ fn an_old_file_is_brought_up_to_date_and_one_that_cannot_be_written_is_read_as_i
     let cache = Cache::open(&path).unwrap();
     let records = cache.records(&Filter::default()).unwrap();
     assert_eq!(records, (0..3).map(|trial| numbered(0, trial)).collect::<Vec<_>>());
-    // The same record is still known to be the same, and what kernels take is kept from now on.
+    // The same record still has the same hash, and resources are kept from now on.
     assert!(!cache.insert(&numbered(0, 1)).unwrap());
     let told = TuningRecord { resources: "C: 96 registers".to_owned(), ..numbered(0, 7) };
     assert!(cache.insert(&told).unwrap());
     drop(cache);
     let again = Cache::open_existing(&path).unwrap();
     assert_eq!(again.records(&Filter::default()).unwrap().pop(), Some(told));
-    // Tables that are neither are refused.
+    // Tables of neither the old nor the current version are refused.
     let other = folder.path().join("other.sqlite");
     fs::write(&other, &old).unwrap();
     sqlite(&other, "ALTER TABLE record DROP COLUMN trial");
@@ -132,7 +133,7 @@ fn an_old_file_is_brought_up_to_date_and_one_that_cannot_be_written_is_read_as_i
         let mut permissions = fs::metadata(&before).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&before, permissions).unwrap();
-        // Whoever may do everything can write it all the same.
+        // Root can write the file all the same.
         assert_eq!(Cache::open(&before).unwrap().records(&Filter::default()).unwrap(), records);
     }
 }
@@ -221,7 +222,7 @@ fn a_killed_process_loses_no_record_that_it_has_inserted() {
     }
 }
 
-/// Starts this test program again, to insert records and say so.
+/// Starts this test program again, to insert records and report each one.
 fn start_writer(path: &Path, writer: u64, trials: u64) -> std::process::Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "inserts_if_it_was_started_for_that", "--nocapture"])
@@ -280,16 +281,16 @@ fn a_bad_export_changes_nothing() {
         assert_eq!(into.count(&Filter::default()).unwrap(), 0, "{outcome:?}");
         outcome.expect_err("imported").to_string()
     };
-    // Cut off anywhere, also between two records.
+    // The file is cut off at many positions, also between two records.
     for length in (0..whole.len()).step_by(7) {
         let error = import(&whole[..length]);
         assert!(error.contains("nothing was imported"), "{length}: {error}");
     }
-    // One byte wrong anywhere.
+    // One byte is wrong, at many positions.
     for at in (0..whole.len()).step_by(11) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x04;
-        // A changed version of the tool or number of records in the header is no damage that is looked for.
+        // A wrong tool version or record count in the header need not be detected.
         fs::write(&export, &damaged).unwrap();
         if at > 60 {
             assert!(Cache::in_memory().unwrap().import(&export).is_err(), "byte {at}");

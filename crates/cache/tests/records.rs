@@ -1,4 +1,5 @@
-//! The cache as a tuner meets it: records in and out, what is similar, and why something is not found.
+//! The cache as a tuner uses it: inserting and reading records, similar programs, and explanations
+//! of misses.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -64,7 +65,7 @@ fn a_schedule_tuned_under_one_naming_is_found_under_another() {
     let default = tilewright_schedule::default_schedule(&own, &cpu());
     assert_eq!(nameless(loops), nameless(apply(&own, &default, &cpu()).unwrap()));
     assert!(schedule.schedule.to_string().contains("i."), "{}", schedule.schedule);
-    // Nothing for other threads or sizes.
+    // There are no records for other thread counts or sizes.
     assert_eq!(cache.best(&canonical.key(&target(), 1)).unwrap(), None);
     assert_eq!(cache.best(&product(48, 40, 33).key(&target(), 2)).unwrap(), None);
 }
@@ -199,7 +200,8 @@ fn records_that_cannot_be_are_refused() {
     assert_eq!(cache.count(&Filter::default()).unwrap(), 0);
 }
 
-/// What models learn from: all programs of this machine, each in itself, and nothing of other machines or versions.
+/// Cost models learn from all programs of this machine, each as its own group, and from no other
+/// machine or version.
 #[test]
 fn experience_is_of_one_machine_and_this_version() {
     let cache = Cache::in_memory().unwrap();
@@ -218,7 +220,7 @@ fn experience_is_of_one_machine_and_this_version() {
     }
     let found = cache.experience(&own.program.target, 100).unwrap();
     let trials: Vec<_> = found.into_iter().flatten().collect();
-    // Programs come in the order of their sizes as text.
+    // The groups are ordered by the text of their sizes.
     assert_eq!(trials, [(vec![4.0, 0.5], None), (vec![1.0, 0.5], own.median())]);
     assert_eq!(cache.experience(&own.program.target, 1).unwrap().len(), 1);
 }

@@ -8,7 +8,7 @@ use tilewright_target::Cpu;
 
 use crate::target::OpenTarget;
 
-/// Compiled code. Clones share it.
+/// Compiled code. Clones share the same code.
 #[derive(Clone)]
 pub enum Code {
     /// Machine code for the CPU.
@@ -47,9 +47,9 @@ impl Code {
         }
     }
 
-    /// Gives the constant inputs, in the order of the signature. The work that a schedule does on
-    /// constants, such as packing, is done now: on the CPU by the threads of `pool`, which devices
-    /// do not use.
+    /// Binds the constant inputs, in the order of the signature. Work that a schedule does on
+    /// constants, such as packing, happens now. On the CPU the threads of `pool` do it; devices do
+    /// not use `pool`.
     pub fn bind<'c>(&self, pool: &Pool, constants: &[View<'c>]) -> Result<BoundCode<'c>, RunError> {
         match self {
             Code::Cpu(executable) => executable.bind(pool, constants).map(BoundCode::Cpu),
@@ -75,8 +75,8 @@ impl BoundCode<'_> {
         }
     }
 
-    /// Runs the program on tensors in the host's memory, in the order of the signature. A device
-    /// copies them there and back.
+    /// Runs the program on tensors in the host's memory, in the order of the signature. For a
+    /// device, the tensors are copied there and back.
     pub fn run(
         &self,
         pool: &Pool,
@@ -91,12 +91,12 @@ impl BoundCode<'_> {
     }
 }
 
-/// Machine code for a CPU.
+/// Compiles machine code for a CPU.
 pub fn cpu_code(program: &Program, nest: &LoopNest, cpu: &Cpu) -> Result<Executable, BuildError> {
     Executable::new(program, nest, cpu)
 }
 
-/// Kernels for a device. Their text begins with the name of the program and its schedule.
+/// Compiles kernels for a device. Their text begins with the name of the program and its schedule.
 pub fn gpu_code(
     program: &Program,
     nest: &LoopNest,

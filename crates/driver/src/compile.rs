@@ -1,4 +1,4 @@
-//! From a program and its schedule to loops, and from loops to code.
+//! Lowers a program with its schedule to loops, and compiles the loops to code.
 
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,8 @@ pub struct Compiled {
     pub codegen_time: Duration,
 }
 
-/// Applies a schedule. A refusal names the step at fault where there is one, which takes longer
-/// than [`apply`] alone.
+/// Applies a schedule. A refusal names the step at fault if there is one. Finding that step takes
+/// longer than [`apply`] alone.
 pub fn lower<'t>(
     program: &'t Program,
     schedule: &Schedule,

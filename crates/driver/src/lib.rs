@@ -1,4 +1,4 @@
-//! The one way from a program to something callable.
+//! The compilation pipeline: from source text to code that can be called.
 //!
 //! The tuner and every front end (the Rust library, the command line, the Python package) compile
 //! through this crate. The stages, in order:
@@ -13,7 +13,7 @@
 //! | [`stage`] | any of these as text, for people |
 //!
 //! A front end translates its arguments to these types, and their errors to its own. Nothing here
-//! prints, and nothing is chosen by environment variables.
+//! prints, and no choice here depends on environment variables.
 
 pub mod code;
 pub mod compile;

@@ -1,4 +1,4 @@
-//! Which schedule a program is compiled with: a given one, the best of the cache, or the default.
+//! The choice of a program's schedule: a given one, the best of the cache, or the default.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub enum Origin {
     Tuned {
         /// The median time of one call when it was tuned, in seconds.
         seconds: f64,
-        /// Whether tuning found nothing faster than the default schedule.
+        /// Whether the best schedule in the cache is the default schedule.
         is_default: bool,
     },
 }
@@ -35,7 +35,7 @@ pub struct ChosenSchedule {
 }
 
 impl ChosenSchedule {
-    /// The schedule that the caller gives.
+    /// The schedule that the caller gave.
     pub fn given(schedule: Schedule) -> ChosenSchedule {
         ChosenSchedule { schedule, origin: Origin::Given, skipped: Vec::new() }
     }

@@ -15,7 +15,7 @@ pub struct Source {
     pub parsed: Parsed,
 }
 
-/// Why a function of a source is no program at these sizes.
+/// Why a function of a source cannot become a program at these sizes.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProgramError {
     /// The source has no function of this name.
@@ -49,7 +49,7 @@ impl Source {
         Source { text, parsed }
     }
 
-    /// What is wrong with the source as a whole: syntax errors, and functions that share a name.
+    /// The defects of the source as a whole: syntax errors, and functions that share a name.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         mistakes(&self.parsed)
     }
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// What is wrong with a parsed source as a whole: [`Source::mistakes`].
+/// The defects of a parsed source as a whole: [`Source::mistakes`].
 pub fn mistakes(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics.clone();
     found.extend(name_collisions(&parsed.ast));
@@ -84,7 +84,7 @@ pub fn program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool
     CheckedFunction { program: program.and_then(concrete), diagnostics }
 }
 
-/// The same, where sizes may stay unknown.
+/// A function of a parsed source as a program, whose sizes may stay unknown.
 pub fn general_program(parsed: &Parsed, function: &str, sizes: &Bindings, contract: bool) -> CheckedFunction {
     if parsed.ast.function(function).is_none() {
         let program = Err(ProgramError::NoFunction(function.to_owned()));

@@ -1,4 +1,4 @@
-//! The stages of compilation as text.
+//! The stages of compilation as text, for people.
 
 use thiserror::Error;
 use tilewright_codegen::c_family::gpu_code;

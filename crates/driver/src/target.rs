@@ -1,4 +1,4 @@
-//! Targets by name, and targets that are open: ready to compile for and to run on.
+//! Names of targets, and open targets: ready to compile for and to run on.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum TargetName {
     Gpu(GpuApi, usize),
 }
 
-/// A name that is none of a target.
+/// The error for a name that is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no target {name}; targets are: cpu, cuda:0, opencl:0")]
 pub struct UnknownTarget {
@@ -51,9 +51,9 @@ impl fmt::Display for TargetName {
 /// The part of this computer's CPU that kernels may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuLimits {
-    /// The number of threads for parallel loops; the number of cores if none is given.
+    /// The number of threads for parallel loops; `None` means the number of cores.
     pub threads: Option<usize>,
-    /// The widest vector instructions; those of the CPU if none are given.
+    /// The widest vector instructions; `None` means those of the CPU.
     pub vectors: Option<Vectors>,
 }
 
@@ -114,8 +114,8 @@ pub fn machine(name: TargetName) -> Result<Machine, GpuError> {
     }
 }
 
-/// The device of a number, or a typical device of the same API where this computer has none. Text
-/// and proofs need no device to be present.
+/// The device with this number, or a typical device of the same API if this computer has no such
+/// device. Generating text and proving need no device to be present.
 pub fn gpu_or_typical(api: GpuApi, number: usize) -> Gpu {
     let found = devices().into_iter().find(|device| device.gpu.api == api && device.ordinal == number);
     found.map_or_else(|| Gpu::typical(api), |device| device.gpu)

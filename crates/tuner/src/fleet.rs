@@ -1,7 +1,7 @@
-//! Several workers that share every batch: one for each of several devices of a kind.
+//! Shares every batch among several workers, one for each of several devices of a kind.
 //!
-//! Each has every so-manieth schedule. The last comparison is left to the first alone: times are compared that were taken on
-//! the same device.
+//! With n workers, each one gets every n-th schedule. Only the first worker runs the final
+//! comparison, since only times from the same device can be compared.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::tune::Stop;
 use crate::worker::{Launch, Lost};
 use tilewright_cache::outcome::Trial;
 
-/// Measurers that are at work at the same time.
+/// Measurers that work at the same time.
 pub struct Fleet<M> {
     first: M,
     others: Vec<M>,
 }
 
 impl Fleet<Supervised> {
-    /// Starts a worker for a task, and others for the same task elsewhere.
+    /// Starts a worker for a task, and further workers for the same task on other devices.
     pub fn start(launch: &Launch, first: Task, others: Vec<Task>, stop: &Arc<Stop>) -> Result<Self, Lost> {
         let start = |task: Task| Supervised::start(launch.clone(), task, Arc::clone(stop));
         thread::scope(|scope| {
@@ -35,20 +35,20 @@ impl Fleet<Supervised> {
 }
 
 impl Fleet<Supervised> {
-    /// What the user should know of how workers compare results; all of them do it in the same way.
+    /// The notes on how workers compare results, for the user. All workers compare in the same way.
     pub fn notes(&self) -> &[Note] {
         self.first.notes()
     }
 }
 
 impl<M> Fleet<M> {
-    /// Of measurers that are there.
+    /// A fleet of existing measurers.
     pub fn new(first: M, others: Vec<M>) -> Fleet<M> {
         Fleet { first, others }
     }
 }
 
-/// What a thread has made; its panic is one here.
+/// The result of a thread. A panic of the thread is continued here.
 fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
@@ -90,7 +90,8 @@ impl<M: Measurer + Send> Measurer for Fleet<M> {
 mod tests {
     use super::*;
 
-    /// Has time for so many, and measures the length of a schedule.
+    /// A measurer with time for `most` schedules of a batch, whose measured time is the length of
+    /// the schedule's text.
     struct Pretended {
         most: usize,
         tried: Vec<String>,
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_there_was_no_time_for_is_missing() {
-        // The fifth is the second of the second, which has time for one.
+        // The fifth schedule is the second of the second worker, which has time for one.
         assert_eq!(tried(&mut fleet([9, 1, 9]), 7), [1.0, 2.0, 3.0, 4.0, 6.0, 7.0]);
     }
 

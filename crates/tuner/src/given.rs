@@ -1,8 +1,10 @@
-//! Inputs that the user gives, on their way to a worker: a file for each, with the bytes of its elements and nothing else.
+//! Hands the user's inputs to a worker: one file for each input, which holds only the bytes of its
+//! elements.
+//!
 //! Types and shapes are those of the program. A scalar is a tensor without dimensions.
 //!
-//! The files have no names where that is possible: others cannot look into them, and the system takes them away with the process,
-//! however that ends. Workers reach them through it.
+//! If possible, the files have no names. Then other users cannot read them, and the system removes
+//! them with the process, however it ends. Workers reach them through the process's open files.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -18,15 +20,15 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::rig::RigError;
 use crate::task::Task;
 
-/// Inputs in files, for as long as this is there.
+/// Inputs in files, which live as long as this value.
 pub struct Given {
-    /// What a [`Task`] takes: the files, by the names of the inputs.
+    /// The files by the names of the inputs, for a [`Task`].
     pub files: Vec<(String, PathBuf)>,
     _open: Vec<OpenFile>,
 }
 
 impl Given {
-    /// Writes inputs of a program.
+    /// Writes the inputs of a program.
     pub fn write(program: &Program, inputs: &Inputs) -> io::Result<Given> {
         let scalars = inputs.scalars.iter().filter_map(|(name, value)| {
             let declared = program.scalars.iter().find(|scalar| scalar.name == *name)?;
@@ -52,10 +54,10 @@ impl Given {
     }
 }
 
-/// A file that goes away with this.
+/// A temporary file that is removed when this value is dropped.
 struct OpenFile {
     file: File,
-    /// Its name, where other processes cannot reach it without one.
+    /// The name of the file, if other processes cannot reach it without one.
     name: Option<TempPath>,
 }
 
@@ -75,13 +77,13 @@ impl OpenFile {
     }
 }
 
-/// The names of the inputs of a task, each with a digest of its elements.
+/// The names of a task's inputs, each with a digest of its elements.
 pub fn digests(task: &Task) -> io::Result<Vec<(String, String)>> {
     let named = |(name, path): &(String, PathBuf)| Ok((name.clone(), format!("{:016x}", digest(path)?)));
     task.inputs.iter().map(named).collect()
 }
 
-/// A digest of a file, which may be larger than memory has room for.
+/// A digest of a file, which may be larger than memory.
 fn digest(path: &Path) -> io::Result<u64> {
     let mut file = fs::File::open(path)?;
     let mut part = vec![0; 1 << 20];
@@ -100,7 +102,7 @@ fn scalar(dtype: DType, value: Number) -> io::Result<Tensor> {
     Ok(tensor)
 }
 
-/// What was given of all that a program takes, and every scalar.
+/// The given inputs of a program, and the values of all scalars.
 pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
     let mut inputs = Inputs::default();
     for (name, path) in &task.inputs {
@@ -125,7 +127,8 @@ pub(crate) fn read(program: &Program, task: &Task) -> Result<Inputs, RigError> {
 mod tests {
     use super::*;
 
-    /// Others read what was written, from its beginning and as often as they like; afterwards it is gone.
+    /// Readers see the written bytes from the beginning, any number of times. After the drop the
+    /// file is gone.
     #[test]
     fn files_go_away() {
         let mut open = OpenFile::new().unwrap();

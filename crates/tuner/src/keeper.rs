@@ -1,4 +1,5 @@
-//! What a search takes from the cache, and leaves there.
+//! Connects a search with the cache: gives the search hints and training data, and records its
+//! trials.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,30 +14,31 @@ use tilewright_cache::{
     Cache, CacheError, Canonical, Filter, Outcome, ProgramKey, TOOL_VERSION, Trial, TuningRecord,
 };
 
-/// Schedules of similar programs that a search starts from.
+/// The number of similar programs' schedules that a search starts from.
 const HINTS: usize = 8;
-/// Trials of all programs that a model learns from, the last ones: more take longer to learn from than to measure.
+/// The number of latest trials of all programs that a cost model learns from. Learning from more
+/// takes longer than measuring.
 const LESSONS: usize = 4000;
 
-/// Keeps every trial of a search.
+/// Records every trial of a search.
 pub struct Keeper<'a> {
-    /// The cache, if it can be read at all.
+    /// The cache, if it can be opened.
     cache: Option<Cache>,
     canonical: Canonical,
-    /// What models learn from the schedules that were kept.
+    /// The features of the recorded schedules, for cost models.
     features: HashMap<String, Vec<f32>>,
     key: ProgramKey,
     target: Target<'a>,
     strategy: &'static str,
     seed: u64,
     kept: usize,
-    /// Why nothing is kept, or nothing any more.
+    /// The error that keeps trials from being recorded, from the start or since some trial.
     broken: Option<CacheError>,
 }
 
 impl<'a> Keeper<'a> {
-    /// Keeps what a search with these options finds in a cache, if it can be written to. Why it cannot be opened, or
-    /// written to, is told by [`Keeper::broken`].
+    /// A keeper that records the trials of a search with these options, if the cache can be
+    /// written. [`Keeper::broken`] returns the error if it cannot be opened or written.
     pub fn new(
         cache: Result<Cache, CacheError>,
         program: &Program,
@@ -65,17 +67,18 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Why nothing is kept, or nothing any more.
+    /// The error that keeps trials from being recorded, from the start or since some trial.
     pub fn broken(&self) -> Option<&CacheError> {
         self.broken.as_ref()
     }
 
-    /// The same, for whoever wants to do without.
+    /// The same error as an owned value, for callers that continue without the keeper.
     pub fn into_broken(self) -> Option<CacheError> {
         self.broken
     }
 
-    /// Gives a search what is known: where to start, and what models learn from.
+    /// Adds the cache's knowledge to the options: schedules to start from, and training data for
+    /// cost models.
     pub fn prepare(&self, options: &mut Options) {
         options.hints = self.hints();
         if options.strategy.learns_from_others {
@@ -83,7 +86,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Schedules that may be good: the best that is known of this program, and of the same at other sizes.
+    /// Schedules that may be good: the best known ones of this program, and of the same program at
+    /// other sizes.
     fn hints(&self) -> Vec<String> {
         let Some(cache) = &self.cache else { return Vec::new() };
         let own = cache.best_usable(&self.key, &|record| self.own_names(record));
@@ -98,26 +102,27 @@ impl<'a> Keeper<'a> {
         hints
     }
 
-    /// What was tried on this machine for any program.
+    /// The trials on this machine, of all programs.
     fn experience(&self) -> Vec<Experience> {
         let known = self.cache.as_ref().map(|cache| cache.experience(&self.key.target, LESSONS));
         let known = known.and_then(Result::ok).unwrap_or_default();
         known.into_iter().map(|trials| Experience { trials }).collect()
     }
 
-    /// The steps of a record in the names of the program, unless they are refused.
+    /// The steps of a record in the names of the program, or the reason of their refusal.
     fn own_names(&self, record: TuningRecord) -> Result<String, String> {
         let renamed = self.canonical.schedule_of(&record, self.target);
         renamed.refusal.map_or(Ok(renamed.schedule.to_string()), |refusal| Err(refusal.to_string()))
     }
 
-    /// Keeps a trial. After a cache has failed, which is told once, nothing more is kept.
+    /// Records a trial. After the first error of the cache, which is returned once, nothing more is
+    /// recorded.
     pub fn keep(&mut self, attempt: &Attempt<'_>, number: usize) -> Result<(), &CacheError> {
         let Some(cache) = self.cache.as_ref().filter(|_| self.broken.is_none()) else { return Ok(()) };
         let Attempt { schedule, features, trial } = *attempt;
         let parsed = text::parse(schedule).schedule;
         let canonical = self.canonical.to_canonical(&parsed, self.target).schedule.to_string();
-        // Times of a schedule that is refuted now may be there from before, also from other runs.
+        // The cache may hold older times of a schedule that is refuted now, also from other runs.
         if let Outcome::Refuted(_) = trial.outcome
             && let Err(error) = cache.clear(&Filter::measured(&self.key, &canonical))
         {
@@ -145,7 +150,8 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Keeps the samples of the last comparison, and of which schedules nothing may be kept: they were refuted.
+    /// Records the samples of the final comparison, and the refutations of schedules that must not
+    /// be used.
     pub fn keep_finalists(&mut self, tuned: &Tuned) -> Result<(), &CacheError> {
         if self.broken.is_some() {
             return Ok(());
@@ -158,13 +164,13 @@ impl<'a> Keeper<'a> {
         for Finalist { schedule, samples, resources } in &tuned.finalists {
             let trial = Trial { resources: resources.clone(), ..Trial::measured(samples.clone()) };
             let features = self.features.get(schedule).cloned().unwrap_or_default();
-            // After the first that fails, all others are passed over.
+            // After the first error, all further calls do nothing.
             let _ = self.keep(&Attempt { schedule, features: &features, trial: &trial }, tuned.trials);
         }
         self.broken.as_ref().map_or(Ok(()), Err)
     }
 
-    /// What was kept where.
+    /// A message with the number of records and the path of the cache.
     pub fn describe(&self) -> String {
         let kept = if self.kept == 1 { "1 record".to_owned() } else { format!("{} records", self.kept) };
         match (&self.cache, &self.broken) {

@@ -1,4 +1,4 @@
-//! What models learn from: features of the loop nests that points and schedules stand for.
+//! Features of loop nests, from which cost models learn.
 
 use tilewright_ir::{LoopNest, Program};
 use tilewright_schedule::{apply, default_schedule, text};
@@ -11,18 +11,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::parallel;
 
-/// The schedules of a program on a machine, as a model sees them.
+/// Computes the features of a program's schedules on a machine.
 #[derive(Clone)]
 pub struct Lessons<'p> {
     pub(crate) program: &'p Program,
     pub(crate) target: Target<'p>,
     model: Model<'p>,
-    /// What the cost model expects of the default schedule, which others are compared with.
+    /// The time in seconds that the cost model predicts for the default schedule. Features are
+    /// relative to it.
     default: f64,
 }
 
 impl<'p> Lessons<'p> {
-    /// Those of a program.
+    /// The features of a program's schedules.
     pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> Lessons<'p> {
         let target = target.into();
         let mut lessons = Lessons { program, target, model: Model::of(target), default: 1.0 };
@@ -31,26 +32,26 @@ impl<'p> Lessons<'p> {
         lessons
     }
 
-    /// What the cost model expects of a nest, in seconds, and the features of that.
+    /// The predicted time of a nest in seconds, and its features.
     pub(crate) fn of_nest(&self, nest: &LoopNest) -> (f64, Vec<f32>) {
         let look = self.model.look(nest);
         (look.seconds, look.features(self.default))
     }
 
-    /// The features of a schedule; none if it is refused.
+    /// The features of a schedule, or `None` if it is refused.
     pub fn of_schedule(&self, schedule: &str) -> Option<Vec<f32>> {
         let parsed = text::parse(schedule);
         let nest = apply(self.program, &parsed.schedule, self.target).ok().filter(|_| !parsed.has_errors());
         nest.map(|nest| self.of_nest(&nest).1)
     }
 
-    /// The same for the points of a space.
+    /// The features of the points of a space.
     pub fn of_points<'s>(&'s self, space: &'s Space<'s>) -> PointLessons<'s> {
         PointLessons { lessons: self, space }
     }
 }
 
-/// The points of a space, as a model sees them.
+/// Computes the features of the points of a space.
 pub struct PointLessons<'s> {
     lessons: &'s Lessons<'s>,
     space: &'s Space<'s>,

@@ -1,23 +1,23 @@
-//! Finding fast schedules on the real hardware, and keeping what was measured.
+//! Finds fast schedules by measurements on the real hardware, and records the measurements.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | [`task`] | what is tuned: a function at given sizes, with so many threads or on a device |
-//! | [`given`] | inputs that the user gives, on their way to a worker |
+//! | [`task`] | the task: a function at given sizes, on some threads or on a device |
+//! | [`given`] | the user's inputs, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
-//! | [`lessons`] | what models learn from |
-//! | [`measure`] | who measures: a worker process that is replaced when it is lost |
-//! | [`fleet`] | several of them, for several devices |
-//! | [`worker`] | that process, and the handle on it |
-//! | `rig` | a program with its data and what it should compute, inside the worker |
+//! | [`lessons`] | the features that cost models learn from |
+//! | [`measure`] | the interface of measurers, and a worker process that is replaced when it is lost |
+//! | [`fleet`] | several workers, for several devices |
+//! | [`worker`] | the worker process, and its handle |
+//! | `rig` | a program with its data and expected results, inside the worker |
 //! | [`bench`](mod@bench) | kernels run on that data: checked, timed, and compared with each other |
-//! | [`note`] | what the user should know of how results were compared |
-//! | `turns` | times of kernels that took turns |
-//! | [`peak`] | what the machine can do at most |
-//! | [`work`], [`roofline`] | how much a program computes, and how near it comes to the peaks |
-//! | [`recording`] | a run on file, and a measurer that answers from it |
-//! | [`compare`] | strategies side by side, with the same measurements |
-//! | [`keeper`] | what a search takes from the cache, and leaves there |
+//! | [`note`] | notes to the user on how results were compared |
+//! | `turns` | times of kernels that run in turn |
+//! | [`peak`] | the peak rates of the machine |
+//! | [`work`], [`roofline`] | the operations and bytes of a program, and its distance from the peaks |
+//! | [`recording`] | a run in a file, and a measurer that replays it |
+//! | [`compare`] | a comparison of strategies with the same measurements |
+//! | [`keeper`] | the connection of a search with the cache |
 
 pub mod bench;
 pub mod compare;

@@ -1,4 +1,5 @@
-//! Who measures candidates: a worker process that is replaced when it is lost, or a recording.
+//! The interface of measurers, and the measurer that supervises a worker process. The other
+//! measurers are recordings and fleets.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,33 +11,35 @@ use crate::tune::Stop;
 use crate::worker::{Launch, Lost, Worker};
 use tilewright_cache::outcome::{Outcome, Trial};
 
-/// Tries candidates and compares times.
+/// Tries candidates and compares their times.
 pub trait Measurer {
-    /// What becomes of schedules, by their places and in that order. Some are missing where the time of the plan did not
-    /// do, or where the run should end at once.
+    /// Tries schedules. Returns their trials with their indices, in order. Trials are missing if
+    /// the time of the plan was too short or the run has to end at once.
     fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost>;
 
-    /// Samples of schedules that take turns, in their order.
+    /// Measures schedules in turn. Returns the samples of each, in their order.
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost>;
 
-    /// How many workers were lost on the way.
+    /// The number of workers that were lost and replaced.
     fn replaced(&self) -> usize {
         0
     }
 
-    /// What the clock or a signal decides: how many there is time for, or whether to go on, as 1 or 0. That is an answer
-    /// like the times of candidates: a recording has that of its own run, whatever the clock says now.
+    /// A decision by the clock or a signal: a number of candidates, or 1 for yes and 0 for no. A
+    /// decision is an answer of the measurer like the times of candidates. A recording replays its
+    /// own run's decisions, whatever the clock says now.
     fn decide(&mut self, by_the_clock: usize) -> Result<usize, Lost> {
         Ok(by_the_clock)
     }
 
-    /// The time since the run began, to be told, where it is not this run's own: a recording tells that of its run.
+    /// The time since the run began, if it is not this run's own time. A recording returns the time
+    /// of its recorded run.
     fn clock(&self) -> Option<Duration> {
         None
     }
 }
 
-/// A worker process, and another when it is lost.
+/// A worker process that is replaced when it is lost.
 pub struct Supervised {
     launch: Launch,
     task: Task,
@@ -45,22 +48,22 @@ pub struct Supervised {
     replaced: usize,
 }
 
-/// How an attempt at a batch went.
+/// The result of an attempt at a batch.
 enum Attempt {
-    /// The worker has done what there was time for.
+    /// The worker has tried every schedule that it had time for.
     Ended,
-    /// The worker was lost on the way.
+    /// The worker was lost.
     Lost,
 }
 
 impl Supervised {
-    /// Starts a worker for a task. Who waits for it looks out for a wish to end at once.
+    /// Starts a worker for a task. A wait for the worker ends when `stop` is urgent.
     pub fn start(launch: Launch, task: Task, stop: Arc<Stop>) -> Result<Supervised, Lost> {
         let worker = Some(Worker::start(&launch, &task, &stop)?);
         Ok(Supervised { launch, task, stop, worker, replaced: 0 })
     }
 
-    /// What the user should know of how the worker compares results.
+    /// The notes on how the worker compares results, for the user.
     pub fn notes(&self) -> &[Note] {
         self.worker.as_ref().map_or(&[], |worker| &worker.notes)
     }
@@ -77,7 +80,7 @@ impl Supervised {
         self.replaced += 1;
     }
 
-    /// Tries some of the schedules. If the worker is lost, those that it was not heard of are left open.
+    /// Tries some of the schedules. If the worker is lost, schedules without a reply stay open.
     fn attempt(
         &mut self,
         schedules: &[String],
@@ -90,14 +93,15 @@ impl Supervised {
         let lost = match heard {
             Ok(()) => return Ok(Attempt::Ended),
             Err(Lost::Hurried) => {
-                // It is still at work.
+                // The worker is still busy with the batch.
                 self.worker = None;
                 return Ok(Attempt::Ended);
             }
             Err(lost) => lost,
         };
         self.replace();
-        // Nothing was running: one of those that were being compiled is at fault, and it shows when it is alone.
+        // If no candidate was running, one of those being compiled is at fault. Trying it alone
+        // shows which one.
         if let [alone] = open
             && trials[*alone].is_none()
         {

@@ -1,21 +1,22 @@
-//! What the user should know of how results were compared.
+//! Notes to the user on how results were compared.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use tilewright_interp::Doubt;
 
-/// Something that does not end a search.
+/// A note that does not end a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Whether nothing was checked that should have been.
+    /// Whether something was left unchecked that should have been checked.
     pub is_warning: bool,
-    /// One sentence.
+    /// The text, one sentence.
     pub text: String,
 }
 
 impl Note {
-    /// Of elements that were not compared, at sizes that are not those of the task.
+    /// The note about elements that were not compared. `sizes` is given if they are not those of
+    /// the task.
     pub(crate) fn of(doubt: &Doubt, sizes: Option<&str>) -> Note {
         let place =
             sizes.map(|sizes| format!("compared with the interpreter at {sizes}, ")).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Independent work on all cores.
+//! Runs independent work on all cores.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 
-/// How many things are done at once.
+/// The number of available cores.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
-/// What `work` makes of every item, in their order.
+/// The results of `work` for all items, in their order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
@@ -30,8 +30,8 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Hands what `work` makes of every item to `take`, each as soon as it is made: the work of items is begun in their order,
-/// and `take` has a core of its own. Once it has had enough, nothing more is begun.
+/// Passes each result of `work` to `take` as soon as it is made. Work begins in the order of the
+/// items, and `take` has a core of its own. After `take` breaks, no more work is begun.
 pub(crate) fn as_made<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,

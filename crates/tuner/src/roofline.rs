@@ -1,5 +1,6 @@
-//! How near a program comes to what the machine can do at most: the roofline of Williams, Waterman and Patterson
-//! (CACM 52(4), 2009). A program is limited by arithmetic or by memory, by whichever takes longer at its peak.
+//! Compares a program with the peak rates of the machine by the roofline model of Williams,
+//! Waterman and Patterson (CACM 52(4), 2009). Arithmetic or memory limits a program, whichever
+//! takes longer at its peak rate.
 
 use crate::peak::Peaks;
 use tilewright_ir::{DType, Program};
@@ -7,30 +8,31 @@ use tilewright_target::Target;
 
 use crate::work::{Work, work};
 
-/// A program beside the peaks of the machine.
+/// A program and the peak rates of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Roofline {
-    /// What the program does in a call.
+    /// The operations and bytes of one call.
     pub work: Work,
-    /// What the machine can do, where that is known.
+    /// The peak rates of the machine, if known.
     pub peaks: Option<Peaks>,
-    /// The part of the arithmetic peak that there is for the program's numbers; none, if they are no floats.
+    /// The share of the arithmetic peak that the program's data type can reach, or `None` if its
+    /// statements do not all have one float type.
     share_of_peak: Option<f64>,
-    /// Whether inputs and results fit the last cache, so that memory need not be read at every call.
+    /// Whether inputs and results fit into the last cache, so that calls need not read memory.
     in_caches: bool,
 }
 
-/// What keeps a program from being faster.
+/// The resource that limits a program's speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// Operations.
+    /// The arithmetic rate.
     Arithmetic,
-    /// Bytes.
+    /// The memory rate.
     Memory,
 }
 
 impl Limit {
-    /// The word for it.
+    /// The name of the limit.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Arithmetic => "arithmetic",
@@ -40,19 +42,19 @@ impl Limit {
 }
 
 impl Roofline {
-    /// Of a program on a machine.
+    /// The roofline of a program on a target.
     pub fn new(program: &Program, target: Target<'_>, peaks: Option<Peaks>) -> Roofline {
         let work = work(program);
         let last = match target {
             Target::Cpu(cpu) => cpu.caches.last().copied().unwrap_or(0),
-            // Its cache is empty before every call that is measured.
+            // A device's cache is empty before every measured call.
             Target::Gpu(_) => 0,
         };
         let in_caches = work.bytes <= last as f64;
         Roofline { work, peaks, share_of_peak: share_of_peak(program), in_caches }
     }
 
-    /// The nearer limit, and the seconds that it allows.
+    /// The binding limit, and the least time in seconds that it allows.
     pub fn limit(&self) -> Option<(Limit, f64)> {
         let peaks = self.peaks?;
         let memory = self.work.bytes / (peaks.gbs * 1e9);
@@ -63,12 +65,13 @@ impl Roofline {
         }
     }
 
-    /// Which part of the nearer limit's peak a call reaches that takes so long.
+    /// The share of the binding peak rate that a call of this duration reaches.
     pub fn reached(&self, seconds: f64) -> Option<f64> {
         Some(self.limit()?.1 / seconds)
     }
 
-    /// Whether a call that takes so long does more than the peaks allow: then the machine was busy when they were measured.
+    /// Returns true if a call of this duration exceeds the peak rates. Then the machine was busy
+    /// when they were measured.
     pub fn is_exceeded(&self, seconds: f64) -> bool {
         self.limit().is_some_and(|(limit, least)| {
             let counts = limit == Limit::Arithmetic || !self.in_caches;
@@ -76,17 +79,17 @@ impl Roofline {
         })
     }
 
-    /// Operations a second, in 10⁹.
+    /// Operations per second, in 10⁹.
     pub fn gflops(&self, seconds: f64) -> f64 {
         self.work.operations / seconds / 1e9
     }
 
-    /// Bytes in and out a second, in 10⁹.
+    /// Bytes of inputs and results per second, in 10⁹.
     pub fn gbs(&self, seconds: f64) -> f64 {
         self.work.bytes / seconds / 1e9
     }
 
-    /// The rates of a call, for people.
+    /// The rates of a call, as text for people.
     pub fn describe(&self, seconds: f64) -> String {
         let (gflops, gbs) = (self.gflops(seconds), self.gbs(seconds));
         let Some((limit, least)) = self.limit() else { return format!("{gflops:.1} GFLOP/s") };
@@ -101,7 +104,8 @@ impl Roofline {
     }
 }
 
-/// Peaks are those of single precision; twice as wide numbers are half as many to a vector.
+/// The share of the single-precision peak for the program's data type. A vector holds half as many
+/// double-precision numbers.
 fn share_of_peak(program: &Program) -> Option<f64> {
     let mut kinds = program.statements().into_iter().map(|(statement, _)| statement.value.dtype);
     let first = kinds.next()?;
@@ -147,7 +151,7 @@ mod tests {
         let near = roofline(text, 1 << 30);
         assert!(far.is_exceeded(0.001) && !near.is_exceeded(0.001));
         assert!(near.describe(0.012).ends_with("(its data fit the caches)"));
-        // Integers have no peak here, and without peaks there is nothing to compare with.
+        // Integers have no arithmetic peak here. Without peaks there is nothing to compare with.
         let integers = text.replace("float", "int");
         assert_eq!(roofline(&integers, 0).limit().map(|(limit, _)| limit), Some(Limit::Memory));
         assert_eq!(Roofline { peaks: None, ..far }.describe(0.005), "1.0 GFLOP/s");

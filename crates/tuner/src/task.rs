@@ -1,4 +1,5 @@
-//! What is tuned: a function at given sizes, on this machine with so many threads, or on one of its devices.
+//! The task of a tuning run: a function at given sizes, on some threads of this machine or on one
+//! of its devices.
 
 use std::path::PathBuf;
 
@@ -9,58 +10,61 @@ use tilewright_driver::{Source, TargetName};
 use tilewright_ir::Program;
 use tilewright_target::{Cpu, Gpu, Machine, Vectors};
 
-/// A program to tune, as it goes to a worker: text and numbers, and nothing that is executed.
+/// A program to tune, in the form that a worker receives. It holds only text and numbers, and
+/// nothing that is executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The source.
+    /// The source text.
     pub source: String,
-    /// The function.
+    /// The name of the function.
     pub function: String,
-    /// Sizes, and integer scalars that sizes depend on.
+    /// The sizes, and the integer scalars that sizes depend on.
     pub sizes: Vec<(String, i64)>,
-    /// Where kernels run.
+    /// The place where kernels run.
     pub place: Place,
-    /// What inputs are made from that are not given.
+    /// The seed of the inputs that are not given.
     pub seed: u64,
     /// Whether products may be rounded together with sums: [`Program::contract`].
     #[serde(default = "contracts")]
     pub contract: bool,
-    /// Inputs that are given, by name: files, as [`Given::write`](crate::given::Given::write) makes them.
+    /// The files of the given inputs by name, as [`Given::write`](crate::given::Given::write) makes
+    /// them.
     pub inputs: Vec<(String, PathBuf)>,
 }
 
-/// What holds of tasks that were written down without a word about it.
+/// The default for recorded tasks that do not have this field.
 fn contracts() -> bool {
     true
 }
 
-/// Where kernels run.
+/// The place where kernels run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// On this machine itself.
+    /// The CPU of this machine.
     Cpu {
-        /// Threads that a kernel may use.
+        /// The number of threads that a kernel may use.
         threads: usize,
-        /// The name of the vector instructions that it may use.
+        /// The name of the vector instructions that a kernel may use.
         vectors: String,
     },
-    /// On a device.
+    /// A device.
     Device {
-        /// Its number among those that are programmed like it.
+        /// The number of the device among those of the same API.
         ordinal: usize,
-        /// What it has. The space depends on that, so a recording holds all of it.
+        /// The properties of the device. The space depends on them, so a recording holds all of
+        /// them.
         gpu: Gpu,
     },
 }
 
 impl Place {
-    /// A part of this machine.
+    /// The place for a part of this machine's CPU.
     pub fn cpu(cpu: &Cpu) -> Place {
         Place::Cpu { threads: cpu.cores, vectors: cpu.vectors.name().to_owned() }
     }
 
-    /// A target by its name, and the hardware behind it.
+    /// The place for a target's name and its hardware.
     pub fn of(name: TargetName, machine: &Machine) -> Place {
         match machine {
             Machine::Cpu(cpu) => Place::cpu(cpu),
@@ -74,7 +78,7 @@ impl Place {
         }
     }
 
-    /// Its name on the command line.
+    /// The name of the place on the command line.
     pub fn name(&self) -> String {
         match self {
             Place::Cpu { .. } => "cpu".to_owned(),
@@ -82,7 +86,7 @@ impl Place {
         }
     }
 
-    /// The machine as kernels may use it.
+    /// The hardware as kernels may use it.
     pub fn machine(&self) -> Result<Machine, TaskError> {
         match self {
             Place::Cpu { threads, vectors } => Ok(Machine::Cpu(host(*threads, vectors)?)),
@@ -91,7 +95,7 @@ impl Place {
     }
 }
 
-/// The part of this machine with so many threads and these vectors.
+/// The part of this machine's CPU with this many threads and these vectors.
 pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
     let missing = || TaskError(format!("there are no {vectors} vectors here"));
     let found = Vectors::ALL.into_iter().find(|own| own.name() == vectors).ok_or_else(missing)?;
@@ -99,20 +103,20 @@ pub(crate) fn host(threads: usize, vectors: &str) -> Result<Cpu, TaskError> {
     limits.of(Cpu::host()).map_err(|_| missing())
 }
 
-/// A task that cannot be begun.
+/// Why a task cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct TaskError(pub String);
 
 impl Task {
-    /// The program, checked.
+    /// The checked program.
     pub fn program(&self) -> Result<Program, TaskError> {
         let sizes = self.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let checked = Source::new(&self.source).program(&self.function, &sizes, self.contract);
         checked.program.map_err(|error| TaskError(error.to_string()))
     }
 
-    /// The machine as kernels may use it.
+    /// The hardware as kernels may use it.
     pub fn target(&self) -> Result<Machine, TaskError> {
         self.place.machine()
     }

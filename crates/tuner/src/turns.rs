@@ -1,15 +1,16 @@
-//! Times of kernels that took turns, by what a round took on the whole: in a slow moment of the machine everybody is slow.
+//! Statistics of kernels that were measured in turn. Times are relative to the mean time of their
+//! round, since a slow moment of the machine slows all kernels down.
 
 use tilewright_cache::outcome::{median, undisturbed};
 
-/// A kernel's time relative to the others', and how far to trust it: the error of a median of n samples is about their
-/// distance from it, divided by the root of n.
+/// A kernel's time relative to the others', and its error. The error of a median of n samples is
+/// about their distance from it, divided by the square root of n.
 pub(crate) struct Relative {
     pub median: f64,
     pub error: f64,
 }
 
-/// Relative times of kernels, of their samples in the order of the rounds.
+/// The relative times of kernels, from their samples in the order of the rounds.
 pub(crate) fn relative(samples: &[&[f64]]) -> Vec<Relative> {
     let scale = scale(samples);
     let of = |own: &&[f64]| {
@@ -21,7 +22,7 @@ pub(crate) fn relative(samples: &[&[f64]]) -> Vec<Relative> {
     samples.iter().map(of).collect()
 }
 
-/// Seconds of kernels in rounds that were not disturbed.
+/// The times of kernels in undisturbed rounds, in seconds.
 pub(crate) fn seconds(samples: &[Vec<f64>]) -> Vec<f64> {
     let samples: Vec<&[f64]> = samples.iter().map(Vec::as_slice).collect();
     let round = undisturbed(&scale(&samples)).unwrap_or(f64::INFINITY);
@@ -34,7 +35,7 @@ pub(crate) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     (values.map(f64::ln).sum::<f64>() / count).exp()
 }
 
-/// What a kernel took in every round, on average.
+/// The geometric mean time of a kernel in every round.
 fn scale(samples: &[&[f64]]) -> Vec<f64> {
     let rounds = samples.iter().map(|own| own.len()).min().unwrap_or(0);
     (0..rounds).map(|round| mean(samples.iter().map(|own| own[round]))).collect()
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn seconds_are_those_of_rounds_that_were_not_disturbed() {
-        // Half of the rounds take twice as long, and once only the first kernel does.
+        // Half of the rounds take twice as long, and in one round only the first kernel does.
         let slow = |round: usize| if round.is_multiple_of(2) { 1.0 } else { 2.0 };
         let mut first: Vec<f64> = (0..20).map(slow).collect();
         let second: Vec<f64> = first.iter().map(|own| 3.0 * own).collect();

@@ -1,21 +1,25 @@
-//! How much a program does: its arithmetic, and the bytes that go in and out.
+//! Counts the work of a program: its arithmetic operations, and the bytes of its inputs and
+//! results.
 //!
-//! Only what the text says counts, whatever a schedule makes of it: every point of every statement, once. So a matrix
-//! product of M×K by K×N is 2·M·N·K operations, and rates of different schedules can be compared.
+//! Only the source text counts, not the schedule: every point of every statement counts once. So a
+//! matrix product of M×K by K×N is 2·M·N·K operations, and the rates of different schedules can be
+//! compared.
 
 use tilewright_ir::tensor::byte_size;
 use tilewright_ir::{BinaryOp, Builtin, Expr, ExprKind, Program, Role, Update, VarId};
 
-/// What a program does in one call.
+/// The work of one call of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// Floating-point operations; those on integers, if there are none on floats.
+    /// The number of floating-point operations, or of integer operations if there are none on
+    /// floats.
     pub operations: f64,
-    /// Bytes of all inputs and all results, once; what is updated in place is both.
+    /// The bytes of all inputs and all results, each once. A tensor that is updated in place counts
+    /// as both.
     pub bytes: f64,
 }
 
-/// Operations on numbers of each kind.
+/// The number of operations on floats and on integers.
 #[derive(Clone, Copy, Default)]
 struct Count {
     float: f64,
@@ -51,8 +55,8 @@ fn bytes(program: &Program) -> f64 {
     moved.sum()
 }
 
-/// The operations of an expression at one point. Subscripts are not arithmetic, and comparisons and selections are
-/// not either; of two sides of which one is chosen, the longer counts.
+/// The operations of an expression at one point. Subscripts, comparisons and selections do not
+/// count as arithmetic. Of the two sides of a selection, the longer one counts.
 fn count(expr: &Expr) -> Count {
     if let ExprKind::Select(operands) = &expr.kind {
         let [condition, then, otherwise] = &**operands;

@@ -1,4 +1,4 @@
-//! Proofs in the tuning loop: which schedules are proved, and what becomes of those that are refuted.
+//! Proofs in the tuning loop: which schedules are proved, and the consequences of a refutation.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -20,10 +20,10 @@ use tilewright_tuner::tune::{
     Attempt, Kind, Options, Progress, Proof, Proving, Refuted, Stop, TuneError, Verdict, Watcher, tune,
 };
 
-/// What the stubs of the prover say of what they refute.
+/// The counterexample of the prover stubs.
 const COUNTEREXAMPLE: &str = "C(0, 0) is written twice";
 
-/// A run of so many trials with proofs by a prover.
+/// The options of a run with this many trials and with this prover.
 fn proving(trials: usize, proving: Proving, prover: fn(&Program, &LoopNest) -> Verdict) -> Options {
     Options { proving, prover, ..options(Some(trials), None) }
 }
@@ -40,7 +40,7 @@ fn decides_nothing(_: &Program, _: &LoopNest) -> Verdict {
     Verdict::Undecided("nobody knows".to_owned())
 }
 
-/// The loops of a schedule, as text.
+/// The loop nest of a schedule, as text.
 fn loops(program: &Program, schedule: Option<&str>) -> String {
     let machine = task().target().unwrap();
     let schedule = match schedule {
@@ -50,7 +50,7 @@ fn loops(program: &Program, schedule: Option<&str>) -> String {
     print::nest(&apply(program, &schedule, &machine).unwrap())
 }
 
-/// Proves nothing but the default schedule.
+/// Proves the default schedule and refutes everything else.
 fn refutes_all_but_default(program: &Program, nest: &LoopNest) -> Verdict {
     if print::nest(nest) == loops(program, None) { Verdict::Proved } else { refuted() }
 }
@@ -69,7 +69,7 @@ fn the_winner_is_proved_and_the_time_of_that_is_told() {
     assert_eq!(none.schedule, outcome.schedule);
 }
 
-/// The loops that win where nothing is proved.
+/// The loop nest that wins when nothing is proved.
 static FIRST: OnceLock<String> = OnceLock::new();
 
 fn refutes_the_first(_: &Program, nest: &LoopNest) -> Verdict {
@@ -152,7 +152,7 @@ fn takes_forever(_: &Program, _: &LoopNest) -> Verdict {
     }
 }
 
-/// Whoever is in a hurry does not wait for a proof, and the time of a run has a say in it too.
+/// A second stop request ends the wait for a proof, and so does the time limit of a run.
 #[test]
 fn proofs_end_with_the_run() {
     let stop = Stop::default();
@@ -197,7 +197,7 @@ fn a_replay_comes_to_the_same_verdicts() {
     }
 }
 
-/// Keeps all that it hears of.
+/// Records all trials in a cache.
 struct Keeping<'a, 'k>(&'a mut Keeper<'k>);
 
 impl Watcher for Keeping<'_, '_> {
@@ -226,7 +226,7 @@ fn no_time_of_a_refuted_schedule_stays_in_the_cache() {
         let cache = Cache::open(&path).unwrap();
         cache.best_schedule(&program, machine.target()).unwrap().best.unwrap()
     };
-    // A run without proofs leaves the times of a schedule that the next run refutes.
+    // A run without proofs leaves times of a schedule that the next run refutes.
     let first = kept(&path, &options(Some(9), None));
     assert!(!first.is_default && !best().is_default);
     let next = kept(&path, &proving(9, Proving::Winners, refutes_all_but_default));

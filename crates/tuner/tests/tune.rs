@@ -1,4 +1,4 @@
-//! The tuning loop with a measurer that only pretends: what it is asked for, when it ends, and what it reports.
+//! The tuning loop with a simulated measurer: its requests, its end, and its report.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +16,7 @@ use tilewright_tuner::recording::{Recorder, Replay};
 use tilewright_tuner::tune::{Kind, Options, Stop, TuneError, tune};
 use tilewright_tuner::worker::Lost;
 
-/// A replay on a busy machine: every answer takes a while.
+/// A replay on a busy machine, where every answer takes a while.
 struct Busy<'r>(Replay<'r>, Duration);
 
 impl Measurer for Busy<'_> {
@@ -71,7 +71,7 @@ fn one_signal_ends_the_search_and_two_do_without_the_finals() {
         let outcome = tuned(&options(Some(1000), None), &mut measurer).0.unwrap();
         assert_eq!(measurer.races, races);
         assert!(outcome.trials < 40, "{}", outcome.trials);
-        // The best so far is kept either way, or the default schedule if it is as good.
+        // The best so far wins in both cases, or the default schedule if it is as good.
         let best = measurer.tried.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
         assert!(outcome.seconds <= 1.0205 * best, "{} beside {best}", outcome.seconds);
         assert_eq!(outcome.finalists.is_empty(), races == 0);
@@ -98,7 +98,7 @@ fn trials_are_those_of_the_search() {
 fn hints_that_are_illegal_here_are_not_measured() {
     let stop = Stop::default();
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
-    // Every step can be done, and the results together need more registers than any machine has.
+    // Every step is legal by itself, but the accumulator needs more registers than any machine has.
     let tile = "split C.i -> io, ii:40\nsplit C.j -> jo, jv:4\nreorder C.io, C.jo, C.k, C.ii, C.jv\nunroll C.ii\n\
                 vectorize C.jv\npromote C at C.jo -> acc registers";
     let hints = vec![tile.to_owned(), "nonsense".to_owned(), "vectorize C.q".to_owned()];
@@ -134,7 +134,7 @@ fn a_replay_is_the_same_run_however_long_it_takes() {
         let answers = recorder.answers();
         for delay in [0, 8] {
             let mut again = Heard::default();
-            // Its own time has run out before it begins.
+            // The replay's own time limit is over before it begins.
             let mut replay = Busy(Replay::new(&answers), Duration::from_millis(delay));
             let replayed = tune(&task(), &options, &mut replay, &mut again, &Stop::default()).unwrap();
             assert_eq!(again, heard);

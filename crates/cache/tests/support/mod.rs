@@ -9,11 +9,11 @@ use tilewright_syntax::{Bindings, check, parse};
 use tilewright_target::{Cpu, Vectors};
 
 pub const PRODUCT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }";
-/// The same with every name another.
+/// The same program with every name changed.
 pub const SAME_PRODUCT: &str =
     "# The same.\ndef gemm(float(X,Y) K, float(Y,Z) N)\n  -> (i) {\n  i(a,j) +=! K(a,M) * N(M,j) # sum\n}";
 
-/// A machine that is the same wherever the test runs.
+/// A CPU description that does not depend on the machine of the test.
 pub fn cpu() -> Cpu {
     Cpu { cores: 2, vectors: Vectors::Avx512, caches: vec![32 << 10, 1 << 20] }
 }
@@ -22,7 +22,7 @@ pub fn target() -> TargetFingerprint {
     TargetFingerprint::new(&cpu(), "Some Processor 9000")
 }
 
-/// A function of a source, or the last.
+/// A function of a source, by default the last one.
 pub fn program(source: &str, name: Option<&str>, sizes: &[(&str, i64)]) -> Option<Program> {
     let parsed = parse(source);
     assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
@@ -59,7 +59,7 @@ pub fn product_record(m: i64, k: i64, n: i64, seconds: f64) -> TuningRecord {
     record(&Canonical::new(&own), &own, seconds)
 }
 
-/// The loops without any name.
+/// The loop nest without names.
 pub fn nameless(mut nest: LoopNest) -> LoopNest {
     nest.name.clear();
     nest.scalars.iter_mut().for_each(|scalar| scalar.name.clear());

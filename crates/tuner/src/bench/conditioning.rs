@@ -1,10 +1,15 @@
-//! How far elements move with the last bits of the inputs, where kernels are compared with a kernel and not with the interpreter.
+//! Measures how far each element of a result moves when the last bits of the inputs change.
 //!
-//! There nothing is known of single elements, and the tolerance is the same for all ([`Expected::by_scale`]). A program that
-//! divides by nearly nothing has some elements which rounding moves much further. The same is seen when the inputs are moved
-//! by a few units in the last place, as in Monte Carlo arithmetic (D. S. Parker, 1997): such a perturbation is of the size of the roundings of a
-//! kernel, and takes the same ways to the results. So a kernel is run on nudged inputs, and every element may be off by a
-//! multiple of what it moved. An element that became infinite, or no number, is not compared.
+//! This is for programs whose kernels are compared with another kernel instead of the interpreter.
+//! There no error bounds of single elements are known, and all elements have the same tolerance
+//! ([`Expected::by_scale`]). But a program that divides by nearly zero has some elements that
+//! rounding moves much further.
+//!
+//! `widen` runs the reference kernel on inputs that are changed by a few units in the last place,
+//! as in Monte Carlo arithmetic (D. S. Parker, 1997). Such a perturbation has the size of a
+//! kernel's rounding errors and propagates to the results in the same way. Every element may then
+//! be off by a multiple of the distance that it moved. An element that became infinite or NaN is
+//! not compared.
 
 use tilewright_interp::Expected;
 use tilewright_ir::{DType, Tensor};
@@ -12,14 +17,14 @@ use tilewright_runtime::{Buffer, RunError};
 
 use super::Runner;
 
-/// How often inputs are nudged, each time in another way.
+/// The number of times that inputs are perturbed, each time in another way.
 const ROUNDS: u64 = 3;
-/// An element may be off by so many times the most that it moved.
+/// An element may be off by this many times the longest distance that it moved.
 const TIMES: f64 = 32.0;
-/// The largest change of the bits of a number.
+/// The largest change of a number's bits.
 const MOST: u64 = 3;
 
-/// A change of the last bits of all floats of a type. Made twice, it is undone.
+/// A change of the last bits of all floats of one type. Applying it twice restores the floats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nudge {
     dtype: DType,
@@ -27,12 +32,13 @@ pub(crate) struct Nudge {
 }
 
 impl Nudge {
-    /// Whether it changes floats of this type.
+    /// Returns true if the perturbation changes floats of this type.
     pub fn is_for(self, dtype: DType) -> bool {
         self.dtype == dtype
     }
 
-    /// Changes the elements of a tensor; says whether they are of its type.
+    /// Changes the elements of a tensor. Returns true if they have the type that the perturbation
+    /// changes.
     pub fn apply(self, buffer: &mut Buffer) -> bool {
         if !self.is_for(buffer.layout().dtype()) {
             return false;
@@ -56,20 +62,22 @@ impl Nudge {
         true
     }
 
-    /// What is changed of the element at a place: a hash of both.
+    /// The bits to flip in the element at this index: a hash of the index and the round.
     fn bits(self, at: usize) -> u64 {
         let mixed = (at as u64 ^ (self.round << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 62
     }
 }
 
-/// Lets elements be off by what they move when inputs are nudged. `expected` is what the kernel has computed.
+/// Raises the tolerance of each element by the distance that the element moves when inputs are
+/// perturbed. `expected` holds the results of `kernel`.
 pub(crate) fn widen<R: Runner>(
     runner: &mut R,
     kernel: &R::Kernel,
     expected: &mut [Expected],
 ) -> Result<(), RunError> {
-    // Nudging single precision would move results in double precision by more than rounding does.
+    // Perturbing single-precision inputs would move double-precision results by more than rounding
+    // does.
     let is_double = expected.iter().any(|own| own.tensor.dtype() == DType::Float64);
     let dtype = if is_double { DType::Float64 } else { DType::Float32 };
     let mut moved: Vec<Vec<f64>> = expected.iter().map(|own| vec![0.0; own.tensor.len()]).collect();
@@ -80,7 +88,8 @@ pub(crate) fn widen<R: Runner>(
         }
         let called = runner.first_call(kernel);
         runner.nudge(nudge)?;
-        // An index that depends on floats may leave its tensor now, which says nothing about the others.
+        // An index that depends on floats may now leave its tensor. That says nothing about the
+        // elements.
         if let Err(RunError::OutOfBounds(_)) = called {
             continue;
         }
@@ -95,10 +104,11 @@ pub(crate) fn widen<R: Runner>(
     Ok(())
 }
 
-/// Notes how far elements have moved, where that is further than before.
+/// Raises `moved` to the distances between two results where they are longer.
 fn note(found: &Buffer, usual: &Tensor, moved: &mut [f64]) -> Result<(), RunError> {
     if let Some(found) = found.as_slice::<f32>() {
-        // Without the detour over numbers of any type: most data is of this one, and there may be much.
+        // A fast path without conversion to numbers of any type: most data is `f32`, and there may
+        // be much.
         let usual = usual
             .bytes()
             .chunks_exact(4)
@@ -115,7 +125,7 @@ fn note(found: &Buffer, usual: &Tensor, moved: &mut [f64]) -> Result<(), RunErro
     Ok(())
 }
 
-/// How far apart two numbers are; infinitely, if only one is finite.
+/// The distance between two numbers; infinite if only one is finite.
 fn distance(one: f64, other: f64) -> f64 {
     if one == other || (one.is_nan() && other.is_nan()) {
         return 0.0;

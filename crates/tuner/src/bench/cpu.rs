@@ -1,4 +1,4 @@
-//! Calls on the processor, by its own clock.
+//! Runs kernels on the CPU and times them by the CPU's clock.
 
 use std::time::Instant;
 
@@ -8,22 +8,24 @@ use tilewright_runtime::{Bound, Buffer, Executable, Pool, RunError, View};
 use super::conditioning::Nudge;
 use super::{Plan, Runner};
 
-/// A sample takes at least about this long, in seconds, so that the clock's own cost does not matter.
+/// The least duration of a sample, in seconds, so that the cost of reading the clock does not
+/// matter.
 const CLOCK: f64 = 20e-6;
-/// A call that takes longer, in seconds, has more to do than to fill the caches.
+/// A call that takes longer than this, in seconds, fills the caches by itself.
 const FILLS_CACHES: f64 = 1e-3;
-/// A call that takes longer, in seconds, is rarely disturbed as a whole, so that the first is as good as any.
+/// A call that takes longer than this, in seconds, is rarely disturbed as a whole. Its first call
+/// is as good as any other.
 const LONG: f64 = 4e-3;
-/// How much longer its first call may still take than others.
+/// The factor by which the first call of such a kernel may be slower than its later calls.
 const FIRST: f64 = 1.1;
 
-/// What of a rig is in use while kernels run.
+/// The parts of a rig that are in use while kernels run.
 pub(crate) struct CpuRunner<'s> {
     pub pool: &'s Pool,
     pub constants: Vec<View<'s>>,
     pub inputs: &'s mut [Buffer],
     pub scalars: &'s [Number],
-    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
+    /// The contents of results before a call: the caller's data, or values that no kernel computes.
     pub before: &'s mut [Buffer],
     pub results: &'s mut [Buffer],
 }
@@ -32,7 +34,7 @@ impl<'s> Runner for CpuRunner<'s> {
     type Executable = Executable;
     type Kernel = Bound<'s>;
 
-    // A call after others were compiled has cold caches, and threads to wake.
+    // The first call after compiling other kernels finds cold caches and sleeping threads.
     const SHORT: f64 = 500e-6;
     const DOUBT: f64 = 1.15;
     const CHANCES: usize = 3;
@@ -64,8 +66,9 @@ impl<'s> Runner for CpuRunner<'s> {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// The time of a call after another, by as many as the clock needs: what counts is a kernel that is called again and
-    /// again, not one that finds in the caches what another has left there. A call that takes long fills them itself.
+    /// The time of a call that follows another call of the same kernel, averaged over as many calls
+    /// as the clock needs. The relevant case is a kernel that is called again and again, not one
+    /// that finds another kernel's data in the caches. A long call fills the caches by itself.
     fn sample(&mut self, kernel: &Bound<'s>) -> Result<f64, RunError> {
         let first = self.timed(kernel)?;
         if first > FILLS_CACHES {

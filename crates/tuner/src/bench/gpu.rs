@@ -1,6 +1,8 @@
-//! Calls on a device, by the device's own clock and with an empty cache: what `tilewright bench` measures there.
+//! Runs kernels on a device and times them by the device's clock with an empty cache, as
+//! `tilewright bench` does.
 //!
-//! Nothing is copied but results, once for every candidate, to be compared, and of large ones not even these (`on_device.rs`).
+//! Only results are copied, once for every candidate, to compare them. Large results are compared
+//! on the device instead (`on_device.rs`).
 
 use tilewright_ir::Number;
 use tilewright_runtime::gpu::{DeviceBuffer, GpuBound, GpuExecutable, Stopwatch};
@@ -12,24 +14,24 @@ use super::on_device::Comparisons;
 use super::{Plan, Runner, Wanted};
 use crate::rig::gpu::GpuBuilder;
 
-/// A first call pays for what is done once, but never for so many times its own time.
+/// The factor by which a first call may be slower than later calls, because of one-time work.
 const FIRST: f64 = 2.0;
-/// What the clock of a device can tell, in seconds.
+/// The resolution of a device's clock, in seconds.
 const RESOLUTION: f64 = 1e-9;
 
-/// What of a rig is in use while kernels run.
+/// The parts of a rig that are in use while kernels run.
 pub(crate) struct GpuRunner<'s> {
     pub builder: &'s GpuBuilder,
     pub watch: &'s mut Stopwatch,
     pub constants: Vec<&'s DeviceBuffer>,
     pub inputs: &'s mut [DeviceBuffer],
     pub scalars: &'s [Number],
-    /// What results hold before a call.
+    /// The contents of results before a call.
     pub before: &'s mut [DeviceBuffer],
     pub results: Vec<&'s mut DeviceBuffer>,
-    /// Where results are copied to.
+    /// The host buffers that results are copied to.
     pub computed: &'s mut [Buffer],
-    /// What compares results where they are, once it was asked for.
+    /// The comparisons that run on the device, made at their first use.
     pub comparisons: &'s mut Option<Comparisons>,
 }
 
@@ -60,7 +62,7 @@ impl Runner for GpuRunner<'_> {
         Ok(seconds)
     }
 
-    /// Drivers of OpenCL may compile a kernel when it is first called.
+    /// OpenCL drivers may compile a kernel at its first call, so that call has no limit.
     fn longest_first_call(&self, _: f64, plan: &Plan) -> f64 {
         match self.builder.device().gpu().api {
             GpuApi::Cuda => FIRST * plan.hopeless,

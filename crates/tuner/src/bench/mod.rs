@@ -1,10 +1,12 @@
-//! Kernels run on a rig's data: checked, timed, and compared with each other.
+//! Runs kernels on a rig's data: checks their results, times them, and compares them with each
+//! other.
 //!
-//! A machine that others use as well, or that changes its clock, is now fast and now slow, by more than candidates
-//! differ. So a rival is measured with every batch, and candidates near the best are measured in turn with it: what
-//! counts is a candidate's time at the pace at which the rival's own time was taken.
+//! A shared machine, or one that changes its clock rate, varies in speed by more than candidates
+//! differ. So every batch also measures a reference kernel, called the rival. Candidates that are
+//! near the best are measured in turn with the rival. A candidate's time is then scaled to the pace
+//! at which the rival's known time was taken.
 //!
-//! How a call is timed, a `Runner` says: `cpu.rs` and `gpu.rs`.
+//! A `Runner` times a single call: `cpu.rs` and `gpu.rs`.
 
 pub(crate) mod conditioning;
 pub(crate) mod cpu;
@@ -21,129 +23,137 @@ use tilewright_runtime::{Buffer, RunError};
 use conditioning::Nudge;
 use tilewright_cache::outcome::{Outcome, Trial, undisturbed};
 
-/// Samples of one candidate take no longer, apart from a few calls.
+/// The time limit for the samples of one candidate, in seconds, apart from a few calls.
 const LONG: f64 = 0.1;
-/// A machine may become so many times slower before a candidate counts as hanging.
+/// The factor by which a machine may slow down before a candidate counts as hanging.
 const SLACK: f64 = 4.0;
-/// So many times as many samples must confirm a new best.
+/// The factor by which more samples are taken to confirm a new best.
 const CONFIRMING: usize = 3;
-/// Samples of a rival before it is compared with others.
+/// The number of samples of a rival before it is compared with candidates.
 const WARMING_UP: usize = 5;
-/// After this part of the rounds with a rival, a candidate that takes so many times as long as what is promising is given up.
+/// Early stopping of a duel: pairs of a share of the planned rounds and a limit. After that share
+/// of the rounds, the duel ends if the candidate takes longer than the limit times
+/// `Plan::promising`.
 const GIVEN_UP: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 
-/// How much to measure.
+/// How much to measure of each candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Whom candidates are compared with.
+    /// The reference kernel that candidates are compared with.
     pub rival: Option<Rival>,
-    /// The best time so far: what seems to be better is measured again.
+    /// The best time so far, in seconds. A candidate that seems faster is measured again.
     pub best: f64,
-    /// A first call, which warms up the caches too, that takes longer, in seconds, is not worth a second one; nor is one
-    /// that takes so long that the caches do not matter, and is not promising.
+    /// The longest first call, in seconds, that is worth a second one. The first call also warms up
+    /// the caches. A call so long that caches do not matter must also be promising.
     pub hopeless: f64,
-    /// If the next calls take longer too, by more than is in doubt, that is all.
+    /// If the next calls take longer than this too, beyond the doubt of a single call, measuring
+    /// ends.
     pub promising: f64,
-    /// Samples to take.
+    /// The number of samples.
     pub samples: usize,
-    /// Time for them together, in seconds.
+    /// The time of all samples together, in seconds.
     pub time: f64,
-    /// Seconds for all of a batch, if there is a limit: what is not begun by then is not tried.
+    /// The time limit of a batch in seconds, if there is one. Candidates that are not begun by then
+    /// are not tried.
     pub within: Option<f64>,
 }
 
 impl Plan {
-    /// What a candidate that behaves may take, in seconds: the first calls, a duel, and another to confirm it.
+    /// The longest time in seconds that a well-behaved candidate may take: the first calls, a duel,
+    /// and a second duel to confirm it.
     pub fn longest(&self) -> f64 {
         SLACK * (2.0 * self.hopeless + LONG + 4.0 * self.promising)
     }
 }
 
-/// A schedule whose time is known.
+/// A reference schedule whose time is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rival {
-    /// Its text.
+    /// The text of the schedule.
     pub schedule: String,
-    /// Its time. The limits of a plan are for a machine that is as fast as it was then.
+    /// Its time in seconds. The limits of a plan assume that the machine is as fast as when this
+    /// time was taken.
     pub seconds: f64,
 }
 
-/// How many samples to take in turn.
+/// How many samples to take of kernels that run in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// At least so many of each.
+    /// The least number of samples of each kernel.
     pub samples: usize,
-    /// For at least so long, in seconds, in the fastest calls of the rounds.
+    /// The least sum over the rounds of the fastest call of each round, in seconds.
     pub time: f64,
-    /// And no longer than this, on the whole and for each.
+    /// The longest elapsed time per kernel, in seconds.
     pub cap: f64,
 }
 
-/// Runs kernels on data, and says how long that takes.
+/// Runs kernels on data and times them.
 pub(crate) trait Runner {
     /// Compiled code.
     type Executable;
-    /// The same with its constants.
+    /// Compiled code with its constants bound.
     type Kernel;
 
-    /// A single call that is shorter, in seconds, says nothing.
+    /// The shortest single call, in seconds, that is conclusive.
     const SHORT: f64;
-    /// A single call may take so many times as long as others do.
+    /// The factor by which a single call may be slower than other calls.
     const DOUBT: f64;
-    /// So many calls may follow a first one that takes too long.
+    /// The number of further calls after a first call that takes too long.
     const CHANCES: usize;
-    /// More samples of a candidate say nothing new.
+    /// The largest number of samples of a candidate. More samples tell nothing new.
     const MOST_SAMPLES: usize;
-    /// Whether caches are emptied before every sample. That may take longer than the call, and so counts as its time where
-    /// there is a limit.
+    /// Whether caches are emptied before every sample. Emptying may take longer than the call, so
+    /// it counts as the call's time where there is a limit.
     const EMPTIES_CACHES: bool;
 
-    /// Makes of the constants, once, what every call of a kernel needs.
+    /// Prepares the constants, once, for all calls of a kernel.
     fn bind(&self, executable: &Self::Executable) -> Result<Self::Kernel, RunError>;
 
-    /// Has a kernel do what it does only once, so that a sample after that is like any other.
+    /// Calls a kernel until its one-time work is done, so that later samples are alike.
     fn settle(&mut self, kernel: &Self::Kernel) -> Result<(), RunError>;
 
-    /// A call on results as they are before any, in seconds.
+    /// Calls a kernel on results in their initial state. Returns the time in seconds.
     fn first_call(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
-    /// The longest first call, of those that take about so long, that is worth a second one.
+    /// The longest first call that is worth a second one, in seconds. `first` is the time of the
+    /// first call.
     fn longest_first_call(&self, first: f64, plan: &Plan) -> f64;
 
-    /// Any other call, in seconds.
+    /// Calls a kernel again. Returns the time in seconds.
     fn timed(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
-    /// The time of a call, in seconds, that can be compared with others.
+    /// The time of a call, in seconds, for comparison with other kernels.
     fn sample(&mut self, kernel: &Self::Kernel) -> Result<f64, RunError>;
 
-    /// Whether what the last call has computed is known to be as wanted, without copying it.
+    /// Returns true if the last call's results are known to be right without copying them.
     fn agrees(&mut self, _: &[Wanted]) -> Result<bool, RunError> {
         Ok(false)
     }
 
-    /// Changes the last bits of floats among the inputs, or changes them back; false if there are none of its type.
+    /// Changes the last bits of floats among the inputs, or restores them. Returns false if no
+    /// input has the type.
     fn nudge(&mut self, _: Nudge) -> Result<bool, RunError> {
         Ok(false)
     }
 
-    /// What the last call has computed.
+    /// The results of the last call.
     fn results(&mut self) -> Result<&[Buffer], RunError>;
 }
 
-/// What a result should hold.
+/// The expected contents of a result.
 pub(crate) struct Wanted {
     pub name: String,
     pub expected: Expected,
 }
 
-/// What of a rig is in use while kernels run.
+/// The parts of a rig that are in use while kernels run.
 pub(crate) struct Bench<'r, R> {
     pub runner: R,
-    /// What results should hold after a call.
+    /// The expected contents of results after a call.
     pub wanted: &'r [Wanted],
 }
 
-/// A rival while candidates are measured.
+/// The rival while candidates are measured.
 pub(crate) struct Opponent<K> {
     kernel: K,
     usual: f64,
@@ -151,14 +161,14 @@ pub(crate) struct Opponent<K> {
 }
 
 impl<K> Opponent<K> {
-    /// How many times as long as usual things take.
+    /// The current slowdown of the machine: 2 if the rival takes twice its usual time.
     fn pace(&self) -> f64 {
         self.now / self.usual
     }
 }
 
 impl<R: Runner> Bench<'_, R> {
-    /// Binds and times a rival that usually takes this many seconds.
+    /// Binds and times a rival that usually takes `usual` seconds.
     pub fn opponent(
         &mut self,
         executable: &R::Executable,
@@ -172,7 +182,7 @@ impl<R: Runner> Bench<'_, R> {
         Ok(Opponent { kernel, usual, now })
     }
 
-    /// Runs a kernel, compares what it computes, and measures it.
+    /// Runs a kernel, checks its results, and measures it.
     pub fn measure(
         &mut self,
         kernel: &R::Kernel,
@@ -208,8 +218,9 @@ impl<R: Runner> Bench<'_, R> {
         }
     }
 
-    /// Measures a kernel in turn with a rival: in few rounds if it is slower, and in many if it seems to be a new best. It must
-    /// be one: a moment in which only the rival was disturbed is not enough.
+    /// Measures a kernel in turn with the rival. Takes few rounds if the kernel is slower, and many
+    /// if it seems to be a new best. The many rounds confirm the best: a moment in which only the
+    /// rival was disturbed is not enough.
     fn duel(
         &mut self,
         rounds: Rounds,
@@ -239,7 +250,7 @@ impl<R: Runner> Bench<'_, R> {
         Ok(Trial::measured(taken.swap_remove(0)).at_pace(opponent.pace()))
     }
 
-    /// Measures several kernels in turn, for their times to be compared.
+    /// Measures several kernels in turn, to compare their times.
     pub fn race(&mut self, executables: &[R::Executable], rounds: Rounds) -> Result<Vec<Vec<f64>>, RunError> {
         let kernels = executables.iter().map(|own| self.runner.bind(own));
         let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
@@ -247,7 +258,7 @@ impl<R: Runner> Bench<'_, R> {
         self.in_turn(rounds, &kernels.iter().collect::<Vec<_>>(), |_| true)
     }
 
-    /// Samples of kernels that take turns, as long as those so far are worth others.
+    /// Samples kernels in turn, as long as `is_worth_it` holds for the samples so far.
     fn in_turn(
         &mut self,
         rounds: Rounds,
@@ -275,7 +286,7 @@ impl<R: Runner> Bench<'_, R> {
         Ok(taken)
     }
 
-    /// In what the results differ from what they should be, if they do.
+    /// The first difference between the results and their expected contents, if there is one.
     fn difference(&mut self) -> Result<Option<String>, RunError> {
         if self.runner.agrees(self.wanted)? {
             return Ok(None);
@@ -293,14 +304,16 @@ impl<R: Runner> Bench<'_, R> {
     }
 }
 
-/// Whether elements are as near as they should be. Fast for the usual types; otherwise the careful comparison decides.
+/// Returns true if all elements are within their tolerance. This is a fast path for the usual
+/// types; after false, the careful comparison decides.
 fn same(found: &Buffer, expected: &Expected) -> bool {
     let wanted = expected.tensor.bytes();
     if found.bytes() == wanted {
         return true;
     }
     let Some(found) = found.as_slice::<f32>() else { return false };
-    // Parts of a size that the compiler turns into vectors; what is infinite or not a number is looked at again.
+    // Compares in parts of a size that the compiler vectorises. Infinities and NaN fail here and
+    // are left to the careful comparison.
     let parts = found.chunks(PART).zip(wanted.chunks(4 * PART));
     match expected.limits() {
         Limits::Same(limit) => {
@@ -318,14 +331,15 @@ fn same(found: &Buffer, expected: &Expected) -> bool {
     }
 }
 
-/// Elements that are compared together.
+/// The number of elements that are compared together.
 const PART: usize = 1024;
 
 fn apart(found: f32, wanted: &[u8]) -> f64 {
     f64::from((found - f32::from_le_bytes([wanted[0], wanted[1], wanted[2], wanted[3]])).abs())
 }
 
-/// Whether all hold, without stopping at the first that does not.
+/// Returns true if all are true, without stopping at the first false one, so that the loop
+/// vectorises.
 fn all(close: impl Iterator<Item = bool>) -> bool {
     close.fold(true, |all, one| all & one)
 }
@@ -336,7 +350,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine on which a kernel takes as long as it says, and three times as long when it was just compiled.
+    /// A machine on which a kernel takes a fixed time, and three times as long at its first call.
     struct Steady;
 
     impl Runner for Steady {
@@ -378,7 +392,8 @@ mod tests {
         }
     }
 
-    /// What becomes of a kernel where the best takes `best` and is the rival, too, and 12 samples are wanted.
+    /// The trial of a kernel where the rival is also the best, takes `best` seconds, and 12 samples
+    /// are planned.
     fn measured(kernel: f64, best: f64, time: f64) -> Trial {
         let mut bench = Bench { runner: Steady, wanted: &[] };
         let mut opponent = bench.opponent(&best, best).unwrap();
@@ -427,7 +442,7 @@ mod tests {
         let samples = |kernel: f64| measured(kernel, 1.0, 0.0).samples.len();
         assert_eq!(samples(1.0), 12);
         assert_eq!(samples(0.9), 12 + 36);
-        // Not promising after the first calls, which may take longer.
+        // These are not promising after the first calls, which may take longer.
         assert_eq!(samples(1.12), 1);
         assert_eq!(samples(9.0), 1);
     }
@@ -438,7 +453,7 @@ mod tests {
         // The first call alone would be hopeless.
         assert_eq!(samples(0.0105, 0.0), 12);
         assert_eq!(samples(0.0105, 0.3), 30);
-        // After a third, and after two thirds.
+        // These are given up after a third and after two thirds of the rounds.
         assert_eq!(samples(0.02, 0.0), 4);
         assert_eq!(samples(0.02, 0.3), 10);
         assert_eq!(samples(0.012, 0.0), 9);

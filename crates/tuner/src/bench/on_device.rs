@@ -1,10 +1,13 @@
-//! Results that are compared where they were computed.
+//! Compares results on the device that computed them.
 //!
-//! To copy large results from a device and compare them here takes longer than all calls of a kernel. So a small program
-//! of our own looks whether every element is as near as it has to be, and only the answer is copied. How near that is, is one
-//! number, or a tensor of numbers. Before it is believed it
-//! has to tell what results should hold after a call from what they hold before, and from the same with another last element. What it does not find near
-//! enough is compared here, carefully, with a message about the difference.
+//! Copying large results from a device and comparing them on the host takes longer than all calls
+//! of a kernel. So a small generated program checks on the device whether every element is within
+//! its tolerance, and only its answer is copied. The tolerance is one number, or a tensor with a
+//! number for each element.
+//!
+//! The comparison is used only if it passes a test. It must distinguish the expected result from
+//! the contents before a call, and from the expected result with another last element. A result
+//! that it does not accept is compared on the host, carefully, with a message about the difference.
 
 use tilewright_interp::Expected;
 use tilewright_interp::compare::Limits;
@@ -18,20 +21,22 @@ use super::Wanted;
 use crate::rig::Builder;
 use crate::rig::gpu::GpuBuilder;
 
-/// Results of fewer elements are compared here, and those of more, which would be there twice.
+/// The numbers of elements for which results are compared on the device. Smaller results are
+/// compared on the host. So are larger ones, which would be on the device twice.
 const MANY: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 28;
 
-/// One comparison for each result; none for those that are compared here.
+/// One comparison for each result, or `None` for results that are compared on the host.
 pub(crate) struct Comparisons(Vec<Option<Comparison>>);
 
 impl Comparisons {
-    /// Comparisons with what is wanted. `before`: what results hold before a call.
+    /// Makes comparisons with the expected results. `before` holds the contents of results before a
+    /// call.
     pub fn new(builder: &GpuBuilder, wanted: &[Wanted], before: &[DeviceBuffer]) -> Comparisons {
         let each = wanted.iter().zip(before);
         Comparisons(each.map(|(wanted, before)| Comparison::trusted(builder, wanted, before)).collect())
     }
 
-    /// Whether all results are known to be as they should be.
+    /// Returns true if all results are known to be right.
     pub fn agree(&mut self, found: &[&mut DeviceBuffer]) -> Result<bool, RunError> {
         if self.0.len() != found.len() || self.0.iter().any(Option::is_none) {
             return Ok(false);
@@ -41,11 +46,11 @@ impl Comparisons {
     }
 }
 
-/// How far elements may be off.
+/// The tolerance of elements.
 enum Limit {
-    /// All the same.
+    /// The same tolerance for all elements.
     Same(f64),
-    /// One for each element; negative for those that are not compared.
+    /// One tolerance for each element, negative for elements that are not compared.
     Each(DeviceBuffer),
 }
 
@@ -54,13 +59,14 @@ struct Comparison {
     kernel: GpuBound,
     wanted: DeviceBuffer,
     limit: Limit,
-    /// What the kernel answers, there and here.
+    /// The answer of the kernel, on the device and on the host.
     far: DeviceBuffer,
     answer: Buffer,
 }
 
 impl Comparison {
-    /// A comparison that can be made and tells results apart.
+    /// Makes a comparison, or returns `None` if that fails or the comparison does not pass its
+    /// test.
     fn trusted(builder: &GpuBuilder, wanted: &Wanted, before: &DeviceBuffer) -> Option<Comparison> {
         let expected = &wanted.expected;
         let tensor = &expected.tensor;
@@ -106,14 +112,14 @@ impl Comparison {
     }
 }
 
-/// How far elements may be off, in single precision.
+/// The tolerances of elements, in single precision.
 fn limits(shape: &[usize], each: &[f64]) -> Option<Tensor> {
     let single = |limit: &f64| if *limit == f64::INFINITY { -1.0 } else { *limit as f32 };
     let bytes = each.iter().flat_map(|limit| single(limit).to_le_bytes()).collect();
     Tensor::from_bytes(DType::Float32, shape, bytes).ok()
 }
 
-/// The same tensor, with no number where the last element is that is compared.
+/// The expected tensor with NaN in place of the last element that is compared.
 fn with_another_end(expected: &Expected) -> Option<Tensor> {
     let mut other = expected.tensor.clone();
     let last = (0..other.len()).rev().find(|at| expected.limit(*at) < f64::INFINITY)?;
@@ -121,8 +127,8 @@ fn with_another_end(expected: &Expected) -> Option<Tensor> {
     Some(other)
 }
 
-/// The program that compares tensors of a shape: 1 where any element is too far off, or not a number, and 0 where none is.
-/// The limit is a number, or a tensor.
+/// The program that compares tensors of a shape. Its result is 1 if any element is too far off or
+/// NaN, and 0 otherwise. The tolerance is a number, or a tensor if `each` is set.
 fn program(shape: &[usize], each: bool) -> Option<Program> {
     let names =
         |letter: &str| (0..shape.len()).map(|at| format!("{letter}{at}")).collect::<Vec<_>>().join(", ");
@@ -150,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// A tensor of counted numbers, of which one is another.
+    /// A tensor of consecutive numbers, with `other` in one place.
     fn counted(shape: &[usize], at: usize, other: f32) -> Tensor {
         let number = |own: usize| if own == at { other } else { own as f32 };
         let bytes = (0..shape.iter().product()).flat_map(|own| number(own).to_le_bytes()).collect();
@@ -177,14 +183,15 @@ mod tests {
         let mut agrees = |at, other| own.agree(&[&mut there(&counted(&shape, at, other))]).unwrap();
         assert!(agrees(0, 0.0) && agrees(89_999, 89_999.25));
         assert!(!agrees(0, 0.75) && !agrees(89_999, 0.0) && !agrees(45_000, f32::NAN));
-        // The same where every element has its own limit, and some are not compared.
+        // The same with a tolerance for each element, where some elements are not compared.
         let mut each = wanted(&shape);
         each.expected.widen(|at| [0.0, 1.0, f64::INFINITY][at % 3]);
         let mut own = Comparisons::new(&builder, &[each], &[there(&counted(&shape, 7, -1.0))]);
         let mut agrees = |at, other| own.agree(&[&mut there(&counted(&shape, at, other))]).unwrap();
         assert!(agrees(0, 0.25) && agrees(1, 2.25) && agrees(2, f32::NAN) && agrees(89_999, 89_999.0));
         assert!(!agrees(0, 0.75) && !agrees(1, 2.75) && !agrees(89_998, f32::NAN));
-        // What it cannot tell apart, and what is small, is not compared there.
+        // Results that the comparison cannot distinguish and small results are not compared on the
+        // device.
         let mut vain = Comparisons::new(&builder, &[wanted(&shape)], &[there(&counted(&shape, 0, 0.0))]);
         assert!(!vain.agree(&[&mut there(&counted(&shape, 0, 0.0))]).unwrap());
         let mut small = Comparisons::new(&builder, &[wanted(&[9])], &[there(&counted(&[9], 7, -1.0))]);

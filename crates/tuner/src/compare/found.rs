@@ -1,35 +1,36 @@
-//! What a comparison of strategies has found.
+//! The results of a comparison of strategies.
 
 use serde::{Deserialize, Serialize};
 
-/// Strategies that searched the same programs under one budget.
+/// The searches of several strategies on the same programs under one budget.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// How it was made: names with values, such as the target and the budget.
+    /// The setting of the comparison: names with values, such as the target and the budget.
     pub about: Vec<(String, String)>,
-    /// What was searched.
+    /// The programs.
     pub programs: Vec<Compared>,
 }
 
-/// The searches of one program.
+/// The searches on one program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// The program with its sizes.
     pub name: String,
-    /// How many points the space has.
+    /// The number of points in the space.
     pub size: f64,
-    /// Seconds of a call of the best kernel known, and whether every point was tried, so that nothing can be better.
+    /// The time of one call of the best known kernel, in seconds.
     pub best_known: f64,
-    /// Whether it is the best there is.
+    /// Whether every point was tried, so that no kernel can be better than the best known one.
     pub is_optimum: bool,
-    /// Seconds of a call of the default schedule, which every search begins with; none where there is none.
+    /// The time of one call of the default schedule in seconds, if known. Every search that is not
+    /// blind begins with this schedule.
     pub default: Option<f64>,
-    /// The strategies, in the order in which they were named.
+    /// The strategies, in the order in which they were given.
     pub strategies: Vec<Strategy>,
 }
 
 impl Compared {
-    /// All searches.
+    /// The searches of all strategies.
     pub fn searches(&self) -> impl Iterator<Item = &Search> {
         self.strategies.iter().flat_map(|strategy| &strategy.searches)
     }
@@ -38,50 +39,50 @@ impl Compared {
 /// The searches of one strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
-    /// Its name.
+    /// The name of the strategy.
     pub name: String,
-    /// One for each seed.
+    /// One search for each seed.
     pub searches: Vec<Search>,
 }
 
 /// One search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// What decides all that is random.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// Every candidate that was better than all before, in order.
+    /// The candidates that were better than all before them, in order.
     pub bests: Vec<Best>,
-    /// Every candidate that seemed to be as good as all before, or nearly so, in order.
+    /// The candidates that seemed as good as all before them, or nearly so, in order.
     #[serde(skip)]
     pub contenders: Vec<Contender>,
-    /// Candidates that were measured.
+    /// The number of candidates that were measured.
     pub trials: usize,
-    /// Points that were proposed.
+    /// The number of points that were proposed.
     pub proposals: usize,
-    /// Seconds in all.
+    /// The total time of the search, in seconds.
     pub seconds: f64,
-    /// Those of them that the strategy itself has taken, to propose and to learn.
+    /// The part of that time that the strategy itself took to propose and to learn, in seconds.
     pub thinking: f64,
 }
 
-/// A candidate that may be better than all before, when it is measured again.
+/// A candidate that may turn out to be better than all before it when it is measured again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contender {
-    /// Its number, from 1; 0 is the default schedule.
+    /// The number of the trial, from 1; 0 is the default schedule.
     pub trial: usize,
-    /// When it was known, in seconds since the start of the search.
+    /// The time when the result was known, in seconds since the start of the search.
     pub after: f64,
-    /// Its schedule, as text.
+    /// The text of the schedule.
     pub schedule: String,
 }
 
-/// A candidate that was better than all before.
+/// A candidate that was better than all before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Its number, from 1; 0 is the default schedule.
+    /// The number of the trial, from 1; 0 is the default schedule.
     pub trial: usize,
-    /// When it was known, in seconds since the start of the search.
+    /// The time when the result was known, in seconds since the start of the search.
     pub after: f64,
-    /// Seconds of a call.
+    /// The time of one call, in seconds.
     pub seconds: f64,
 }

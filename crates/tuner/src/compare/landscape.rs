@@ -1,4 +1,4 @@
-//! What the schedules of a program cost: known from before, or measured and known from then on.
+//! The costs of a program's schedules: recorded earlier, or measured on demand and then recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -12,33 +12,35 @@ use crate::tune::{Habits, Reference, THOROUGHLY};
 use crate::turns::{self, mean};
 use crate::worker::Lost;
 
-/// How often what was found is measured again.
+/// The number of rounds in which the schedules that searches found are measured again.
 const ROUNDS: usize = 25;
-/// And what comes so near to the best of it, at most so many, is measured anew as often, so many times.
+/// The near-best schedules are measured again in further races: those within `NEAR` times the best
+/// time, at most `MOST_NEAR` of them, in `RACES` races of `ROUNDS` rounds.
 const NEAR: f64 = 1.15;
 const MOST_NEAR: usize = 120;
 const RACES: usize = 3;
 
-/// What is known of a schedule.
+/// The known cost of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Known {
-    /// Seconds of a call; none where it does not work.
+    /// The time of one call in seconds, or `None` if the schedule failed.
     pub seconds: Option<f64>,
-    /// The seconds that it took to find that out.
+    /// The time that this trial took, in seconds.
     pub took: f64,
-    /// Seconds of a call when it was measured again, in turn with the best that all searches have found.
+    /// The time of one call in seconds from the final race, in turn with the best schedules of all
+    /// searches.
     pub confirmed: Option<f64>,
 }
 
-/// Keeps what was measured.
+/// Records measurements.
 pub trait Keeper {
-    /// A schedule was measured.
+    /// Records the cost of a schedule.
     fn keep(&mut self, schedule: &str, known: Known) -> std::io::Result<()>;
-    /// A schedule was measured again.
+    /// Records the time of a schedule from the final race.
     fn confirm(&mut self, schedule: &str, seconds: f64) -> std::io::Result<()>;
 }
 
-/// Who measures, and who keeps it.
+/// The measurer, and the recorder of its measurements.
 struct Source<'m> {
     measurer: &'m mut dyn Measurer,
     keeper: &'m mut dyn Keeper,
@@ -50,14 +52,14 @@ pub struct Landscape<'m> {
     source: Option<Source<'m>>,
     default: String,
     reference: Reference,
-    /// What was asked for, is not known, and cannot be measured.
+    /// Schedules that searches asked for, whose cost is unknown and cannot be measured.
     unknown: HashSet<String>,
-    /// Why what was found was not measured again.
+    /// The reason why the final race did not take place.
     unconfirmed: Option<String>,
 }
 
 impl<'m> Landscape<'m> {
-    /// What was measured before, and nothing else.
+    /// A landscape of recorded costs only.
     pub fn recorded(known: HashMap<String, Known>) -> Landscape<'m> {
         Landscape {
             known,
@@ -69,7 +71,7 @@ impl<'m> Landscape<'m> {
         }
     }
 
-    /// The same, and what is measured where it is not known. That is kept.
+    /// A landscape of recorded costs that measures and records unknown schedules.
     pub fn measured(
         known: HashMap<String, Known>,
         measurer: &'m mut dyn Measurer,
@@ -78,25 +80,27 @@ impl<'m> Landscape<'m> {
         Landscape { source: Some(Source { measurer, keeper }), ..Landscape::recorded(known) }
     }
 
-    /// How many schedules were asked for that are not known.
+    /// The number of schedules that searches asked for and whose cost is unknown.
     pub fn unknown(&self) -> usize {
         self.unknown.len()
     }
 
-    /// Seconds of a call when schedules were last measured in turn, if this was among them.
+    /// The time of one call in seconds from the last final race, if the schedule took part.
     pub(super) fn confirmed(&self, schedule: &str) -> Option<f64> {
         self.known.get(schedule)?.confirmed
     }
 
-    /// Seconds of a call as searches were told.
+    /// The time of one call in seconds, as reported to searches.
     pub(super) fn told(&self, schedule: &str) -> Option<f64> {
         self.known.get(schedule)?.seconds
     }
 
-    /// Measures schedules again, all in turn, unless all of them were before. Where that cannot be done, what is known stays.
+    /// Measures schedules again, all in turn, unless all of them have a time from a final race. If
+    /// the race fails, the known times stay.
     ///
-    /// The best of many is still too good to be true then: those near it are measured anew, and only that counts for them.
-    /// They are built again each time, since where data and code lie makes a difference as well.
+    /// The best of many noisy times is too optimistic even then. So the schedules near the best are
+    /// measured in further races, and only these times count for them. They are compiled again each
+    /// time, since the placement of data and code matters too.
     pub(super) fn confirm(&mut self, schedules: &[String]) -> Result<(), CompareError> {
         if schedules.iter().all(|own| self.confirmed(own).is_some()) {
             return Ok(());
@@ -110,7 +114,8 @@ impl<'m> Landscape<'m> {
             again.push(times);
         }
         let again: Vec<f64> = (0..near.len()).map(|at| mean(again.iter().map(|times| times[at]))).collect();
-        // The machine may be faster or slower now; that of all others is known from before.
+        // The machine may have become faster or slower since the first race. The times of all other
+        // schedules are scaled by that change.
         let pace = mean(near.iter().zip(&again).map(|(at, again)| again / seconds[*at]));
         seconds.iter_mut().for_each(|own| *own *= pace);
         near.iter().zip(again).for_each(|(at, again)| seconds[*at] = again);
@@ -124,14 +129,15 @@ impl<'m> Landscape<'m> {
         Ok(())
     }
 
-    /// Forgets what all others took when they were measured again: that was another day, in other company.
+    /// Drops the final-race times of all other schedules. They come from earlier races against
+    /// other schedules.
     pub(super) fn forget_others(&mut self, schedules: &[String]) {
         let stays: HashSet<&String> = schedules.iter().collect();
         let others = self.known.iter_mut().filter(|(own, _)| !stays.contains(own));
         others.for_each(|(_, known)| known.confirmed = None);
     }
 
-    /// Seconds of schedules that take turns; none where that cannot be done.
+    /// The times of schedules that run in turn, in seconds, or `None` if the race fails.
     fn in_turn(&mut self, schedules: &[String]) -> Result<Option<Vec<f64>>, CompareError> {
         let fastest = schedules.iter().filter_map(|own| self.told(own)).reduce(f64::min);
         let Some((source, fastest)) = self.source.as_mut().zip(fastest) else { return Ok(None) };
@@ -145,12 +151,12 @@ impl<'m> Landscape<'m> {
         }
     }
 
-    /// Why what was found was not measured again.
+    /// The reason why the final race did not take place.
     pub fn unconfirmed(&self) -> Option<&str> {
         self.unconfirmed.as_deref()
     }
 
-    /// All that works, by the time that was told.
+    /// All schedules that work, with their times as reported to searches.
     pub(super) fn works(&self) -> impl Iterator<Item = (&str, f64)> {
         self.known.iter().filter_map(|(schedule, known)| Some((schedule.as_str(), known.seconds?)))
     }
@@ -159,7 +165,7 @@ impl<'m> Landscape<'m> {
         self.works().min_by(|left, right| left.1.total_cmp(&right.1).then_with(|| left.0.cmp(right.0)))
     }
 
-    /// All that is known, in an order that is always the same.
+    /// All known schedules with their times, in a fixed order.
     pub(super) fn measured_so_far(&self) -> Vec<(&str, Option<f64>)> {
         let all = self.known.iter().map(|(schedule, known)| (schedule.as_str(), known.seconds));
         let mut all: Vec<(&str, Option<f64>)> = all.collect();
@@ -167,12 +173,13 @@ impl<'m> Landscape<'m> {
         all
     }
 
-    /// The default schedule, and what it costs.
+    /// The default schedule and its cost.
     pub(super) fn default(&self) -> (&str, Known) {
         (&self.default, self.known.get(&self.default).copied().unwrap_or_default())
     }
 
-    /// Makes the default schedule known, which others are compared with. Its seconds.
+    /// Measures the default schedule if its cost is unknown, and makes it the first reference.
+    /// Returns its time in seconds.
     pub(super) fn begin(&mut self, default: String, habits: &Habits) -> Result<f64, CompareError> {
         if let (None, Some(source)) = (self.known.get(&default), &mut self.source) {
             let begun = Instant::now();
@@ -194,13 +201,13 @@ impl<'m> Landscape<'m> {
         Ok(seconds)
     }
 
-    /// What schedules cost, in their order.
+    /// The costs of schedules, in their order.
     pub(super) fn costs(
         &mut self,
         schedules: &[String],
         habits: &Habits,
     ) -> Result<Vec<Known>, CompareError> {
-        // Several searches may ask for the same.
+        // Several searches may ask for the same schedule.
         let mut asked = HashSet::new();
         let new = schedules.iter().filter(|own| !self.known.contains_key(*own) && asked.insert(*own));
         let new: Vec<String> = new.cloned().collect();
@@ -232,7 +239,7 @@ impl<'m> Landscape<'m> {
         if complete { Ok(()) } else { Err(CompareError::Stopped) }
     }
 
-    /// Compares candidates with the best from now on, if it is clearly faster.
+    /// Makes the fastest schedule the reference of further candidates, if it is clearly faster.
     fn reconsider(&mut self, habits: &Habits) -> Result<(), CompareError> {
         let Some((schedule, seconds)) =
             self.fastest().map(|(schedule, seconds)| (schedule.to_owned(), seconds))
@@ -245,7 +252,7 @@ impl<'m> Landscape<'m> {
     }
 }
 
-/// The places of those that may be the best.
+/// The indices of the schedules that may be the best, fastest first.
 fn nearest(seconds: &[f64]) -> Vec<usize> {
     let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
     let mut near: Vec<usize> = (0..seconds.len()).filter(|at| seconds[*at] <= NEAR * best).collect();
@@ -262,7 +269,7 @@ mod tests {
     use crate::bench::Plan;
     use tilewright_cache::outcome::Trial;
 
-    /// A machine on which one schedule is lucky in the first race.
+    /// A machine on which one schedule is fast by chance in the first race.
     struct Lucky {
         races: Vec<usize>,
     }
@@ -275,7 +282,7 @@ mod tests {
         fn race(&mut self, schedules: &[String], samples: usize, _: f64) -> Result<Vec<Vec<f64>>, Lost> {
             let is_first = self.races.is_empty();
             self.races.push(schedules.len());
-            // Later, everything takes twice as long.
+            // Everything takes twice as long in later races.
             let pace = if is_first { 1.0 } else { 2.0 };
             let seconds = |own: &String| match own.as_str() {
                 "lucky" => {
@@ -316,7 +323,8 @@ mod tests {
         landscape.confirm(&names).unwrap();
         let [lucky, good, slow] = [0, 1, 2].map(|at| landscape.confirmed(&names[at]).unwrap());
         assert!((lucky - 2.2).abs() < 1e-9 && (good - 2.0).abs() < 1e-9, "{lucky} {good}");
-        // What was not measured anew counts as if it had been, at the pace of the others.
+        // A schedule that took part in the first race only is scaled to the pace of the later
+        // races.
         assert!((3.0..3.6).contains(&slow), "{slow}");
         landscape.confirm(&names).unwrap();
         assert_eq!(machine.races, [3, 2, 2, 2]);

@@ -1,18 +1,19 @@
-//! Strategies compared: the same programs under one budget, from the same seeds, with the same measurements.
+//! Compares strategies on the same programs, under one budget, from the same seeds, with the same
+//! measurements.
 //!
-//! A schedule is measured once, whoever asks for it first; all others are told the same, and are charged the same time for
-//! it. So strategies differ in nothing but what they ask for, and a comparison whose measurements were kept repeats without
-//! a machine.
+//! A schedule is measured once, when the first strategy asks for it. All other strategies get the
+//! same result, and are charged the same time for it. So strategies differ only in the points that
+//! they propose. A comparison whose measurements were recorded can be repeated without the machine.
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
-//! | `mod.rs` | what is compared, and a program's turn |
-//! | `race.rs` | all searches of a program |
+//! | `mod.rs` | the setting of a comparison, and the comparison on one program |
+//! | `race.rs` | all searches on a program |
 //! | `search.rs` | one search |
-//! | `settle.rs` | what counts as found in the end |
-//! | `landscape.rs` | what schedules cost: known, or measured and known from then on |
-//! | `tape.rs` | landscapes on file |
-//! | `found.rs`, `summary.rs` | what came out, and what it amounts to |
+//! | `settle.rs` | the final times of the schedules that searches found |
+//! | `landscape.rs` | the costs of schedules, recorded or measured on demand |
+//! | `tape.rs` | landscapes in files |
+//! | `found.rs`, `summary.rs` | the results, and their statistics |
 
 mod found;
 mod landscape;
@@ -43,28 +44,30 @@ use crate::worker::Lost;
 use settle::Finalists;
 use tilewright_cache::outcome::Outcome;
 
-/// What others learn from one program, at most: more teach little, and take long to learn from.
+/// The largest number of trials of one program that other programs' searches learn from. More
+/// trials teach little and slow learning down.
 const MOST_LESSONS: usize = 1000;
-/// Points that the cost model does not judge are looked at so many at a time.
+/// The number of points per batch when a whole space is tried.
 const TOGETHER: usize = 64;
 
-/// Who competes, and for how long.
+/// The strategies to compare, and their budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contest {
-    /// Names of strategies.
+    /// The names of the strategies.
     pub strategies: Vec<String>,
-    /// Each searches once from each of these.
+    /// The seeds. Each strategy searches once from each of them.
     pub seeds: Vec<u64>,
-    /// When a search ends.
+    /// The limits of a search.
     pub budget: Budget,
-    /// Points that the cost model gives to start from. With none searches are blind: nothing is refused for being slow by
-    /// its estimate either, and the default schedule is not what they begin with.
+    /// The number of starting points that the cost model gives. Without any, searches are blind:
+    /// the cost model refuses nothing as too slow, and searches do not begin with the default
+    /// schedule.
     pub starts: usize,
-    /// Spaces of at most so many points are tried as a whole, so that the best there is is known.
+    /// Spaces of at most this many points are tried completely, so that the optimum is known.
     pub exhaustive: u128,
-    /// Whether models see the loop nests that points stand for, or only the numbers of the points themselves.
+    /// Whether cost models see features of the loop nests, or only the coordinates of the points.
     pub sees_nests: bool,
-    /// Searches that go on at the same time, so that many cores are kept busy.
+    /// The number of searches that run at the same time, to keep many cores busy.
     pub abreast: usize,
 }
 
@@ -74,71 +77,72 @@ impl Contest {
     }
 }
 
-/// What a search may use up, at most.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// Candidates to measure.
+    /// The number of candidates to measure.
     pub trials: Option<usize>,
-    /// Time, as if nothing had been measured before.
+    /// The time of the search, counted as if nothing had been measured before.
     pub time: Option<Duration>,
-    /// Points to propose, as a share of the space.
+    /// The number of points to propose, as a share of the space.
     pub share: Option<f64>,
 }
 
-/// Why there is no comparison.
+/// Why a comparison failed.
 #[derive(Debug, Error)]
 pub enum CompareError {
-    /// The task makes no sense.
+    /// The task is invalid.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// A strategy cannot be used.
     #[error(transparent)]
     Strategy(#[from] Unsuitable),
-    /// There is no worker.
+    /// The worker process was lost.
     #[error(transparent)]
     Worker(#[from] Lost),
-    /// The default schedule does not run, so there is nothing to begin with.
+    /// The default schedule does not run, so there is no reference.
     #[error("the default schedule cannot be measured: {0}")]
     Default(Outcome),
-    /// What was measured cannot be kept.
+    /// The measurements cannot be recorded.
     #[error("what was measured cannot be kept: {0}")]
     Keep(#[from] std::io::Error),
-    /// Somebody asked for an end.
+    /// The user stopped the comparison.
     #[error("stopped")]
     Stopped,
 }
 
-/// Whoever wants to know how it goes.
+/// Receives the progress of a comparison.
 pub trait Observer {
     /// A strategy begins a search.
     fn begins(&mut self, strategy: &str, seed: u64);
-    /// So many points of the whole space were tried.
+    /// `done` of `of` points of the whole space were tried.
     fn tried_all(&mut self, done: u128, of: u128);
-    /// So many searches are over, with the parts of those that go on; the best of these takes so many seconds.
+    /// Reports the number of finished searches, including the finished shares of running ones.
+    /// `best` is the best time in seconds of the running searches.
     fn goes_on(&mut self, over: f64, best: Option<f64>);
 }
 
-/// A program that strategies search.
+/// A program with its search space, on which strategies compete.
 pub struct Arena<'p> {
     space: &'p Space<'p>,
     habits: Habits,
     lessons: Lessons<'p>,
-    /// What was measured for other programs.
+    /// Trials of other programs.
     experience: &'p [Experience],
 }
 
-/// What a search from some seed begins with.
+/// The common start of all searches from one seed.
 struct Beginning<'p> {
     candidates: Candidates<'p>,
     points: Vec<Point>,
     /// The default schedule, unless the search is blind.
     default: Option<(String, Known)>,
-    /// The time that finding them took.
+    /// The time that it took to find the starting points, in seconds.
     seconds: f64,
 }
 
 impl<'p> Arena<'p> {
-    /// A program with the space to search. Models learn from `experience` as well.
+    /// A program with its space. Cost models also learn from `experience`.
     pub fn new(
         program: &'p Program,
         machine: &'p Machine,
@@ -149,7 +153,7 @@ impl<'p> Arena<'p> {
         Arena { space, habits: Habits::on(machine), lessons, experience }
     }
 
-    /// What others can learn from what was measured here.
+    /// The measurements on this program, as training data for other programs.
     pub fn experience(&self, landscape: &Landscape<'_>) -> Experience {
         let trials = landscape.measured_so_far().into_iter();
         let trials =
@@ -157,7 +161,7 @@ impl<'p> Arena<'p> {
         Experience { trials: trials.take(MOST_LESSONS).collect() }
     }
 
-    /// Has all strategies search from all seeds. When it is asked to stop, searches that are over are kept.
+    /// Runs all strategies from all seeds. After a stop request, the finished searches are kept.
     pub fn compare(
         &self,
         name: String,
@@ -224,7 +228,7 @@ impl<'p> Arena<'p> {
         Ok(Beginning { candidates, points, default, seconds: begun.elapsed().as_secs_f64() })
     }
 
-    /// Tries every point.
+    /// Tries every point of the space.
     fn try_all(
         &self,
         contest: &Contest,

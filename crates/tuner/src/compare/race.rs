@@ -1,7 +1,8 @@
-//! All searches of a program: strategies take turns within a seed, or several go on at the same time.
+//! Runs all searches on a program, one after the other or several at the same time.
 //!
-//! A search that waits for five points leaves most of sixteen cores idle. Searches need nothing of each other, so what some of
-//! them wait for can be compiled together. What a candidate takes is then less than it would be for one search alone.
+//! A search that waits for five points leaves most of sixteen cores idle. Searches are independent,
+//! so the candidates that several of them wait for can be compiled together. A candidate then costs
+//! less time than it would in a single search.
 
 use tilewright_search::strategy::Features;
 
@@ -11,14 +12,14 @@ use super::search::Searching;
 use super::{Arena, Beginning, CompareError, Contest, Observer};
 use crate::tune::Stop;
 
-/// The searches of a program.
+/// The searches on a program.
 pub(super) struct Race<'s, 'p, 'm> {
     arena: &'s Arena<'p>,
     contest: &'s Contest,
     landscape: &'s mut Landscape<'m>,
-    /// Searches that go on, with the place of their strategy.
+    /// The running searches, each with the index of its strategy.
     going: Vec<(usize, Searching<'s, 'p>)>,
-    /// What searches from the last seed began with.
+    /// The start of the searches from the last seed.
     beginning: Option<(u64, Beginning<'p>)>,
 }
 
@@ -31,7 +32,7 @@ impl<'s, 'p, 'm> Race<'s, 'p, 'm> {
         Race { arena, contest, landscape, going: Vec::new(), beginning: None }
     }
 
-    /// Searches until all are over. Each is kept as soon as it is.
+    /// Runs all searches. Each result is kept as soon as its search ends.
     pub fn run(
         mut self,
         features: &'s dyn Features,
@@ -74,7 +75,8 @@ impl<'s, 'p, 'm> Race<'s, 'p, 'm> {
         Ok(())
     }
 
-    /// Asks all searches once, and tells them. How many were over.
+    /// Asks each search for points once, and reports their costs. Returns the number of searches
+    /// that ended.
     fn go_on(&mut self, compared: &mut Compared) -> Result<usize, CompareError> {
         let before = self.going.len();
         let mut wanted = Vec::new();

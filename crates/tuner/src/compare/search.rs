@@ -1,4 +1,5 @@
-//! One search of a comparison: ask, judge, and tell what somebody else has looked up or measured.
+//! One search of a comparison. It asks the strategy for points, judges them, and reports costs that
+//! the landscape provides.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -11,19 +12,20 @@ use super::landscape::Known;
 use super::{Arena, Beginning, Budget, CompareError, Contest};
 use crate::tune::{Candidate, Candidates, Judged, MOST_IN_VAIN};
 
-/// What seems to be this much slower than the best may be better, when it is measured again.
+/// A schedule contends for the best if this factor times its time is below the best time. It may
+/// turn out to be better when it is measured again.
 const CONTENDS: f64 = 0.8;
 
-/// A search that goes on.
+/// A running search.
 pub(super) struct Searching<'s, 'p> {
     arena: &'s Arena<'p>,
     budget: Budget,
     strategy: Box<dyn Strategy + 's>,
     candidates: Candidates<'p>,
     search: Search,
-    /// Schedules that it has measured, or would have.
+    /// The schedules that this search has measured, or would have without the recorded costs.
     tried: HashSet<String>,
-    /// What it waits for, and how often that was of no use.
+    /// The points whose costs the search waits for, and the number of consecutive useless batches.
     asked: Option<Asked>,
     in_vain: usize,
 }
@@ -32,12 +34,12 @@ pub(super) struct Searching<'s, 'p> {
 struct Asked {
     points: Vec<Point>,
     judged: Vec<Judged>,
-    /// The schedules of those that are to be measured.
+    /// The schedules among them that are to be measured.
     fresh: Vec<String>,
 }
 
 impl<'s, 'p> Searching<'s, 'p> {
-    /// Begins a search. The default schedule is known to all that are not blind.
+    /// Begins a search. A search that is not blind knows the default schedule.
     pub fn begin(
         arena: &'s Arena<'p>,
         contest: &Contest,
@@ -49,12 +51,13 @@ impl<'s, 'p> Searching<'s, 'p> {
         let start = Start {
             seed,
             points: beginning.points.clone(),
-            // The papers' searches see what became of a few points before they choose others, however many cores wait.
+            // The searches of the papers see the results of a few points before they propose
+            // others, however many cores are idle.
             together: if contest.is_blind() { 1 } else { arena.habits.together },
             features: contest.sees_nests.then_some(features),
             experience: arena.experience,
         };
-        // One that learns from other programs does so here.
+        // A strategy that learns from other programs does so here.
         let strategy = strategy::by_name(name, arena.space.knobs(), start)?;
         let thinking = begun.elapsed().as_secs_f64();
         let mut searching = Searching {
@@ -73,7 +76,8 @@ impl<'s, 'p> Searching<'s, 'p> {
         Ok(searching)
     }
 
-    /// The schedules whose costs it needs to go on; none when the budget is used up, or nothing is left.
+    /// The schedules whose costs the search needs next, or `None` when the budget is spent or no
+    /// points are left.
     pub fn ask(&mut self) -> Option<&[String]> {
         if self.part() >= 1.0 || self.in_vain >= MOST_IN_VAIN {
             return None;
@@ -90,7 +94,7 @@ impl<'s, 'p> Searching<'s, 'p> {
         Some(&self.asked.insert(Asked { points, judged, fresh }).fresh)
     }
 
-    /// What they cost, in their order.
+    /// Reports the costs of the requested schedules, in their order.
     pub fn tell(&mut self, known: &[Known]) {
         let Some(Asked { points, judged, fresh }) = self.asked.take() else { return };
         for (schedule, known) in fresh.iter().zip(known) {
@@ -105,12 +109,12 @@ impl<'s, 'p> Searching<'s, 'p> {
         self.thinking(|strategy, _| strategy.tell(&told));
     }
 
-    /// What it has found.
+    /// Ends the search and returns its result.
     pub fn end(self) -> Search {
         self.search
     }
 
-    /// Takes the cost of a schedule into account.
+    /// Records the cost of a schedule.
     fn notice(&mut self, schedule: &str, known: Known) {
         self.search.seconds += known.took;
         self.candidates.tried(schedule, known.seconds);
@@ -125,7 +129,8 @@ impl<'s, 'p> Searching<'s, 'p> {
         }
     }
 
-    /// What the strategy itself does, which is timed. It may propose as many points as given.
+    /// Calls the strategy and adds the time that it takes. `work` gets the largest number of points
+    /// to propose.
     fn thinking<T>(&mut self, work: impl FnOnce(&mut dyn Strategy, usize) -> T) -> T {
         let most = self.most_proposals();
         let begun = Instant::now();
@@ -150,7 +155,7 @@ impl<'s, 'p> Searching<'s, 'p> {
         self.budget.trials.map_or(usize::MAX, |trials| trials - self.search.trials.min(trials))
     }
 
-    /// How much of the budget is used up, 1 being all.
+    /// The used share of the budget, 1 being all of it.
     pub fn part(&self) -> f64 {
         let part = |used: f64, of: f64| if of > 0.0 { used / of } else { 1.0 };
         let trials = self.budget.trials.map(|most| part(self.search.trials as f64, most as f64));
@@ -159,7 +164,8 @@ impl<'s, 'p> Searching<'s, 'p> {
         [trials, time, share].into_iter().flatten().fold(0.0, f64::max)
     }
 
-    /// Whether there is no time for a candidate that takes so many seconds. Then there is none for others either.
+    /// Returns true if the budget has no time for a candidate that takes `took` seconds. Then the
+    /// rest of the budget counts as spent.
     fn is_late(&mut self, took: f64) -> bool {
         let late = self.budget.time.is_some_and(|time| self.search.seconds + took > time.as_secs_f64());
         if late {
@@ -168,12 +174,12 @@ impl<'s, 'p> Searching<'s, 'p> {
         late
     }
 
-    /// Seconds of a call of the best that it has found.
+    /// The time of one call of the best candidate so far, in seconds.
     pub fn best(&self) -> Option<f64> {
         self.search.bests.last().map(|best| best.seconds)
     }
 
-    /// Schedules that this search has not tried.
+    /// The schedules that this search has not tried yet.
     fn fresh(&mut self, judged: &[Judged]) -> Vec<String> {
         let most = self.trials_left();
         let mut fresh = Vec::new();

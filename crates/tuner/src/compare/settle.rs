@@ -1,19 +1,21 @@
-//! What counts as found in the end.
+//! Determines the final times of the schedules that searches found.
 //!
-//! The best of many times is too good to be true, and a machine that is fast for some seconds must not decide who is the best.
-//! So what may have been the best of a search is measured again, all in turn, and that counts.
+//! The best of many noisy times is too optimistic, and a few fast seconds of the machine must not
+//! decide which strategy is best. So all schedules that may have been the best of a search are
+//! measured again in turn, and these times count.
 
 use super::found::{Best, Compared, Contender, Search};
 use super::landscape::Landscape;
 
-/// The best of every search that are measured again, by what it was told.
+/// The number of contenders of every search that are measured again, by the times that the search
+/// saw.
 const OWN: usize = 12;
-/// The best of all that is known, whoever found it.
+/// The number of fastest known schedules that are measured again, whichever search found them.
 const FASTEST: usize = 24;
-/// And others that may have been the best of a search, until it is so many in all.
+/// The largest total number of schedules to measure again, filled up with further contenders.
 const MOST: usize = 500;
 
-/// What is to be measured again, and whether the default schedule is among what was found.
+/// The schedules to measure again, and whether the default schedule counts as found.
 pub(super) struct Finalists {
     pub schedules: Vec<String>,
     default_is_found: bool,
@@ -50,7 +52,7 @@ impl Finalists {
         Finalists { schedules, default_is_found }
     }
 
-    /// Has searches say what they found, as well as it is known.
+    /// Replaces the bests of all searches by the final times.
     pub fn settle(&self, compared: &mut Compared, landscape: &mut Landscape<'_>) {
         landscape.forget_others(&self.schedules);
         let default = landscape.default().0;
@@ -64,7 +66,7 @@ impl Finalists {
     }
 }
 
-/// The contenders that a search was told to be the fastest.
+/// The contenders with the shortest times that the search saw.
 fn fastest<'s>(search: &'s Search, landscape: &Landscape<'_>) -> Vec<&'s Contender> {
     let told = search.contenders.iter().filter_map(|own| Some((landscape.told(&own.schedule)?, own)));
     let mut told: Vec<(f64, &Contender)> = told.collect();
@@ -72,8 +74,9 @@ fn fastest<'s>(search: &'s Search, landscape: &Landscape<'_>) -> Vec<&'s Contend
     told.into_iter().take(OWN).map(|(_, own)| own).collect()
 }
 
-/// Every contender that was better than all before. If its fastest were measured again, nothing else counts; otherwise what
-/// the search was told.
+/// The contenders that were better than all before them. If the search's fastest contenders were
+/// measured again, only times from the final race count. Otherwise the times that the search saw
+/// count too.
 fn bests(search: &Search, landscape: &Landscape<'_>) -> Vec<Best> {
     let all = fastest(search, landscape).iter().all(|own| landscape.confirmed(&own.schedule).is_some());
     let mut bests: Vec<Best> = Vec::new();

@@ -1,68 +1,71 @@
-//! What searches amount to: a line for each strategy.
+//! Statistics of searches: one line for each strategy.
 //!
-//! Not every search comes near the best kernel before it is over, and a mean over those that do would flatter who seldom does.
-//! So what it takes is told as the *expected running time* of benchmarks of optimisers (Hansen et al., "COCO", Optimization
-//! Methods and Software 36(1), 2021, section 3.2): all that was spent in all searches, up to the find or to the end, divided by
-//! the number of finds. It is what one would spend who searches anew, with other seeds, until the kernel is there.
+//! Not every search comes near the best kernel before it ends. A mean over the successful searches
+//! would flatter strategies that seldom succeed. So the cost of success is given as the *expected
+//! running time* of optimiser benchmarks (Hansen et al., "COCO", Optimization Methods and Software
+//! 36(1), 2021, section 3.2). This is the total effort of all searches, each up to its success or
+//! its end, divided by the number of successes. It estimates the effort of repeating the search
+//! with new seeds until the kernel is found.
 
 use super::found::{Compared, Comparison, Search, Strategy};
 
-/// A kernel this near to the best known, in speed, counts as found.
+/// The share of the best known kernel's speed at which a kernel counts as found.
 pub const NEAR: f64 = 0.95;
 
-/// What is there at once, by the default schedule, counts as the first trial, and as a moment.
+/// A success with the default schedule counts as one trial, and as one millisecond.
 const FIRST_TRIAL: f64 = 1.0;
 const FIRST_SECONDS: f64 = 1e-3;
 
-/// What the searches of a strategy found in one program.
+/// The results of one strategy on one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The strategy.
+    /// The name of the strategy.
     pub name: String,
-    /// Seconds of a call of the best kernel of all seeds; none where nothing was found.
+    /// The time of one call of the best kernel of all seeds in seconds, or `None` if nothing was
+    /// found.
     pub best: Option<f64>,
-    /// The mean over the seeds that found anything.
+    /// The mean final time over the seeds that found anything, in seconds.
     pub mean: f64,
-    /// The standard deviation over these, of a sample; 0 for a single one.
+    /// The sample standard deviation over these seeds, in seconds; 0 for a single seed.
     pub deviation: f64,
-    /// How many searches came near the best known, and of how many.
+    /// The number of searches that came near the best known kernel, and the number of all searches.
     pub reached: (usize, usize),
-    /// Trials that are spent until then, as expected.
+    /// The expected number of trials until a search comes near the best known kernel.
     pub trials: Reached,
-    /// Seconds until then, as expected.
+    /// The expected time in seconds until then.
     pub seconds: Reached,
-    /// The share of the space that was proposed, on average.
+    /// The mean share of the space that was proposed.
     pub visited: f64,
-    /// Seconds that the strategy takes for a proposal, on average.
+    /// The mean time that the strategy takes for one proposal, in seconds.
     pub thinking: f64,
 }
 
-/// How much it took to come near the best known.
+/// The effort to come near the best known kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reached {
-    /// So much.
+    /// This effort succeeded.
     After(f64),
-    /// More than this, which was spent in vain.
+    /// This effort was spent without success, so the true effort is larger.
     Beyond(f64),
 }
 
-/// What the searches of a strategy took in all programs, as geometric means.
+/// The results of one strategy on all programs, as geometric means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overall {
-    /// The strategy.
+    /// The name of the strategy.
     pub name: String,
-    /// How many searches came near the best known, and of how many.
+    /// The number of searches that came near the best known kernel, and the number of all searches.
     pub reached: (usize, usize),
-    /// Trials until then. Beyond, where that is so in one of the programs.
+    /// The number of trials until then. It is `Beyond` if it is so for one of the programs.
     pub trials: Reached,
-    /// Seconds until then.
+    /// The time in seconds until then.
     pub seconds: Reached,
-    /// How near the best known searches came in the end, 1 being the best.
+    /// The final speed of searches relative to the best known kernel, 1 being the best.
     pub quality: f64,
 }
 
 impl Reached {
-    /// The number, whether it was enough or not.
+    /// The effort, successful or not.
     pub fn number(self) -> f64 {
         match self {
             Reached::After(number) | Reached::Beyond(number) => number,
@@ -70,7 +73,7 @@ impl Reached {
     }
 }
 
-/// A line for each strategy.
+/// The summary of each strategy.
 pub fn summaries(compared: &Compared) -> Vec<Summary> {
     compared.strategies.iter().map(|strategy| summary(compared, strategy)).collect()
 }
@@ -99,7 +102,8 @@ fn summary(compared: &Compared, strategy: &Strategy) -> Summary {
     }
 }
 
-/// A line for each strategy that has searched anything. Programs in which it has not do not count.
+/// The overall result of each strategy that has searched anything. Programs that a strategy has not
+/// searched do not count for it.
 pub fn overall(comparison: &Comparison) -> Vec<Overall> {
     let Some(first) = comparison.programs.first() else { return Vec::new() };
     first.strategies.iter().filter_map(|strategy| sum_up(comparison, &strategy.name)).collect()
@@ -120,13 +124,13 @@ fn sum_up(comparison: &Comparison, name: &str) -> Option<Overall> {
     })
 }
 
-/// When a search came near the best known: after how many trials and seconds.
+/// The number of trials and the seconds after which a search came near the best known kernel.
 fn near(search: &Search, best_known: f64) -> Option<(usize, f64)> {
     let found = search.bests.iter().find(|best| best_known >= NEAR * best.seconds)?;
     Some((found.trial, found.after))
 }
 
-/// How near the best known searches came in the end.
+/// The mean final speed of searches relative to the best known kernel.
 fn quality(compared: &Compared, strategy: &Strategy) -> f64 {
     let qualities =
         strategy.searches.iter().map(|search| last(search).map_or(0.0, |own| compared.best_known / own));
@@ -137,7 +141,7 @@ fn last(search: &Search) -> Option<f64> {
     search.bests.last().map(|best| best.seconds)
 }
 
-/// What a find takes, by what was spent on so many.
+/// The expected effort of one success, from the total effort and the number of successes.
 fn expected(spent: f64, finds: usize) -> Reached {
     match finds {
         0 => Reached::Beyond(spent),
@@ -145,7 +149,7 @@ fn expected(spent: f64, finds: usize) -> Reached {
     }
 }
 
-/// The geometric mean, in which nothing counts as less than `least`.
+/// The geometric mean, in which every effort counts as at least `least`.
 fn together(all: impl Iterator<Item = Reached>, least: f64) -> Reached {
     let all: Vec<Reached> = all.collect();
     let mean = geometric_mean(&all.iter().map(|own| own.number().max(least)).collect::<Vec<f64>>());
@@ -200,7 +204,7 @@ mod tests {
         ]);
         let own = &summaries(&found)[0];
         assert_eq!((own.reached, own.best), ((2, 3), Some(1.0)));
-        // 20 and 30 trials, and 100 in vain; 9 and 10 seconds, and 50.
+        // 20 and 30 trials succeeded and 100 did not; likewise 9 and 10 seconds, and 50.
         assert_eq!((own.trials, own.seconds), (Reached::After(75.0), Reached::After(34.5)));
         assert_eq!((own.visited, own.thinking), (0.2, 0.005));
         assert!((own.mean - 4.04 / 3.0).abs() < 1e-12);
@@ -220,7 +224,7 @@ mod tests {
         assert!((trials - 100.0).abs() < 1e-9);
     }
 
-    /// Where the comparison was stopped.
+    /// This happens when a comparison is stopped.
     #[test]
     fn programs_without_searches_do_not_count() {
         let reached = compared(vec![search(&[(25, 2.0, 1.0)])]);

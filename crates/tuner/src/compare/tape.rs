@@ -1,5 +1,7 @@
-//! Landscapes on file: lines of JSON, a program and then the schedules that were measured for it. Lines are only ever added,
-//! so whatever ends the process, all that was measured before is there.
+//! Landscapes in files.
+//!
+//! A file has lines of JSON: a program, and then the schedules that were measured for it. Lines are
+//! only ever appended, so a process that is killed loses nothing that it has measured.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,25 +14,25 @@ use thiserror::Error;
 use super::landscape::{Keeper, Known};
 use crate::task::Task;
 
-/// What the first line says.
+/// The format name in the first line.
 const FORMAT: &str = "tilewright landscapes";
 const VERSION: u32 = 2;
-/// Before there was anything to confirm.
+/// The first version, which has no times from final races.
 const FIRST_VERSION: u32 = 1;
 
 /// Why a file cannot be used.
 #[derive(Debug, Error)]
 pub enum TapeError {
-    /// Its first line is something else.
+    /// The first line is not that of a recorded comparison.
     #[error("this is no file of `tilewright strategies compare --record`")]
     Other,
-    /// It was written by another Tilewright.
+    /// The file was written by another version of Tilewright.
     #[error("this file has version {0}, and this Tilewright reads up to version {VERSION}")]
     Version(u32),
-    /// A line, counted from 1, makes no sense.
+    /// A line, counted from 1, is invalid.
     #[error("line {0} makes no sense: {1}")]
     Line(usize, String),
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] io::Error),
 }
@@ -38,31 +40,33 @@ pub enum TapeError {
 /// A program that was searched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What people call it.
+    /// The name of the program for people.
     pub name: String,
-    /// The program and the machine. Inputs that were given are not in it.
+    /// The program and the target, without the inputs that were given.
     pub task: Task,
-    /// The sizes of the machine's caches, which the space depends on.
+    /// The sizes of the machine's caches in bytes, which the space depends on.
     pub caches: Vec<usize>,
-    /// The schedules that were searched, where they are not those of the analysis.
+    /// The template of the searched schedules, if it was not the one that analysis derives.
     pub template: Option<String>,
 }
 
-/// A line of the file.
+/// A line of a file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
-    /// The first.
+    /// The first line.
     Format(String, u32),
-    /// What the lines from here on are about.
+    /// The program that the following lines belong to.
     Program(Box<Entry>),
-    /// A schedule, what a call takes if it works, and what finding that out took. The last one counts.
+    /// A schedule, the time of one call if it works, and the time of the trial. The last such line
+    /// counts.
     Measured(String, Option<f64>, f64),
-    /// A schedule, and what a call takes when the best of all searches are measured in turn. The last one counts.
+    /// A schedule, and the time of one call from the final race of the best of all searches. The
+    /// last such line counts.
     Confirmed(String, f64),
 }
 
-/// What a file holds, and where to add to it.
+/// The contents of a file, and the file to append to.
 #[derive(Debug, Default)]
 pub struct Tape {
     programs: Vec<(Entry, HashMap<String, Known>)>,
@@ -75,14 +79,14 @@ impl Tape {
         Tape::from_text(&std::fs::read_to_string(path)?)
     }
 
-    /// Reads a file if it is there, or begins it, to add to it.
+    /// Opens a file to append to, after reading it if it exists.
     pub fn open(path: &Path) -> Result<Tape, TapeError> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error.into()),
         };
-        // A file that was cut in its first line has nothing in it yet.
+        // A file that was cut off in its first line has no contents yet.
         let is_new = !text.contains('\n') && first_line().starts_with(&text);
         let mut tape = if is_new { Tape::default() } else { Tape::from_text(&text)? };
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -90,7 +94,7 @@ impl Tape {
             file.set_len(0)?;
             write(&mut file, &Line::Format(FORMAT.to_owned(), VERSION))?;
         } else if !text.ends_with('\n') {
-            // The process that wrote it was killed in the middle of a line.
+            // The process that wrote the file was killed in the middle of a line.
             file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
         }
         tape.file = Some(file);
@@ -102,17 +106,18 @@ impl Tape {
         self.programs.iter().map(|(entry, _)| entry)
     }
 
-    /// What is known of a program.
+    /// All known costs of a program's schedules.
     pub fn known(&self, entry: &Entry) -> HashMap<String, Known> {
         let mut all: HashMap<String, Known> = HashMap::new();
         for (_, run) in self.programs.iter().filter(|(own, _)| own == entry) {
-            // Times that were taken in turn can only be compared with each other: those of the last run count.
+            // Times from a race can only be compared with each other, so only those of the last run
+            // count.
             if run.values().any(|known| known.confirmed.is_some()) {
                 all.values_mut().for_each(|known| known.confirmed = None);
             }
             for (schedule, known) in run {
                 let before = all.get(schedule).copied().unwrap_or_default();
-                // A schedule may have been measured in one run, and confirmed in another.
+                // A schedule may have been measured in one run and confirmed in another.
                 let is_measured = known.took > 0.0 || known.seconds.is_some();
                 let latest = if is_measured { *known } else { before };
                 let confirmed = known.confirmed.or(before.confirmed);
@@ -122,7 +127,7 @@ impl Tape {
         all
     }
 
-    /// Says that what is added from here on is about this program.
+    /// Begins the lines of a program.
     pub fn begin(&mut self, entry: &Entry) -> io::Result<()> {
         self.add(&Line::Program(Box::new(entry.clone())))
     }
@@ -131,9 +136,10 @@ impl Tape {
         self.file.as_mut().map_or(Ok(()), |file| write(file, line))
     }
 
-    /// Reads the text of a file. Nothing in it is run, and what cannot have been measured is refused.
+    /// Reads the text of a file. Nothing in the text is executed, and impossible measurements are
+    /// refused.
     pub fn from_text(text: &str) -> Result<Tape, TapeError> {
-        // A last line without an end is one that was never finished.
+        // A last line without a line end was never finished.
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let mut lines = whole.lines().enumerate();
         match lines.next().map(|(_, first)| serde_json::from_str(first)) {
@@ -183,12 +189,12 @@ impl Keeper for Tape {
     }
 }
 
-/// How a file begins.
+/// The first line of a file.
 fn first_line() -> String {
     serde_json::to_string(&Line::Format(FORMAT.to_owned(), VERSION)).unwrap_or_default()
 }
 
-/// One line, handed to the system as a whole.
+/// Passes one whole line to the system at once.
 fn write(file: &mut File, line: &Line) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
@@ -228,12 +234,12 @@ mod tests {
             tape.keep("always", known(None, 0.25)).unwrap();
             tape.confirm(&format!("{at}"), 0.2 + at as f64).unwrap();
         }
-        // Killed in the middle of a line.
+        // The process was killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
         let tape = Tape::open(&path).unwrap();
         let one = tape.known(&entry("one"));
         assert_eq!(one.len(), 3);
-        // Of what was measured in turn, the last run's counts.
+        // Only the last run's race times count.
         assert_eq!((one["0"].confirmed, one["2"].confirmed), (None, Some(2.2)));
         let known = Known { seconds: Some(1.1), took: 0.5, confirmed: Some(1.2) };
         assert_eq!(tape.known(&entry("two"))["1"], known);

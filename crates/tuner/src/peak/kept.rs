@@ -1,8 +1,10 @@
-//! Peaks on file: `peaks.json` beside the user's cache. They belong to the machine, so there is one file whichever cache
-//! is used, with an entry for every machine, number of threads and kind of vectors.
+//! Keeps peaks in a file: `peaks.json` beside the user's cache.
 //!
-//! The file can always be made again. One that cannot be read is measured anew and replaced, and one that cannot be
-//! written is done without.
+//! Peaks belong to the machine, so there is one file for all caches. It has an entry for every
+//! machine, number of threads and kind of vectors.
+//!
+//! The file can always be made again. If it cannot be read, the peaks are measured again and the
+//! file is replaced. If it cannot be written, the peaks are used without it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,12 +16,12 @@ use tilewright_target::{Cpu, host_model};
 use super::{PeakError, Peaks};
 use tilewright_cache::Cache;
 
-/// A file of peaks, if there is a place for it.
+/// A file of peaks, if there is a folder for it.
 pub struct Kept {
     path: Option<PathBuf>,
 }
 
-/// What peaks are of.
+/// The configuration that peaks belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Machine {
     model: String,
@@ -37,25 +39,26 @@ struct Entry {
 }
 
 impl Kept {
-    /// The file in the user's data folder, if they have one.
+    /// The file in the user's data folder, if there is one.
     pub fn of_user() -> Kept {
         Kept { path: Cache::default_path().ok().map(|path| path.with_file_name("peaks.json")) }
     }
 
-    /// Another file.
+    /// A file at another path.
     pub fn at(path: &Path) -> Kept {
         Kept { path: Some(path.to_owned()) }
     }
 
-    /// The peaks of a part of this machine: those that are kept, or else what is measured now, with at most so many bytes
-    /// of memory.
+    /// The peaks of a part of this machine, from the file or else measured now with at most
+    /// `memory` bytes.
     pub fn peaks(&self, cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
         let machine = Machine::host(cpu);
         let kept = self.read().into_iter().find(|entry| entry.machine == machine);
         kept.map_or_else(|| self.measure(cpu, memory), |entry| Ok(entry.peaks))
     }
 
-    /// Measures now, and keeps the higher of what was known and what is found: a machine that was busy seemed slower.
+    /// Measures the peaks now, and keeps the higher of the known and the new value. A busy machine
+    /// measures too low.
     pub fn measure(&self, cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
         let mut peaks = Peaks::measure(cpu, memory)?;
         let machine = Machine::host(cpu);
@@ -72,7 +75,7 @@ impl Kept {
         Ok(peaks)
     }
 
-    /// What is on file; nothing, if that makes no sense.
+    /// The entries of the file; none if the file is invalid.
     fn read(&self) -> Vec<Entry> {
         let bytes = self.path.as_ref().and_then(|path| fs::read(path).ok());
         let entries = bytes.and_then(|bytes| serde_json::from_slice::<Vec<Entry>>(&bytes).ok());
@@ -92,7 +95,8 @@ impl Machine {
     }
 }
 
-/// The file appears whole or not at all. Of two processes that write at once, one is forgotten, and measures again.
+/// Writes the file, which appears complete or not at all. If two processes write at once, the entry
+/// of one is lost, and its next run measures again.
 fn write(path: &Path, entries: &[Entry]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,11 +1,11 @@
-//! What this machine can do at most: arithmetic in registers, and reading memory. How far a kernel is from that says
-//! what there is still to win.
+//! Measures the peak rates of the machine: arithmetic in registers, and reading memory. A kernel's
+//! distance from the peaks bounds the possible improvement.
 //!
-//! Both are measured with kernels of our own, a program and a schedule each, so they use the vectors and the threads
-//! that are asked for, on every processor that code is generated for. The best of several samples counts: whatever else
-//! the machine does can only make a kernel slower.
+//! Both rates are measured with generated kernels, each from a program and a schedule. So they use
+//! the requested vectors and threads, on every processor that code is generated for. The best of
+//! several samples counts, since other work on the machine can only make a kernel slower.
 //!
-//! Measuring takes some tenths of a second; `kept.rs` keeps the answer.
+//! Measuring takes some tenths of a second. `kept.rs` keeps the result.
 
 mod kept;
 
@@ -23,64 +23,67 @@ pub use kept::Kept;
 
 use crate::task::{Place, Task, TaskError};
 
-/// Samples are taken for so long, for each of the two.
+/// The sampling time of each of the two rates.
 const TIME: Duration = Duration::from_millis(150);
-/// And there are at least so many.
+/// The least number of samples.
 const LEAST_SAMPLES: usize = 4;
-/// Memory is read in an array of so many times the last cache, and of these sizes.
+/// The array for reading memory has `CACHES` times the size of the last cache, within these bounds.
 const CACHES: usize = 2;
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 768 << 20;
 
-/// The most that a machine can do, with some threads and vectors.
+/// The peak rates of a machine, with some threads and vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peaks {
-    /// Single-precision operations a second, in 10⁹: multiplications and additions, fused where the machine can.
+    /// Single-precision operations per second, in 10⁹: multiplications and additions, fused if the
+    /// machine supports it.
     pub gflops: f64,
-    /// Bytes that are read from memory a second, in 10⁹.
+    /// Bytes read from memory per second, in 10⁹.
     pub gbs: f64,
 }
 
-/// Why nothing was measured.
+/// Why the peaks were not measured.
 #[derive(Debug, Error)]
 pub enum PeakError {
-    /// The program makes no sense here.
+    /// The program is invalid here.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The schedule does not fit this machine.
     #[error("the schedule is refused: {0}")]
     Refused(String),
-    /// No code is generated for this machine.
+    /// No code can be generated for this machine.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// There is not enough memory.
     #[error(transparent)]
     Memory(#[from] TensorError),
-    /// The kernel fails.
+    /// The kernel failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl Peaks {
-    /// Measures, with at most so many bytes of memory. Nothing else should be running.
+    /// Measures the peaks with at most `memory` bytes. Nothing else should be running.
     pub fn measure(cpu: &Cpu, memory: usize) -> Result<Peaks, PeakError> {
         let pool = Pool::new(cpu.cores);
         Ok(Peaks { gflops: arithmetic(cpu, &pool)?, gbs: reading(cpu, &pool, memory)? })
     }
 
-    /// Those of a device, as it describes itself: nothing is measured.
+    /// The peaks that a device reports. Nothing is measured.
     pub fn of_device(gpu: &Gpu) -> Peaks {
         Peaks { gflops: gpu.peak_flops() / 1e9, gbs: gpu.bandwidth_mb as f64 / 1e3 }
     }
 
-    /// Whether these can be the peaks of a machine.
+    /// Checks whether the values are possible.
     fn are_plausible(&self) -> bool {
         [self.gflops, self.gbs].iter().all(|rate| rate.is_finite() && *rate > 0.0)
     }
 }
 
-/// Products in registers, of operands that stay in the first cache: 6 × 2 vectors, as many as 16 registers hold with
-/// the operands, and more than what hides the time that one takes. The reduction over `r` repeats the one over `k`.
+/// The arithmetic rate: products in registers, with operands that stay in the first-level cache.
+/// The accumulator has 6 × 2 vectors. With the operands, that is as many as 16 registers hold, and
+/// more than enough to hide the latency of an operation. The reduction over `r` repeats the one
+/// over `k`.
 fn arithmetic(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
     const ROWS: usize = 6;
     const DEPTH: usize = 64;
@@ -107,7 +110,7 @@ fn arithmetic(cpu: &Cpu, pool: &Pool) -> Result<f64, PeakError> {
     Ok(operations / fastest(cpu, pool, &program, &schedule)? / 1e9)
 }
 
-/// Sums along an array that is far larger than the caches, eight vectors at a time.
+/// The memory rate: sums over an array that is far larger than the caches, eight vectors at a time.
 fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
     const DEPTH: usize = 64;
     let columns = 8 * cpu.lanes(4);
@@ -128,7 +131,7 @@ fn reading(cpu: &Cpu, pool: &Pool, memory: usize) -> Result<f64, PeakError> {
     Ok((parts * part) as f64 / fastest(cpu, pool, &program, &schedule)? / 1e9)
 }
 
-/// The seconds of the fastest of many calls.
+/// The time of the fastest of many calls, in seconds.
 fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64, PeakError> {
     let name = program.trim_start_matches("def ").split('(').next().unwrap_or_default();
     let task = Task {
@@ -145,7 +148,7 @@ fn fastest(cpu: &Cpu, pool: &Pool, program: &str, schedule: &str) -> Result<f64,
         .map_err(|refusal| PeakError::Refused(refusal.to_string()))?;
     let executable = cpu_code(&program, &nest, cpu)?;
     let bound = executable.bind(pool, &[])?;
-    // Every page is written, so each has memory of its own.
+    // `Buffer::zeros` writes every page, so each has physical memory of its own.
     let inputs = zeros(executable.signature())?;
     let inputs: Vec<_> = inputs.iter().map(Buffer::view).collect();
     let mut results = executable.signature().zero_results()?;

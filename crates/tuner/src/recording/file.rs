@@ -1,4 +1,4 @@
-//! Recordings as files: a line of JSON for the setting, and one for every answer.
+//! Recordings in files: one line of JSON for the setting, and one for every answer.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -6,24 +6,24 @@ use thiserror::Error;
 use super::{Answer, Recording, Setting};
 use tilewright_cache::outcome::are_times;
 
-/// What the first line says.
+/// The format name in the first line.
 const FORMAT: &str = "tilewright recording";
 const VERSION: u32 = 3;
-/// No run lasts longer, in seconds.
+/// The longest plausible run, in seconds.
 const LONGEST: f64 = 1e9;
-/// Nothing that the clock decides is about more.
+/// The largest plausible number that the clock decides.
 const MOST: usize = 1000;
 
-/// Why a file is no recording.
+/// Why a file is not a recording.
 #[derive(Debug, Error)]
 pub enum RecordingError {
-    /// Its first line is something else.
+    /// The first line is not that of a recording.
     #[error("this is no recording of `tilewright tune --record`")]
     Other,
-    /// It was written by another Tilewright.
+    /// The recording was written by another version of Tilewright.
     #[error("this recording has version {0}, and this Tilewright reads version {VERSION}")]
     Version(u32),
-    /// A line, counted from 1, makes no sense.
+    /// A line, counted from 1, is invalid.
     #[error("line {0} makes no sense: {1}")]
     Line(usize, String),
     /// The last line is missing.
@@ -31,14 +31,14 @@ pub enum RecordingError {
     CutOff,
 }
 
-/// The first line.
+/// The format and version in the first line.
 #[derive(Serialize, Deserialize)]
 struct Header {
     format: String,
     version: u32,
 }
 
-/// The first line as it is written.
+/// The whole first line, for writing.
 #[derive(Serialize)]
 struct Opening<'a> {
     #[serde(flatten)]
@@ -60,7 +60,8 @@ impl Recording {
         Ok(text)
     }
 
-    /// Reads the text of a file. Nothing in it is run, and what cannot have been measured is refused.
+    /// Reads the text of a file. Nothing in the text is executed, and impossible values are
+    /// refused.
     pub fn from_text(text: &str) -> Result<Recording, RecordingError> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();

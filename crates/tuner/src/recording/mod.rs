@@ -1,12 +1,15 @@
-//! A run on file: all that it was told by whoever measured, and all that the clock decided. The same search with the same
-//! answers ends with the same winner, without anything being measured again, however long it takes.
+//! Recordings of runs in files.
 //!
-//! | file | is |
+//! A recording holds every answer of the measurer, including every decision of the clock. The same
+//! search with the same answers ends with the same winner. A replay measures nothing again, and its
+//! own duration does not matter.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `mod.rs` | what a recording holds |
-//! | `recorder.rs` | a measurer that asks another one, and writes down what it says |
+//! | `mod.rs` | the contents of a recording |
+//! | `recorder.rs` | a measurer that asks another one and records its answers |
 //! | `replay.rs` | a measurer that answers from a recording |
-//! | `file.rs` | its lines of JSON, and what is refused in them |
+//! | `file.rs` | the lines of JSON, and the checks when they are read |
 
 mod file;
 mod recorder;
@@ -23,96 +26,98 @@ use crate::task::{Place, Task};
 use crate::tune::{Proving, STARTS};
 use tilewright_cache::outcome::Trial;
 
-/// A run: what was asked for, and every answer of the measurer.
+/// A run: its setting, and every answer of the measurer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// What was asked for.
+    /// The setting.
     pub setting: Setting,
-    /// Answers in the order in which they came.
+    /// The answers in the order in which they were given.
     pub answers: Vec<Answer>,
 }
 
-/// All that decides what a search does, apart from what is measured.
+/// Everything that determines a search, apart from the measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The version of Tilewright, for the reader.
     pub tool_version: String,
-    /// What was tuned. Inputs that were given are not in it: their files are gone when the run is over.
+    /// The task, without the given inputs: their files are gone when the run is over.
     pub task: Task,
-    /// The names of those inputs, with a digest of what was in them: candidates were measured with that.
+    /// The names of the given inputs, each with a digest of its contents. Candidates were measured
+    /// with these inputs.
     pub inputs: Vec<(String, String)>,
-    /// Bytes of the data caches of a processor, which the space depends on.
+    /// The sizes of a CPU's data caches in bytes, which the space depends on.
     pub caches: Vec<usize>,
     /// The name of the strategy.
     pub strategy: String,
-    /// Decides all that is random.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// The most points that the cost model gives the search to start from.
+    /// The largest number of starting points from the cost model.
     #[serde(default = "starts")]
     pub starts: usize,
-    /// The most candidates.
+    /// The largest number of candidates.
     pub trials: Option<usize>,
-    /// The most seconds.
+    /// The time limit, in seconds.
     pub time: Option<f64>,
-    /// Schedules from the cache that were tried first.
+    /// The schedules from the cache that were tried first.
     pub hints: Vec<String>,
-    /// What was tried for other programs, where the strategy learns from that: features and seconds.
+    /// The trials of other programs as features and seconds, if the strategy learns from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experience: Vec<Vec<(Vec<f32>, Option<f64>)>>,
-    /// The schedules that were searched, where they are not those of the analysis.
+    /// The template of the searched schedules, if it was not the one that analysis derives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Which schedules were proved. Recordings from before that could be chosen have no proofs.
+    /// Which schedules were proved. Recordings from before this option have no proofs.
     #[serde(default)]
     pub proving: Proving,
-    /// What the machine could do at most, if that was known.
+    /// The peak rates of the machine, if known.
     pub peaks: Option<Peaks>,
 }
 
-/// What a measurer said, and when: in seconds since the start. They are in the order in which they were given, and a
-/// replay gives them in this order.
+/// An answer of a measurer, with its time in seconds since the start. A replay gives the answers in
+/// their recorded order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// What the clock or a signal decided: how many, or whether.
+    /// A decision by the clock or a signal: a number, or yes or no.
     Decided {
         /// The number; 1 for yes.
         number: usize,
-        /// When.
+        /// The time of the decision.
         at: f64,
     },
-    /// What became of a candidate.
+    /// The trial of a candidate.
     Tried {
-        /// Its schedule.
+        /// The schedule of the candidate.
         schedule: String,
-        /// What became of it.
+        /// The trial.
         trial: Trial,
-        /// When that was known.
+        /// The time when the result was known.
         at: f64,
     },
-    /// The last comparison.
+    /// A race of schedules, such as the final comparison.
     Raced {
-        /// Who took part.
+        /// The schedules of the race.
         schedules: Vec<String>,
-        /// The times of each.
+        /// The samples of each schedule.
         samples: Vec<Vec<f64>>,
-        /// When it was over.
+        /// The time when the race was over.
         at: f64,
     },
-    /// The run was over: the last line.
+    /// The end of the run, in the last line.
     Ended {
-        /// Workers that were lost on the way.
+        /// The number of workers that were lost.
         replaced: usize,
     },
 }
 
-/// Of recordings from before that could be chosen.
+/// The number of starting points in recordings from before this option.
 fn starts() -> usize {
     STARTS
 }
 
 impl Setting {
-    /// In what another setting differs so that the search would be another one: a name, what is here, what is there.
+    /// The first difference from another setting that would change the search: a name, the value
+    /// here, and the value there.
     pub fn difference(&self, other: &Setting) -> Option<(&'static str, String, String)> {
         let option = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let shown = |setting: &Setting| {

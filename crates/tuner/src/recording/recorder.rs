@@ -1,4 +1,4 @@
-//! A measurer that asks another one, and writes down what it says.
+//! A measurer that asks another one and records its answers.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::measure::Measurer;
 use crate::worker::Lost;
 use tilewright_cache::outcome::Trial;
 
-/// Writes down every answer, with the time since the run has started.
+/// Records every answer, with the time since the run has started.
 pub struct Recorder<M> {
     measurer: M,
     started: Instant,
@@ -16,12 +16,12 @@ pub struct Recorder<M> {
 }
 
 impl<M: Measurer> Recorder<M> {
-    /// Begins with nothing, for a run that has started then.
+    /// A recorder without answers, for a run that started at `started`.
     pub fn new(measurer: M, started: Instant) -> Recorder<M> {
         Recorder { measurer, started, answers: Vec::new() }
     }
 
-    /// All that was said.
+    /// All answers, with the end of the run appended.
     pub fn answers(mut self) -> Vec<Answer> {
         self.answers.push(Answer::Ended { replaced: self.measurer.replaced() });
         self.answers
@@ -37,7 +37,7 @@ impl<M: Measurer> Recorder<M> {
 }
 
 impl<M: Measurer> Measurer for Recorder<M> {
-    /// How many there was time for comes first.
+    /// Records the number of trials before the trials.
     fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let trials = self.measurer.try_all(schedules, plan)?;
         self.decided(trials.len());
@@ -51,7 +51,7 @@ impl<M: Measurer> Measurer for Recorder<M> {
         Ok(trials)
     }
 
-    /// Whether it came to its end comes first.
+    /// Records whether the race was completed before its samples.
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
         let raced = self.measurer.race(schedules, samples, time);
         match &raced {

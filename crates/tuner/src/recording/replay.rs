@@ -9,16 +9,16 @@ use crate::measure::Measurer;
 use crate::worker::Lost;
 use tilewright_cache::outcome::Trial;
 
-/// Gives the answers in their order. A run that asks for something else than the recorded one did is refused: it is
-/// another search. Its clock stands at the last answer that was given.
+/// Gives the recorded answers in their order. A run that asks for something else than the recorded
+/// run did is another search, and is refused. The clock stands at the time of the last answer.
 pub struct Replay<'r> {
-    /// Those that were not given yet.
+    /// The answers that were not given yet.
     answers: Iter<'r, Answer>,
     at: f64,
 }
 
 impl<'r> Replay<'r> {
-    /// At the beginning of a recording's answers.
+    /// A replay from the first answer.
     pub fn new(answers: &'r [Answer]) -> Replay<'r> {
         Replay { answers: answers.iter(), at: 0.0 }
     }
@@ -33,7 +33,7 @@ impl<'r> Replay<'r> {
         Ok(*number)
     }
 
-    /// The next candidate that was tried of these, which begin at a place.
+    /// The next recorded trial, which must be of one of these schedules from index `first` on.
     fn tried(&mut self, schedules: &[String], first: usize) -> Result<(usize, Trial), Lost> {
         if let Some(Answer::Tried { schedule, trial, at }) = self.answers.next()
             && let Some(place) = schedules[first..].iter().position(|own| own == schedule)

@@ -1,4 +1,4 @@
-//! Kernels on the processor.
+//! Compiles and runs kernels on the CPU.
 
 use tilewright_driver::code::cpu_code;
 use tilewright_ir::tensor::TensorError;
@@ -10,7 +10,7 @@ use tilewright_target::{Cpu, Target};
 use super::{Builder, Data, RigError, Site, Source};
 use crate::bench::cpu::CpuRunner;
 
-/// Compiles for a part of this machine.
+/// Compiles for a part of this machine's CPU.
 #[derive(Clone)]
 pub(crate) struct CpuBuilder(pub Cpu);
 
@@ -26,7 +26,7 @@ impl Builder for CpuBuilder {
     }
 }
 
-/// Threads, and data in memory.
+/// A pool of threads, with the data of a rig in host memory.
 pub(crate) struct CpuSite {
     builder: CpuBuilder,
     pool: Pool,

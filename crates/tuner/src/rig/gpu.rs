@@ -1,4 +1,5 @@
-//! Kernels on a device. Constants, inputs, and what results hold before a call, are copied there once and stay.
+//! Compiles and runs kernels on a device. Constants, inputs and the initial contents of results are
+//! copied to the device once and stay there.
 
 use tilewright_driver::code::gpu_code;
 use tilewright_ir::{LoopNest, Number, Program};
@@ -12,7 +13,7 @@ use crate::bench::gpu::GpuRunner;
 use crate::bench::on_device::Comparisons;
 use crate::task::TaskError;
 
-/// Of more kernels than this nothing is told.
+/// The largest number of kernels whose resources are listed one by one.
 const MOST_TOLD: usize = 16;
 
 /// Compiles for a device.
@@ -22,7 +23,7 @@ pub(crate) struct GpuBuilder {
 }
 
 impl GpuBuilder {
-    /// Opens a device, which must be the one that is meant.
+    /// Opens a device, which must be equal to the expected one.
     pub fn open(ordinal: usize, gpu: &Gpu) -> Result<GpuBuilder, TaskError> {
         let device = Device::open(gpu.api, ordinal).map_err(|error| TaskError(error.to_string()))?;
         match device.gpu() == gpu {
@@ -57,17 +58,18 @@ impl Builder for GpuBuilder {
         told(executable.resources())
     }
 
-    /// An OpenCL device may be the processor itself, which should do nothing else while it is measured.
+    /// An OpenCL device may be the CPU itself, which should do nothing else while kernels are
+    /// measured.
     fn is_apart(&self) -> bool {
         self.device.gpu().api == GpuApi::Cuda
     }
 }
 
-/// What kernels take of a device, for people.
+/// The resources that kernels use on a device, as text for people.
 fn told(kernels: &[KernelResources]) -> String {
     let one = |kernel: &KernelResources| {
         let KernelResources { kernel, registers, local_bytes, shared_bytes, .. } = kernel;
-        // A driver that does not tell registers does not tell either what is in memory for want of them.
+        // A driver that does not report registers does not report spills either.
         let own = match registers {
             Some(registers) => format!("{registers} registers, {local_bytes} bytes spilled"),
             None => format!("{local_bytes} bytes private"),
@@ -90,9 +92,9 @@ pub(crate) struct GpuSite {
     before: Vec<DeviceBuffer>,
     results: Vec<DeviceBuffer>,
     scalars: Vec<Number>,
-    /// Where results are copied to.
+    /// The host buffers that results are copied to.
     computed: Vec<Buffer>,
-    /// What compares them where they are, once it was asked for.
+    /// The comparisons that run on the device, made at their first use.
     comparisons: Option<Comparisons>,
 }
 

@@ -1,9 +1,10 @@
-//! A program with its data and what it should compute: kernels are built here, and run on its [`Bench`].
+//! A program with its data and its expected results. Kernels are built here and run on a [`Bench`].
 //!
-//! What a kernel should compute is known from the interpreter where that takes no time, with a bound for every element; otherwise
-//! from the kernel of the default schedule, which is itself compared with the interpreter at smaller sizes (`smaller.rs`).
+//! The expected results come from the interpreter if it is fast enough, with an error bound for
+//! every element. Otherwise they come from the kernel of the default schedule. That kernel is
+//! itself compared with the interpreter at smaller sizes (`smaller.rs`).
 //!
-//! Where kernels are compiled and run is a [`Site`]: the processor (`cpu.rs`) or a device (`gpu.rs`).
+//! A [`Site`] compiles and runs kernels: the CPU (`cpu.rs`) or a device (`gpu.rs`).
 
 pub(crate) mod cpu;
 pub(crate) mod gpu;
@@ -29,29 +30,31 @@ use crate::note::Note;
 use crate::task::{Task, TaskError};
 use tilewright_cache::outcome::Outcome;
 
-/// The interpreter gets at most this many points: about a second.
+/// The largest number of points for the interpreter, which take about a second.
 const MOST_INTERPRETED: u64 = 4_000_000;
-/// And inputs of so many bytes at most together, since it needs them beside those of the kernels.
+/// The largest total size of the interpreter's inputs in bytes. The interpreter needs them beside
+/// those of the kernels.
 const MOST_HELD: usize = 256 << 20;
-/// So many points where it only has to agree with the default schedule at smaller sizes.
+/// The largest number of points if the interpreter only checks the default schedule at smaller
+/// sizes.
 const ENOUGH_TO_COMPARE: u64 = 500_000;
 
-/// For a kernel that is only checked.
+/// The plan for a kernel that is only checked.
 const ONCE: Plan =
     Plan { rival: None, best: 0.0, hopeless: 0.0, promising: 0.0, samples: 1, time: 0.0, within: None };
 
-/// Why there is nothing to tune against.
+/// Why a rig could not be made.
 #[derive(Debug, Error)]
 pub(crate) enum RigError {
-    /// The task makes no sense here.
+    /// The task is invalid here.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// An input that was given is not there any more, or has changed.
+    /// A given input no longer exists, or has changed.
     #[error("the input {name} cannot be read: {why}")]
     Input {
-        /// Which.
+        /// The name of the input.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Tensors do not fit into memory.
@@ -63,23 +66,23 @@ pub(crate) enum RigError {
     /// The default schedule's kernel does not run.
     #[error("the default schedule does not run: {0}")]
     Run(#[from] RunError),
-    /// Data cannot be brought to a device.
+    /// The data cannot be copied to the device.
     #[error("the data of the program cannot be brought to the device: {0}")]
     Device(RunError),
     /// The interpreter cannot run the program.
     #[error("the program does not run: {0}")]
     Interpreter(String),
-    /// The oracle disagrees.
+    /// The results of the default schedule differ from the expected ones.
     #[error("the default schedule computes something else: {0}")]
     Wrong(String),
 }
 
-/// Makes kernels. Several threads do so at once.
+/// Compiles kernels, on several threads at once.
 pub(crate) trait Builder: Clone + Sync {
     /// Compiled code.
     type Executable: Send;
 
-    /// The machine that it compiles for.
+    /// The machine that the builder compiles for.
     fn target(&self) -> Target<'_>;
 
     /// Compiles the loops that a schedule has made of a program.
@@ -90,73 +93,76 @@ pub(crate) trait Builder: Clone + Sync {
         schedule: &Schedule,
     ) -> Result<Self::Executable, BuildError>;
 
-    /// What the compiler says that kernels take of a device; empty where it says nothing.
+    /// The resources that kernels use on a device, as the compiler reports them; empty if it
+    /// reports nothing.
     fn resources(&self, _: &Self::Executable) -> String {
         String::new()
     }
 
-    /// Whether kernels run elsewhere than they are compiled, so that compiling does not disturb what is measured.
+    /// Whether kernels run elsewhere than they are compiled, so that compiling does not disturb
+    /// measurements.
     fn is_apart(&self) -> bool {
         false
     }
 }
 
-/// What a site compiles.
+/// The compiled code of a site.
 pub(crate) type ExecutableOf<S> = <<S as Site>::Builder as Builder>::Executable;
 
-/// Where kernels are compiled, and run on data that is there.
+/// A place where kernels are compiled and run, with the data that they run on.
 pub(crate) trait Site: Sized {
-    /// Who compiles for it.
+    /// The compiler of the site.
     type Builder: Builder;
-    /// Who runs kernels on it.
+    /// The runner of kernels on the site.
     type Runner<'s>: Runner<Executable = ExecutableOf<Self>>
     where
         Self: 's;
 
-    /// Brings data there.
+    /// Copies the data to the site.
     fn new(builder: &Self::Builder, data: Data<'_>) -> Result<Self, RigError>;
 
-    /// The two, which can be at work at once.
+    /// The builder and the runner, which can work at the same time.
     fn parts(&mut self) -> (&Self::Builder, Self::Runner<'_>);
 }
 
-/// Where the elements of a tensor come from.
+/// The source of a tensor's elements.
 pub(crate) enum Source<'g> {
-    /// They are there.
+    /// An existing tensor.
     There(Cow<'g, Tensor>),
-    /// A seed makes them, of this shape, wherever they are wanted.
+    /// A generator of elements from a seed, and the shape. The elements are made directly where
+    /// they are needed.
     Made(Elements, Vec<usize>),
 }
 
-/// The tensors and scalars of a program, each in the order of its signature. They may be large, so a site takes or makes them
-/// where it needs them without another copy in between.
+/// The tensors and scalars of a program, each in the order of its signature. Tensors may be large,
+/// so a site takes or generates them in place, without another copy in between.
 pub(crate) struct Data<'g> {
     pub constants: Vec<Source<'g>>,
     pub inputs: Vec<Source<'g>>,
-    /// What results hold before a call: what the caller supplies, or something that no kernel computes.
+    /// The contents of results before a call: the caller's data, or values that no kernel computes.
     pub before: Vec<Source<'g>>,
-    /// Room for results.
+    /// Buffers for results.
     pub results: Vec<Buffer>,
     pub scalars: Vec<Number>,
 }
 
-/// A program with its data.
+/// A program with its data and expected results.
 pub(crate) struct Rig<S> {
     program: Program,
     site: S,
     wanted: Vec<Wanted>,
-    /// What the user should know of how results are compared.
+    /// The notes on how results are compared, for the user.
     pub notes: Vec<Note>,
 }
 
-/// Who makes kernels of a rig's program.
+/// Compiles kernels of a rig's program.
 pub(crate) struct Forge<'r, B> {
     program: &'r Program,
     pub builder: &'r B,
 }
 
 impl<S: Site> Rig<S> {
-    /// Makes or reads inputs, and what comes out of them.
+    /// Makes or reads inputs, and computes the expected results.
     pub fn new(task: &Task, builder: &S::Builder) -> Result<Rig<S>, RigError> {
         let lesson = smaller::check_default::<S>(task, builder)?;
         let program = task.program()?;
@@ -167,7 +173,8 @@ impl<S: Site> Rig<S> {
         Ok(rig)
     }
 
-    /// The same with data that is there. What `is_delicate` has elements which rounding moves more than others.
+    /// Makes a rig from existing inputs. `is_delicate` says that rounding moves some elements more
+    /// than others.
     fn with(
         program: Program,
         given: Inputs,
@@ -204,7 +211,7 @@ impl<S: Site> Rig<S> {
         Ok(expected)
     }
 
-    /// Who makes kernels, and the data for them to run on.
+    /// The compiler of kernels, and the bench that they run on.
     pub fn parts(&mut self) -> (Forge<'_, S::Builder>, Bench<'_, S::Runner<'_>>) {
         let Rig { program, site, wanted, .. } = self;
         let (builder, runner) = site.parts();
@@ -213,7 +220,7 @@ impl<S: Site> Rig<S> {
 }
 
 impl<B: Builder> Forge<'_, B> {
-    /// Compiles a schedule. Can be called from several threads at once.
+    /// Compiles a schedule. Several threads may call this at once.
     pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, Unbuilt> {
         self.built(schedule).map_err(|refused| {
             Unbuilt::Failed(match refused {
@@ -240,8 +247,8 @@ impl<B: Builder> Forge<'_, B> {
     }
 }
 
-/// The site with its data, and what the interpreter computes of the same, where that takes no time. Whoever is the last to
-/// need a tensor takes it.
+/// The site with its data, and the interpreter's results if the interpreter is fast enough. The
+/// last user of a tensor takes it instead of copying it.
 fn site_and_oracle<S: Site>(
     builder: &S::Builder,
     program: &Program,
@@ -269,7 +276,8 @@ fn site_and_oracle<S: Site>(
     Ok((site, Some(wanted.map_err(|error| RigError::Interpreter(error.to_string()))?)))
 }
 
-/// Whether the interpreter can run a program of so many points, and have its inputs.
+/// Returns true if the interpreter can run a program within this number of points and hold its
+/// inputs.
 fn suits_interpreter(program: &Program, most_points: u64) -> bool {
     let supplied = program.tensors_with(|role| role.is_supplied());
     let bytes = supplied.map(|(id, declared)| {
@@ -278,7 +286,7 @@ fn suits_interpreter(program: &Program, most_points: u64) -> bool {
     points(program) <= most_points && bytes.fold(0, usize::saturating_add) <= MOST_HELD
 }
 
-/// What was given and what is made, as kernels take it, with room for results.
+/// The given and the generated data in the order of the signature, with buffers for results.
 fn data<'g>(
     signature: &Signature,
     scalars: &BTreeMap<String, Number>,
@@ -303,11 +311,11 @@ fn data<'g>(
     })
 }
 
-/// Why there is no kernel of a candidate.
+/// Why a candidate has no kernel.
 pub(crate) enum Unbuilt {
-    /// It cannot be compiled.
+    /// The candidate cannot be compiled.
     Failed(Outcome),
-    /// The device is lost to this process, whoever did that.
+    /// The device is unusable for this process, whichever candidate caused that.
     DeviceLost(String),
 }
 
@@ -326,7 +334,8 @@ impl From<Refused> for RigError {
     }
 }
 
-/// What no kernel computes: not a number, or all bits set. An element that is never written shows.
+/// A tensor of values that no kernel should compute: NaN for floats, -0x5a for integers. So an
+/// element that is never written is detected.
 fn poisoned(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
     let mut element = Tensor::zeros(dtype, &[])?;
     element.set(0, if dtype.is_float() { Number::Float(f64::NAN) } else { Number::Int(-0x5a) });

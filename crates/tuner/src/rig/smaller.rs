@@ -1,8 +1,9 @@
-//! The same task at smaller sizes, where the interpreter says what the default schedule should compute.
+//! Compares the default schedule with the interpreter at smaller sizes.
 //!
-//! The data there is a part of what the user has given: elements at equal distances in each dimension. So positive numbers stay
-//! positive, and a program that converges on the user's data does so here. Integers that are used as indices are scaled with
-//! what they index.
+//! The data at the smaller sizes is a sample of the user's data: elements at equal distances in
+//! each dimension. So positive numbers stay positive, and a program that converges on the user's
+//! data converges here too. Integers that serve as indices are scaled with the extent that they
+//! index.
 
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::{Number, Program, Tensor, TensorId};
@@ -14,22 +15,24 @@ use crate::note::Note;
 use crate::task::Task;
 use tilewright_cache::outcome::Outcome;
 
-/// What comparing the default schedule at smaller sizes has told.
+/// The findings of the comparison at smaller sizes.
 #[derive(Default)]
 pub(super) struct Lesson {
-    /// Some elements may be off by more than the tolerance allows that kernels are compared with at the task's own sizes.
+    /// Whether some elements may be off by more than the common tolerance for kernels at the task's
+    /// own sizes.
     pub is_delicate: bool,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<Note>,
 }
 
-/// Compares the default schedule with the interpreter at sizes that it can manage.
+/// Compares the default schedule with the interpreter, at sizes that the interpreter can manage.
 pub(super) fn check_default<S: Site>(task: &Task, builder: &S::Builder) -> Result<Lesson, RigError> {
     let Some(small) = shrunk(task) else { return Ok(Lesson::default()) };
     let (large, program) = (task.program()?, small.program()?);
     let data = part(&large, &program, given::read(&large, task)?);
     let compared = match check::<S>(&program, data.clone(), &small, builder) {
-        // Indices that the sizes have made meaningless say nothing about the schedule. Those of a seed fit.
+        // Indices that the smaller sizes make invalid say nothing about the schedule. Indices from
+        // a seed are valid.
         Err(RigError::Interpreter(_)) => check::<S>(&program, without_integers(data), &small, builder),
         compared => compared,
     };
@@ -75,7 +78,8 @@ fn is_delicate(program: &Program, wanted: &Wanted) -> bool {
     (0..wanted.expected.tensor.len()).any(|at| wanted.expected.limit(at) > usual)
 }
 
-/// The task at smaller sizes, if it is too large for the interpreter and there are such. It has no data.
+/// The task at smaller sizes, without data. `None` if the interpreter can run the task itself, or
+/// no such sizes exist.
 fn shrunk(task: &Task) -> Option<Task> {
     let fits = |task: &Task, most: u64| task.program().is_ok_and(|program| suits_interpreter(&program, most));
     if fits(task, MOST_INTERPRETED) {
@@ -88,7 +92,7 @@ fn shrunk(task: &Task) -> Option<Task> {
         if value < 2 {
             return None;
         }
-        // Odd numbers leave remainders, which are where mistakes are.
+        // Odd sizes leave remainders, where mistakes are likely.
         small.sizes[largest].1 = (value / 2) | 1;
         if small.program().is_err() {
             return None;
@@ -100,7 +104,7 @@ fn shrunk(task: &Task) -> Option<Task> {
     None
 }
 
-/// The part of the data of a program that the same program takes at smaller sizes.
+/// The sample of a program's data that the same program takes at smaller sizes.
 fn part(large: &Program, small: &Program, data: Inputs) -> Inputs {
     let mut inputs = Inputs::default();
     for (name, tensor) in data.tensors {
@@ -111,13 +115,13 @@ fn part(large: &Program, small: &Program, data: Inputs) -> Inputs {
         });
         inputs.tensors.extend(taken.map(|tensor| (name, tensor)));
     }
-    // A scalar that is a size has another value now, which follows from the sizes.
+    // A scalar that is a size follows from the smaller sizes.
     let is_size = |name: &String| small.symbols.iter().any(|symbol| symbol.name == *name);
     inputs.scalars = data.scalars.into_iter().filter(|(name, _)| !is_size(name)).collect();
     inputs
 }
 
-/// A tensor of this shape, of elements at equal distances.
+/// A tensor of this shape, with elements at equal distances of the given tensor.
 fn sampled(tensor: &Tensor, shape: &[usize]) -> Option<Tensor> {
     let extents = tensor.shape();
     let mut taken = Tensor::zeros(tensor.dtype(), shape).ok()?;
@@ -136,7 +140,8 @@ fn sampled(tensor: &Tensor, shape: &[usize]) -> Option<Tensor> {
     Some(taken)
 }
 
-/// Indices that fit what they index at smaller sizes, in the same order. Negative ones mean something else, and stay.
+/// Scales indices to the smaller extent that they index, and keeps their order. Negative values
+/// have another meaning and stay.
 fn rescaled(mut tensor: Tensor, large: (&Program, TensorId), small: (&Program, TensorId)) -> Tensor {
     let limit = |(program, id): (&Program, TensorId)| seed::index_limit(program, id);
     if let (true, Some(large), Some(small)) = (tensor.dtype().is_integer(), limit(large), limit(small)) {

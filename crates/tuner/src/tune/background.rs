@@ -1,7 +1,8 @@
-//! Proofs on threads of their own, which a run can leave behind.
+//! Runs proofs on threads of their own, which a run can abandon.
 //!
-//! A proof cannot be interrupted, and may take as long as its limit of operations lets it. So the run waits for the threads, and not in
-//! them: when it has to end, proofs that were begun go on for nobody, and the others are not begun.
+//! A proof cannot be interrupted, and may take as long as its limit of operations allows. So the
+//! run waits for the threads instead of proving in its own thread. When the run has to end, proofs
+//! that have begun continue unused, and the others never begin.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,13 +16,14 @@ use tilewright_polyhedral::Verdict;
 use super::proofs::Prover;
 use crate::parallel::cores;
 
-/// Between two looks at whether the run has to end.
+/// The time between two checks whether the run has to end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Nests that nobody has begun with, each with its schedule.
+/// The nests that no thread has taken yet, each with its schedule.
 type Queue = Arc<Mutex<VecDeque<(String, LoopNest)>>>;
 
-/// The verdicts on nests by their schedules, in this order and on all cores, as far as they are there when it is `over`.
+/// Proves nests on all cores, in this order. Returns the verdicts by schedule that are known when
+/// all are done or `over` holds.
 pub(super) fn prove_until(
     program: &Program,
     nests: Vec<(String, LoopNest)>,
@@ -43,7 +45,7 @@ pub(super) fn prove_until(
     known
 }
 
-/// Starts threads that prove what is in a queue.
+/// Starts threads that prove the nests of a queue.
 fn start(program: &Program, queue: &Queue, prover: Prover, threads: usize) -> Receiver<(String, Verdict)> {
     let (sender, receiver) = channel();
     let program = Arc::new(program.clone());
@@ -57,7 +59,7 @@ fn start(program: &Program, queue: &Queue, prover: Prover, threads: usize) -> Re
 fn work(program: &Program, queue: &Queue, prover: Prover, sender: &Sender<(String, Verdict)>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     while let Some((schedule, nest)) = next() {
-        // Where nobody listens any more, the queue is empty.
+        // If the receiver is gone, the queue is empty.
         let _ = sender.send((schedule, prover(program, &nest)));
     }
 }

@@ -1,4 +1,4 @@
-//! Which points are worth measuring, and what is known of those that were.
+//! Selects the points that are worth measuring, and keeps the known costs of schedules.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,26 +12,28 @@ use crate::lessons::Lessons;
 use crate::parallel;
 use crate::worker::Lost;
 
-/// Points that the cost model looks at before anything is measured.
+/// The number of points that the cost model ranks before anything is measured.
 const LOOKED_AT: usize = 512;
-/// So many at a time, on all cores.
+/// The number of points that are ranked at a time, on all cores.
 const TOGETHER: usize = 16;
-/// Of these, so many are where the search usually starts.
+/// The usual number of ranked points that the search starts from.
 pub const STARTS: usize = 24;
-/// A candidate that should take so many times as long as the best known is not tried.
+/// A candidate is not tried if its predicted time is more than this many times the best predicted
+/// one.
 const TOO_SLOW: f64 = 3.0;
-/// Where the model has no say, everything is.
+/// The limit without a cost model: no candidate is too slow.
 const NEVER: f64 = f64::INFINITY;
 
-/// The effort of compiling a candidate for a GPU, at most: others are waited for by all, for seconds each.
+/// The largest effort to compile a candidate for a GPU. All others would wait for a larger one, for
+/// seconds each.
 const MOST_EFFORT: u64 = 8000;
 
-/// What is to be done with a point.
+/// The judgement of a point.
 #[derive(Clone, Debug)]
 pub(crate) enum Judged {
-    /// It is to be measured.
+    /// The candidate is to be measured.
     Worth(Candidate),
-    /// Nothing.
+    /// The point is not measured.
     Rejected,
 }
 
@@ -39,35 +41,35 @@ pub(crate) enum Judged {
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub schedule: String,
-    /// The seconds that the model expects it to take.
+    /// The predicted time, in seconds.
     expected: f64,
-    /// What compiling it takes, in comparison with others.
+    /// The effort to compile the candidate, in comparison with others.
     pub effort: u64,
-    /// What models learn from.
+    /// The features for cost models.
     features: Vec<f32>,
 }
 
-/// What a point stands for, unless it was refused.
+/// The candidate of a point, or `None` if the point was refused.
 type Look = Option<Candidate>;
 
-/// The schedules that were tried, and the means to judge others.
+/// The schedules that were tried, and the cost model that judges others.
 #[derive(Clone)]
 pub(crate) struct Candidates<'p> {
     lessons: Lessons<'p>,
     space: &'p Space<'p>,
-    /// Seconds of everything that was tried; none for what failed.
+    /// The time of every schedule that was tried, in seconds; `None` if it failed.
     known: HashMap<String, Option<f64>>,
-    /// Schedules that the strategy knows the cost of.
+    /// The schedules whose cost the strategy knows.
     told: HashSet<String>,
-    /// What models learn from the schedules that were worth trying.
+    /// The features of the schedules that were worth trying, for cost models.
     features: HashMap<String, Vec<f32>>,
-    /// Why points were refused before anything was compiled.
+    /// The reasons for which points were refused before compilation, with counts.
     pub rejections: Rejections,
-    /// Points that the cost model has refused.
+    /// The number of points that the cost model refused as too slow.
     pub too_slow: usize,
-    /// The best time that the model expects of anything that was tried.
+    /// The best predicted time so far, in seconds.
     expected: f64,
-    /// How many times that is not worth trying.
+    /// The multiple of that time above which a candidate is too slow.
     limit: f64,
 }
 
@@ -86,7 +88,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// The same where nothing is refused for being slow by the model's estimate.
+    /// The same candidates, none of which the cost model refuses as too slow.
     pub fn without_model(self) -> Candidates<'p> {
         Candidates { limit: NEVER, ..self }
     }
@@ -96,23 +98,23 @@ impl<'p> Candidates<'p> {
         default_schedule(self.lessons.program, self.lessons.target).to_string()
     }
 
-    /// Whether a schedule was tried.
+    /// Returns true if a schedule was tried.
     pub fn knows(&self, schedule: &str) -> bool {
         self.known.contains_key(schedule)
     }
 
-    /// The seconds of a schedule that was tried.
+    /// The time of a schedule that was tried and works, in seconds.
     pub fn cost(&self, schedule: &str) -> Option<f64> {
         self.known.get(schedule).copied().flatten()
     }
 
-    /// What models learn from a schedule; nothing where it was not worth trying.
+    /// The features of a schedule for cost models; empty if it was not worth trying.
     pub fn features(&self, schedule: &str) -> &[f32] {
         self.features.get(schedule).map_or(&[], Vec::as_slice)
     }
 
-    /// What became of points, for the strategy. A schedule has its cost only once: where knobs make no difference, searches
-    /// would go round among points that are all the same, and all equally good.
+    /// The costs of points for the strategy. Each schedule reports its cost only once. Where knobs
+    /// make no difference, a search would otherwise wander among equivalent points of equal cost.
     pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
         let mut cost = |judged: &Judged| match judged {
             Judged::Worth(own) if self.knows(&own.schedule) && self.told.insert(own.schedule.clone()) => {
@@ -123,12 +125,12 @@ impl<'p> Candidates<'p> {
         points.into_iter().zip(judged).map(|(point, judged)| Told { point, cost: cost(judged) }).collect()
     }
 
-    /// Notes what became of a schedule.
+    /// Records the time of a schedule that was tried.
     pub fn tried(&mut self, schedule: &str, seconds: Option<f64>) {
         self.known.insert(schedule.to_owned(), seconds);
     }
 
-    /// Whether a schedule from elsewhere can be used here. A refusal is counted.
+    /// Checks whether a schedule from elsewhere can be used here. Counts a refusal.
     pub fn accepts(&mut self, schedule: &str) -> bool {
         let parsed = text::parse(schedule);
         match apply(self.lessons.program, &parsed.schedule, self.lessons.target) {
@@ -143,7 +145,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// Which points should be measured.
+    /// Judges which points should be measured.
     pub fn judge(&mut self, points: &[Point]) -> Vec<Judged> {
         let looks = self.look(points);
         looks.into_iter().map(|look| self.judged(look)).collect()
@@ -164,12 +166,12 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// The schedules of points, without those that are refused.
+    /// The schedules of points, without the refused ones.
     pub fn schedules(&mut self, points: &[Point]) -> Vec<String> {
         self.look(points).into_iter().flatten().map(|own| own.schedule).collect()
     }
 
-    /// What the space and the model say about points. Refusals are counted.
+    /// The candidates of points. Counts refusals.
     fn look(&mut self, points: &[Point]) -> Vec<Look> {
         let found = parallel::map(points, |point| self.expectation(point));
         let counted = found.into_iter().map(|look| match look {
@@ -194,9 +196,10 @@ impl<'p> Candidates<'p> {
         Ok(Candidate { schedule: schedule.to_string(), expected, effort, features })
     }
 
-    /// The points that the model likes best, from different corners of the space: a greedy search with the model in the
-    /// place of the machine from each of the points to begin at, until it is `over`. Those themselves are second in their
-    /// corners, whatever the model thinks of them.
+    /// The points that the cost model prefers, from different regions of the space. From each
+    /// starting point of the space, a greedy search runs with the cost model in place of the
+    /// machine, until `over`. The starting point itself is at least second in its region, whatever
+    /// its predicted time.
     pub fn ranked(
         &mut self,
         seed: u64,
@@ -216,14 +219,14 @@ impl<'p> Candidates<'p> {
         corners.retain(|corner| !corner.is_empty());
         corners.sort_by(|left, right| left[0].0.total_cmp(&right[0].0));
         self.expected = corners.first().map_or(f64::INFINITY, |corner| corner[0].0);
-        // The best of each corner first, then the second best, and so on.
+        // The best of each region come first, then the second best, and so on.
         let places = 0..STARTS;
         let in_turn = places.flat_map(|place| corners.iter().filter_map(move |corner| corner.get(place)));
         let worth = in_turn.filter(|(expected, _)| *expected <= TOO_SLOW * self.expected);
         Ok(worth.take(STARTS).map(|(_, point)| point.clone()).collect())
     }
 
-    /// What the model expects of points around one, the best first.
+    /// The predicted times of points around a starting point, best first.
     fn corner(
         &mut self,
         start: Start,

@@ -1,4 +1,5 @@
-//! The end of a run: the fastest once more, in turn, as far as there is time for it.
+//! The end of a run: measures the fastest candidates again in turn, as far as time allows, and
+//! chooses the winner.
 
 use super::proofs::Proof;
 use super::report::Tuned;
@@ -8,36 +9,37 @@ use crate::turns::{self, Relative};
 use crate::worker::Lost;
 use tilewright_cache::outcome::median;
 
-/// The place of the cost model's first choice, if there is one: it is tried right after the default schedule.
+/// The index of the trial of the cost model's first choice, if there is one. It is tried right
+/// after the default schedule.
 pub(super) const ONE_SHOT: usize = 1;
-/// What the samples of a finalist take is that of so many calls.
+/// The number of calls whose time the samples of a finalist may take.
 const CALLS: f64 = 40.0;
-/// With fewer there is nothing to compare.
+/// The least number of samples for a comparison.
 const FEWEST_SAMPLES: f64 = 5.0;
-/// Calls of every finalist before its samples.
+/// The number of calls of every finalist before its samples.
 const WARM_UP: f64 = 2.0;
-/// The default schedule stays unless something is faster by more than this: what is won by less may be lost again in
-/// another process, where data lies elsewhere.
+/// The default schedule stays the winner unless another schedule is faster by more than this share.
+/// A smaller gain may vanish in another process, where data lies elsewhere.
 const DEFAULT_MARGIN: f64 = 0.02;
-/// The time of the samples of the fastest, in seconds: at least, and at most.
+/// The least and the largest time of the fastest finalist's samples, in seconds.
 const TIME: (f64, f64) = (0.1, 0.6);
 
-/// What the samples of a finalist with this time should take, in seconds.
+/// The time for the samples of a finalist whose call takes `seconds`, in seconds.
 pub(super) fn time_of_one(seconds: f64) -> f64 {
     (CALLS * seconds).clamp(TIME.0, TIME.1)
 }
 
-/// Who is compared, and for how long.
+/// The plan of the final comparison.
 struct Comparison {
-    /// Places among the trials.
+    /// The indices of the finalists among the trials.
     finalists: Vec<usize>,
     samples: usize,
-    /// Seconds for the samples of the fastest.
+    /// The time for the samples of the fastest finalist, in seconds.
     time: f64,
 }
 
 impl Run<'_, '_> {
-    /// Chooses the winner.
+    /// Chooses the winner and reports the run.
     pub(super) fn finish(mut self) -> Result<Tuned, TuneError> {
         let raced = match self.comparison()? {
             Some(comparison) => self.race(&comparison)?,
@@ -49,9 +51,10 @@ impl Run<'_, '_> {
         Ok(self.report(winner, raced, default))
     }
 
-    /// The best of the last comparison, with its proof; the next best where that is refuted. Where nobody is left, or there
-    /// was no comparison, the times count that are known. Those with shorter times than the winner, which are within the
-    /// noise, are proved as well: who asks the cache gets the schedule with the shortest time.
+    /// The best finalist with its proof, or the next best if the proof refutes it. If no finalist
+    /// is left or there was no comparison, the known times of trials count. Finalists with shorter
+    /// times than the winner, within the noise, are proved as well: the cache returns the schedule
+    /// with the shortest time.
     fn proved_winner(&mut self, raced: &[Raced]) -> Result<(Raced, Proof), TuneError> {
         loop {
             let mut left: Vec<Raced> = raced.iter().filter(|own| self.may_win(own)).cloned().collect();
@@ -67,7 +70,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether a finalist was not refuted.
+    /// Returns true if a finalist was not refuted.
     pub(super) fn may_win(&self, raced: &Raced) -> bool {
         self.trials[raced.trial].trial.seconds().is_some()
     }
@@ -77,8 +80,8 @@ impl Run<'_, '_> {
         self.finalists(1).into_iter().map(|at| self.as_tried(at)).collect()
     }
 
-    /// Measures in turn; nobody, if there is no time any more or workers are lost again and again. Then the times count
-    /// that are known.
+    /// Measures the finalists in turn. Returns nothing if the time is over or workers are lost
+    /// again and again. Then the known times count.
     fn race(&mut self, comparison: &Comparison) -> Result<Vec<Raced>, TuneError> {
         let Comparison { finalists, samples, time } = comparison;
         let schedules: Vec<String> = finalists.iter().map(|at| self.trials[*at].schedule.clone()).collect();
@@ -90,7 +93,8 @@ impl Run<'_, '_> {
         Ok(finalists.iter().zip(times).map(|(at, times)| Raced::new(*at, times)).collect())
     }
 
-    /// As many finalists as there is time for; none if there is not even time for the fewest.
+    /// Plans a comparison with as many finalists as there is time for, or `None` if there is no
+    /// time for the fewest.
     fn comparison(&mut self) -> Result<Option<Comparison>, Lost> {
         let most = FINALISTS.min(self.trials.len().saturating_sub(1));
         let affordable = |others: &usize| self.rounds(&self.finalists(*others)) >= FEWEST_SAMPLES;
@@ -104,7 +108,8 @@ impl Run<'_, '_> {
         }))
     }
 
-    /// How often there is time to call everybody once, apart from building and warming up, and reason to.
+    /// The number of rounds that are useful and that fit into the time, after building and warming
+    /// up. A round calls every finalist once.
     fn rounds(&self, finalists: &[usize]) -> f64 {
         let fastest = self.fastest(finalists);
         let round: f64 = finalists.iter().filter_map(|at| self.trials[*at].trial.seconds()).sum();
@@ -119,8 +124,9 @@ impl Run<'_, '_> {
         seconds.fold(f64::INFINITY, f64::min)
     }
 
-    /// The default schedule, the cost model's first choice, and so many of the fastest others, in the order in which they
-    /// were found: what is told of the three must come from one comparison.
+    /// The default schedule, the cost model's first choice, and the `most` fastest others, in the
+    /// order of their trials. The reported times of these three kinds must come from one
+    /// comparison.
     fn finalists(&self, most: usize) -> Vec<usize> {
         let mut others: Vec<usize> =
             (1..self.trials.len()).filter(|at| self.trials[*at].trial.seconds().is_some()).collect();
@@ -135,23 +141,23 @@ impl Run<'_, '_> {
         std::iter::once(0).chain(others).collect()
     }
 
-    /// A trial with the samples that it has.
+    /// A trial with its own samples.
     fn as_tried(&self, at: usize) -> Raced {
         Raced::new(at, self.trials[at].trial.samples.clone())
     }
 
-    /// The time of the cost model's first choice, from the last comparison if there was one.
+    /// The time of the cost model's first choice, from the final comparison if there was one.
     pub(super) fn one_shot_seconds(&self, raced: &[Raced]) -> Option<f64> {
         let tried = self.one_shot.as_ref()?.seconds();
         raced.iter().find(|raced| raced.trial == ONE_SHOT).map(|raced| raced.median).or(tried)
     }
 }
 
-/// A finalist's times.
+/// The times of a finalist.
 #[derive(Clone, Debug)]
 pub(super) struct Raced {
     pub trial: usize,
-    /// Its median time in seconds.
+    /// The median time in seconds.
     pub median: f64,
     pub samples: Vec<f64>,
 }
@@ -162,7 +168,7 @@ impl Raced {
     }
 }
 
-/// The first of those that are as fast as the fastest, if there is anybody.
+/// The first finalist that is as fast as the fastest within the noise, or `None` without finalists.
 fn winner(raced: &[Raced]) -> Option<Raced> {
     let samples: Vec<&[f64]> = raced.iter().map(|own| own.samples.as_slice()).collect();
     let relative = turns::relative(&samples);
@@ -202,7 +208,8 @@ mod tests {
 
     #[test]
     fn slow_moments_of_the_machine_do_not_count() {
-        // Half of the rounds take twice as long; in every single one the second is five percent faster.
+        // Half of the rounds take twice as long. In every single round, the second kernel is five
+        // percent faster.
         let slow = |round: usize| if round.is_multiple_of(2) { 1.0 } else { 2.0 };
         let times = |own: f64| (0..20).map(|round| own * slow(round)).collect::<Vec<_>>();
         assert_eq!(winner(&[raced(0, &times(1.0)), raced(4, &times(0.95))]).unwrap().trial, 4);

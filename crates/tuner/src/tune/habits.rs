@@ -1,4 +1,5 @@
-//! What suits a machine: how many candidates at a time, and how well they are measured.
+//! Tuning parameters of a kind of machine: the sizes of batches, and how well candidates are
+//! measured.
 
 use tilewright_target::Machine;
 
@@ -6,32 +7,33 @@ use super::Reference;
 use crate::bench::Plan;
 use crate::parallel;
 
-/// A call that takes so many times as long as the best is not worth a second one.
+/// A call that takes longer than this times the best time is not worth a second call.
 pub(super) const HOPELESS: f64 = 2.0;
-/// A call that takes longer than this times the best is not worth a third.
+/// A call that takes longer than this times the best time is not worth a third call.
 const PROMISING: f64 = 1.1;
-/// What others are compared with is measured well, however long it takes.
+/// The plan for reference kernels, which are measured well however long that takes.
 pub(crate) const THOROUGHLY: Plan =
     Plan { rival: None, best: 0.0, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
 
-/// What suits a machine.
+/// The tuning parameters of a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
-    /// Points that a strategy is asked for at a time.
+    /// The number of points that a strategy is asked for at a time.
     pub batch: usize,
-    /// Of these, so many at least, if it can say as many.
+    /// The number of these points that a strategy should propose at least, if it can.
     pub together: usize,
-    /// Candidates that take no longer together than one alone.
+    /// The number of candidates that together take no longer than one alone.
     pub at_once: usize,
-    /// Samples of a candidate that comes near the best.
+    /// The number of samples of a candidate that comes near the best.
     samples: usize,
-    /// And the seconds of its calls, at least. Where compiling a candidate takes tens of
-    /// milliseconds and others use the machine too, short kernels are worth a few.
+    /// The least total time of these samples, in seconds. If compiling a candidate takes tens of
+    /// milliseconds and others use the machine too, short kernels are worth a few milliseconds.
     time: f64,
-    /// What is so many times as fast as what candidates are compared with takes its place. On shared cores kernels that are
-    /// alike are disturbed alike; where compiling both again takes long, it must be worth it.
+    /// A candidate becomes the new reference kernel when it is this many times as fast as the old
+    /// one. On shared cores, similar kernels are disturbed alike, so the reference should be
+    /// similar to the candidates. If compiling both again takes long, the gain must be worth it.
     pub clearly: f64,
-    /// Samples of every finalist.
+    /// The planned number of samples of every finalist.
     pub final_samples: f64,
 }
 
@@ -47,7 +49,8 @@ impl Habits {
                 clearly: 1.1,
                 final_samples: 40.0,
             },
-            // Compiling takes longest, on all cores, and goes on while others are measured; and a GPU is quiet.
+            // Compilation takes longest. It uses all cores and continues while other candidates are
+            // measured, and a GPU has little noise.
             Machine::Gpu(_) => Habits {
                 batch: 48,
                 together: 48,
@@ -60,7 +63,8 @@ impl Habits {
         }
     }
 
-    /// How candidates are measured where the best so far takes so many seconds, in so many seconds at most.
+    /// The plan for candidates when the best time so far is `best` seconds. The batch may take
+    /// `within` seconds.
     pub fn plan(&self, reference: &Reference, best: f64, within: Option<f64>) -> Plan {
         Plan {
             rival: Some(reference.rival()),

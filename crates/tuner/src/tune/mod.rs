@@ -1,16 +1,19 @@
 //! The tuning loop: ask → legality and limits → build → check → measure → tell.
 //!
-//! 1. The default schedule is measured: nothing that is found may be slower.
-//! 2. The cost model ranks points of the space, without compiling any; the best of them are where the search starts.
-//! 3. A strategy proposes points. What the space or the model refuses never reaches the compiler, a schedule that was
-//!    tried before is not tried again, and all others are measured in batches.
-//! 4. The fastest are measured again, in turn, with the default schedule among them. Who is within the noise of the
-//!    fastest counts as equal, and of equals the one that was found first wins, the default schedule first of all.
-//! 5. The winner is proved to compute what the program says (`proofs.rs`). If it is refuted, the next best is asked about.
+//! 1. The default schedule is measured. The winner may not be slower.
+//! 2. The cost model ranks points of the space, without compiling any. The search starts from the
+//!    best of them.
+//! 3. A strategy proposes points. Points that the space or the cost model refuses never reach the
+//!    compiler. A schedule that was tried is not tried again. All others are measured in batches.
+//! 4. The fastest candidates and the default schedule are measured again in turn. Candidates within
+//!    the noise of the fastest count as equal. Of equal candidates the default schedule wins, or
+//!    else the one that was found first.
+//! 5. The winner is proved to compute what the program says (`proofs.rs`). If the proof refutes it,
+//!    the next best candidate is proved.
 //!
-//! The loop reads the clock only to end in time (`budget.rs`): by number of trials, the same seed and the same
-//! measurements give the same winner. What the clock decides is an answer of the measurer as well, so a recording also
-//! replays a run that was ended by time or by a signal.
+//! The loop reads the clock only to end in time (`budget.rs`). With a limit on trials alone, the
+//! same seed and the same measurements give the same winner. A decision of the clock is an answer
+//! of the measurer too, so a recording also replays a run that time or a signal ended.
 
 mod background;
 mod budget;
@@ -53,42 +56,42 @@ pub(crate) use reference::Reference;
 use spent::timed;
 use tilewright_cache::outcome::{Outcome, Trial};
 
-/// Candidates that are measured at the end, in turn.
+/// The number of candidates that are measured again at the end.
 const FINALISTS: usize = 8;
-/// Batches in a row in which nothing is worth trying end the search.
+/// The number of consecutive batches without a useful point after which the search ends.
 pub(crate) const MOST_IN_VAIN: usize = 1000;
 
-/// What to do, and for how long.
+/// The options of a tuning run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The strategy. It need not be one of [`ALL`](tilewright_search::strategy::ALL).
     pub strategy: Entry,
-    /// Decides all that is random.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// Points that the cost model gives the strategy to start from, at most; usually [`STARTS`].
+    /// The largest number of starting points from the cost model; usually [`STARTS`].
     pub starts: usize,
-    /// Candidates to measure at most.
+    /// The largest number of candidates to measure.
     pub trials: Option<usize>,
-    /// When whoever waits began to.
+    /// The time when the user began to wait.
     pub started: Instant,
-    /// Time to take at most, from then on.
+    /// The time limit, counted from `started`.
     pub time: Option<Duration>,
-    /// Schedules that may be good: those of similar programs.
+    /// Schedules that may be good, such as those of similar programs.
     pub hints: Vec<String>,
-    /// What was tried for other programs, for models to learn from.
+    /// Trials of other programs, for cost models to learn from.
     pub experience: Vec<Experience>,
-    /// The schedules to search, where they are not those that the analysis finds.
+    /// The template of the schedules to search, if not the one that analysis derives.
     pub template: Option<String>,
     /// Which schedules are proved.
     pub proving: Proving,
-    /// By whom: [`prove()`], unless a test wants to hear something else.
+    /// The prover: [`prove()`], unless a test replaces it.
     pub prover: Prover,
 }
 
-/// Why nothing was tuned.
+/// Why a run failed.
 #[derive(Debug, Error)]
 pub enum TuneError {
-    /// The task makes no sense.
+    /// The task is invalid.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The strategy cannot be used.
@@ -97,15 +100,15 @@ pub enum TuneError {
     /// The template cannot be used.
     #[error("the template cannot be used: {0}")]
     Template(#[from] TemplateError),
-    /// There is no worker.
+    /// The worker process was lost.
     #[error(transparent)]
     Worker(#[from] Lost),
-    /// The default schedule does not run, so there is nothing to compare with.
+    /// The default schedule does not run, so there is no reference.
     #[error("the default schedule cannot be measured: {0}")]
     Default(Outcome),
 }
 
-/// Whoever wants to know how it goes, and may keep what was measured.
+/// Receives the progress of a run, and may record its trials.
 pub trait Watcher {
     /// A candidate was tried.
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress);
@@ -175,9 +178,9 @@ fn is_past(end: Option<Instant>) -> bool {
 pub(crate) struct Tried {
     pub schedule: String,
     pub trial: Trial,
-    /// Trials that count, with this one.
+    /// The number of counted trials so far, including this one.
     pub number: usize,
-    /// When it was known, since the start.
+    /// The time since the start when the result was known.
     pub after: Duration,
 }
 
@@ -189,27 +192,28 @@ struct Run<'a, 'p> {
     stop: &'a Stop,
     candidates: Candidates<'p>,
     habits: Habits,
-    /// All that were tried, the default schedule first.
+    /// All schedules that were tried, the default schedule first.
     trials: Vec<Tried>,
-    /// How many trials ended how.
+    /// The number of trials by kind of outcome.
     outcomes: BTreeMap<&'static str, usize>,
-    /// Trials: all that were tried but the default schedule and the first choice of the cost model.
+    /// The number of counted trials: all but the default schedule and the cost model's first
+    /// choice.
     counted: usize,
-    /// What a proposal takes, from asking to telling.
+    /// The time of a proposal, from asking to telling.
     proposal: Pace,
-    /// What it takes to build and measure one that is worth it.
+    /// The time to build and measure a candidate.
     candidate: Pace,
-    /// Seconds of the default schedule.
+    /// The time of the default schedule, in seconds.
     default: f64,
-    /// What became of the cost model's first choice.
+    /// The trial of the cost model's first choice.
     one_shot: Option<Trial>,
-    /// The place of the fastest, and its seconds.
+    /// The index and the time of the fastest trial.
     best: Option<(usize, f64)>,
-    /// Whom candidates are compared with.
+    /// The reference kernel that candidates are compared with.
     reference: Reference,
-    /// What is proved of candidates.
+    /// The prover and its verdicts.
     proofs: Proofs<'p>,
-    /// Where the time goes.
+    /// The time spent on each kind of work.
     spent: TimeSpent,
 }
 
@@ -231,7 +235,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Points to start from.
+    /// Ranks points of the space with the cost model. Returns the starting points of the search.
     fn rank(&mut self) -> Result<Vec<Point>, Lost> {
         let end = self.end_of_looking();
         let Run { measurer, candidates, stop, .. } = self;
@@ -239,7 +243,8 @@ impl Run<'_, '_> {
         timed(&mut self.spent.ranking, || candidates.ranked(self.options.seed, &mut over))
     }
 
-    /// The first choice of the cost model, whatever the budget: with no trials at all it is what can be had in one shot.
+    /// Tries the cost model's first choice, whatever the budget. With a budget of zero trials, it
+    /// is the result of a single shot.
     fn try_first_choice(&mut self, first: Option<&Point>) -> Result<(), TuneError> {
         let Some(Judged::Worth(Candidate { schedule, .. })) =
             first.and_then(|first| self.candidates.judge(std::slice::from_ref(first)).pop())
@@ -263,7 +268,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Schedules from elsewhere are tried as they are, if they are legal here.
+    /// Tries schedules from the cache as they are, if they are legal here.
     fn try_hints(&mut self) -> Result<(), TuneError> {
         let mut hints: Vec<String> = self.options.hints.clone();
         hints.retain(|hint| !self.candidates.knows(hint) && self.candidates.accepts(hint));
@@ -289,7 +294,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// What becomes of points: those that are worth it are measured, as many as there are trials left.
+    /// Judges points, and measures those that are worth it, as many as there are trials left.
     fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<Told>, TuneError> {
         let judged = timed(&mut self.spent.proposing, || self.candidates.judge(&points));
         let mut fresh: Vec<&Candidate> = Vec::new();
@@ -302,7 +307,8 @@ impl Run<'_, '_> {
             }
         }
         fresh.truncate(self.trials_left().min(self.as_many_as_fit(self.candidate)?));
-        // What takes longest to compile is begun first, so that in the end no core waits for another.
+        // The candidates that take longest to compile begin first, so that at the end no core waits
+        // for another.
         fresh.sort_by_key(|own| std::cmp::Reverse(own.effort));
         self.measure(fresh.into_iter().map(|own| own.schedule.clone()).collect(), Kind::Search)?;
         Ok(self.candidates.told(points, &judged))
@@ -323,7 +329,7 @@ impl Run<'_, '_> {
         self.reconsider_reference()
     }
 
-    /// Takes the best so far for a reference, if it is clearly faster.
+    /// Makes the best candidate the new reference kernel, if it is clearly faster.
     fn reconsider_reference(&mut self) -> Result<(), TuneError> {
         if let Some((at, seconds)) = self.best
             && self.reference.reconsider(self.measurer, &self.trials[at].schedule, seconds, &self.habits)?
@@ -356,7 +362,7 @@ impl Run<'_, '_> {
         self.best.map_or(self.default, |(_, seconds)| seconds)
     }
 
-    /// The time since the start, to be told.
+    /// The time since the start, for reports.
     fn elapsed(&self) -> Duration {
         self.measurer.clock().unwrap_or_else(|| self.options.started.elapsed())
     }

@@ -1,12 +1,14 @@
 //! Proofs that candidates compute what their program says.
 //!
-//! A candidate that is measured was compared with the interpreter's results for one input. The prover says the same for
-//! every input, and depends neither on the steps nor on the interpreter. A schedule that it refutes is a bug: its steps
-//! should have been refused. Such a candidate has failed, as [`Outcome::Refuted`], and never wins. One of which the prover
-//! can say nothing may win, for its results were right.
+//! A measured candidate gave the expected results for one input. The prover makes the same
+//! statement for every input, and depends neither on the steps of the schedule nor on the
+//! interpreter. A refuted schedule is a bug: its steps should have been refused. Such a candidate
+//! has failed with [`Outcome::Refuted`] and never wins. A candidate that the prover cannot decide
+//! may win, since its results were right.
 //!
-//! Which schedules are proved is chosen by [`Proving`]. A verdict does not depend on the clock; whether it came in time does, and
-//! is an answer of the measurer as everything that the clock decides, so a replay has the verdicts of its recording.
+//! [`Proving`] selects the schedules to prove. A verdict does not depend on the clock, but its
+//! arrival in time does. That is an answer of the measurer like every decision of the clock, so a
+//! replay has the verdicts of its recording.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -27,11 +29,11 @@ use crate::parallel;
 use crate::worker::Lost;
 use tilewright_cache::outcome::{Outcome, Trial};
 
-/// The winner's proof may take this part of the time of a run besides.
+/// The share of a run's time that the winner's proof may take in addition.
 const PROVING: f64 = 0.2;
-/// But this much in any case.
+/// The least time for the winner's proof.
 const LEAST: Duration = Duration::from_secs(5);
-/// Why nothing is known then.
+/// The reason of an undecided verdict when that time is over.
 const NOT_IN_TIME: &str =
     "the proof was not done when the search had to end; `tilewright prove` takes its time";
 
@@ -39,17 +41,18 @@ const NOT_IN_TIME: &str =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Proving {
-    /// None.
+    /// No schedule.
     #[default]
     Never,
-    /// The winner, and finalists with shorter times, before they are kept; the next best where the winner is refuted.
+    /// The winner, and finalists with shorter times, before they are kept. If the winner is
+    /// refuted, the next best is proved.
     Winners,
     /// Every candidate, before it is measured.
     Candidates,
 }
 
 impl Proving {
-    /// What is proved, and the option that asks for it.
+    /// The proved schedules, and the option that selects them.
     pub fn describe(self) -> &'static str {
         match self {
             Proving::Never => "of nothing (--no-prove)",
@@ -59,22 +62,22 @@ impl Proving {
     }
 }
 
-/// Says whether a loop nest computes what its program says: [`tilewright_polyhedral::prove()`].
+/// Decides whether a loop nest computes what its program says: [`tilewright_polyhedral::prove()`].
 pub type Prover = fn(&Program, &LoopNest) -> Verdict;
 
-/// What is known of the winner.
+/// The result of proving the winner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// It computes what the program says, for every input.
+    /// The winner computes what the program says, for every input.
     Proved,
-    /// The prover could not decide, and why.
+    /// The prover could not decide, with the reason.
     Undecided(String),
-    /// No proof was asked for.
+    /// No proof was requested.
     None,
 }
 
 impl Proof {
-    /// A sentence for people; none where no proof was asked for.
+    /// A sentence for people, or `None` if no proof was requested.
     pub fn describe(&self) -> Option<String> {
         match self {
             Proof::Proved => Some("the winner computes what the program says, for every input".to_owned()),
@@ -84,16 +87,16 @@ impl Proof {
     }
 }
 
-/// A measured schedule that the prover has refuted.
+/// A measured schedule that the prover refuted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refuted {
-    /// The schedule, as text.
+    /// The text of the schedule.
     pub schedule: String,
     /// A counterexample.
     pub reason: String,
 }
 
-/// The prover, and what it has said.
+/// The prover and its verdicts.
 pub(super) struct Proofs<'p> {
     program: &'p Program,
     target: Target<'p>,
@@ -101,7 +104,7 @@ pub(super) struct Proofs<'p> {
     prover: Prover,
     /// Verdicts by schedule.
     known: HashMap<String, Verdict>,
-    /// Measured schedules that were refuted afterwards.
+    /// Measured schedules that were refuted later.
     pub refuted: Vec<Refuted>,
 }
 
@@ -126,13 +129,13 @@ impl<'p> Proofs<'p> {
         }
     }
 
-    /// The loops of a schedule. All that are asked about were accepted before.
+    /// The loop nest of a schedule. All schedules that are proved were accepted before.
     fn nest(&self, schedule: &str) -> Result<LoopNest, String> {
         let schedule = text::parse(schedule).schedule;
         apply(self.program, &schedule, self.target).map_err(|refusal| refusal.to_string())
     }
 
-    /// Learns the verdicts on schedules until it is `over`.
+    /// Proves schedules until all are done or `over` holds.
     fn prove_until(&mut self, schedules: &[String], over: &dyn Fn() -> bool) {
         let open = schedules.iter().filter(|own| !self.known.contains_key(*own));
         let nests = open.filter_map(|own| Some((own.clone(), self.nest(own).ok()?))).collect();
@@ -141,12 +144,13 @@ impl<'p> Proofs<'p> {
 }
 
 impl Run<'_, '_> {
-    /// Why a schedule is not to be measured: the prover has refuted it. Nothing where candidates are not proved.
+    /// The refutation of a schedule, which then must not be measured. `None` if candidates are not
+    /// proved.
     pub(super) fn refutation(&mut self, schedule: &String) -> Option<Outcome> {
         self.refutations(std::slice::from_ref(schedule)).pop().flatten()
     }
 
-    /// The same for several schedules, in their order.
+    /// The refutations of several schedules, in their order.
     fn refutations(&mut self, schedules: &[String]) -> Vec<Option<Outcome>> {
         if self.proofs.proving != Proving::Candidates {
             return vec![None; schedules.len()];
@@ -160,7 +164,7 @@ impl Run<'_, '_> {
         verdicts.into_iter().map(refutation).collect()
     }
 
-    /// The schedules that are to be measured. Those that are refuted have failed.
+    /// The schedules that are to be measured. Refuted ones are recorded as failed.
     pub(super) fn without_refuted(&mut self, schedules: Vec<String>, kind: Kind) -> Vec<String> {
         let refutations = self.refutations(&schedules);
         let mut left = Vec::new();
@@ -173,8 +177,9 @@ impl Run<'_, '_> {
         left
     }
 
-    /// Proves a trial that is about to win, and others that the cache may hand out; the winner's proof, unless it is
-    /// refuted. What is not proved when the run has to end is undecided.
+    /// Proves the future winner, and other trials that the cache may return. Returns the winner's
+    /// proof, or `None` if the winner is refuted. A proof that is not done when the run has to end
+    /// is undecided.
     pub(super) fn prove_winner(&mut self, winner: usize, others: Vec<usize>) -> Result<Option<Proof>, Lost> {
         if self.proofs.proving == Proving::Never {
             return Ok(Some(Proof::None));
@@ -197,7 +202,7 @@ impl Run<'_, '_> {
         Ok(proof)
     }
 
-    /// Has schedules proved until the run has to end.
+    /// Proves schedules until the run has to end.
     fn prove_in_time(&mut self, schedules: &[String]) {
         let (begun, stop) = (Instant::now(), self.stop);
         let most = self.options.time.map(|time| time.mul_f64(PROVING).max(LEAST));
@@ -206,7 +211,8 @@ impl Run<'_, '_> {
         timed(&mut spent.proving, || proofs.prove_until(schedules, &over));
     }
 
-    /// The verdict on a schedule, if it was there in time. A replay has the verdicts that its recording had.
+    /// The verdict on a schedule, if it was known in time. A replay has the verdicts of its
+    /// recording.
     fn verdict_in_time(&mut self, schedule: &String) -> Result<Verdict, Lost> {
         let in_time = self.proofs.known.contains_key(schedule);
         if !decide(self.measurer, in_time)? {
@@ -215,7 +221,7 @@ impl Run<'_, '_> {
         Ok(self.proofs.verdicts(std::slice::from_ref(schedule)).remove(0))
     }
 
-    /// A trial that was measured has failed after all.
+    /// Marks a measured trial as refuted.
     fn refute(&mut self, at: usize, reason: String) {
         let is_one_shot = at == ONE_SHOT && self.one_shot.is_some();
         let tried = &mut self.trials[at];
@@ -233,7 +239,7 @@ impl Run<'_, '_> {
         self.proofs.refuted.push(Refuted { schedule: tried.schedule.clone(), reason });
     }
 
-    /// There is no schedule that may win: not even the default one.
+    /// The error when no schedule may win, not even the default one.
     pub(super) fn all_refuted(&self) -> TuneError {
         TuneError::Default(self.trials[0].trial.outcome.clone())
     }

@@ -1,8 +1,8 @@
-//! Whom candidates are compared with.
+//! The reference kernel that candidates are compared with.
 //!
-//! Not the best so far: the best of many noisy times is too good to be true, and with each new one measured against the
-//! last, the error would grow from one to the next. The reference stays the same until something is clearly faster;
-//! then the two are compared well.
+//! The reference is not simply the best candidate so far. The best of many noisy times is too
+//! optimistic, and measuring each new best against the last one would accumulate errors. The
+//! reference stays the same until a candidate is clearly faster. Then the two are compared well.
 
 use super::Habits;
 use crate::bench::Rival;
@@ -10,9 +10,9 @@ use crate::measure::Measurer;
 use crate::worker::Lost;
 use tilewright_cache::outcome::undisturbed;
 
-/// Samples of both then.
+/// The number of samples of each in that comparison.
 const SAMPLES: usize = 15;
-/// And the time of them, in seconds, at most.
+/// The largest time of the samples, in seconds.
 const MOST_TIME: f64 = 0.5;
 
 /// A schedule whose time is known well.
@@ -23,12 +23,13 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// The same for a plan.
+    /// The reference in the form of a plan.
     pub fn rival(&self) -> Rival {
         Rival { schedule: self.schedule.clone(), seconds: self.seconds }
     }
 
-    /// Takes the best so far in its place if that is clearly faster, and says whether it did.
+    /// Replaces the reference by the best candidate if that is clearly faster. Returns true if it
+    /// did.
     pub fn reconsider(
         &mut self,
         measurer: &mut dyn Measurer,
@@ -44,8 +45,8 @@ impl Reference {
         Ok(true)
     }
 
-    /// The time of a schedule that should take about so many seconds, measured in turn with the reference; none where that
-    /// cannot be done.
+    /// The time in seconds of a schedule that should take about `seconds`, measured in turn with
+    /// the reference. `None` if the measurement fails.
     pub fn well_compared(
         &self,
         measurer: &mut dyn Measurer,
@@ -55,7 +56,7 @@ impl Reference {
         let schedules = [self.schedule.clone(), schedule.to_owned()];
         let times = match measurer.race(&schedules, SAMPLES, (SAMPLES as f64 * seconds).min(MOST_TIME)) {
             Err(error @ Lost::NotRecorded(_)) => return Err(error),
-            // It can do without.
+            // The run can continue without this comparison.
             Err(_) => return Ok(None),
             Ok(times) => times,
         };

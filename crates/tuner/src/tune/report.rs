@@ -1,4 +1,4 @@
-//! How a run goes, and how it went.
+//! The progress of a run, and its report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use tilewright_cache::outcome::{Outcome, Trial};
 /// Why a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is the default schedule, which all others are compared with.
+    /// The default schedule, which all others are compared with.
     Default,
-    /// It is the first choice of the cost model.
+    /// The first choice of the cost model.
     OneShot,
-    /// It was good for a similar program, or in an earlier run.
+    /// A schedule that was good for a similar program, or in an earlier run.
     Hint,
-    /// A strategy has proposed it.
+    /// A proposal of the strategy.
     Search,
 }
 
 impl Kind {
-    /// The word for it in JSON.
+    /// The name of the kind in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Default => "default",
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Whether it counts as a trial.
+    /// Whether a candidate of this kind counts as a trial.
     pub fn counts(self) -> bool {
         matches!(self, Kind::Hint | Kind::Search)
     }
@@ -44,81 +44,84 @@ impl Kind {
 /// A candidate that was tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// Its schedule, as text.
+    /// The text of the schedule.
     pub schedule: &'a str,
-    /// What models learn from it.
+    /// The features for cost models.
     pub features: &'a [f32],
-    /// What became of it.
+    /// The trial.
     pub trial: &'a Trial,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Why the last candidate was tried.
     pub kind: Kind,
-    /// Trials so far: candidates without the default schedule and the first choice of the cost model.
+    /// The number of counted trials so far, without the default schedule and the cost model's first
+    /// choice.
     pub trials: usize,
-    /// Time since the start.
+    /// The time since the start.
     pub elapsed: Duration,
-    /// Seconds of the default schedule.
+    /// The time of the default schedule, in seconds.
     pub default: f64,
-    /// Seconds of the best so far.
+    /// The time of the best candidate so far, in seconds.
     pub best: f64,
-    /// How many trials ended how.
+    /// The number of trials by kind of outcome.
     pub outcomes: BTreeMap<&'static str, usize>,
 }
 
-/// A candidate in the last comparison.
+/// A candidate of the final comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finalist {
-    /// Its schedule, as text.
+    /// The text of the schedule.
     pub schedule: String,
-    /// Its times.
+    /// The samples, in seconds.
     pub samples: Vec<f64>,
-    /// What its kernels take of a device.
+    /// The device resources that the kernels use.
     pub resources: String,
 }
 
-/// What came out of a run.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// The winner, as text.
+    /// The text of the winner's schedule.
     pub schedule: String,
     /// Whether the winner is the default schedule.
     pub is_default: bool,
-    /// What its kernels take of a device, as the compiler says; empty where it says nothing.
+    /// The device resources that the winner's kernels use, as the compiler reports them; empty if
+    /// it reports nothing.
     pub resources: String,
-    /// What was proved of the winner.
+    /// The result of proving the winner.
     pub proof: Proof,
-    /// Finalists that were refuted, in the order in which they were asked about.
+    /// The finalists that were refuted, in the order of their proofs.
     pub refuted: Vec<Refuted>,
-    /// Everybody in the last comparison, without those that were refuted. Nobody if there was no time for one.
+    /// The candidates of the final comparison, without the refuted ones. Empty if there was no time
+    /// for a comparison.
     pub finalists: Vec<Finalist>,
-    /// Its median, in seconds.
+    /// The winner's median time, in seconds.
     pub seconds: f64,
-    /// The default schedule's median from the same comparison.
+    /// The default schedule's median time from the same comparison, in seconds.
     pub default: f64,
-    /// The first choice of the cost model, from the same comparison if there was one, if it is another than the default
-    /// schedule and works.
+    /// The time of the cost model's first choice in seconds, from the same comparison if there was
+    /// one. `None` if the choice is the default schedule or does not work.
     pub one_shot: Option<f64>,
-    /// What became of that choice, if it does not work.
+    /// The outcome of that choice, if it does not work.
     pub one_shot_failure: Option<Outcome>,
-    /// Candidates that were tried, without these two.
+    /// The number of trials, without the default schedule and the cost model's first choice.
     pub trials: usize,
-    /// How many of them ended how.
+    /// The number of trials by kind of outcome.
     pub outcomes: BTreeMap<&'static str, usize>,
-    /// Points that were refused before anything was compiled, by reason.
+    /// The number of points that were refused before compilation, by reason.
     pub rejections: Rejections,
-    /// Points that the cost model refused.
+    /// The number of points that the cost model refused as too slow.
     pub too_slow: usize,
-    /// Workers that were lost.
+    /// The number of workers that were lost.
     pub replaced: usize,
-    /// Whenever there was a new best: after how many trials and how long, and its seconds.
+    /// The improvements: after how many trials and how much time, and the new best time in seconds.
     pub curve: Vec<(usize, Duration, f64)>,
-    /// How long it all took.
+    /// The duration of the run.
     pub elapsed: Duration,
-    /// Where that went.
+    /// The time spent on each kind of work.
     pub spent: TimeSpent,
 }
 

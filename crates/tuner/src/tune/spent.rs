@@ -1,4 +1,4 @@
-//! Where the time of a run goes.
+//! Accounts for the time of a run.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use crate::bench::Plan;
 use crate::worker::Lost;
 use tilewright_cache::outcome::Trial;
 
-/// Seconds by what they were spent on. They add up to the whole run.
+/// The time in seconds by kind of work. The parts add up to the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeSpent {
-    /// The cost model's look at the space before the search.
+    /// Ranking points with the cost model before the search.
     pub ranking: f64,
-    /// The strategy, and judging what it proposes: legality, limits, the cost model.
+    /// Proposing points and judging them: the strategy, legality, limits, the cost model.
     pub proposing: f64,
-    /// Proving candidates or the winner, by the clock: on all cores at once.
+    /// Proving candidates or the winner. This is elapsed time, on all cores at once.
     pub proving: f64,
-    /// Compiling candidates, by the clock: on all cores at once.
+    /// Compiling candidates. This is elapsed time, on all cores at once.
     pub compiling: f64,
     /// Running, checking and measuring candidates.
     pub measuring: f64,
-    /// The last comparison.
+    /// The final comparison.
     pub finals: f64,
-    /// All else: keeping records, waiting for workers, starting others.
+    /// Everything else: keeping records, waiting for workers, starting others.
     pub other: f64,
 }
 
 impl TimeSpent {
-    /// The kinds by name, in the order of a run.
+    /// The kinds of work by name, in the order of a run.
     pub fn parts(&self) -> [(&'static str, f64); 7] {
         [
             ("ranking", self.ranking),
@@ -42,25 +42,26 @@ impl TimeSpent {
         ]
     }
 
-    /// A batch that took so long by the clock. A worker measures one candidate at a time, but compiles several: of the
-    /// time that is left, compiling has at most what all candidates took together.
+    /// Adds a batch that took `wall` of elapsed time. A worker measures one candidate at a time,
+    /// but compiles several at once. Of the time that measuring leaves, compiling gets at most the
+    /// sum over all candidates.
     fn add(&mut self, wall: Duration, trials: &[(usize, Trial)]) {
         let wall = wall.as_secs_f64();
-        // Several devices measure at once.
+        // Several devices may measure at once.
         let measuring = trials.iter().map(|(_, trial)| trial.effort.measuring).sum::<f64>().min(wall);
         let compiling: f64 = trials.iter().map(|(_, trial)| trial.effort.compiling).sum();
         self.measuring += measuring;
         self.compiling += compiling.min(wall - measuring).max(0.0);
     }
 
-    /// With what is left of the whole.
+    /// Completes the account: assigns the rest of the whole time to `other`.
     pub(super) fn of(self, whole: Duration) -> TimeSpent {
         let known: f64 = self.parts().iter().map(|(_, seconds)| seconds).sum();
         TimeSpent { other: (whole.as_secs_f64() - known).max(0.0), ..self }
     }
 }
 
-/// Does something, and adds the seconds that it took.
+/// Does some work, and adds the seconds that it took.
 pub(super) fn timed<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
     let made = work();
@@ -69,7 +70,7 @@ pub(super) fn timed<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
 }
 
 impl Run<'_, '_> {
-    /// Has candidates tried, and notes what that took.
+    /// Tries candidates, and accounts for the time.
     pub(super) fn try_all(&mut self, schedules: &[String], plan: &Plan) -> Result<Vec<(usize, Trial)>, Lost> {
         let begun = Instant::now();
         let trials = self.measurer.try_all(schedules, plan)?;
@@ -77,7 +78,7 @@ impl Run<'_, '_> {
         Ok(trials)
     }
 
-    /// The same for one candidate.
+    /// Tries one candidate, and accounts for the time.
     pub(super) fn try_one(&mut self, schedule: &String, plan: &Plan) -> Result<Option<Trial>, Lost> {
         Ok(self.try_all(std::slice::from_ref(schedule), plan)?.pop().map(|(_, trial)| trial))
     }
@@ -95,10 +96,11 @@ mod tests {
     #[test]
     fn parts_add_up_to_the_whole() {
         let mut spent = TimeSpent { ranking: 0.25, ..TimeSpent::default() };
-        // Two were compiled at once: two seconds of compiling in one by the clock.
+        // Two candidates were compiled at once: two seconds of compiling in one second of elapsed
+        // time.
         spent.add(Duration::from_secs_f64(1.5), &[trial(1.0, 0.25), trial(1.0, 0.25)]);
         assert_eq!((spent.compiling, spent.measuring), (1.0, 0.5));
-        // One was waited for: what compiling did not take is left over.
+        // The run waited for a single candidate. The time that compiling did not take is left over.
         spent.add(Duration::from_secs_f64(2.0), &[trial(0.5, 0.5)]);
         assert_eq!((spent.compiling, spent.measuring), (1.5, 1.0));
         let whole = spent.of(Duration::from_secs(4));

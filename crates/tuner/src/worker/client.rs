@@ -1,4 +1,4 @@
-//! The tuner's side.
+//! The tuner's side of the protocol: starts worker processes and sends them requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -19,52 +19,54 @@ use crate::task::{Place, Task};
 use crate::tune::Stop;
 use tilewright_cache::outcome::{Outcome, Trial, are_times};
 
-/// Getting ready takes what interpreting and compiling take; nobody waits longer.
+/// The time limit for opening a task, which includes interpreting and compiling.
 const OPENING: Duration = Duration::from_secs(300);
-/// Compiling a batch.
+/// The time limit for compiling a batch.
 const BUILDING: Duration = Duration::from_secs(60);
-/// What runs is given at least this long.
+/// The least time limit of a running candidate.
 const LEAST_DEADLINE: Duration = Duration::from_millis(500);
-/// A GPU takes this long at least: its first call may wait for what another program does there.
+/// The least time limit on a GPU, whose first call may wait for another program's work.
 const LEAST_ON_CUDA: Duration = Duration::from_secs(3);
-/// And an OpenCL device may compile a kernel when it is first called.
+/// The least time limit on an OpenCL device, which may compile a kernel at its first call.
 const LEAST_ON_OPENCL: Duration = Duration::from_secs(20);
-/// While it waits, the tuner looks this often whether it should end at once: not often enough to disturb what is measured.
+/// The time between two checks whether the run should end at once. It is long enough not to disturb
+/// measurements.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// How a worker process is started: the front end's own program, with what makes it one.
+/// How to start a worker process: the front end's own program, with the arguments that make it a
+/// worker.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<String>,
-    /// Environment variables that it gets besides those of this process.
+    /// Additional environment variables, besides those of this process.
     pub variables: Vec<(String, String)>,
 }
 
-/// Why there is no worker any more, or never was.
+/// Why a worker was lost or could not be started.
 #[derive(Debug, Error)]
 pub enum Lost {
-    /// It cannot be started.
+    /// The process cannot be started.
     #[error("the worker process cannot be started: {0}")]
     Start(io::Error),
-    /// It cannot do the task.
+    /// The worker cannot do the task.
     #[error("{0}")]
     Refused(String),
-    /// It ended.
+    /// The process ended.
     #[error("the worker process ended{0}")]
     Ended(String),
-    /// It does not answer.
+    /// The worker does not answer in time.
     #[error("the worker process does not answer")]
     Silent,
-    /// It says what makes no sense.
+    /// The worker sent an invalid reply.
     #[error("the worker process said something that makes no sense")]
     Garbage,
-    /// A recording does not know.
+    /// A recording has no such answer.
     #[error("{0}")]
     NotRecorded(String),
-    /// Nobody wants to wait for it any more.
+    /// The run has to end at once.
     #[error("the run was ended before anything was measured")]
     Hurried,
 }
@@ -77,7 +79,7 @@ pub struct Worker {
     last_words: LastWords,
     stop: Arc<Stop>,
     least_deadline: Duration,
-    /// What the user should know of how results are compared.
+    /// The notes on how results are compared, for the user.
     pub notes: Vec<Note>,
 }
 
@@ -90,7 +92,8 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C in a terminal is for the tuner, which ends the worker when it is done.
+            // Ctrl-C in a terminal is for the tuner only. The tuner ends the worker when it is
+            // done.
             .process_group(0)
             .spawn()
             .map_err(Lost::Start)?;
@@ -122,8 +125,9 @@ impl Worker {
         }
     }
 
-    /// Tries schedules. `done` hears of every one as soon as it is; what it has not heard of when a worker is lost was
-    /// not tried, except for the one that is at fault, which it hears of too.
+    /// Tries schedules. Calls `done` for every trial as soon as it is known. If the worker is lost,
+    /// `done` also gets the trial of the candidate that was running. Schedules without a call of
+    /// `done` were not tried.
     pub fn try_all(
         &mut self,
         schedules: &[String],
@@ -153,7 +157,7 @@ impl Worker {
         }
     }
 
-    /// Tells what the candidate that was running has done.
+    /// Reports the candidate that was running as failed.
     fn blame(&mut self, running: Option<usize>, lost: Lost, done: &mut dyn FnMut(usize, Trial)) -> Lost {
         let outcome = match &lost {
             Lost::Hurried => return lost,
@@ -202,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// How the process ended, and what it said before.
+    /// The exit status of the process, and its last messages.
     fn ended(&mut self) -> Lost {
         // The pipe closes a moment before the process is gone.
         let mut how = String::new();

@@ -1,4 +1,5 @@
-//! What a process said on standard error before it ended: the message of a panic, or of a library that gave up.
+//! Keeps the last lines that a process wrote to standard error: the message of a panic, or of a
+//! library that failed.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -7,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Lines that are kept.
+/// The number of lines that are kept.
 const LINES: usize = 8;
-/// Bytes of a line that are kept.
+/// The number of bytes of a line that are kept.
 const LONGEST_LINE: u64 = 500;
 
 /// The last lines of a process.
@@ -19,7 +20,7 @@ pub(super) struct LastWords {
 }
 
 impl LastWords {
-    /// Listens from now on, so that the pipe is never full.
+    /// Reads from now on, so that the pipe never fills up.
     pub fn of(errors: ChildStderr) -> LastWords {
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
@@ -35,9 +36,9 @@ impl LastWords {
         LastWords { lines, reader }
     }
 
-    /// What was said, once the process has ended.
+    /// The last lines, once the process has ended.
     pub fn read(&self) -> String {
-        // What it has started may hold the pipe open; nobody waits for that.
+        // A child of the process may hold the pipe open, so the wait is bounded.
         for _ in 0..50 {
             if self.reader.is_finished() {
                 break;

@@ -1,12 +1,12 @@
 //! The process in which candidates are compiled and run.
 //!
-//! A candidate may crash, hang or write where it should not: then a process is lost, and no more. [`serve`] is what that
-//! process does, behind a command of the front end; [`Worker`] is the handle on it. They speak in lines of JSON over
-//! pipes, by `protocol`.
+//! A candidate may crash, hang or write to wrong addresses. Then only the worker process is lost.
+//! [`serve`] is the main loop of that process, behind a command of the front end. [`Worker`] is the
+//! tuner's handle on the process. They exchange lines of JSON over pipes, as in `protocol`.
 //!
-//! A batch is first compiled, on all cores, and then run, one candidate after the other: nothing compiles while
-//! something is measured, unless that is on a GPU. `session` is where that happens. A device that an error has left unusable
-//! to this process ends it, and the tuner starts another.
+//! In `session`, a batch is first compiled on all cores and then run, one candidate after the
+//! other. So nothing compiles while a candidate is measured, unless it runs on a CUDA device. If an
+//! error makes the device unusable for this process, the process ends and the tuner starts another.
 
 mod client;
 mod last_words;

@@ -1,4 +1,4 @@
-//! What tuner and worker say to each other, one message a line.
+//! The messages between tuner and worker, one per line.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,42 +7,43 @@ use crate::note::Note;
 use crate::task::Task;
 use tilewright_cache::outcome::Trial;
 
-/// What the tuner asks for.
+/// A request of the tuner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Get ready for a program.
+    /// Prepare for a program.
     Open(Task),
-    /// Compile schedules, check what they compute, and measure them.
+    /// Compile schedules, check their results, and measure them.
     Try {
-        /// Schedules as text.
+        /// The texts of the schedules.
         schedules: Vec<String>,
         /// How much to measure.
         plan: Plan,
     },
     /// Measure schedules in turn.
     Race {
-        /// Schedules as text.
+        /// The texts of the schedules.
         schedules: Vec<String>,
-        /// Samples of each.
+        /// The least number of samples of each.
         samples: usize,
-        /// Time of the samples of each together, in seconds.
+        /// The time of the samples of each together, in seconds.
         time: f64,
     },
 }
 
-/// What the worker answers.
+/// A reply of the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is ready; and what the user should know of how results are compared.
+    /// The worker is ready. Holds the notes on how results are compared.
     Ready(Vec<Note>),
-    /// It cannot do what was asked for, and says why.
+    /// The worker cannot do what was requested, with the reason.
     Failed(String),
-    /// It begins to run this candidate: if it goes away now, that one is at fault.
+    /// The worker begins to run this candidate. If the worker is lost now, the candidate is at
+    /// fault.
     Running(usize),
-    /// What became of a candidate.
+    /// The trial of a candidate.
     Done(usize, Trial),
-    /// All of the batch are done.
+    /// The whole batch is done.
     End,
-    /// The samples of a race, in its order.
+    /// The samples of a race, in the order of its schedules.
     Raced(Vec<Vec<f64>>),
 }

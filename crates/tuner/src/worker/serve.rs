@@ -1,4 +1,4 @@
-//! The worker's side.
+//! The worker's side of the protocol: answers requests.
 
 use std::io::{self, BufRead, Write};
 
@@ -6,14 +6,15 @@ use super::protocol::{Reply, Request};
 use super::session::{Fate, Session, open};
 use crate::bench::Rounds;
 
-/// Does what is asked for until there is nobody any more who asks, or the device is lost to this process. Then the tuner
-/// has heard of the candidate that is at fault, and starts another worker.
+/// Answers requests until the input ends or the device is unusable for this process. In the latter
+/// case the tuner has been told which candidate is at fault, if that is known, and starts another
+/// worker.
 pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
     let mut server = Server { session: None, replies };
     for line in requests.lines() {
         let request = serde_json::from_str(&line?).map_err(io::Error::other)?;
         if server.answer(request)? == Fate::Lost {
-            // The driver has taken everything back already, and fails if it is asked to.
+            // The driver has already released everything, and would fail if it were asked to.
             std::mem::forget(server.session.take());
             break;
         }

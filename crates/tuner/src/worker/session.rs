@@ -1,4 +1,4 @@
-//! A task that is open in a worker: candidates are compiled, checked and measured.
+//! An open task in a worker: compiles, checks and measures candidates.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,15 +18,15 @@ use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site, Unbuilt};
 use crate::task::{Place, Task, host};
 use tilewright_cache::outcome::{Effort, Outcome, Trial};
 
-/// Tells the tuner something.
+/// Sends a reply to the tuner.
 pub(super) type Say<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;
 
-/// What becomes of the worker.
+/// Whether the worker can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It can go on.
+    /// The worker can continue.
     Sound,
-    /// The device is lost to this process; another one can use it.
+    /// The device is unusable for this process. Another process can use it.
     Lost,
 }
 
@@ -39,19 +39,19 @@ impl Fate {
     }
 }
 
-/// A task that is open.
+/// An open task.
 pub(super) trait Session {
-    /// What the user should know of how results are compared.
+    /// The notes on how results are compared, for the user.
     fn notes(&self) -> &[Note];
 
-    /// Compiles schedules, checks what they compute, and measures them.
+    /// Compiles schedules, checks their results, and measures them.
     fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate>;
 
     /// Measures schedules in turn.
     fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate);
 }
 
-/// Opens a task, wherever its kernels run.
+/// Opens a task on the CPU or on a device.
 pub(super) fn open(task: &Task) -> Result<Box<dyn Session>, RigError> {
     match &task.place {
         Place::Cpu { threads, vectors } => opened::<CpuSite>(task, &CpuBuilder(host(*threads, vectors)?)),
@@ -65,11 +65,11 @@ fn opened<S: Site + 'static>(task: &Task, builder: &S::Builder) -> Result<Box<dy
 
 struct Opened<S: Site> {
     rig: Rig<S>,
-    /// The rival of the last batch, which is often that of the next.
+    /// The rival of the last batch, which is often that of the next one too.
     rival: Option<(String, ExecutableOf<S>)>,
 }
 
-/// A schedule that was compiled, or why it was not, with the seconds that this took.
+/// A compiled schedule or the reason of the failure, with the seconds that compiling took.
 type Built<E> = (Result<E, Unbuilt>, f64);
 
 impl<S: Site> Session for Opened<S> {
@@ -116,7 +116,8 @@ impl<S: Site> Session for Opened<S> {
     }
 }
 
-/// A rival that cannot be built is done without.
+/// Compiles the rival of a plan, unless it is already compiled. If that fails, the batch runs
+/// without a rival.
 fn build_rival<B: Builder>(known: &mut Option<(String, B::Executable)>, forge: &Forge<'_, B>, plan: &Plan) {
     let wanted = plan.rival.as_ref().map(|rival| &rival.schedule);
     if known.as_ref().map(|(schedule, _)| schedule) != wanted {
@@ -124,8 +125,9 @@ fn build_rival<B: Builder>(known: &mut Option<(String, B::Executable)>, forge: &
     }
 }
 
-/// Compiles schedules on all cores, and hands them on: in their order when all are compiled, or each at once where compiling
-/// and measuring do not disturb each other.
+/// Compiles schedules on all cores, and passes them to `take`. If compiling would disturb
+/// measurements, they are passed in their order after all are compiled. Otherwise each one is
+/// passed at once.
 fn each_built<B: Builder>(
     forge: &Forge<'_, B>,
     schedules: &[String],
@@ -145,7 +147,7 @@ fn build<B: Builder>(forge: &Forge<'_, B>, text: &str) -> Built<B::Executable> {
     (built, begun.elapsed().as_secs_f64())
 }
 
-/// Measures a candidate, and tells what became of it.
+/// Measures a candidate, and reports its trial.
 fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     forge: &Forge<'_, B>,
     bench: &mut Bench<'_, R>,
@@ -158,7 +160,7 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
     let begun = Instant::now();
     let mut fate = Fate::Sound;
     let mut trial = match built {
-        // This one is not at fault: another worker tries it.
+        // This candidate is not at fault. Another worker tries it again.
         Err(Unbuilt::DeviceLost(why)) => {
             eprintln!("{why}");
             return Ok(Fate::Lost);
@@ -204,7 +206,8 @@ mod tests {
     use super::*;
     use crate::rig::Data;
 
-    /// A device that a schedule with steps breaks for good; anything else computes zeros in a moment.
+    /// A device that breaks for good when a schedule with a split is compiled, or one with an
+    /// unrolled loop runs. Other kernels compute zeros at once.
     struct Fragile(FragileBuilder, Vec<Buffer>);
 
     #[derive(Clone)]
@@ -306,7 +309,7 @@ mod tests {
         opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
     }
 
-    /// What becomes of a batch, and what is said of it.
+    /// The fate of the worker after a batch, and the replies.
     fn batch(session: &mut dyn Session, schedules: &[String]) -> (Fate, Vec<Reply>) {
         let mut said = Vec::new();
         let fate = session.batch(schedules, &PLAN, &mut |reply| {
@@ -321,7 +324,7 @@ mod tests {
         let schedules = ["", "split y.i -> o, u:2"].map(str::to_owned);
         let (fate, said) = batch(&mut *fragile(), &schedules);
         assert_eq!(fate, Fate::Lost);
-        // Whichever of the two was compiled first.
+        // The order of compilation decides which replies came before.
         assert!(matches!(said[..], [] | [Reply::Running(0), Reply::Done(0, _)]), "{said:?}");
     }
 
@@ -334,7 +337,7 @@ mod tests {
         let (before, [Reply::Running(1), Reply::Done(1, broken)]) = said.split_at(said.len() - 2) else {
             panic!("{said:?}");
         };
-        // The other was done before, if it was compiled first.
+        // The other candidate was done before, if it was compiled first.
         match before {
             [Reply::Running(0), Reply::Done(0, fine)] => {
                 assert_eq!((&fine.outcome, fine.samples.len()), (&Outcome::Measured, 2));

@@ -1,4 +1,4 @@
-//! A small program, and a measurer that only pretends.
+//! A small program, and a simulated measurer.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

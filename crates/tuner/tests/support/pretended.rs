@@ -1,4 +1,4 @@
-//! A measurer that only pretends, and a small program for it to measure.
+//! A simulated measurer, and a small program to tune.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,26 +16,27 @@ use tilewright_tuner::worker::Lost;
 
 use super::PRODUCT;
 
-/// Every candidate takes a while, and has a time that follows from its text.
+/// A simulated measurer. Every candidate takes a fixed time to try, and its measured time follows
+/// from its text.
 pub struct Pretended<'s> {
-    /// What building and measuring a candidate takes.
+    /// The time to build and measure a candidate.
     pub each: Duration,
-    /// What it was asked for.
+    /// The schedules that were tried.
     pub tried: Vec<String>,
     pub races: usize,
     pub stop: &'s Stop,
-    /// After so many candidates, it is asked to stop so often.
+    /// After this many candidates, the run is asked to stop this many times.
     pub interrupted: Option<(usize, usize)>,
 }
 
 impl<'s> Pretended<'s> {
-    /// So long for each candidate.
+    /// A measurer that takes `each` for every candidate.
     pub fn new(each: Duration, stop: &'s Stop) -> Pretended<'s> {
         Pretended { each, tried: Vec::new(), races: 0, stop, interrupted: None }
     }
 }
 
-/// The time of a schedule.
+/// The simulated time of a schedule, in seconds.
 pub fn seconds(schedule: &str) -> f64 {
     1e-3 + 1e-6 * schedule.len() as f64
 }
@@ -63,7 +64,8 @@ impl Measurer for Pretended<'_> {
 
     fn race(&mut self, schedules: &[String], samples: usize, time: f64) -> Result<Vec<Vec<f64>>, Lost> {
         self.races += 1;
-        // As the worker does: all take as many samples as the fastest needs to fill the time.
+        // As in the worker, all schedules get as many samples as the fastest needs to fill the
+        // time.
         let fastest = schedules.iter().map(|schedule| seconds(schedule)).fold(f64::INFINITY, f64::min);
         let rounds = (time / fastest).max(samples as f64);
         let round: f64 = schedules.iter().map(|schedule| seconds(schedule)).sum();
@@ -72,7 +74,7 @@ impl Measurer for Pretended<'_> {
     }
 }
 
-/// What was told of candidates.
+/// The reports that a watcher received.
 #[derive(Debug, Default, PartialEq)]
 pub struct Heard {
     pub kinds: Vec<(Kind, usize)>,
@@ -87,7 +89,7 @@ impl Watcher for Heard {
     }
 }
 
-/// A small product.
+/// A task for a small matrix product.
 pub fn task() -> Task {
     Task {
         source: PRODUCT.to_owned(),
@@ -100,7 +102,7 @@ pub fn task() -> Task {
     }
 }
 
-/// Without proofs.
+/// Options of a run without proofs.
 pub fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
     let strategy = find("random").expect("it is one of all");
     Options {
@@ -118,7 +120,7 @@ pub fn options(trials: Option<usize>, time: Option<Duration>) -> Options {
     }
 }
 
-/// Tunes the product.
+/// Tunes the small matrix product.
 pub fn tuned(options: &Options, measurer: &mut Pretended) -> (Result<Tuned, TuneError>, Heard) {
     let (mut heard, stop) = (Heard::default(), measurer.stop);
     (tune(&task(), options, measurer, &mut heard, stop), heard)

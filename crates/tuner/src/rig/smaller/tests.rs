@@ -26,7 +26,7 @@ fn task(source: &str, sizes: &[(&str, i64)]) -> Task {
     }
 }
 
-/// A look-up of a few rows of a table with so many.
+/// A task that looks up a few rows of a table with `rows` rows.
 fn lookup(rows: i64) -> Task {
     let source = "def lookup(float(E, D) T, int(B) I) -> (O) { O(b, d) = T(I(b), d) }";
     task(source, &[("E", rows), ("D", 64), ("B", 100)])
@@ -43,7 +43,8 @@ fn a_program_with_few_points_and_much_data_is_checked_at_smaller_sizes() {
     assert!(suits_interpreter(&small, ENOUGH_TO_COMPARE));
 }
 
-/// An image that is divided by a mean of its neighbourhood, as in unsharp masking: numbers of either sign leave nearly nothing.
+/// Divides an image by a mean of its neighbourhood, as in unsharp masking. Inputs of either sign
+/// make some divisors nearly zero.
 const RATIO: &str = "def ratio(float(3, H, W) x) -> (r) {
   gray(i, j) = 0.299 * x(0, i, j) + 0.587 * x(1, i, j) + 0.114 * x(2, i, j)
   blur(i, j) = (gray(i, max(j - 1, 0)) + gray(i, j) + gray(i, min(j + 1, W - 1))) / 3
@@ -52,7 +53,7 @@ const RATIO: &str = "def ratio(float(3, H, W) x) -> (r) {
 
 #[test]
 fn a_program_that_divides_by_nearly_nothing_is_right() {
-    // At sizes that the interpreter can have, and at others.
+    // At sizes that the interpreter can run, and at larger ones.
     for sizes in [[("H", 90), ("W", 110)], [("H", 1200), ("W", 900)]] {
         let rig = Rig::<CpuSite>::new(&task(RATIO, &sizes), &builder()).unwrap();
         let decided = |wanted: &Wanted| {
@@ -62,7 +63,8 @@ fn a_program_that_divides_by_nearly_nothing_is_right() {
     }
 }
 
-/// Sinkhorn's iteration: rows and columns of a positive matrix are scaled in turn until their sums are 1.
+/// Sinkhorn's iteration: scales the rows and columns of a positive matrix in turn until their sums
+/// are 1.
 const SINKHORN: &str = "def sinkhorn(float(N, N) K) -> (P) {
   float(11, N) u
   u(0, i) = 1 where i in 0:N
@@ -113,7 +115,7 @@ fn indices_fit_what_they_index_at_smaller_sizes() {
     assert!(found.is_sorted());
 }
 
-/// Compiles another program than it is asked to.
+/// Compiles another program than the requested one.
 #[derive(Clone)]
 struct WrongBuilder(CpuBuilder, &'static str);
 
@@ -172,7 +174,7 @@ fn a_default_schedule_that_computes_something_else_is_found() {
     }
 }
 
-/// Candidates at sizes where kernels are compared with a kernel.
+/// The sizes are so large that kernels are compared with another kernel.
 #[test]
 fn a_candidate_that_computes_something_else_is_found_at_full_size() {
     for (source, wrong) in [
