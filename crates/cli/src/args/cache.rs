@@ -173,7 +173,7 @@ pub struct ClearArgs {
     /// Remove only records older than this, such as 30d or 12h.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
-    /// Remove only rows that are not in the format of any version of Tilewright.
+    /// Remove only rows that Tilewright did not write.
     #[arg(long, conflicts_with_all = ["source", "threads", "failed", "older_than"])]
     pub damaged: bool,
     /// Remove every record.
