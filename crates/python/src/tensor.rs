@@ -60,11 +60,11 @@ pub struct Tensor<'py> {
     pub strides: Strides,
     /// Whether the tensor may be written to.
     pub writable: bool,
-    /// Whatever else keeps the memory alive, besides the object.
+    /// The owner of the memory, besides the object.
     pub owner: Owner,
 }
 
-/// Whatever keeps the memory of a tensor alive, besides its object.
+/// The owner of a tensor's memory, besides its object.
 #[allow(dead_code, reason = "they are held, not read")]
 pub enum Owner {
     /// Nothing: the object alone does.

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p tilewright --example own_strategy
 //!
-//! A strategy proposes points of the space and is told their costs. It never measures and never
+//! A strategy proposes points of the space and receives their costs. It never measures and never
 //! waits, so the tuner can compile and measure several points at a time.
 
 use std::collections::HashSet;

@@ -31,8 +31,8 @@ fn expect_inside(source: &str, steps: &str) {
     }
 }
 
-/// Tests several numbers of remaining lanes, above all a single one, with conversions from wide types
-/// to narrow ones and back.
+/// Tests several numbers of remaining lanes, above all a single one, with conversions from wide
+/// types to narrow ones and back.
 #[test]
 fn the_last_vector() {
     let types = [
