@@ -1,4 +1,6 @@
-//! What can be asked for on the command line.
+//! The commands and options of the command line.
+//!
+//! The doc comments on arguments and commands are the text that `--help` prints.
 
 pub mod cache;
 pub mod strategies;
@@ -14,7 +16,7 @@ use tilewright_tuner::tune::{Proving, STARTS};
 
 use crate::failure::Failure;
 
-/// What can be asked for.
+/// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "tilewright",
@@ -32,7 +34,7 @@ use crate::failure::Failure;
     Exit status: 0 done, 1 the input was at fault, 2 wrong usage, 3 the machine lacks what was asked for, 70 a bug in Tilewright."
 )]
 pub struct Args {
-    /// What to do.
+    /// The command to execute.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -40,33 +42,35 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check programs: names, types, ranges, bounds. Says all that is wrong, at the place where it is.
+    /// Check programs: names, types, ranges and bounds. Reports every mistake at its place in the
+    /// text.
     Check(CheckArgs),
-    /// Show what a program becomes on its way: ranges, the checked program, schedule, loops, code.
+    /// Show a program at one stage of compilation: ranges, checked program, schedule, loops or
+    /// code.
     Show(ShowArgs),
     /// Prove that the loops of a program compute what its text says, for every input.
     Prove(ProveArgs),
     /// Run a program and print or write its results.
     Run(RunArgs),
-    /// Measure how long a program takes, and how fast that is.
+    /// Measure the time of a call, and print it with GFLOP/s and GB/s.
     Bench(BenchArgs),
-    /// Search for a fast schedule by trying many of them on this machine.
+    /// Search for a fast schedule by measuring many candidates on this machine.
     Tune(TuneArgs),
     /// List the devices that programs can run on.
     Devices(DevicesArgs),
-    /// List the ways to search for a schedule, or compare them.
+    /// List the search strategies for schedules, or compare them.
     Strategies(strategies::StrategiesArgs),
-    /// Compile and measure what a tuner asks for, over standard input and output.
+    /// Compile and measure the candidates that a tuner sends, over standard input and output.
     #[command(hide = true)]
     Worker,
-    /// Look into the cache of what was tuned, move it between machines, and clear it.
+    /// Inspect the cache of tuning results, move it between machines, or clear it.
     Cache(cache::CacheArgs),
 }
 
 /// `tilewright devices`
 #[derive(Debug, clap::Args)]
 pub struct DevicesArgs {
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
 }
@@ -80,7 +84,7 @@ pub struct DevicesArgs {
     tilewright check examples/paper/mv.tw:mv --sizes M=64"
 )]
 pub struct CheckArgs {
-    /// Source files; FILE:NAME picks a function.
+    /// Source files to check. FILE:NAME checks one function.
     #[arg(required = true, value_name = "FILE[:NAME]")]
     pub files: Vec<String>,
     /// Sizes and integer scalars, such as M=64,N=32.
@@ -100,19 +104,20 @@ pub struct CheckArgs {
     tilewright show examples/paper/mv.tw --stage loops --sizes M=1000,K=1000 --schedule mv.sched --threads 1"
 )]
 pub struct ShowArgs {
-    /// Source file; FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
-    /// What to show.
+    /// The stage to show.
     #[arg(long, value_enum)]
     pub stage: Stage,
-    /// Sizes and integer scalars, such as M=64,N=32; in ranges and program those not given stay symbols.
+    /// Sizes and integer scalars, such as M=64,N=32. The stages ranges and program keep missing
+    /// sizes as symbols.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
-    /// What the stages from schedule on are for: cpu, this machine; cuda or opencl, a GPU.
+    /// The target of the stages from schedule on: cpu is this machine, cuda and opencl are GPUs.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
@@ -120,30 +125,33 @@ pub struct ShowArgs {
     pub compile: CompileArgs,
 }
 
-/// What `show` can show.
+/// The stages that `show` can print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stage {
-    /// Every statement with the range of each variable and where it comes from, and the shape of each tensor.
+    /// Every statement with the range of each variable and its origin, and the shape of each
+    /// tensor.
     Ranges,
     /// The checked program: tensors with types and shapes, and stages with their statements.
     Program,
-    /// Which instances of statements must keep their order: flow, anti and output dependences, and reductions.
+    /// The statement instances that must keep their order: flow, anti and output dependences, and
+    /// reductions.
     Dependences,
-    /// The schedules that a search chooses from: every knob with its values, and how many points there are.
+    /// The search space of schedules: every knob with its values, and the number of points.
     Space,
-    /// What the cost model expects the schedule to take, and why.
+    /// The time that the cost model predicts for the schedule, in its parts.
     Cost,
-    /// The default schedule, or that of --schedule as it was read.
+    /// The default schedule, or the one of --schedule as it was parsed.
     Schedule,
-    /// The loops after the schedule: what runs in parallel, as vectors, unrolled; buffers and where they live.
+    /// The loops after the schedule: which are parallel, vectorised or unrolled, and where buffers
+    /// live.
     Loops,
     /// LLVM's intermediate representation.
     Llvm,
     /// Assembly.
     Asm,
-    /// CUDA C++: the kernels for an NVIDIA GPU, whether there is one or not.
+    /// CUDA C++: the kernels for an NVIDIA GPU. The machine needs no such GPU.
     Cuda,
-    /// OpenCL C: the same for any other device.
+    /// OpenCL C: the kernels for any other device.
     Opencl,
     /// C++ for high-level synthesis.
     #[value(hide = true)]
@@ -170,22 +178,23 @@ pub enum Stage {
     tilewright prove gemm.tw --sizes M=512,N=512,K=512 --target cuda --json"
 )]
 pub struct ProveArgs {
-    /// Source file; FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
-    /// Sizes and integer scalars, such as M=64,N=32; all that the program has.
+    /// Sizes and integer scalars, such as M=64,N=32. Every size of the program must be given.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
-    /// What the loops are for: cpu, this machine; cuda or opencl, a GPU, whether there is one or not.
+    /// The target of the loops: cpu is this machine, cuda and opencl are GPUs. The machine needs no
+    /// GPU.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Which cache of tuned schedules.
+    /// The cache of tuned schedules to use.
     #[command(flatten)]
     pub cache: cache::CacheFile,
     /// Print one JSON object.
@@ -196,17 +205,17 @@ pub struct ProveArgs {
 /// A program, its sizes and its data.
 #[derive(Debug, clap::Args)]
 pub struct ProgramArgs {
-    /// Source file; FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub file: String,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// An input: A=a.npy for a tensor, A=uniform(0.1,1) for one of random numbers between two, a=2.5 for a scalar, or
-    /// inputs.npz for several by name.
+    /// An input: A=a.npy for a tensor, A=uniform(0.1,1) for a tensor of random numbers in a range,
+    /// a=2.5 for a scalar, or inputs.npz for several inputs by name.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Seed for inputs that are not given, or given by a range.
+    /// Seed for inputs that are missing or given by a range.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// How floats are rounded.
@@ -217,7 +226,7 @@ pub struct ProgramArgs {
 /// How floats are rounded.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct RoundingArgs {
-    /// Round every operation by itself: no product is computed together with the sum it stands in.
+    /// Round every operation separately: never fuse a product with the sum that uses it.
     #[arg(long)]
     pub no_contract: bool,
 }
@@ -225,13 +234,14 @@ pub struct RoundingArgs {
 /// How to compile a program.
 #[derive(Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Compile by the steps in this file; `default` is the default schedule, whatever was tuned.
+    /// Compile with the schedule in this file. `default` means the default schedule, even where a
+    /// tuned one exists.
     #[arg(long, value_name = "FILE|default")]
     pub schedule: Option<PathBuf>,
-    /// Threads for parallel loops; as many as there are cores if not given.
+    /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Vector instructions to use, if not the widest that this machine has.
+    /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
     pub vectors: Option<Vectors>,
 }
@@ -252,20 +262,20 @@ pub struct CompileArgs {
     tilewright run examples/paper/mv.tw --sizes M=8,K=5 --in 'A=uniform(0.1,1)' --check"
 )]
 pub struct RunArgs {
-    /// What to run.
+    /// The program to run.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Write each result as NAME.npy into this folder, which is made if need be.
+    /// Write each result as NAME.npy into this folder. The folder is created if it is missing.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Where to run: cpu compiles for this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists;
-    /// interp is the reference interpreter, slow and exact.
+    /// Where to run: cpu compiles for this machine, cuda:0 or opencl:0 is a device that `tilewright
+    /// devices` lists, and interp is the slow reference interpreter.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Which cache of tuned schedules.
+    /// The cache of tuned schedules to use.
     #[command(flatten)]
     pub file: cache::CacheFile,
     /// Compare the results with those of the interpreter, and fail with status 70 if they differ.
@@ -285,28 +295,31 @@ pub struct RunArgs {
     tilewright bench gemm.tw --sizes M=64,N=64,K=64 --cold --samples 100 --json"
 )]
 pub struct BenchArgs {
-    /// What to measure.
+    /// The program to measure.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Where to run: cpu compiles for this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
+    /// Where to run: cpu compiles for this machine, cuda:0 or opencl:0 is a device that `tilewright
+    /// devices` lists.
     #[arg(long, default_value = "cpu")]
     pub target: String,
     /// How to compile.
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Which cache of tuned schedules.
+    /// The cache of tuned schedules to use.
     #[command(flatten)]
     pub file: cache::CacheFile,
-    /// Time that the samples take together, at least, such as 500ms or 2s.
+    /// Minimum time that all samples take together, such as 500ms or 2s.
     #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
     pub time: Duration,
-    /// Samples to take, at least, however long that takes, up to 1000000; otherwise 30, or as many as fit some seconds.
+    /// Minimum number of samples, at most 1000000, however long they take. Without this option,
+    /// bench takes 30 samples, or fewer where 30 take longer than several seconds.
     #[arg(long, value_name = "N", value_parser = samples)]
     pub samples: Option<usize>,
-    /// Empty the caches before every sample.
+    /// Empty the CPU's caches before every sample.
     #[arg(long)]
     pub cold: bool,
-    /// Compare the results with those of the interpreter first, and fail with status 70 if they differ.
+    /// Compare the results with those of the interpreter first, and fail with status 70 if they
+    /// differ.
     #[arg(long)]
     pub check: bool,
     /// Print one JSON object.
@@ -333,77 +346,80 @@ pub struct BenchArgs {
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape"
 )]
 pub struct TuneArgs {
-    /// Source file; FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub source: String,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// An input, as `run` takes it: A=a.npy, A=uniform(0.1,1), a=2.5 or inputs.npz. What is not given comes from the seed.
+    /// An input, as for `run`: A=a.npy, A=uniform(0.1,1), a=2.5 or inputs.npz. Missing inputs are
+    /// generated from the seed.
     #[arg(long = "in", value_name = "NAME=FILE")]
     pub inputs: Vec<String>,
-    /// Where to run: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists. Several devices
-    /// of a kind, such as cuda:0,cuda:1, share the search.
+    /// Where to run: cpu is this machine, cuda:0 or opencl:0 is a device that `tilewright devices`
+    /// lists. Several devices of one model, such as cuda:0,cuda:1, share the search.
     #[arg(long, default_value = "cpu")]
     pub target: String,
-    /// How to search; `tilewright strategies` lists them, and says which is taken if nothing is said.
+    /// The search strategy. `tilewright strategies` lists all strategies and names the default.
     #[arg(long, value_name = "NAME")]
     pub strategy: Option<String>,
-    /// Points that the cost model gives the search to start from, at most; with 0 it starts blind.
+    /// Maximum number of starting points that the cost model proposes. With 0 the search starts
+    /// without the model.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
-    /// Search the schedules of this template instead of those that the analysis finds; docs/strategies.md says how to write
-    /// one.
+    /// Search the schedules of this template instead of those that the analysis finds.
+    /// docs/strategies.md explains templates.
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// Candidates to measure, at most.
+    /// Maximum number of candidates to measure.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,
-    /// Time to take, at most, such as 30s or 2m; 30s if --trials is not given either.
+    /// Maximum time of the search, such as 30s or 2m. The default is 30s, unless --trials is given.
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
-    /// Threads for parallel loops; as many as there are cores if not given.
+    /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Vector instructions to use, if not the widest that this machine has.
+    /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
     pub vectors: Option<Vectors>,
-    /// Decides all that is random.
+    /// Seed for every random choice.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Prove every candidate before it is measured, and not the winner alone.
+    /// Prove every candidate before it is measured, not only the winner.
     #[arg(long, conflicts_with = "no_prove")]
     pub prove: bool,
-    /// Prove nothing: results are compared with the reference, and that is all.
+    /// Prove nothing. Results are still compared with the reference.
     #[arg(long)]
     pub no_prove: bool,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
-    /// Which cache.
+    /// The cache to read and to write.
     #[command(flatten)]
     pub file: cache::CacheFile,
     /// Write the winner's schedule to this file.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Write a page about the run to this file, such as run.html: every trial, what failed and why, where the time went,
-    /// and the winner with its loops. It opens in any browser, without a network.
+    /// Write an HTML report of the run to this file, such as run.html: every trial, all failures
+    /// with their reasons, how the time was spent, and the winner with its loops. The page needs no
+    /// network.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Write every measurement of the run to this file, for --replay.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Search again with the measurements of a run that was recorded, without measuring anything: with the options of
-    /// that run, the same trials and the same winner.
+    /// Repeat a recorded run from this file without measuring. The same options give the same
+    /// trials and the same winner.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
 }
 
 impl TuneArgs {
-    /// Which schedules are proved.
+    /// Returns which schedules are proved.
     pub fn proving(&self) -> Proving {
         match (self.prove, self.no_prove) {
             (true, _) => Proving::Candidates,
@@ -412,7 +428,7 @@ impl TuneArgs {
         }
     }
 
-    /// How to search on a machine.
+    /// Returns the strategy that was asked for, or the default strategy for a machine.
     pub fn strategy(&self, machine: &Machine) -> Result<Entry, Failure> {
         match &self.strategy {
             Some(name) => find(name).map_err(|error| Failure::Usage(error.to_string())),
@@ -421,7 +437,7 @@ impl TuneArgs {
     }
 }
 
-/// `NAME=N`
+/// Parses `NAME=N`.
 fn size(text: &str) -> Result<(String, i64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=N, such as M=64")?;
     let name = name.trim();
@@ -433,12 +449,12 @@ fn size(text: &str) -> Result<(String, i64), String> {
     Ok((name.to_owned(), number))
 }
 
-/// `NAME=N,NAME=N`
+/// Parses `NAME=N,NAME=N`.
 pub fn parse_sizes(text: &str) -> Result<Vec<(String, i64)>, String> {
     text.split(',').map(size).collect()
 }
 
-/// The most threads that can be asked for: more than any machine has cores.
+/// The maximum of `--threads`: larger than the number of cores of any machine.
 const MOST_THREADS: usize = 1024;
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -448,7 +464,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The most samples that can be asked for: more tell nothing, and all are kept.
+/// The maximum of `--samples`: every sample is kept in memory, and more samples add no information.
 const MOST_SAMPLES: usize = 1_000_000;
 
 fn samples(text: &str) -> Result<usize, String> {
@@ -465,10 +481,10 @@ fn vectors() -> impl TypedValueParser<Value = Vectors> {
     })
 }
 
-/// The longest time that can be asked for.
+/// The maximum of a time option.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// `500ms`, `1.5s` or `2m`
+/// Parses `500ms`, `1.5s` or `2m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write a time such as 500ms, 2s or 1m, at most 24h".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! Compiles programs as the command line says.
+//! Compiles programs with the schedule and the target of the command line.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Compiler {
         Ok(Compiler { schedule, target: open(name, args)? })
     }
 
-    /// Compiles a program, with the best schedule of the cache where no schedule was asked for.
+    /// Compiles a program. Without `--schedule`, it uses the best schedule of the cache.
     pub fn compile(self, file: &CacheFile, program: &Program) -> Result<(Compiled, OpenTarget), Failure> {
         let Compiler { schedule, target } = self;
         let schedule = schedule.choose(program, &target, file)?;

@@ -1,4 +1,4 @@
-//! Why a command ends early, and with which status.
+//! The failures that end a command early, and their exit statuses.
 
 use thiserror::Error;
 use tilewright_codegen::CodegenError;
@@ -14,15 +14,15 @@ use crate::source::Source;
 pub const INPUT: u8 = 1;
 /// The command line was used wrongly.
 pub const USAGE: u8 = 2;
-/// The machine lacks what was asked for.
+/// The machine lacks something that the options require.
 pub const MACHINE: u8 = 3;
 /// A bug in Tilewright.
 pub const BUG: u8 = 70;
 
-/// Why a command ends early.
+/// The reason why a command ends early.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// Diagnostics have said it already.
+    /// Diagnostics have been printed already.
     #[error("")]
     Reported,
     /// The user's input was at fault.
@@ -31,13 +31,13 @@ pub enum Failure {
     /// The command line was used wrongly.
     #[error("{0}")]
     Usage(String),
-    /// The machine lacks what was asked for.
+    /// The machine lacks something that the options require.
     #[error("{0}")]
     Machine(String),
-    /// Something that never should happen did.
+    /// An internal error.
     #[error("this is a bug in Tilewright, please report it: {0}")]
     Bug(String),
-    /// Whoever reads our output has had enough.
+    /// The reader of standard output has closed it.
     #[error("")]
     ClosedOutput,
 }
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error, unless it has been said.
+    /// Prints the failure on standard error, unless it has been printed already.
     pub fn print(&self) {
         let text = self.to_string();
         if !text.is_empty() {
@@ -65,7 +65,7 @@ impl Failure {
 
 /// Translations of the compiler's errors.
 impl Failure {
-    /// Memory has no room for a tensor.
+    /// A tensor does not fit into memory.
     pub fn no_memory(error: TensorError) -> Failure {
         Failure::Input(format!("{error}; give smaller sizes"))
     }
@@ -102,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// A call failed. An index that left its tensor is shown where it was written.
+    /// A call failed. An index out of bounds is shown at its place in the source text.
     pub fn from_run(source: &Source, error: RunError) -> Failure {
         match error {
             RunError::OutOfBounds(out) => {

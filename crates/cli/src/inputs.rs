@@ -15,18 +15,18 @@ use crate::npy;
 use crate::source::Source;
 use crate::uniform::Range;
 
-/// Who gives sizes that are listed on the command line.
+/// The origin of the sizes that `--sizes` lists.
 const BY_OPTION: &str = "--sizes";
 
-/// What the user has given.
+/// The sizes and inputs that the user has given.
 #[derive(Default)]
 pub struct Given {
     sizes: Sizes,
     tensors: BTreeMap<String, (Tensor, String)>,
-    /// Tensors of random numbers, which are made when their shape is known.
+    /// Tensors of random numbers, which are generated when their shape is known.
     random: BTreeMap<String, Range>,
     scalars: BTreeMap<String, Number>,
-    /// What random numbers are made from.
+    /// The seed of the random numbers.
     seed: u64,
 }
 
@@ -34,7 +34,7 @@ fn has_tensor(function: &Function, name: &str) -> bool {
     tensors(function).any(|(tensor, _)| tensor.text == name)
 }
 
-/// The sizes of `--sizes`, each given once.
+/// Collects the sizes of `--sizes`, and refuses a size that is given twice.
 pub fn bindings(sizes: &[(String, i64)]) -> Result<Bindings, Failure> {
     let mut all = Bindings::default();
     for (size, value) in sizes {
@@ -74,7 +74,7 @@ pub fn refuse_unknown_sizes(
     }
 }
 
-/// Reads everything the user has given for a function.
+/// Reads all sizes and inputs that the user has given for a function.
 pub fn gather(
     source: &Source,
     name: &str,
@@ -128,7 +128,7 @@ impl Given {
         self.tensors.keys().chain(self.random.keys()).chain(self.scalars.keys()).cloned().collect()
     }
 
-    /// `A=a.npy`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
+    /// Reads `A=a.npy`, `A=uniform(0,1)`, `a=2.5` or `inputs.npz`.
     fn read(&mut self, function: &Function, input: &str) -> Result<(), Failure> {
         match input.split_once('=') {
             Some((name, value)) => match scalars(function).find(|(scalar, _)| scalar.text == name) {
@@ -199,7 +199,7 @@ impl Given {
         )))
     }
 
-    /// A number, a file with one, or a random one.
+    /// Reads a scalar: a number, a file with a number, or a random number.
     fn scalar(&mut self, name: &str, dtype: DType, value: &str) -> Result<(), Failure> {
         if let Some(range) = Range::read(name, value) {
             let number = range?.of(dtype)?.scalar(name, dtype, self.seed);
@@ -245,7 +245,7 @@ impl Given {
         if dtype.is_integer() {
             integer(name, dtype, number.as_i128())?;
         }
-        // Only a mere value can be larger than any index.
+        // Only a scalar that is not used as an index can be larger than every index.
         if let (true, Ok(value)) = (dtype.is_integer(), i64::try_from(number.as_i128())) {
             if let (Some(first), Some(origin)) = (self.sizes.bindings.get(name), self.sizes.origin(name)) {
                 if origin != BY_OPTION {
@@ -266,13 +266,14 @@ impl Given {
     }
 }
 
-/// Everything the program needs: what was given, and the rest from the seed.
+/// Returns all inputs of the program: those that were given, and the others from the seed.
 pub fn machine_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let seed = given.seed;
     seed::completed(program, given_inputs(program, given)?, seed).map_err(Failure::no_memory)
 }
 
-/// What was given, checked, random tensors, and integer scalars that are known from sizes.
+/// Returns the inputs that were given, after checking them: tensors, random tensors, and integer
+/// scalars that sizes determine.
 pub fn given_inputs(program: &Program, given: Given) -> Result<Inputs, Failure> {
     let mut inputs = Inputs::default();
     let Given { sizes, mut tensors, mut random, scalars, seed } = given;

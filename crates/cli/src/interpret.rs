@@ -1,4 +1,4 @@
-//! Running a program in the reference interpreter.
+//! Runs a program in the reference interpreter, and compares results with it.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::source::Source;
 /// The results of a program by name, in the order of the signature.
 pub type Results = Vec<(String, Tensor)>;
 
-/// Refuses results that differ from those of the interpreter by more than rounding can explain, and says what rounding decides
-/// so that it could not be compared.
+/// Refuses results that differ from those of the interpreter by more than rounding can explain.
+/// Reports the elements that rounding decides, because they could not be compared.
 pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results) -> Result<(), Failure> {
     let expected = watched(program, |progress| expect_with_progress(program, inputs, progress));
     let expected = expected.map_err(|error| failure(source, program, error))?;
@@ -37,7 +37,7 @@ pub fn check(source: &Source, program: &Program, inputs: Inputs, found: &Results
     Ok(())
 }
 
-/// Interprets a program. What goes wrong is shown where it was written.
+/// Interprets a program. An error is shown at its place in the source text.
 pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<Results, Failure> {
     let results = watched(program, |progress| run_with_progress(program, inputs, progress));
     let mut results = results.map_err(|error| failure(source, program, error))?;
@@ -45,7 +45,7 @@ pub fn interpret(source: &Source, program: &Program, inputs: Inputs) -> Result<R
     Ok(ordered.filter_map(|(_, tensor)| results.remove_entry(&tensor.name)).collect())
 }
 
-/// Does something that says how many points are done.
+/// Runs `work` with a progress bar that counts points.
 fn watched<T>(program: &Program, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> T) -> T {
     let bar = progress_bar(points(program));
     let outcome = work(&mut |done| {
@@ -56,7 +56,7 @@ fn watched<T>(program: &Program, work: impl FnOnce(&mut dyn FnMut(u64) -> bool) 
     outcome
 }
 
-/// A program that did not run to its end.
+/// Converts an error of the interpreter to a failure.
 fn failure(source: &Source, program: &Program, error: RunError) -> Failure {
     match error {
         RunError::OutOfBounds(out) => {
@@ -88,7 +88,7 @@ fn at_point(diagnostic: Diagnostic, point: &[(String, i64)]) -> Diagnostic {
     if point.is_empty() { diagnostic } else { diagnostic.label(format!("at {}", point.join(", "))) }
 }
 
-/// Appears only where somebody watches and the run takes long enough to wonder.
+/// The bar appears only in a terminal, after the run has taken a while.
 fn progress_bar(points: u64) -> ProgressBar {
     let bar = ProgressBar::new(points);
     let style = ProgressStyle::with_template("interpreting {wide_bar} {percent}% {eta} left");

@@ -1,4 +1,4 @@
-//! A compiled program with its data where it runs: in the host's memory, or on a device.
+//! A compiled program with its data, in the host's memory or on a device.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub struct Clock {
     pub samples: usize,
     /// The time after which no more samples are taken.
     pub cap: Duration,
-    /// Whether the caches of a CPU are emptied before each sample. Those of a device always are.
+    /// Whether the caches of a CPU are emptied before each sample. The caches of a device always
+    /// are.
     pub cold: bool,
 }
 
@@ -39,8 +40,8 @@ pub enum Loaded<'k> {
 }
 
 impl<'k> Loaded<'k> {
-    /// Brings the user's data to where the program runs. A tensor is removed from `inputs` as soon
-    /// as it is copied, unless it is needed again: there are never two copies of all tensors.
+    /// Copies the user's data to where the program runs. Each tensor is removed from `inputs` after
+    /// its copy, unless it is needed again, so that two copies of all tensors never coexist.
     pub fn new(
         compiled: &'k Compiled,
         source: &Source,
@@ -64,7 +65,7 @@ impl<'k> Loaded<'k> {
         .map_err(|error| Failure::from_run(source, error))
     }
 
-    /// Times calls of the program. On a device, copies to and from it do not count.
+    /// Times calls of the program. On a device, the time excludes copies to and from the device.
     pub fn time(&mut self, source: &Source, clock: &Clock) -> Result<Timing, Failure> {
         match self {
             Loaded::Cpu(loaded) => loaded.time(source, clock),
@@ -78,8 +79,8 @@ fn scalars(signature: &Signature, inputs: &Inputs) -> Vec<Number> {
     signature.scalars.iter().filter_map(|scalar| inputs.scalars.get(&scalar.name)).copied().collect()
 }
 
-/// The tensors of some parameters, made by `copy` from the user's or by `zeros` where the user has
-/// given none.
+/// Places the tensors of some parameters: `copy` places a tensor of the user, `zeros` makes one
+/// where the user has given none.
 fn placed<T, E>(
     parameters: &[Parameter],
     inputs: &mut Inputs,
@@ -100,7 +101,7 @@ fn placed<T, E>(
     parameters.iter().map(place).collect()
 }
 
-/// Names of results with their tensors.
+/// Pairs the names of the results with their tensors.
 fn named(signature: &Signature, tensors: Vec<Tensor>) -> Results {
     signature.results.iter().map(|result| result.name.clone()).zip(tensors).collect()
 }
@@ -167,7 +168,7 @@ impl<'k> OnCpu<'k> {
     }
 }
 
-/// The memory that is read to empty the caches: twice the largest.
+/// The memory that is read to empty the caches: twice the size of the largest cache.
 fn cache_flush(pool: &Pool) -> Result<CacheFlush<'_>, Failure> {
     let last = Cpu::host().caches.last().copied().unwrap_or(32 << 20);
     CacheFlush::new(2 * last, pool)

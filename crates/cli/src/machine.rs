@@ -7,7 +7,7 @@ use tilewright_target::{Cpu, Machine};
 use crate::args::CompileArgs;
 use crate::failure::Failure;
 
-/// The hardware that kernels are compiled for, without opening it.
+/// Describes the hardware that kernels are compiled for, without opening it.
 pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
     match name {
         TargetName::Cpu => Ok(Machine::Cpu(part_of_host(args)?)),
@@ -18,7 +18,7 @@ pub fn machine(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure>
     }
 }
 
-/// The same, where a typical device stands in for one that is not present.
+/// Like `machine`, but a typical device replaces one that is not present.
 pub fn machine_or_typical(name: TargetName, args: &CompileArgs) -> Result<Machine, Failure> {
     match name {
         TargetName::Cpu => machine(name, args),
@@ -40,7 +40,7 @@ pub fn open(name: TargetName, args: &CompileArgs) -> Result<OpenTarget, Failure>
     }
 }
 
-/// The part of this computer's CPU that was asked for.
+/// The part of this computer's CPU that the options select.
 fn part_of_host(args: &CompileArgs) -> Result<Cpu, Failure> {
     let host = Cpu::host();
     let widest = host.vectors.name();
@@ -49,7 +49,7 @@ fn part_of_host(args: &CompileArgs) -> Result<Cpu, Failure> {
     })
 }
 
-/// Refuses options that only a CPU has: a device has its own threads.
+/// Refuses the options `--threads` and `--vectors`, which only a CPU has.
 pub fn refuse_cpu_options(args: &CompileArgs) -> Result<(), Failure> {
     let options = [("--threads", args.threads.is_some()), ("--vectors", args.vectors.is_some())];
     match options.into_iter().find(|(_, given)| *given) {

@@ -1,25 +1,26 @@
 //! The `tilewright` command.
 //!
-//! [`args`] says what can be asked for, and [`commands`] has one file for each command. What they share:
+//! [`args`] defines the command line, and [`commands`] has one file for each command. The commands
+//! share these modules:
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
 //! | [`problem`] | a program at given sizes, with its data |
-//! | [`source`], [`text`] | reading programs, and drawing diagnostics under a text |
+//! | [`source`], [`text`] | reading programs, and drawing diagnostics under their text |
 //! | [`inputs`], [`npy`] | sizes, tensors and scalars from the command line, from files and from a seed |
-//! | [`target`] | where a program runs |
-//! | [`interpret`] | running it in the interpreter, and whether others agree with that |
-//! | [`machine`] | the machine behind that |
-//! | [`schedule`] | the schedule that was asked for, or that tuning has found |
-//! | [`template`] | schedules to search that the user writes |
-//! | [`compiler`] | compiling by a schedule |
+//! | [`target`] | the `--target` option |
+//! | [`interpret`] | running a program in the interpreter, and comparing results with it |
+//! | [`machine`] | the hardware of a target |
+//! | [`schedule`] | the schedule of `--schedule`, of the cache, or the default one |
+//! | [`template`] | search spaces that the user writes |
+//! | [`compiler`] | compiling with a schedule |
 //! | [`loaded`] | a compiled program with its data: calls, and their times |
 //! | [`worker`] | this program as the process that tries candidates |
-//! | [`memory`] | refusing what does not fit |
-//! | [`page`] | pages to look at |
-//! | [`whole_file`] | files that appear whole or not at all |
-//! | [`time`] | times and dates, for people |
-//! | [`failure`], [`output`] | how a command ends, and how it speaks |
+//! | [`memory`] | refusing programs that do not fit into memory |
+//! | [`page`] | HTML pages |
+//! | [`whole_file`] | files that are written completely or not at all |
+//! | [`time`] | times and dates as text |
+//! | [`failure`], [`output`] | exit statuses, and writing to standard output and standard error |
 
 mod args;
 mod commands;
@@ -61,7 +62,8 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
         }
     };
-    // A panic is a bug of ours; say so, with the status that scripts rely on.
+    // A panic is a bug of Tilewright. The hook says so, and the command ends with the status that
+    // scripts rely on.
     std::panic::set_hook(Box::new(|panic| {
         output::complain(&format!("tilewright: this is a bug in Tilewright, please report it: {panic}"));
     }));

@@ -1,4 +1,4 @@
-//! Saying before trying that memory will not do.
+//! Refuses programs that do not fit into memory, before they allocate anything.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use tilewright_ir::{Program, TensorId};
 
 use crate::failure::Failure;
 
-/// Bytes that running a compiled kernel takes, apart from what the kernel itself keeps.
+/// The number of bytes that running a compiled kernel takes, without the kernel's own buffers.
 pub fn kernel_bytes(program: &Program) -> Option<u128> {
     let sizes = sizes(program)?;
     let size = |id: TensorId| sizes[id.index()] as u128;
-    // Inputs are there twice while they are copied to where kernels want them, one after the other; results are
+    // Inputs are copied one after the other, so at most one of them exists twice. Results are
     // copied back together.
     let copied_in = program.tensors_with(|role| role.is_supplied()).map(|(id, _)| size(id)).max();
     let copied_back: u128 = program.tensors_with(|role| role.is_result()).map(|(id, _)| size(id)).sum();
@@ -20,7 +20,7 @@ pub fn kernel_bytes(program: &Program) -> Option<u128> {
     Some(tensors + copied_back.max(copied_in.unwrap_or(0)))
 }
 
-/// The bytes of each tensor, if all can exist.
+/// The size of each tensor in bytes, or `None` if a tensor is larger than any memory.
 fn sizes(program: &Program) -> Option<Vec<usize>> {
     let size = |(at, tensor): (usize, &tilewright_ir::TensorDecl)| {
         byte_size(tensor.dtype, &program.shape(TensorId(at as u32))?)
@@ -28,7 +28,7 @@ fn sizes(program: &Program) -> Option<Vec<usize>> {
     program.tensors.iter().enumerate().map(size).collect()
 }
 
-/// Refuses tensors that no memory holds, and a run that this one does not.
+/// Refuses tensors that are larger than any memory, and a run that exceeds the free memory.
 pub fn refuse_too_large(program: &Program, needed: Option<u128>) -> Result<(), Failure> {
     let endless = program.tensors.iter().enumerate().find(|(at, tensor)| {
         let shape = program.shape(TensorId(*at as u32));
@@ -44,7 +44,7 @@ pub fn refuse_too_large(program: &Program, needed: Option<u128>) -> Result<(), F
     refuse(&format!("running `{}`", program.name), needed.unwrap_or(u128::MAX))
 }
 
-/// Refuses what takes more memory than is free.
+/// Refuses an operation that takes more memory than is free.
 pub fn refuse_more_than_free(what: &str, bytes: usize) -> Result<(), Failure> {
     refuse(what, bytes as u128)
 }
@@ -60,7 +60,8 @@ fn refuse(what: &str, needed: u128) -> Result<(), Failure> {
     }
 }
 
-/// Bytes of memory that can be had without swapping, where the system tells: of the machine, or of the container.
+/// The number of bytes that can be allocated without swapping, on this machine or in this
+/// container. `None` if the system does not tell.
 pub fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

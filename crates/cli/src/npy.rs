@@ -1,8 +1,8 @@
-//! NumPy's .npy and .npz files.
+//! Reads and writes NumPy's .npy and .npz files.
 //!
-//! The format is a magic number, a version, and a Python dictionary with three fixed keys before the raw bytes.
-//! The dictionary is read here by hand, strictly and with limits, so that no claim of a corrupt file is acted on
-//! before it is compared with what the file holds.
+//! The format is a magic number, a version, and a Python dictionary with three fixed keys before
+//! the raw bytes. The dictionary is parsed here by hand, strictly and with limits. No claim of a
+//! header is trusted before it is compared with the length of the file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,16 +12,16 @@ use tilewright_ir::{DType, Tensor};
 
 use crate::whole_file;
 
-/// Longer headers than this are not believed; NumPy itself stops at 10,000 characters.
+/// The maximum length of a header. NumPy itself stops at 10,000 characters.
 const LONGEST_HEADER: usize = 1 << 16;
 
-/// What a file says about its array.
+/// The type and shape that a header declares.
 struct Header {
     dtype: DType,
     shape: Vec<usize>,
 }
 
-/// Reads a tensor from a .npy file; the error is a sentence without the file's name.
+/// Reads a tensor from a .npy file. The error is a sentence without the file's name.
 pub fn read(path: &Path) -> Result<Tensor, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let length = file.metadata().ok().map(|metadata| metadata.len());
@@ -45,7 +45,8 @@ pub fn read_archive(path: &Path) -> Result<Vec<(String, Tensor)>, String> {
     Ok(tensors)
 }
 
-/// Reads a tensor; `length` is what the source holds in all, so that a lie in the header costs no memory.
+/// Reads a tensor. `length` is the number of bytes of the whole source, so that a false header
+/// cannot make this function allocate memory.
 fn read_from(mut source: impl Read, length: Option<u64>) -> Result<Tensor, String> {
     let (header, consumed) = read_header(&mut source)?;
     let bytes = tilewright_ir::tensor::byte_size(header.dtype, &header.shape)
@@ -95,7 +96,7 @@ fn read_header(source: &mut impl Read) -> Result<(Header, usize), String> {
     Ok((header, 8 + width + length))
 }
 
-/// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`
+/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
 fn parse_header(text: &str) -> Result<Header, String> {
     let value = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
@@ -154,7 +155,7 @@ fn parse_dtype(name: &str) -> Result<DType, String> {
     Ok(dtype)
 }
 
-/// Writes a tensor, so that the file is either the old one or all of the new one.
+/// Writes a tensor. The file is either the old one or the complete new one.
 pub fn write(path: &Path, tensor: &Tensor) -> io::Result<()> {
     whole_file::write(path, &[&header_bytes(tensor), tensor.bytes()])
 }

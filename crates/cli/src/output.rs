@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::failure::Failure;
 
-/// Writes text to standard output. A reader that went away, as `head` does, ends the command quietly.
+/// Writes text to standard output. A closed pipe, as after `head`, ends the command quietly.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -14,12 +14,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes text to standard error, and lets it go where nobody can read it.
+/// Writes text to standard error, and ignores errors of writing.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Text that a stranger may have written, without what a terminal would obey.
+/// Replaces control characters in untrusted text, so that a terminal does not interpret them.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

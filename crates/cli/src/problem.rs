@@ -1,4 +1,4 @@
-//! A program at given sizes, with its data: what `run`, `bench` and `tune` work on.
+//! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
 
 use tilewright_driver::source::{ProgramError, program};
 use tilewright_interp::{Inputs, bytes_needed, bytes_to_expect};
@@ -11,9 +11,9 @@ use crate::inputs::{Given, gather, given_inputs, machine_inputs};
 use crate::memory::{kernel_bytes, refuse_too_large};
 use crate::source::Source;
 
-/// A checked program whose sizes are all known, and what the user has given.
+/// A checked program whose sizes are all known, and the inputs that the user has given.
 pub struct Problem {
-    /// Where it is written.
+    /// The source file of the program.
     pub source: Source,
     /// The program.
     pub program: Program,
@@ -21,7 +21,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Reads what the command line says. Nothing of the size of a tensor is made yet, unless it is in a file.
+    /// Reads the program and the inputs of the command line. No tensor is allocated yet, except
+    /// those in files.
     pub fn read(args: &ProgramArgs) -> Result<Problem, Failure> {
         let (source, name) = Source::read_function(&args.file)?;
         let given = gather(&source, &name, &args.sizes, &args.inputs, args.seed)?;
@@ -35,12 +36,13 @@ impl Problem {
         Ok(Problem { source, program, given })
     }
 
-    /// What the program takes, for the interpreter: what was given, and the rest from the seed.
+    /// Returns the inputs for the interpreter: those that were given, and the others from the seed.
     pub fn interpreter_inputs(&mut self) -> Result<Inputs, Failure> {
         self.inputs(bytes_needed(&self.program))
     }
 
-    /// The same for a compiled kernel, whose results may be checked by the interpreter.
+    /// Returns the inputs for a compiled kernel. `checked` says that the interpreter runs too,
+    /// which needs more memory.
     pub fn kernel_inputs(&mut self, checked: bool) -> Result<Inputs, Failure> {
         let mut needed = kernel_bytes(&self.program);
         if checked {
@@ -54,7 +56,8 @@ impl Problem {
         self.given.sizes().iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The tensors and scalars that were given, checked; from the seed only what was asked for by its range.
+    /// Returns the tensors and scalars that were given, after checking them. Of the random inputs,
+    /// it includes only those that were given by a range.
     pub fn given_inputs(&mut self) -> Result<Inputs, Failure> {
         let names = self.given.names();
         if names.is_empty() {
@@ -78,7 +81,7 @@ impl Problem {
     }
 }
 
-/// The checked program of a function; all of its sizes must be known. `hint` says how else to give them.
+/// Checks a function whose sizes must all be known. `hint` says how else to give them.
 pub fn concrete_program(
     source: &Source,
     name: &str,

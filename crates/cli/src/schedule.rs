@@ -1,4 +1,4 @@
-//! The schedule that a program is compiled by: one from a file, one from the cache, or the default one.
+//! The schedule that a program is compiled with: from a file, from the cache, or the default one.
 
 use std::path::Path;
 
@@ -19,27 +19,28 @@ use crate::output::{complain, printable};
 use crate::text::{TextFile, style};
 use crate::time::seconds;
 
-/// What `--schedule` takes for the default schedule, tuned or not.
+/// The value of `--schedule` that selects the default schedule, even where a tuned one exists.
 const DEFAULT: &str = "default";
 
-/// A schedule file, with the places of its steps.
+/// A schedule file, with the positions of its steps.
 pub struct ScheduleFile {
     text: TextFile,
     parsed: ParsedSchedule,
 }
 
-/// The schedule that `--schedule` asks for.
+/// The schedule that the option `--schedule` selects.
 pub enum AskedSchedule {
     /// The option is absent: the best schedule of the cache, else the default schedule.
     Best,
-    /// The default schedule, tuned or not.
+    /// The default schedule, even where a tuned one exists.
     Default,
     /// The schedule in a file.
     File(ScheduleFile),
 }
 
 impl AskedSchedule {
-    /// Reads a schedule, and shows every mistake in its text. `default` is a word, not a file.
+    /// Reads a schedule file, and shows every mistake in its text. `default` is a keyword, not a
+    /// file.
     pub fn read(path: Option<&Path>) -> Result<AskedSchedule, Failure> {
         let Some(path) = path else { return Ok(AskedSchedule::Best) };
         if path == Path::new(DEFAULT) {
@@ -54,8 +55,8 @@ impl AskedSchedule {
         Ok(AskedSchedule::File(ScheduleFile { text, parsed }))
     }
 
-    /// The schedule of a program. A cache that was not asked for and cannot be read is warned of,
-    /// and the default schedule is used.
+    /// Chooses the schedule of a program. If the default cache cannot be read, prints a warning and
+    /// uses the default schedule.
     pub fn choose<'t>(
         self,
         program: &'t Program,
@@ -75,7 +76,7 @@ impl AskedSchedule {
         }
     }
 
-    /// The schedule of a program where the cache is not asked.
+    /// Chooses the schedule of a program without reading the cache.
     pub fn without_cache(self, program: &Program, target: Target<'_>) -> ScheduleSource {
         match self {
             AskedSchedule::Best | AskedSchedule::Default => ScheduleSource::default(program, target),
@@ -87,7 +88,7 @@ impl AskedSchedule {
     }
 }
 
-/// The best schedule that the cache has, or the default schedule.
+/// Returns the best schedule of the cache, or the default schedule.
 fn best(program: &Program, target: Target<'_>, file: &CacheFile) -> Result<ScheduleSource, Failure> {
     let path = file.path()?;
     match ChosenSchedule::best(program, target, &path) {
@@ -104,9 +105,9 @@ fn best(program: &Program, target: Target<'_>, file: &CacheFile) -> Result<Sched
 pub struct ScheduleSource {
     /// The steps.
     pub chosen: ChosenSchedule,
-    /// The file that they were read from.
+    /// The file that the steps were read from.
     pub file: Option<ScheduleFile>,
-    /// Why it is the default schedule, where that is worth saying.
+    /// The reason for using the default schedule, where the user should know it.
     why: Option<String>,
 }
 
@@ -116,7 +117,7 @@ impl ScheduleSource {
         ScheduleSource { chosen: ChosenSchedule::default(program, target), file: None, why: None }
     }
 
-    /// The word for it in JSON.
+    /// The name of the origin in JSON.
     pub fn name(&self) -> &'static str {
         match self.chosen.origin {
             Origin::Default => DEFAULT,
@@ -125,7 +126,7 @@ impl ScheduleSource {
         }
     }
 
-    /// A description for people.
+    /// Describes the origin as text.
     pub fn describe(&self) -> String {
         match (self.chosen.origin, &self.file, &self.why) {
             (_, Some(file), _) => file.text.path.clone(),
@@ -140,7 +141,7 @@ impl ScheduleSource {
         }
     }
 
-    /// Faster records of the cache that cannot be used, for people.
+    /// Describes the faster records of the cache that cannot be used.
     pub fn skipped(&self) -> impl Iterator<Item = String> {
         self.chosen.skipped.iter().map(passed_over)
     }
@@ -169,13 +170,13 @@ impl ScheduleSource {
     }
 }
 
-/// A record that cannot be used, for people.
+/// Describes a record that cannot be used.
 pub fn passed_over(skipped: &Skipped) -> String {
     let time = skipped.seconds.map_or("a record".to_owned(), |time| format!("one with {}", seconds(time)));
     printable(&format!("{time} cannot be used: {}", skipped.why))
 }
 
-/// Draws why a schedule is refused under the step at fault, where there is one.
+/// Prints why a schedule is refused, under the step at fault if there is one.
 fn refused(file: &ScheduleFile, refusal: &Refusal) -> Failure {
     let ScheduleFile { text: file, parsed } = file;
     let Some(spans) = refusal.step.and_then(|step| parsed.spans.get(step)) else {
@@ -185,12 +186,13 @@ fn refused(file: &ScheduleFile, refusal: &Refusal) -> Failure {
     Failure::Reported
 }
 
-/// The part of the step that the reason is about, or all of it.
+/// The part of the step that the reason is about, or the whole step.
 fn place(spans: &StepSpans, reason: &Illegal) -> Span {
     if let Illegal::Layout { part, .. } = reason {
         return layout_place(spans, *part);
     }
-    // Most telling first: a step that brought the reason about need not name all of it.
+    // The most specific names come first: the step that caused the refusal need not mention all of
+    // them.
     let about: Vec<&str> = match reason {
         Illegal::UnknownLoop { statement, name, .. } => return spans.of(&format!("{statement}.{name}")),
         Illegal::UnknownStatement { name, .. }
@@ -225,7 +227,7 @@ fn place(spans: &StepSpans, reason: &Illegal) -> Span {
             return spans.step;
         }
     };
-    // Reasons name a loop or a statement on its own; in the text it is a part of `C[2].io`.
+    // Reasons name a loop or a statement alone; the text of a step has it as a part of `C[2].io`.
     let is_part = |name: &str, about: &str| {
         name.rsplit_once('.').is_some_and(|(statement, own)| statement == about || own == about)
     };
@@ -242,7 +244,7 @@ fn layout_place(spans: &StepSpans, part: Option<usize>) -> Span {
     one.or_else(all).unwrap_or(spans.step)
 }
 
-/// A message with the line it is about.
+/// Formats a message under the line that it is about.
 fn draw(file: &TextFile, span: Span, message: &str) -> String {
     let (start, end) = (span.start as usize, span.end as usize);
     let from = file.text[..start].rfind('\n').map_or(0, |at| at + 1);

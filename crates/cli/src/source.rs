@@ -14,7 +14,7 @@ use crate::text::TextFile;
 pub struct Source {
     /// The file.
     pub file: TextFile,
-    /// What could be parsed of it, and what could not.
+    /// The syntax tree, and the mistakes of parsing.
     pub parsed: Parsed,
 }
 
@@ -26,7 +26,7 @@ impl Source {
         Ok(Source { file, parsed })
     }
 
-    /// Reads `FILE` or `FILE:NAME`; the function, if one is named, need not be there.
+    /// Reads `FILE` or `FILE:NAME`. The named function need not exist.
     pub fn read_named(spec: &str) -> Result<(Source, Option<&str>), Failure> {
         let (path, name) = split_name(spec);
         Ok((Source::read(&path)?, name))
@@ -52,7 +52,8 @@ impl Source {
         Ok((source, function))
     }
 
-    /// What is wrong with the file as a whole: what could not be parsed, and names that functions share.
+    /// Returns the mistakes of the file as a whole: syntax errors, and functions with the same
+    /// name.
     pub fn misread(&self) -> Vec<Diagnostic> {
         mistakes(&self.parsed)
     }
@@ -80,12 +81,12 @@ impl Source {
         }
     }
 
-    /// The function that was picked.
+    /// The function that was picked before.
     pub fn function(&self, name: &str) -> &Function {
         self.parsed.ast.function(name).expect("the function was found when the file was read")
     }
 
-    /// Its name for messages.
+    /// The file name for messages.
     pub fn path(&self) -> &str {
         &self.file.path
     }
@@ -96,7 +97,7 @@ impl Source {
     }
 }
 
-/// `FILE:NAME`, unless a file of the whole name exists.
+/// Splits `FILE:NAME`, unless a file with the whole name exists.
 fn split_name(spec: &str) -> (PathBuf, Option<&str>) {
     match spec.rsplit_once(':') {
         Some((path, name)) if !path.is_empty() && !Path::new(spec).exists() => (path.into(), Some(name)),

@@ -27,8 +27,8 @@ impl Target {
         })
     }
 
-    /// The target that code is compiled for, or a usage error that says why the interpreter will
-    /// not do.
+    /// Returns the target that code is compiled for. For the interpreter, returns the usage error
+    /// `why`.
     pub fn compiled(self, why: &str) -> Result<TargetName, Failure> {
         match self {
             Target::Compiled(name) => Ok(name),

@@ -1,4 +1,4 @@
-//! Spaces that the user writes: `--template`.
+//! The `--template` option: search spaces that the user writes.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tilewright_target::Machine;
 
 use crate::failure::Failure;
 
-/// The text of a template, if one was asked for.
+/// Reads the text of a template, if the option is given.
 pub fn read(path: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = |path: &Path| {
         fs::read_to_string(path).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
@@ -17,7 +17,8 @@ pub fn read(path: Option<&Path>) -> Result<Option<String>, Failure> {
     path.map(text).transpose()
 }
 
-/// Its schedules, or those that the analysis finds where there is none.
+/// Returns the search space of a template, or the one that the analysis finds if there is no
+/// template.
 pub fn space<'a>(
     text: Option<&str>,
     program: &'a Program,

@@ -1,4 +1,4 @@
-//! Text files, and drawing what there is to say about them.
+//! Text files, and drawing diagnostics under their lines.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -10,14 +10,14 @@ use tilewright_syntax::diagnostic::Style;
 use crate::failure::Failure;
 use crate::output::complain;
 
-/// Nobody reads more messages than this at once.
+/// The maximum number of diagnostics that are printed.
 const MOST_SHOWN: usize = 100;
 
 /// A text file that could be read.
 pub struct TextFile {
-    /// Its name for messages.
+    /// The file name for messages.
     pub path: String,
-    /// What it holds.
+    /// The contents of the file.
     pub text: String,
 }
 
@@ -48,7 +48,7 @@ impl TextFile {
     }
 }
 
-/// How to draw on standard error.
+/// The style of diagnostics on standard error.
 pub fn style() -> Style {
     Style { color: use_color(), width: terminal_width() }
 }

@@ -1,8 +1,8 @@
-//! Times, for people.
+//! Times and dates as text.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds with four digits and a fitting unit.
+/// Formats seconds with four digits and a suitable unit.
 pub fn seconds(time: f64) -> String {
     let (value, unit) = match time {
         _ if time < 1e-6 => (time * 1e9, "ns"),
@@ -20,17 +20,17 @@ pub fn seconds(time: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// The last second of the year 9999, which is the last that can be written.
+/// The last second of the year 9999, the last date that can be formatted.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// A moment in seconds since 1970: `2026-11-15 08:30:00`, in UTC.
+/// Formats seconds since 1970 as `2026-11-15 08:30:00`, in UTC.
 pub fn date(unix: i64) -> String {
     let since = Duration::from_secs(unix.clamp(0, LAST_SECOND) as u64);
     let written = humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string();
     written.trim_end_matches('Z').replace('T', " ")
 }
 
-/// Seconds since 1970.
+/// The current time in seconds since 1970.
 pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

@@ -1,11 +1,11 @@
-//! `uniform(LOW,HIGH)` on the command line: an input of random numbers between two ends.
+//! The input `uniform(LOW,HIGH)` of the command line: random numbers between two bounds.
 
 use tilewright_interp::seed::Uniform;
 use tilewright_ir::{DType, Number};
 
 use crate::failure::Failure;
 
-/// Two ends as they were written: which numbers they are depends on the type of the input.
+/// The two bounds as text. The type of the input determines which numbers they are.
 #[derive(Clone, Debug)]
 pub struct Range {
     input: String,
@@ -14,7 +14,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// Reads `uniform(LOW,HIGH)`, given for an input; nothing if it is something else, such as the name of a file.
+    /// Reads `uniform(LOW,HIGH)` for an input. Returns `None` for any other text, such as a file
+    /// name.
     pub fn read(input: &str, value: &str) -> Option<Result<Range, Failure>> {
         let inside = value.trim().strip_prefix("uniform(")?.strip_suffix(')')?;
         let ends: Vec<&str> = inside.split(',').map(str::trim).collect();
@@ -26,7 +27,7 @@ impl Range {
         Some(Ok(Range { input: input.to_owned(), low: low.to_owned(), high: high.to_owned() }))
     }
 
-    /// The numbers of a type that are meant.
+    /// Converts the bounds to numbers of a type.
     pub fn of(&self, dtype: DType) -> Result<Uniform, Failure> {
         let (low, high) = (self.end(&self.low, dtype)?, self.end(&self.high, dtype)?);
         let is_empty = match (low, high) {

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that are written completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Writes a file beside its place, and moves it there when all of it is on the disk.
+/// Writes a temporary file beside `path`, and renames it when all of it is on the disk.
 pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     if is_stream(path) {
         let mut stream = OpenOptions::new().write(true).open(path)?;
@@ -21,7 +21,7 @@ pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file can be written there, as far as that can be told before.
+/// Checks whether a file can be written, as far as that can be known before.
 pub fn expect_writable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -32,12 +32,12 @@ pub fn expect_writable(path: &Path) -> io::Result<()> {
     if is_stream(path) { Ok(()) } else { beside(&behind_links(path)).map(drop) }
 }
 
-/// Something like `/dev/stdout`, which nothing can take the place of.
+/// Whether the path is a stream such as `/dev/stdout`, which a rename cannot replace.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// The file that links lead to, if there are any.
+/// The file that symbolic links lead to.
 fn behind_links(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -47,7 +47,7 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".tilewright-").tempfile_in(folder)
 }
 
-/// Temporary files are private; results are as readable as any other file.
+/// Temporary files are private. Results get the usual permissions of a file.
 fn set_ordinary_permissions(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {

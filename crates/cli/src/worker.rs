@@ -1,4 +1,4 @@
-//! This program as the process that compiles and runs candidates.
+//! This program as the worker process that compiles and runs candidates.
 
 use std::io::{self, BufReader};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use tilewright_tuner::worker::{Launch, Lost, serve};
 
 use crate::failure::Failure;
 
-/// How to start one.
+/// Returns the command that starts a worker.
 pub fn launch() -> Result<Launch, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Machine(format!("a worker process cannot be started: {error}")))?;
     Ok(Launch { program, arguments: vec!["worker".to_owned()], variables: Vec::new() })
 }
 
-/// What it does.
+/// Runs the worker until its input ends.
 pub fn run() -> Result<(), Failure> {
     serve(BufReader::new(io::stdin()), io::stdout().lock())
         .map_err(|error| Failure::Machine(format!("the tuner is gone: {error}")))
 }
 
-/// Why there are no more answers.
+/// Converts the loss of the workers to a failure.
 pub fn failure(lost: Lost) -> Failure {
     match lost {
         Lost::Refused(why) | Lost::NotRecorded(why) => Failure::Input(why),
@@ -30,11 +30,11 @@ pub fn failure(lost: Lost) -> Failure {
     }
 }
 
-/// Ctrl-C and SIGTERM ask for an end.
+/// Requests an orderly end of the search on Ctrl-C and SIGTERM.
 pub fn stop_on_signals() -> Arc<Stop> {
     let stop = Arc::new(Stop::default());
     let asked = Arc::clone(&stop);
-    // Without the handler, a signal ends the program as it always does.
+    // If the handler cannot be installed, a signal ends the program at once.
     let _ = ctrlc::set_handler(move || asked.ask());
     stop
 }

@@ -1,4 +1,4 @@
-//! `tilewright cache` as its users meet it.
+//! Tests of `tilewright cache` by its command line.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -42,7 +42,8 @@ fn product(m: i64, seconds: f64) -> TuningRecord {
     record(PRODUCT, [("M", m), ("K", 32), ("N", 48)], seconds)
 }
 
-/// A folder with programs and a cache `c.sqlite`: three candidates of one size, one of another.
+/// A folder with programs and a cache `c.sqlite`, which has three candidates of one size and one of
+/// another.
 fn tuned() -> Folder {
     let folder = Folder::new();
     let cache = Cache::open(&folder.path("c.sqlite")).unwrap();
@@ -85,7 +86,7 @@ fn show_gives_the_best_schedule_in_the_programs_own_names() {
         out.contains("12.50 us") && out.contains("genetic") && out.contains("illegal step 2:  [31mno"),
         "{out}"
     );
-    // What is printed can be given back.
+    // The printed schedule can be used with --schedule.
     let steps = out.split("as --schedule takes it\n").nth(1).unwrap();
     assert!(steps.contains("R.") && !steps.contains("t2."), "{out}");
     folder.write("best.sched", steps);
@@ -135,8 +136,8 @@ fn explain_says_hit_or_what_differs() {
     folder.fails("cache explain mm.tw --sizes Q=1 --cache c.sqlite", 1, &["no size or integer scalar Q"]);
 }
 
-/// Schedules that are faster than anything, and cannot be used: one has an unknown loop, one is refused only when all
-/// steps are done.
+/// Schedules that are recorded as the fastest, but cannot be used. One has an unknown loop; the
+/// other is refused only after all its steps.
 const UNUSABLE: [&str; 2] = [
     "vectorize t2.v9",
     "split t2.v0 -> v0_0, v0_1:40\nsplit t2.v1 -> v1_0, v1_1:4\nreorder t2.v0_0, t2.v1_0, t2.v2, t2.v0_1, t2.v1_1\n\
@@ -148,7 +149,7 @@ fn records_that_cannot_be_used_are_passed_over() {
     let folder = tuned();
     let cache = Cache::open(&folder.path("c.sqlite")).unwrap();
     for (at, schedule) in UNUSABLE.iter().enumerate() {
-        // The same was measured twice, and is told once.
+        // A schedule that was measured twice is reported once.
         for trial in 0..2 {
             let seconds = (at + 1) as f64 * 1e-6;
             let schedule = schedule.to_string();
@@ -158,7 +159,7 @@ fn records_that_cannot_be_used_are_passed_over() {
     let line = "mm.tw --sizes M=64,K=32,N=48 --threads 1 --cache c.sqlite";
     let ended = folder.tilewright(&format!("run {line} --check"));
     assert_eq!(ended.status, 0, "{}", ended.err);
-    // The default schedule is the best that is left.
+    // The default schedule is the best usable record.
     assert!(ended.err.contains("schedule: default, which won the tuning: 12.50 us then\n"), "{}", ended.err);
     assert_eq!(ended.err.matches("skipped: one with ").count(), 2, "{}", ended.err);
     assert!(ended.err.contains("skipped: one with 1.000 us cannot be used: "), "{}", ended.err);
@@ -190,7 +191,7 @@ fn nothing_usable_leaves_the_default_schedule() {
     let miss = folder.fine(&format!("cache explain {line} --cache c.sqlite"));
     assert!(miss.starts_with("miss: ") && miss.contains("none of them can be used"), "{miss}");
     assert!(miss.contains("skipped   one with 1.000 us cannot be used"), "{miss}");
-    // A cache that is not there has nothing, and is not made.
+    // A missing cache has no records, and is not created.
     let bench: Value =
         serde_json::from_str(&folder.fine(&format!("bench {line} --time 1ms --json --cache new.sqlite")))
             .unwrap();
@@ -294,7 +295,8 @@ fn without_a_cache_nothing_is_made() {
     assert!(run("cache list").out.contains("mm M=64"));
 }
 
-/// The command as a user who may not write the folder; nothing where this machine cannot make one.
+/// Runs the command as a user without write permission in the folder. `None` if this machine cannot
+/// switch users.
 fn as_reader(folder: &Folder, line: &str) -> Option<Ended> {
     let binary = env!("CARGO_BIN_EXE_tilewright");
     let drop = ["--reuid=65534", "--regid=65534", "--clear-groups", binary];
@@ -326,7 +328,7 @@ fn a_cache_that_may_only_be_read_can_be_read() {
         assert_eq!(ended.status, 3, "{line}: {}", ended.err);
         assert!(ended.err.contains("may only be read"), "{line}: {}", ended.err);
     }
-    // Who names a cache wants it to be used.
+    // A cache that the user names must be usable.
     let tune = "tune mm.tw --sizes M=64,K=32,N=48 --threads 1 --trials 1 --json --cache c.sqlite";
     let ended = as_reader(&folder, tune).unwrap();
     assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);

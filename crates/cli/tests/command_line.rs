@@ -1,4 +1,4 @@
-//! The command as its users meet it: statuses, streams, files and messages.
+//! Tests of the command line: exit statuses, streams, files and messages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,11 +28,11 @@ fn check_looks_at_every_file_and_fails_if_one_is_bad() {
     ] {
         assert!(ended.err.contains(part), "{part:?}\n{}", ended.err);
     }
-    // A warning does not fail, and goes to standard error.
+    // A warning does not fail the check, and goes to standard error.
     let ended = folder.tilewright("check warned.tw");
     assert_eq!((ended.status, ended.out.as_str()), (0, "warned.tw: ok (sum), 1 warning\n"));
     assert!(ended.err.contains("warning[uninitialized-reduction]"), "{}", ended.err);
-    // With sizes the proof is for these.
+    // With sizes, the check covers only these sizes.
     folder.write("fourth.tw", "def fourth(float(M, N) x) -> (y) { y(i) = x(i, 3) }\n");
     folder.fails("check fourth.tw", 1, &["error[out-of-bounds]"]);
     assert_eq!(folder.fine("check fourth.tw --sizes N=4"), "fourth.tw: ok (fourth)\n");
@@ -75,7 +75,7 @@ fn a_wrong_command_line_is_status_2() {
     }
     folder.floats("x.npy", &[1], &[1.0]);
     folder.fails("run double.tw --in x=x.npy --in x=x.npy", 2, &["--in gives x twice"]);
-    // Help and version are no mistakes.
+    // Help and version succeed.
     assert!(folder.fine("--help").contains("check"));
     assert!(folder.fine("run --help").contains("--sizes"));
     assert!(folder.fine("--version").contains(env!("CARGO_PKG_VERSION")));
@@ -119,7 +119,8 @@ fn random_inputs_have_a_range() {
 #[test]
 fn elements_that_rounding_decides_are_counted_and_not_compared() {
     let folder = Folder::new();
-    // Nearly nothing, whose sign rounding decides; and with whole numbers 0, or far from it.
+    // The difference is nearly 0, and rounding decides its sign. With integers as inputs, the
+    // difference is 0 or far from 0.
     folder.write(
         "sign.tw",
         "def sign(float(N) x) -> (s) { s(i) = x(i) * x(i) - x(i) * x(i) < 0.1 * x(i) ? 1 : 2 }\n",
@@ -141,7 +142,7 @@ fn elements_that_rounding_decides_are_counted_and_not_compared() {
 #[test]
 fn targets_that_are_absent_and_targets_that_do_not_exist() {
     let folder = Folder::new();
-    // No machine has so many.
+    // No machine has this many devices.
     for target in ["cuda:99", "opencl:99"] {
         let line = format!("run double.tw --sizes N=2 --target {target}");
         folder.fails(&line, 3, &["there is no "]);
@@ -185,13 +186,13 @@ fn functions_are_picked_by_name() {
         1,
         &["several.tw has no function `double_al`. Did you mean double_all? It has: mm, double_all."],
     );
-    // Only what was picked counts.
+    // Only the picked function counts.
     folder.write("half.tw", [DOUBLE, REFUSED].concat());
     folder.fails("check half.tw", 1, &["error[out-of-bounds]", "half.tw: 1 error"]);
     folder.fails("check half.tw:bad", 1, &["error[out-of-bounds]", "half.tw: 1 error"]);
     assert_eq!(folder.fine("check half.tw:double_all --sizes N=3"), "half.tw: ok (double_all)\n");
     folder.fails("check several.tw:double_all --sizes M=3", 1, &["no size or integer scalar M. It has: N."]);
-    // A file whose name has a colon is a file.
+    // A file whose name contains a colon is still a file.
     folder.write("odd:name.tw", DOUBLE);
     assert_eq!(folder.fine("check odd:name.tw"), "odd:name.tw: ok (double_all)\n");
     assert!(folder.fine("run odd:name.tw --sizes N=2").starts_with("y: float32(2)"));
@@ -249,12 +250,12 @@ stage C
     folder.fails("show several.tw --stage program", 2, &["several functions"]);
 }
 
-/// A product and the sum it stands in are rounded once, unless that is turned off.
+/// A product and the sum that uses it are rounded once, unless contraction is turned off.
 #[test]
 fn contraction_can_be_turned_off() {
     let folder = Folder::new();
     folder.write("f.tw", "def f(float(N) x, float(N) z) -> (y) { y(i) = x(i) * x(i) - z(i) }\n");
-    // Of (1 + 2^-12)^2, float32 cannot hold the last bit, 2^-24.
+    // A float32 cannot hold the last bit, 2^-24, of (1 + 2^-12)^2.
     let x = f32::exp2(-12.0) + 1.0;
     folder.floats("x.npy", &[1], &[x]);
     folder.floats("z.npy", &[1], &[x * x]);
@@ -275,7 +276,7 @@ fn sizes_come_from_the_command_line_and_from_files() {
     let out = folder.fine("run mm.tw --in A=a.npy --in B=b.npy");
     assert!(out.starts_with("C: float32(2, 1)  checksum "), "{out}");
     assert!(out.ends_with("  [-2.000000, -2.000000]\n"), "{out}");
-    // A size that is given must agree with the file.
+    // A given size must agree with the file.
     assert_eq!(folder.fine("run mm.tw --in A=a.npy --in B=b.npy --sizes K=3,M=2"), out);
     assert!(folder.fine("run mm.tw --in A=a.npy --sizes N=4").starts_with("C: float32(2, 4)  checksum "));
     folder.floats("b64.npy", &[64, 5], &[0.0; 320]);
@@ -290,10 +291,10 @@ fn sizes_come_from_the_command_line_and_from_files() {
         1,
         &["error[size-mismatch]: K is 5 from --sizes, but 32 from A (a32.npy)"],
     );
-    // What is missing is named, with what is known.
+    // The message names the missing sizes and the known ones.
     folder.fails("run mm.tw", 1, &["`mm` needs values for M, K, N: give --sizes M=…,K=…,N=…"]);
     folder.fails("run mm.tw --in A=a.npy", 1, &["`mm` needs a value for N", "K=3, M=2", "--sizes N=…"]);
-    // Names that do not exist suggest those that do.
+    // For an unknown name, the message suggests a known one.
     folder.write("rows.tw", "def rows(float(HEIGHT, WIDTH) image) -> (sums) { sums(y) +=! image(y, x) }\n");
     folder.fails(
         "run rows.tw --sizes WIDHT=3",
@@ -351,7 +352,7 @@ fn sizes_that_cannot_be() {
     );
     folder.write("three.tw", "def three(float(N) x) -> (y) { y(i) = x(i) + x(i + 2) }\n");
     folder.fails("run three.tw --sizes N=2", 1, &["error[empty-range]"]);
-    // Refused before anything is allocated.
+    // The run is refused before it allocates memory.
     folder.fails("run double.tw --sizes N=9223372036854775807", 1, &["`x`", "larger than any memory"]);
     folder.fails(
         "run double.tw --sizes N=1000000000000000",
@@ -439,7 +440,7 @@ fn in_out_tensors_and_archives() {
         folder.write(name, npz(&[("A", a.clone()), ("B", b.clone()), ("C", c.clone())], method));
         assert_eq!(folder.fine(&format!("run sgemm.tw --in {name} {scalars}")), separate, "{name}");
     }
-    // Scalars may be in the archive, and the archive beside single files.
+    // Scalars may be in the archive, and the archive can be combined with single files.
     let scalar = |value: f32| npy("<f4", &[], &float_bytes(&[value]));
     let stored = zip::CompressionMethod::Stored;
     folder.write("some.npz", npz(&[("a", scalar(2.0)), ("b", scalar(0.5)), ("A", a.clone())], stored));
@@ -452,7 +453,8 @@ fn in_out_tensors_and_archives() {
     folder.write("damaged.npz", npz(&[("A", a[..a.len() - 4].to_vec())], stored));
     folder.fails("run sgemm.tw --in damaged.npz", 1, &["damaged.npz: A: it is cut short"]);
     folder.fails("run sgemm.tw --in missing.npz", 1, &["missing.npz: No such file"]);
-    // A reduction that nothing initialises warns on standard error, and takes its start from the caller.
+    // A reduction without an initial value warns on standard error, and starts from the caller's
+    // tensor.
     folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
     folder.floats("s.npy", &[], &[100.0]);
     let ended = folder.tilewright("run warned.tw --in x=x.npy --in s=s.npy");
@@ -492,7 +494,7 @@ fn results_are_written_as_npy_files_that_can_be_read_again() {
     folder.holds("new/results/f.npy", "<f4", &[3], &float_bytes(&[0.5, 1.0, -1.5]));
     let doubles: Vec<u8> = [0.25f64, 0.5, -0.75].iter().flat_map(|value| value.to_le_bytes()).collect();
     folder.holds("new/results/d.npy", "<f8", &[3], &doubles);
-    // 1, 2 and -3 in half precision.
+    // The numbers 1, 2 and -3 in half precision.
     folder.holds("new/results/h.npy", "<f2", &[3], &[0x00, 0x3c, 0x00, 0x40, 0x00, 0xc2]);
     folder.holds("new/results/b.npy", "|b1", &[3], &[0, 1, 0]);
     folder.holds("new/results/u.npy", "|u1", &[3], &[1, 2, 253]);
@@ -501,17 +503,17 @@ fn results_are_written_as_npy_files_that_can_be_read_again() {
     folder.holds("new/results/l.npy", "<i8", &[3], &longs);
     folder.holds("new/results/s.npy", "<i4", &[], &le(&[0]));
     folder.holds("new/results/m.npy", "<i4", &[3, 2], &le(&[10, 11, 20, 21, -30, -29]));
-    // The same again: the same text and the same bytes, and nothing left over.
+    // A second run gives the same text and the same bytes, and leaves no temporary files.
     let read = |name: &str| fs::read(folder.path(name)).unwrap();
     let first = read("new/results/m.npy");
     assert_eq!(folder.fine("run kinds.tw --in x=x.npy --out new/results"), out);
     assert_eq!(read("new/results/m.npy"), first);
     assert_eq!(fs::read_dir(folder.path("new/results")).unwrap().count(), 9);
-    // A result is an input of the next run.
+    // A result can be an input of the next run.
     let doubled = folder.fine("run double.tw --in x=new/results/f.npy");
     assert!(doubled.ends_with("[1.000000, 2.000000, -3.000000]\n"), "{doubled}");
     folder.fails("run double.tw --in x=new/results/i.npy", 1, &["int32", "float32"]);
-    // Where nothing can be written.
+    // Results cannot be written to these paths.
     folder.fails(
         "run double.tw --sizes N=1 --out double.tw",
         1,
@@ -529,11 +531,11 @@ fn a_seed_means_the_same_data_every_time() {
     assert_eq!(run("--seed 0"), zero);
     assert_ne!(run("--seed 1"), zero);
     assert_eq!(run("--seed 18446744073709551615"), run("--seed 18446744073709551615"));
-    // An input has the same data whatever else the program has.
+    // The generated data of an input does not depend on the rest of the program.
     folder.write("more.tw", "def more(int(K) a, float(N) x) -> (y, z) { y(i) = 2 * x(i)\n z(i) = a(i) }\n");
     let more = folder.fine("run more.tw --sizes N=100,K=3");
     assert_eq!(more.lines().next().unwrap(), zero.trim_end());
-    // Integers that index something stay within it.
+    // Generated integers that are used as an index stay within bounds.
     folder.write("gather.tw", "def gather(float(N) x, int(M) k) -> (y) { y(i) = x(k(i)) }\n");
     folder.fine("run gather.tw --sizes N=2,M=1000");
 }
@@ -567,7 +569,7 @@ fn damaged_and_foreign_npy_files_are_refused() {
     fs::create_dir(folder.path("dir.npy")).unwrap();
     folder.fails("run double.tw --in x=dir.npy", 1, &["dir.npy: "]);
     folder.fails("run double.tw --in x=absent.npy", 1, &["absent.npy: No such file"]);
-    // Whole files of the wrong kind.
+    // Complete files of the wrong type.
     folder.write("double.npy", npy("<f8", &[2], &data));
     folder.fails(
         "run double.tw --in x=double.npy",
@@ -595,7 +597,7 @@ fn damaged_and_foreign_npy_files_are_refused() {
         &["x has the shape (2,), but vector.npy has (4,)"],
     );
     assert!(folder.fine("run pairs.tw --in x=vector.npy --sizes N=2").ends_with("[3.000000, 7.000000]\n"));
-    // Version 2 of the format, with a longer header, is fine.
+    // Version 2 of the format, with a longer header, is accepted.
     let mut second = b"\x93NUMPY\x02\x00".to_vec();
     second.extend((whole.len() as u32 - 10 - 16).to_le_bytes());
     second.extend(&whole[10..]);
@@ -618,7 +620,7 @@ fn an_index_from_data_that_leaves_its_tensor_fails_the_run() {
             "at i = 2",
         ],
     );
-    // A run that fails leaves no results.
+    // A failed run leaves no results.
     assert!(!folder.path("results").exists());
     folder.ints("index.npy", &[2], &[0, -1]);
     folder.fails(
@@ -655,7 +657,7 @@ fn output_that_nobody_can_take_is_no_crash() {
         "run --help",
     ];
     for line in lines {
-        // A reader that is gone already: the command ends quietly.
+        // If the reader is gone already, the command ends quietly.
         let mut child = folder
             .command(&format!("{line} "))
             .stdout(Stdio::piped())
@@ -665,7 +667,7 @@ fn output_that_nobody_can_take_is_no_crash() {
         drop(child.stdout.take());
         let ended = Ended::of(line, child.wait_with_output().unwrap());
         assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{line}");
-        // No standard output at all.
+        // Standard output is closed.
         let mut shell = Command::new("sh");
         let closed = format!("exec \"$0\" {line} >&-");
         shell.args(["-c", &closed, env!("CARGO_BIN_EXE_tilewright")]).current_dir(folder.0.path());

@@ -1,4 +1,5 @@
-//! `run`, `show` and `bench` with compiled code: results, schedules and what can be wrong with them, measurements.
+//! Tests of `run`, `show` and `bench` with compiled code: results, schedules and their mistakes,
+//! and measurements.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +16,8 @@ use support::{Ended, Folder};
 
 const SIZES: &str = "--sizes M=20,N=33,K=7";
 
-/// Copies of a large register tile's code must not share so many loads that results leave their registers.
+/// Unrolled copies of a large register tile must not share so many loads that the accumulators are
+/// spilled.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn results_stay_in_registers_when_a_reduction_is_written_out() {
@@ -44,7 +46,7 @@ fn results_stay_in_registers_when_a_reduction_is_written_out() {
     assert_eq!(spills, [""; 0]);
 }
 
-/// Every example, with the command that its text says to run it by.
+/// Every example, with the command in its text that runs it.
 fn commands() -> Vec<(PathBuf, String)> {
     let command = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -54,7 +56,7 @@ fn commands() -> Vec<(PathBuf, String)> {
     examples().into_iter().map(command).collect()
 }
 
-/// The command line of an example, run from its repository.
+/// Runs the command line of an example in the root of the repository.
 #[track_caller]
 fn in_repository(folder: &Folder, line: &str) -> Ended {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -122,7 +124,7 @@ fn the_schedule_that_was_used_is_named() {
         "split C.j -> jo, ji:8  # lanes\nreorder C.jo, C.k, C.ji\nvectorize C.ji\nparallel C.i\n",
     );
     assert_eq!(named("--schedule mm.sched --check"), "schedule: mm.sched\n");
-    // Without steps, the loops of the text.
+    // Without steps, the loops are those of the program text.
     folder.write("empty.sched", "");
     assert_eq!(named("--schedule empty.sched --check"), "schedule: empty.sched\n");
     folder.write("comment.sched", "# nothing yet\n");
@@ -143,7 +145,7 @@ fn a_schedule_that_is_shown_can_be_given_back() {
         assert_eq!(folder.fine(&format!("show mm.tw --stage loops {given}")), loops);
         assert_eq!(folder.fine(&format!("run mm.tw {given}")), folder.fine(&format!("run mm.tw {sizes}")));
     }
-    // As it was read: without comments and odd spaces.
+    // The schedule is printed as it was parsed: without comments and extra spaces.
     folder.write("odd.sched", "  split C.j   -> jo,ji:8 # lanes\n\n vectorize  C.ji\n");
     let line = format!("show mm.tw --stage schedule {SIZES} --schedule odd.sched");
     assert_eq!(folder.fine(&line), "split C.j -> jo, ji:8\nvectorize C.ji\n");
@@ -167,12 +169,12 @@ fn show_prints_loops_and_code() {
     assert!(llvm.contains("define") && llvm.contains("ret "), "{llvm}");
     let asm = folder.fine(&format!("show mm.tw --stage asm {SIZES} --threads 1 --vectors baseline"));
     assert!(asm.contains(".text") && asm.contains("ret"), "{asm}");
-    // One thread gets no parallel loop.
+    // A single thread gets no parallel loop.
     let loops = |threads: usize| {
         folder.fine(&format!("show mm.tw --stage loops --sizes M=512,N=512,K=512 --threads {threads}"))
     };
     assert!(!loops(1).contains("parallel") && loops(4).contains("parallel"), "{}", loops(4));
-    // From the schedule on, sizes are needed.
+    // The stages from schedule on need all sizes.
     for stage in ["schedule", "loops", "llvm", "asm"] {
         let line = format!("show mm.tw --stage {stage}");
         folder.fails(
@@ -189,7 +191,7 @@ fn show_prints_loops_and_code() {
         let line = format!("show mm.tw --stage {stage} {SIZES} --target cuda:0");
         folder.fails(&line, 2, &[&format!("--stage {stage} is for --target cpu")]);
     }
-    // What is for a GPU needs none.
+    // GPU stages need no GPU.
     let space = folder.fine(&format!("show mm.tw --stage space {SIZES} --target cuda:0"));
     assert!(space.contains("C.stages") && space.contains("multiprocessors"), "{space}");
     let cost = folder.fine(&format!("show mm.tw --stage cost {SIZES} --target cuda:0"));
@@ -257,7 +259,7 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
 
 "
     );
-    // The caret is under what the reason is about.
+    // The caret is under the part that the reason is about.
     let table = [
         (
             "vectorize C.q",
@@ -288,7 +290,8 @@ fn a_step_that_cannot_be_done_is_drawn_in_its_file() {
         assert!(message.starts_with(&format!("error: {reason}")), "{message}");
         assert!(message.contains(&drawn), "{message}{drawn}");
     }
-    // Fine step by step, but not together: drawn at the step that brings it about.
+    // Each step is legal, but not their combination: the message points at the step that causes the
+    // refusal.
     assert_eq!(
         refused("split C.j -> jo, ji:8\npromote C at C.jo -> acc registers\nparallel C.i\n"),
         "error: `acc` is in registers, so `C.ji` must be unrolled or vectorised: registers cannot be indexed
@@ -331,7 +334,7 @@ fn options_for_compiling_are_checked() {
             );
         }
         folder.fails(&format!("{line} --vectors sse9"), 2, &["baseline, avx2, avx512"]);
-        // More threads than cores is allowed.
+        // More threads than cores are allowed.
         folder.fine(&format!("{line} --threads 64"));
         folder.fine(&format!("{line} --vectors baseline"));
     }
@@ -382,7 +385,7 @@ fn bench_prints_json() {
     let number = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("{name} in {found}"));
     assert!(number("p10_us") <= number("median_us") && number("median_us") <= number("p90_us"), "{found}");
     assert!(number("samples") >= 30.0 && number("compile_ms") > 0.0, "{found}");
-    // Rates are of the median.
+    // Rates refer to the median time.
     let seconds = number("median_us") / 1e6;
     let close = |rate: f64, amount: f64| (rate * 1e9 * seconds / amount - 1.0).abs() < 1e-9;
     assert!(close(number("gflops"), 2.0 * 20.0 * 33.0 * 7.0), "{found}");
@@ -399,7 +402,7 @@ fn bench_takes_inputs_as_run_does() {
     folder.floats("x.npy", &[3], &[1.0, 2.0, 3.0]);
     let out = folder.fine("bench double.tw --in x=x.npy --time 1ms --json");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["sizes"], serde_json::json!({"N": 3}));
-    // What is updated in place, scalars and constants.
+    // Tensors that are updated in place, scalars and constants.
     folder.fine("bench sgemm.tw --sizes N=5,M=6,K=7 --in a=0.5 --in b=0.5 --time 1ms --check");
     folder
         .write("fixed.tw", "def fixed(float(N) x, const float(N, N) w) -> (y) { y(i) +=! w(i, j) * x(j) }\n");

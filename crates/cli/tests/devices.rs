@@ -1,4 +1,4 @@
-//! Programs on whatever devices there are: GPUs, or PoCL, which runs kernels for GPUs on the processor.
+//! Tests programs on all devices of this machine: GPUs, or PoCL, which runs OpenCL on the CPU.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,8 +9,9 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Ended, Folder};
 
-/// A few telling ones: tiles in shared memory with and without remainders, padding, data-dependent subscripts, several
-/// kernels, scatter, called functions, ordered loops, 16-bit floats.
+/// A few representative programs: tiles in shared memory with and without remainders, padding,
+/// data-dependent subscripts, several kernels, scatter, called functions, ordered loops, 16-bit
+/// floats.
 const PROGRAMS: &[&str] = &[
     "examples/flextensor/gemm.tw --sizes M=70,N=66,K=33",
     "examples/flextensor/conv2d.tw --sizes N=1,C=17,H=18,W=19,K=20,KH=3,KW=3,stride=1,pad=1",
@@ -21,7 +22,7 @@ const PROGRAMS: &[&str] = &[
     "half.tw --sizes N=40,K=9",
 ];
 
-/// The targets that `tilewright devices` lists, but for the processor itself.
+/// The targets that `tilewright devices` lists, except the CPU.
 fn devices(folder: &Folder) -> Vec<String> {
     let lines = folder.fine("devices --json");
     let listed = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,4 +1,4 @@
-//! `tilewright prove`, what `tune` proves, and `show --stage dependences`.
+//! Tests of `tilewright prove`, of the proofs of `tune`, and of `show --stage dependences`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -38,7 +38,8 @@ fn default_schedules_and_schedules_from_files_are_proved() {
     assert_eq!(object, expected);
 }
 
-/// Which candidate wins depends on the machine, so a proof may be beyond the prover. The winner is never refuted.
+/// The winner depends on the machine, so the prover may be unable to decide. The winner is never
+/// refuted.
 fn expect_not_refuted(done: &Value) {
     match &done["proof_reason"] {
         Value::Null => assert_eq!(done["proved"], json!(true), "{done}"),
@@ -49,7 +50,7 @@ fn expect_not_refuted(done: &Value) {
     }
 }
 
-/// Neither device is needed, and whatever can be said of its loops, they are not wrong.
+/// No device is needed, and the verdict is never that the loops are wrong.
 #[test]
 fn loops_for_a_gpu_that_is_not_there() {
     let folder = Folder::new();
@@ -99,12 +100,12 @@ fn what_tuning_proves_and_keeps() {
     let done = object(&folder.fine(&format!("{tune} --json --record t.tape")));
     expect_not_refuted(&done);
     assert!(done["time_spent"]["proving"].as_f64().unwrap() > 0.0, "{done}");
-    // A recording is replayed with the same proofs.
+    // A replay gives the same proofs as the recorded run.
     let replayed = object(&folder.fine(&format!("{tune} --json --replay t.tape")));
     assert_eq!((&replayed["proved"], &replayed["schedule"]), (&done["proved"], &done["schedule"]));
     let other = ["this recording has proofs of the winner, and this run has of nothing (--no-prove)"];
     folder.fails(&format!("{tune} --no-prove --replay t.tape"), 1, &other);
-    // What was kept is proved by itself.
+    // `prove` proves the schedule that the cache keeps.
     let prove = format!("prove mm.tw {SIZES} --threads 1 --cache c.sqlite");
     assert_eq!(object(&folder.fine(&format!("{prove} --json")))["schedule_source"], "cache");
     assert!(folder.fine(&format!("{prove} --schedule default")).ends_with("(schedule: default)\n"));

@@ -1,4 +1,4 @@
-//! `tilewright strategies compare`: measured, recorded, replayed, drawn.
+//! Tests of `tilewright strategies compare`: measuring, recording, replaying and drawing.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,11 +12,11 @@ use support::Folder;
 const COMPARE: &str =
     "strategies compare mm.tw --sizes M=70,K=64,N=67 --threads 1 --seeds 2 --strategies random,gbfs,trees";
 
-/// 4 points.
+/// A template with 4 points.
 const SMALL: &str = "knob u = one of 2, 4\nknob v = one of 8, 16\nsplit C.i -> io, ii:{u}\nsplit C.j -> jo, ji:{v}\n\
                      reorder C.io, C.jo, C.k, C.ii, C.ji\nvectorize C.ji\nunroll C.ii\n";
 
-/// What was found, without the times of this run itself.
+/// The outcome without the times of this run.
 fn found(out: &str) -> Value {
     let mut found = serde_json::from_str::<Value>(out).unwrap()["found"].take();
     found.as_object_mut().unwrap().remove("about");
@@ -38,7 +38,8 @@ fn a_recording_replays_to_the_same_searches() {
         "strategies compare --replay a.tape --seeds 2 --strategies random,gbfs,trees --trials 8 --json";
     let replayed = folder.fine(replayed);
     assert_eq!(found(&measured), found(&replayed));
-    // What is on file is not measured again: the file stays as it is, but for the line that names the program.
+    // Recorded measurements are not repeated: the file changes only by the line that names the
+    // program.
     let before = fs::read_to_string(folder.path("a.tape")).unwrap();
     let again = folder.fine(&format!("{COMPARE} --trials 8 --record a.tape --json"));
     let after = fs::read_to_string(folder.path("a.tape")).unwrap();
@@ -51,7 +52,7 @@ fn seeds_can_be_chosen() {
     let line = "strategies compare mm.tw@M=8,K=8,N=8 --threads 1 --strategies random --trials 4 --exhaustive 0 --record a.tape --json";
     let one_by_one = ["2-2", "3-3"].map(|seeds| found(&folder.fine(&format!("{line} --seeds {seeds}"))));
     let both = found(&folder.fine(&format!("{line} --seeds 2-3")));
-    // What comes near the best is measured anew in every run, so only what was asked for is the same.
+    // Candidates near the best are measured again in every run, so only the proposals are the same.
     let searches = |found: &Value| {
         let searches = found["programs"][0]["strategies"][0]["searches"].as_array().unwrap().clone();
         let numbers = |own: Value| ["seed", "trials", "proposals"].map(|name| own[name].as_u64().unwrap());
@@ -134,6 +135,6 @@ fn mistakes_are_said_before_anything_is_measured() {
     folder.fails("strategies compare mm.tw@M=x", 2, &["`x` is not a 64-bit integer"]);
     folder.fails("strategies compare", 2, &["required"]);
     folder.fails("strategies compare --replay gone.tape", 1, &["gone.tape"]);
-    // The file that was no recording is as it was.
+    // The file that was not a recording is unchanged.
     assert_eq!(fs::read_to_string(folder.path("no.tape")).unwrap(), "something else\n");
 }

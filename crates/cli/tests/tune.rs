@@ -1,4 +1,4 @@
-//! `tilewright tune` as its users meet it, and workers that do not behave.
+//! Tests of `tilewright tune`, and of workers that misbehave.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -36,13 +36,13 @@ fn started(launch: Launch, task: Task) -> Result<Supervised, Lost> {
     Supervised::start(launch, task, Arc::default())
 }
 
-/// A worker behind a pipe of commands.
+/// A worker whose output goes through a shell pipeline.
 fn through(filter: &str) -> Launch {
     let command = format!("'{WORKER}' worker | {filter}");
     Launch { program: "sh".into(), arguments: vec!["-c".to_owned(), command], variables: Vec::new() }
 }
 
-/// Schedules that are legal, refused, and no schedules.
+/// Legal schedules, refused schedules, and texts that are not schedules.
 fn schedules() -> Vec<String> {
     let texts = ["", "split C.i -> io, ii:4", "vectorize C.k2", "nonsense", "reorder C.j, C.i", "unroll C.k"];
     texts.map(str::to_owned).to_vec()
@@ -91,7 +91,8 @@ fn results_are_compared_by_name_and_called_functions_can_be_tuned() {
 
 #[test]
 fn a_worker_that_ends_is_replaced_and_every_candidate_is_heard_of() {
-    // Ready, Running, Done, Running: it is killed while the second candidate runs, every time.
+    // The worker prints Ready, Running, Done, Running, and is killed while the second candidate
+    // runs, every time.
     let mut measurer = started(through("(sed -u 4q; kill -9 0)"), task()).unwrap();
     let found = kinds(&mut measurer);
     assert_eq!(found.len(), schedules().len());
@@ -147,7 +148,7 @@ fn a_worker_that_says_nonsense_is_replaced() {
     let mut measurer = started(through("sed -u '3s/.*/nonsense/'"), task()).unwrap();
     let found = kinds(&mut measurer);
     assert!(found.contains(&"crashed"), "{found:?}");
-    // Times that no clock tells are nonsense too.
+    // Negative times are invalid too.
     let negative = through(r#"sed -u 's/"samples":\[[^]]*/"samples":[-1.0/'"#);
     let mut measurer = started(negative, task()).unwrap();
     assert!(!kinds(&mut measurer).contains(&"measured"));
@@ -184,7 +185,7 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     folder.fine("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --schedule p.sched --check");
     let listed: Value = serde_json::from_str(&folder.fine("cache list --json --cache c.sqlite")).unwrap();
     assert!(listed[0]["trials"].as_u64().unwrap() >= 12, "{listed}");
-    // From now on it is used, and said so.
+    // From now on `bench` uses the tuned schedule, and says so.
     let bench = |arguments: &str| {
         let out = folder.fine(&format!("bench mm.tw --sizes M=70,K=64,N=67 --json --time 1ms {arguments}"));
         let object: Value = serde_json::from_str(&out).unwrap();
@@ -199,10 +200,10 @@ fn tune_keeps_what_it_measures_and_is_never_slower_than_the_default() {
     assert_eq!(bench("--threads 1 --cache c.sqlite --schedule p.sched"), "file");
     assert_eq!(bench("--threads 1"), "default");
     let run = folder.tilewright("run mm.tw --sizes M=70,K=64,N=67 --threads 1 --cache c.sqlite --check");
-    // Which of the two it is, the machine decides.
+    // The machine decides which of the two schedules wins.
     let said = ["tuned, from the cache", "default, which won the tuning"];
     assert!(said.iter().any(|said| run.err.contains(said)), "{}", run.err);
-    // What is known is where the next search starts.
+    // The next search starts from the records of the cache.
     let again =
         folder.fine("tune mm.tw --sizes M=70,K=64,N=67 --trials 3 --threads 1 --json --cache c.sqlite");
     assert!(again.lines().count() >= 4 && again.contains("\"hint\""), "{again}");
@@ -224,7 +225,7 @@ fn inputs_are_taken_as_run_takes_them() {
     assert!(out.lines().last().unwrap().contains("\"done\""), "{out}");
     let listed = folder.fine("cache list --cache c.sqlite");
     assert!(listed.contains("look N=5,M=6"), "{listed}");
-    // The data has come to the worker: what it looks up is not there.
+    // The worker has received the data: the lookup with index 9 is out of bounds.
     let far = folder.tilewright("tune look.tw --in T=t.npy --in I=far.npy --trials 3");
     assert_eq!((far.status, far.out.as_str()), (1, ""), "{}", far.err);
     assert!(far.err.contains("does not run") && far.err.contains('9'), "{}", far.err);
@@ -253,7 +254,7 @@ fn every_seed_is_kept() {
     assert!(folder.fine("cache import out.pb --cache d.sqlite").contains("0 already there"));
 }
 
-/// Rows and columns of a positive matrix are scaled in turn, by divisions.
+/// Scales the rows and columns of a positive matrix in turn, by divisions.
 const SINKHORN: &str = "def sinkhorn(float(N, N) K) -> (P) {
   float(11, N) u
   u(0, i) = 1 where i in 0:N
@@ -272,13 +273,14 @@ fn programs_that_divide_are_tuned_on_data_that_suits_them() {
     let folder = Folder::with_peaks();
     folder.write("sinkhorn.tw", SINKHORN);
     let line = "tune sinkhorn.tw --trials 2 --threads 1 --cache c.sqlite --json";
-    // Too large for the interpreter: what is compared at smaller sizes has the range that was given.
+    // The size is too large for the interpreter. The comparison at smaller sizes uses the given
+    // range of inputs.
     let ended = folder.tilewright(&format!("{line} --sizes N=700 --in K=uniform(0.1,1) --record run.tape"));
     assert_eq!((ended.status, ended.err.contains("compared")), (0, false), "{}", ended.err);
     let replay = format!("{line} --sizes N=700 --replay run.tape");
     folder.fine(&format!("{replay} --in K=uniform(0.1,1)"));
     folder.fails(&format!("{replay} --in K=uniform(0.1,2)"), 1, &["--in"]);
-    // Numbers of either sign leave nothing that could be compared, and that is said.
+    // With inputs of both signs no element can be compared, which a warning says.
     for size in [40, 700] {
         let ended = folder.tilewright(&format!("{line} --sizes N={size}"));
         assert_eq!(ended.status, 0, "{}", ended.err);

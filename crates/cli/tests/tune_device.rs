@@ -1,6 +1,7 @@
-//! `tilewright tune` on a device. PoCL, which runs OpenCL on the processor, is enough of one.
+//! Tests of `tilewright tune` on a device. PoCL, which runs OpenCL on the CPU, is sufficient.
 //!
-//! Where there is none that is said; TILEWRIGHT_REQUIRE=opencl makes it a failure.
+//! Without a device the tests print a message and are skipped. TILEWRIGHT_REQUIRE=opencl makes them
+//! fail instead.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -55,7 +56,7 @@ fn a_product_is_tuned_and_used_and_its_recording_replays() {
     for field in ["median_us", "default_us", "one_shot_us", "trials", "failures", "resources", "schedule"] {
         assert_eq!(again[field], done[field], "{field}");
     }
-    // The device need not be there any more.
+    // A replay needs no device.
     let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
     folder.write("far.tape", tape.replacen("\"ordinal\":0", "\"ordinal\":77", 1));
     let far = folder.fine(&format!("{} --replay far.tape", tune.replace("opencl:0", "opencl:77")));
@@ -71,7 +72,7 @@ fn a_product_is_tuned_and_used_and_its_recording_replays() {
     assert_eq!(bench("")["schedule_source"], "cache");
     assert_eq!(bench("--schedule default")["schedule_source"], "default");
     assert_eq!(bench("--schedule winner.sched")["schedule_source"], "file");
-    // The processor itself has nothing, and what it has does not matter here.
+    // The records of the device do not count for the CPU.
     let elsewhere = product.replace("--target opencl:0", "--threads 1");
     assert!(folder.fine(&format!("cache explain {elsewhere}")).starts_with("miss: "));
 }
@@ -138,7 +139,7 @@ fn a_worker_measures_on_a_device_and_refuses_what_it_has_no_room_for() {
     assert!(trials.iter().all(Trial::is_plausible));
     assert!(measurer.race(&schedules[..1], 5, 0.3).unwrap()[0].len() >= 5);
     assert_eq!(measurer.replaced(), 0);
-    // A device that has changed since is another one.
+    // A device whose properties have changed counts as another device.
     let other = Gpu { processors: gpu.processors + 1, ..gpu };
     assert!(matches!(started(Place::Device { ordinal: 0, gpu: other }), Err(Lost::Refused(_))));
 }

@@ -1,4 +1,4 @@
-//! `tilewright tune` where something is in its way: signals, files that cannot be written, a full disk.
+//! Tests of `tilewright tune` with obstacles: signals, files that cannot be written, a full disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ use support::{Ended, Folder};
 
 const TUNE: &str = "tune mm.tw --sizes M=70,K=64,N=67 --threads 1 --json";
 
-/// The last object of a run, which must be there.
+/// The last JSON object of a run, which must exist.
 #[track_caller]
 fn done(out: &str) -> Value {
     let done: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
@@ -35,7 +35,7 @@ fn signals_end_the_search_and_keep_the_best() {
         assert!(lines.by_ref().map(Result::unwrap).any(|line| searching(&line)));
         for _ in 0..signals {
             assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-            // Signals that come together count as one.
+            // Signals that arrive together count as one.
             std::thread::sleep(Duration::from_millis(100));
         }
         let last = lines.map(Result::unwrap).last().unwrap();
@@ -78,7 +78,7 @@ fn the_schedule_takes_the_place_of_an_older_one_as_a_whole() {
 fn without_a_place_for_the_cache_the_search_goes_on() {
     let folder = Folder::new();
     let line = TUNE.replace(" --json", " --trials 2");
-    // A folder below a file cannot be made, whoever asks.
+    // A folder below a file cannot be created, even by root.
     let output = folder.command(&line).env("XDG_DATA_HOME", folder.path("mm.tw")).output().unwrap();
     let ended = Ended::of(&line, output);
     assert_eq!(ended.status, 0, "{}", ended.err);
@@ -88,11 +88,11 @@ fn without_a_place_for_the_cache_the_search_goes_on() {
     assert!(ended.out.contains("trials     2 in"), "{}", ended.out);
 }
 
-/// A file system of some hundred kilobytes, for as long as the value lives.
+/// A file system of 144 kilobytes, which is unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None where this machine does not let us mount.
+    /// Returns `None` if this machine does not permit mounting.
     fn mount(path: PathBuf) -> Option<SmallDisk> {
         fs::create_dir(&path).unwrap();
         let mounted =
@@ -119,7 +119,7 @@ fn a_full_disk_does_not_end_the_search() {
     assert_eq!(ended.err.matches("warning").count(), 1, "{}", ended.err);
     assert!(ended.err.contains("there is no room left"), "{}", ended.err);
     assert_eq!(done(&ended.out)["trials"], 30);
-    // What was kept before is whole: the file is inspected as it is opened.
+    // The records from before are intact: opening the file checks it.
     let listed: Value =
         serde_json::from_str(&folder.fine("cache list --json --cache disk/c.sqlite")).unwrap();
     assert!((1..30).contains(&listed[0]["trials"].as_u64().unwrap()), "{listed}");
@@ -127,7 +127,7 @@ fn a_full_disk_does_not_end_the_search() {
     drop(disk);
 }
 
-/// A template takes the place of the analysis, here and in a replay.
+/// A template replaces the analysis, also in a replay.
 #[test]
 fn a_template_is_searched_in_the_place_of_the_analysis() {
     let folder = Folder::with_peaks();
@@ -135,7 +135,7 @@ fn a_template_is_searched_in_the_place_of_the_analysis() {
     folder.write("other.template", "knob u = one of 2, 8\nsplit C.i -> io, ii:{u}\n");
     let line = format!("{TUNE} --trials 5 --template t.template");
     let measured = done(&folder.fine(&format!("{line} --record a.tape")));
-    // There are two points; the first choice of the cost model does not count as a trial.
+    // The template has two points. The first choice of the cost model does not count as a trial.
     assert_eq!(measured["trials"], 1);
     assert_eq!(done(&folder.fine(&format!("{line} --replay a.tape")))["schedule"], measured["schedule"]);
     let other = line.replace("t.template", "other.template");

@@ -1,4 +1,5 @@
-//! What `tilewright tune` tells when it is done: its summary, its page, and recordings that replay.
+//! Tests of the output of `tilewright tune`: its summary, its report page, and recordings that
+//! replay.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -32,7 +33,7 @@ fn the_summary_tells_peaks_and_where_the_time_went() {
         assert!(number(&spent[part]) >= 0.0, "{object}");
     }
     assert!(number(&spent["compiling"]) > 0.0 && number(&spent["measuring"]) > 0.0, "{object}");
-    // Peaks are measured once, and a file that makes no sense is no obstacle.
+    // Peaks are measured once, and an invalid file is replaced.
     let path = folder.path("data/tilewright/peaks.json");
     let kept: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(kept[0]["threads"], 1);
@@ -59,7 +60,7 @@ fn a_page_is_well_formed_and_stands_alone() {
     for elsewhere in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link"] {
         assert!(!page.contains(elsewhere), "{elsewhere}");
     }
-    // Every trial, the default schedule and perhaps the first choice of the model.
+    // Every trial, the default schedule, and perhaps the first choice of the cost model.
     let drawn = page.matches("class=\"trial\"").count() + page.matches("class=\"failed\"").count();
     assert!(drawn > object["trials"].as_u64().unwrap() as usize, "{drawn}");
     for part in [
@@ -76,7 +77,7 @@ fn a_page_is_well_formed_and_stands_alone() {
     }
 }
 
-/// Every element is closed where it should be, and what is no markup is escaped.
+/// Checks that every element is closed in the right order, and that text is escaped.
 fn expect_well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
@@ -110,7 +111,8 @@ fn files_that_cannot_be_written_are_refused_before_the_search() {
     assert_eq!(left.count(), 0);
 }
 
-/// What a replay has to repeat: the trials, with all but the time of day, and what came out.
+/// The parts of the output that a replay must repeat: the trials without their times of day, and
+/// the outcome.
 fn essence(out: &str) -> (Vec<Value>, Value) {
     let mut lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut done = lines.pop().unwrap();
@@ -121,7 +123,7 @@ fn essence(out: &str) -> (Vec<Value>, Value) {
     (lines, done)
 }
 
-/// Does something while every core is busy.
+/// Runs `work` while every core is busy.
 fn under_load<T>(work: impl FnOnce() -> T) -> T {
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
@@ -131,7 +133,7 @@ fn under_load<T>(work: impl FnOnce() -> T) -> T {
     }
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        // However the work ends, the others end too.
+        // The other threads end however `work` ends.
         let _done = Done(&done);
         for _ in 0..2 * thread::available_parallelism().unwrap().get() {
             scope.spawn(|| {
@@ -147,7 +149,7 @@ fn under_load<T>(work: impl FnOnce() -> T) -> T {
 #[test]
 fn a_recorded_run_replays_to_the_same_winner() {
     let folder = Folder::with_peaks();
-    // A cache that has something to start from, and more after the run than before.
+    // A cache that has records to start from, and more records after the run than before.
     folder.fine(&format!("{TUNE} --trials 3"));
     for budget in ["--trials 20 --seed 5", "--time 3s"] {
         let line = format!("{TUNE} --json {budget}");
@@ -207,7 +209,7 @@ fn a_recording_with_other_inputs_is_refused() {
     };
     refused("--in x=other.npy", &["this recording has --in x (", "this run has x ("]);
     refused("--sizes N=3", &["this recording has --in x (", "this run has none"]);
-    // Where the worker has read them is nobody's business.
+    // The recording does not contain the path of the worker's input files.
     let tape = fs::read_to_string(folder.path("run.tape")).unwrap();
     assert!(!tape.contains(&std::env::temp_dir().display().to_string()), "{tape}");
 }

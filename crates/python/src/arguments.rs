@@ -1,4 +1,4 @@
-//! From Python's arguments to the parameters of a function.
+//! Converts Python's arguments to the parameters of a function.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -13,15 +13,15 @@ use crate::tensor::{Tensor, about, refuse_gradient, refuse_odd_bools};
 /// A parameter as the function declares it.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The type of it, or of its elements.
+    /// The type of the number, or of the tensor's elements.
     pub dtype: DType,
-    /// Whether it is a tensor.
+    /// Whether the parameter is a tensor.
     pub is_tensor: bool,
 }
 
-/// What was given for a parameter.
+/// The argument for a parameter.
 pub enum Value<'py> {
     /// A tensor.
     Tensor(Tensor<'py>),
@@ -29,7 +29,7 @@ pub enum Value<'py> {
     Scalar(Number),
 }
 
-/// One for each parameter, in order.
+/// The arguments of a call: one for each parameter, in order.
 pub type Values<'py> = SmallVec<[Value<'py>; 6]>;
 
 /// The parameters of a function, in order.
@@ -42,7 +42,8 @@ pub fn parameters(function: &Function) -> Vec<Parameter> {
     function.params.iter().map(parameter).collect()
 }
 
-/// Reads the arguments of a call. Names that are no parameters are told to `other`, which says what it knows if it does not know one.
+/// Reads the arguments of a call. `other` receives the names that are no parameters. For a name
+/// that it does not know, it returns the names that it knows.
 pub fn read<'py>(
     function: &str,
     parameters: &[Parameter],
@@ -85,7 +86,8 @@ pub fn read<'py>(
         let missing = || PyTypeError::new_err(format!("{function}() misses `{}`", parameter.name));
         objects.push(object.ok_or_else(missing)?);
     }
-    // Numbers first: what they run in Python must not change a tensor that was looked at already.
+    // Numbers are read first, because their conversion may run Python code, which must not change a
+    // tensor that was checked before.
     let mut numbers: SmallVec<[Option<Number>; 6]> = SmallVec::new();
     for (parameter, object) in parameters.iter().zip(&objects) {
         let is_number = !parameter.is_tensor;
@@ -101,7 +103,7 @@ pub fn read<'py>(
     Ok(values)
 }
 
-/// `1 argument`, `2 arguments`.
+/// Formats a count: `1 argument`, `2 arguments`.
 pub fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
@@ -115,7 +117,7 @@ fn unknown(function: &str, parameters: &[Parameter], sizes: &[String], name: &st
     PyTypeError::new_err(format!("{function}() has no parameter `{name}`.{hint} It has: {listed}"))
 }
 
-/// What was given for a tensor, checked to be of its type.
+/// Reads the tensor for a parameter, and checks its element type.
 fn tensor<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     let tensor = Tensor::read(object, &parameter.name)?;
     refuse_other_type(&parameter.name, parameter.dtype, &tensor)?;
@@ -123,7 +125,7 @@ fn tensor<'py>(parameter: &Parameter, object: &Bound<'py, PyAny>) -> PyResult<Te
     Ok(tensor)
 }
 
-/// Refuses elements of another type, and says how to convert them.
+/// Refuses a tensor of another element type, and says how to convert it.
 pub fn refuse_other_type(name: &str, wanted: DType, tensor: &Tensor<'_>) -> PyResult<()> {
     use crate::tensor::Library;
     if tensor.dtype == wanted {
@@ -142,14 +144,14 @@ pub fn refuse_other_type(name: &str, wanted: DType, tensor: &Tensor<'_>) -> PyRe
     )))
 }
 
-/// A number of a type. Whole ones are not rounded for it.
+/// Reads a number of a type. A float is never rounded to an integer.
 pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<Number> {
     let py = object.py();
     let wrong = |what: &str| {
         let class = object.get_type().name().map_or("an object".to_owned(), |name| name.to_string());
         PyTypeError::new_err(format!("`{name}` is {dtype} and takes {what}, not {class}"))
     };
-    // What the object itself raises is more telling.
+    // An exception of the object itself, other than `TypeError`, says more than a generic message.
     let other = |error: PyErr, what: &str| match error.is_instance_of::<PyTypeError>(py) {
         true => wrong(what),
         false => about(py, name, error),
@@ -162,7 +164,7 @@ pub fn number(name: &str, dtype: DType, object: &Bound<'_, PyAny>) -> PyResult<N
     if dtype == DType::Bool {
         let number = object.cast::<PyBool>().map(|own| own.is_true());
         let number = number.or_else(|_| object.extract::<bool>());
-        // A tensor without dimensions is no number, but has one.
+        // A tensor without dimensions is not a number, but holds one.
         let number = number.or_else(|error| match object.hasattr(pyo3::intern!(py, "item"))? {
             true => object.call_method0(pyo3::intern!(py, "item"))?.extract::<bool>(),
             false => Err(error),

@@ -1,4 +1,5 @@
-//! NumPy's arrays, read and made through its interface in C: this is where small calls spend their time.
+//! Reads and makes NumPy arrays through NumPy's C interface, because this work dominates the time
+//! of small calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,20 +11,21 @@ use tilewright_ir::DType;
 
 use crate::tensor::{Library, Memory, Owner, Strides, Tensor, imported, row_major};
 
-/// Of NumPy's flags.
+/// NumPy's flag for writeable arrays.
 const WRITEABLE: i32 = 0x400;
 
-/// Reads an object, if it is an array.
+/// Reads an object if it is a NumPy array.
 pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tensor<'py>>> {
     let py = object.py();
     if !is_loaded(py)? {
         return Ok(None);
     }
-    // SAFETY: NumPy is loaded, and the object lives.
+    // SAFETY: NumPy is loaded, and the object is alive.
     if unsafe { numpy::npyffi::PyArray_Check(py, object.as_ptr()) } == 0 {
         return Ok(None);
     }
-    // SAFETY: it is an array, so its fields are those; its descriptor lives as long as it does.
+    // SAFETY: the object is an array, so it has these fields. Its descriptor lives as long as the
+    // array.
     let (fields, number, order) = unsafe {
         let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
         let descriptor = &(*fields.descr).fields;
@@ -65,13 +67,13 @@ pub fn read<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Tens
     }))
 }
 
-/// The class of plain arrays.
+/// NumPy's class of plain arrays.
 fn plain(py: Python<'_>) -> Bound<'_, PyAny> {
-    // SAFETY: NumPy is loaded, and its class lives as long as it does.
+    // SAFETY: NumPy is loaded, and its class lives as long as NumPy.
     unsafe { Bound::from_borrowed_ptr(py, get_type_object(py, NpyTypes::PyArray_Type).cast()) }
 }
 
-/// Whether anybody has imported NumPy: without, there are no arrays.
+/// Checks whether NumPy has been imported. Without NumPy there are no arrays.
 pub fn is_loaded(py: Python<'_>) -> PyResult<bool> {
     static LOADED: AtomicBool = AtomicBool::new(false);
     if !LOADED.load(Ordering::Relaxed) && imported(py, "numpy")?.is_some() {
@@ -80,14 +82,15 @@ pub fn is_loaded(py: Python<'_>) -> PyResult<bool> {
     Ok(LOADED.load(Ordering::Relaxed))
 }
 
-/// A new array, whose elements may be anything.
+/// Makes a new array with undefined elements.
 pub fn make<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Tensor<'py>> {
     if !is_loaded(py)? {
         py.import("numpy")?;
     }
     let Some(number) = number_of(dtype) else { return make_bfloat16(py, shape) };
     let mut extents: SmallVec<[isize; 6]> = shape.iter().map(|extent| *extent as isize).collect();
-    // SAFETY: NumPy is loaded; the extents are as many as is said, and it makes the strides and the memory itself.
+    // SAFETY: NumPy is loaded, `extents` has the length that is passed, and NumPy makes the strides
+    // and the memory itself.
     let made = unsafe {
         let class = get_type_object(py, NpyTypes::PyArray_Type);
         let (null, none) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -105,7 +108,7 @@ pub fn make<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Ten
         );
         Bound::from_owned_ptr_or_err(py, array)?
     };
-    // SAFETY: it was made as an array.
+    // SAFETY: `made` is an array.
     let start = unsafe { (*made.as_ptr().cast::<PyArrayObject>()).fields.data.cast() };
     Ok(Tensor {
         object: made,
@@ -120,7 +123,8 @@ pub fn make<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Ten
     })
 }
 
-/// NumPy has no such type itself; the package that JAX uses adds it.
+/// Makes a bfloat16 array. NumPy itself has no such type; the package `ml_dtypes`, which JAX uses,
+/// adds it.
 fn make_bfloat16<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Tensor<'py>> {
     let missing = |_| {
         PyTypeError::new_err(
@@ -132,7 +136,7 @@ fn make_bfloat16<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Tensor<'py>>
     read(&array, "result")?.ok_or_else(|| PyTypeError::new_err("numpy.empty gave no array"))
 }
 
-/// The type of a NumPy number. `long` has 64 bits wherever this is built for.
+/// The element type of a NumPy type number. `long` has 64 bits on every supported platform.
 pub fn dtype_of(number: i32) -> Option<DType> {
     const BOOL: i32 = NPY_TYPES::NPY_BOOL as i32;
     const BYTE: i32 = NPY_TYPES::NPY_BYTE as i32;
@@ -165,7 +169,7 @@ pub fn dtype_of(number: i32) -> Option<DType> {
     })
 }
 
-/// NumPy's number for a type, where it has the type itself.
+/// NumPy's type number of an element type, if NumPy itself has the type.
 pub fn number_of(dtype: DType) -> Option<NPY_TYPES> {
     Some(match dtype {
         DType::Bool => NPY_TYPES::NPY_BOOL,
@@ -184,7 +188,8 @@ pub fn number_of(dtype: DType) -> Option<NPY_TYPES> {
     })
 }
 
-/// A type that NumPy has by somebody else, or none that a program knows.
+/// Returns an element type that another package added to NumPy, or an error for a type that no
+/// program has.
 fn other_type(array: &Bound<'_, PyAny>, name: &str) -> PyResult<DType> {
     let dtype = array.getattr("dtype")?;
     let is_native = dtype.getattr("byteorder")?.to_string() != ">";

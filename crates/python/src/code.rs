@@ -1,4 +1,4 @@
-//! Code for a CPU or a GPU, with its constants where they are bound, and calls of it.
+//! Compiled code for a CPU or a GPU, its bound constants, and calls of it.
 
 use smallvec::SmallVec;
 use tilewright_driver::BoundCode;
@@ -6,16 +6,16 @@ use tilewright_ir::Number;
 use tilewright_runtime::gpu::{Device, DeviceBuffer, GpuBound};
 use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, View, ViewMut};
 
-/// Compiled code, and the function that it becomes once its constants are known.
+/// Compiled code, and the callable function once its constants are bound.
 pub struct Code {
-    /// The number of threads that run it on the CPU; none for a GPU.
+    /// The number of threads that run the code on the CPU; `None` for a GPU.
     threads: Option<usize>,
     code: tilewright_driver::Code,
     bound: Option<BoundCode<'static>>,
 }
 
 impl Code {
-    /// Code whose constants are not bound.
+    /// Makes code whose constants are not bound.
     pub fn new(code: tilewright_driver::Code, threads: Option<usize>) -> Code {
         Code { threads, code, bound: None }
     }
@@ -30,7 +30,7 @@ impl Code {
         Code::new(self.code.clone(), self.threads)
     }
 
-    /// Gives the constants, and keeps copies of them.
+    /// Binds the constants, and keeps copies of them.
     pub fn bind(&mut self, constants: &[View<'_>]) -> Result<(), RunError> {
         // Binding happens once and is short: a pool of many threads would not pay off.
         let threads = if constants.is_empty() { 1 } else { self.threads.unwrap_or(1) };
@@ -61,12 +61,12 @@ impl Code {
         }
     }
 
-    /// The number of threads that run it on the CPU; none for a GPU.
+    /// The number of threads that run the code on the CPU; `None` for a GPU.
     pub fn threads(&self) -> Option<usize> {
         self.threads
     }
 
-    /// The code for the CPU, if it is such and its constants are bound.
+    /// Returns the CPU code and its number of threads, if this is CPU code with bound constants.
     pub fn on_cpu(&self) -> Option<(&Callable<'static>, usize)> {
         match (&self.bound, self.threads) {
             (Some(BoundCode::Cpu(bound)), Some(threads)) => Some((bound, threads)),
@@ -74,7 +74,7 @@ impl Code {
         }
     }
 
-    /// The code for a GPU, if it is such and its constants are bound.
+    /// Returns the GPU code, if this is GPU code with bound constants.
     pub fn on_gpu(&self) -> Option<OnGpu<'_>> {
         match &self.bound {
             Some(BoundCode::Gpu(bound)) => Some(OnGpu { bound }),
@@ -83,23 +83,23 @@ impl Code {
     }
 }
 
-/// Code for a GPU, ready to be queued.
+/// Code for a GPU with bound constants.
 #[derive(Clone, Copy)]
 pub struct OnGpu<'c> {
     bound: &'c GpuBound,
 }
 
 impl<'c> OnGpu<'c> {
-    /// The GPU.
+    /// The GPU that the code runs on.
     pub fn device(self) -> &'c Device {
         self.bound.device()
     }
 
-    /// Queues it on a stream. Waits only for code that may fail.
+    /// Queues the code on a stream. Waits for its end only if the code can fail.
     ///
     /// # Safety
     ///
-    /// It is a stream of the GPU, on which the tensors may be used.
+    /// `stream` is a stream of this GPU, on which the tensors may be used.
     pub unsafe fn queue(
         self,
         stream: u64,
@@ -109,7 +109,7 @@ impl<'c> OnGpu<'c> {
     ) -> Result<(), RunError> {
         let inputs: SmallVec<[&DeviceBuffer; 6]> = inputs.iter().collect();
         let mut results: SmallVec<[&mut DeviceBuffer; 2]> = results.iter_mut().collect();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.bound.launch_on(stream, &inputs, &mut results, scalars) }
     }
 }

@@ -28,47 +28,48 @@ use crate::source::Source;
 use crate::stack::with_stack;
 use crate::tensor::{Library, Memory, Tensor};
 
-/// A call that computes so many elements takes about a microsecond, like letting the interpreter go and taking it again.
+/// A call with at most this many iterations takes about a microsecond, as long as releasing and
+/// reacquiring the interpreter lock.
 const TINY: u128 = 1000;
 
-/// A function at given sizes, compiled.
+/// A function compiled at given sizes.
 pub struct Compiled {
-    /// Where it was written.
+    /// The source text of the function.
     pub source: Arc<Source>,
-    /// What it computes.
+    /// The program at these sizes.
     pub program: Program,
-    /// Where it runs.
+    /// The place where the code runs.
     pub place: Place,
-    /// The parameters that a call is given.
+    /// The parameters of a call.
     pub parameters: Arc<[Parameter]>,
     /// The schedule.
     pub schedule: Schedule,
-    /// Where that is from, for people.
+    /// The origin of the schedule, as text.
     pub origin: String,
     target: OpenTarget,
     nest: LoopNest,
-    /// Which parameters are constant inputs.
+    /// Whether each parameter is a constant input.
     is_constant: Vec<bool>,
     /// The code.
     pub code: Code,
-    /// How arrays of NumPy are called with the least effort, where that is possible.
+    /// The fast path for calls with NumPy arrays, where it is possible.
     quick: Option<Quick>,
-    /// Whether a call is over before another thread could make use of the interpreter.
+    /// Whether a call is so short that it keeps the interpreter lock.
     is_tiny: bool,
 }
 
-/// Which schedule a kernel is compiled by.
+/// The schedule that a kernel is compiled with.
 pub enum Wanted {
-    /// The best that is known.
+    /// The best known schedule.
     Best,
-    /// The default one, whatever is known.
+    /// The default schedule, even where a tuned one exists.
     Default,
-    /// This one.
+    /// This schedule.
     Given(Schedule),
 }
 
 impl Compiled {
-    /// Compiles a program, without the interpreter.
+    /// Compiles a program without holding the interpreter lock.
     pub fn new(
         py: Python<'_>,
         source: &Arc<Source>,
@@ -86,7 +87,7 @@ impl Compiled {
         Ok(compiled)
     }
 
-    /// The same, with what there is to warn of. Takes a deep stack.
+    /// Compiles a program, and returns the warning to issue, if any. Needs a deep stack.
     pub fn make(
         source: &Arc<Source>,
         parameters: &Arc<[Parameter]>,
@@ -130,7 +131,7 @@ impl Compiled {
         Ok((compiled, warning))
     }
 
-    /// What the program takes and gives.
+    /// The parameters and results of the program.
     pub fn signature(&self) -> &Signature {
         self.code.signature()
     }
@@ -144,12 +145,12 @@ impl Compiled {
         self.signature().constants.iter().map(|own| own.name.as_str())
     }
 
-    /// The sizes that it was compiled for.
+    /// The sizes that the program was compiled for.
     pub fn sizes(&self) -> impl Iterator<Item = (&str, i64)> {
         self.program.symbols.iter().filter_map(|symbol| Some((symbol.name.as_str(), symbol.value?)))
     }
 
-    /// Gives the constants, of which it keeps copies.
+    /// Binds the constants, and keeps copies of them.
     fn bind(&mut self, constants: &[View<'_>]) -> PyResult<()> {
         self.code.bind(constants).map_err(|error| error::run(&self.source, error))?;
         if self.code.threads().is_some() {
@@ -158,7 +159,7 @@ impl Compiled {
         Ok(())
     }
 
-    /// The same with its constants given once for all calls.
+    /// Returns the same code with its constants bound for all calls.
     pub fn with_constants(&self, py: Python<'_>, tensors: &[Tensor<'_>]) -> PyResult<Compiled> {
         let code = self.code.unbound();
         let left = self.parameters.iter().zip(&self.is_constant).filter(|(_, is_constant)| !**is_constant);
@@ -177,7 +178,8 @@ impl Compiled {
             quick: None,
             is_tiny: self.is_tiny,
         };
-        // SAFETY: they lie in the host's memory, as the caller has made sure, and are copied before this returns.
+        // SAFETY: the caller has checked that the tensors are in the host's memory, and they are
+        // copied before this function returns.
         let views: Vec<View<'_>> = tensors.iter().map(|tensor| unsafe { tensor.view() }).collect();
         py.detach(move || {
             compiled.bind(&views)?;
@@ -185,7 +187,7 @@ impl Compiled {
         })
     }
 
-    /// A stage of it, as text.
+    /// Returns a stage of compilation as text.
     pub fn stage(&self, stage: &str) -> PyResult<String> {
         Ok(with_stack(|| self.text_of(stage))?.trim_end().to_owned())
     }
@@ -206,7 +208,8 @@ impl Compiled {
         })
     }
 
-    /// Calls it with arrays of NumPy, if that is all that is given, and they are as the code takes them.
+    /// Calls the code through the fast path. Returns `None` unless all tensors are NumPy arrays
+    /// that the code accepts as they are.
     pub fn call_quickly<'py>(
         &self,
         py: Python<'py>,
@@ -220,14 +223,15 @@ impl Compiled {
         let pool = pools::pool(py, threads);
         let Pointers { inputs, results, scalars, objects } = pointers;
         let addresses = Addresses { inputs: &inputs, results: &results };
-        // SAFETY: `read` has looked at all of them; that no other thread of Python uses them meanwhile is up to the caller.
+        // SAFETY: `read` has checked all arrays. The caller ensures that no other Python thread
+        // uses them meanwhile.
         let run = || unsafe { addresses.run(bound, &pool, &scalars) };
         let called = if self.is_tiny { run() } else { py.detach(run) };
         called.map_err(|error| error::run(&self.source, error))?;
         quick::returned(py, objects).map(Some)
     }
 
-    /// Calls it.
+    /// Calls the code with arguments of any library.
     pub fn call<'py>(
         &self,
         py: Python<'py>,
@@ -261,7 +265,8 @@ impl Compiled {
         results::returned(py, results, library, out.is_some())
     }
 
-    /// Whose the tensors are, and where all of them lie; where no input is one, those for the results say it.
+    /// Returns the library of the tensors and the memory that holds all of them. If no input is a
+    /// tensor, the tensors for the results decide.
     fn whose(&self, values: &Values<'_>, results: &[Tensor<'_>]) -> PyResult<(Library, Memory)> {
         let (mut library, mut memory) = (Library::NumPy, None);
         for (value, parameter) in values.iter().zip(self.parameters.iter()) {
@@ -294,7 +299,7 @@ impl Compiled {
         Ok((library, memory))
     }
 
-    /// A call with tensors in the host's memory.
+    /// Calls the code with tensors in the host's memory.
     fn call_here<'py>(
         &self,
         py: Python<'py>,
@@ -304,18 +309,18 @@ impl Compiled {
         let (mut constants, mut inputs) =
             (SmallVec::<[View<'_>; 2]>::new(), SmallVec::<[View<'_>; 4]>::new());
         let mut scalars: SmallVec<[Number; 4]> = SmallVec::new();
-        // All three are in the order of the function's parameters, as those of the signature are.
+        // The three lists follow the order of the function's parameters, and so does the signature.
         for (value, is_constant) in values.iter().zip(&self.is_constant) {
             match (value, is_constant) {
-                // SAFETY: it is in the host's memory; that no other thread of Python writes to it meanwhile is up to the
-                // caller, as with every library of arrays.
+                // SAFETY: the tensor is in the host's memory. As with every array library, the
+                // caller ensures that no other Python thread writes to it meanwhile.
                 (Value::Tensor(tensor), true) => constants.push(unsafe { tensor.view() }),
                 // SAFETY: as above.
                 (Value::Tensor(tensor), false) => inputs.push(unsafe { tensor.view() }),
                 (Value::Scalar(number), _) => scalars.push(*number),
             }
         }
-        // SAFETY: as above; results are new, or were found not to overlap anything.
+        // SAFETY: as above. Results are new, or were checked not to overlap any other tensor.
         let mut written: SmallVec<[ViewMut<'_>; 2]> =
             results.iter_mut().map(|result| unsafe { result.view_mut() }).collect();
         let pool = self.code.threads().map(|threads| pools::pool(py, threads));
@@ -324,14 +329,14 @@ impl Compiled {
         called.map_err(|error| error::run(&self.source, error))
     }
 
-    /// Whether this one of the parameters that are tensors is a constant.
+    /// Whether the tensor parameter with this index is a constant.
     pub fn is_constant_tensor(&self, at: usize) -> bool {
         let mut tensors = self.parameters.iter().zip(&self.is_constant).filter(|(own, _)| own.is_tensor);
         tensors.nth(at).is_some_and(|(_, is_constant)| *is_constant)
     }
 }
 
-/// A tensor of a library.
+/// Returns an argument that is a tensor of this library.
 fn like<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<'py, PyAny>> {
     values.iter().find_map(|value| match value {
         Value::Tensor(tensor) if tensor.library == library => Some(&tensor.object),
@@ -339,11 +344,11 @@ fn like<'a, 'py>(values: &'a Values<'py>, library: Library) -> Option<&'a Bound<
     })
 }
 
-/// The schedule of a program, and where it is from.
+/// The chosen schedule of a program, and its origin.
 struct Chosen {
     schedule: Schedule,
     origin: String,
-    /// Why it is not a better one.
+    /// Why no better schedule could be used.
     warning: Option<String>,
 }
 
@@ -354,7 +359,7 @@ fn choose(program: &Program, target: &OpenTarget, wanted: Wanted) -> Chosen {
         Wanted::Default => ChosenSchedule::default(program, target),
         Wanted::Best => {
             cache_path().and_then(|path| ChosenSchedule::best(program, target, &path)).unwrap_or_else(|why| {
-                // Nothing is lost but speed.
+                // An unreadable cache costs only speed.
                 if !matches!(why, CacheError::Missing(_)) {
                     let why = error::cache_text(&why);
                     warning = Some(format!("{why}; the default schedule is used"));
@@ -371,7 +376,7 @@ fn choose(program: &Program, target: &OpenTarget, wanted: Wanted) -> Chosen {
     Chosen { schedule: chosen.schedule, origin: origin.to_owned(), warning }
 }
 
-/// How many elements are computed, with all that is added up for them.
+/// The number of iterations of all statements, including those of reductions.
 fn iterations(program: &Program) -> u128 {
     let extent = |var: &VarId| {
         let extent = program.var(*var).range.extent().as_constant();

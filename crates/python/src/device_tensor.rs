@@ -1,4 +1,5 @@
-//! A tensor in a GPU's memory that is ours, for libraries whose own cannot be made from here: any `from_dlpack` takes it.
+//! A tensor in GPU memory that Tilewright owns, for libraries whose tensors cannot be made from
+//! here. Any `from_dlpack` accepts it.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::dlpack::{CUDA, DlDevice, DlTensor, PLAIN, PlainManaged};
 use crate::error;
 use crate::tensor::{Library, Memory, Owner, Tensor, row_major};
 
-/// A tensor on a GPU. What computes it is done.
+/// A tensor on a GPU. The kernel that computes it has finished.
 #[pyclass(frozen, module = "tilewright")]
 pub struct DeviceTensor {
     buffer: Arc<DeviceBuffer>,
@@ -23,7 +24,7 @@ pub struct DeviceTensor {
     ordinal: usize,
 }
 
-/// What a handed-over tensor needs until it is given back.
+/// The data that an exported tensor needs until its deleter is called.
 struct Handed {
     managed: PlainManaged,
     shape: Vec<i64>,
@@ -32,7 +33,7 @@ struct Handed {
 
 #[pymethods]
 impl DeviceTensor {
-    /// Hands the tensor over. It is ready for every stream, and is where it is.
+    /// Exports the tensor. It is ready for every stream, and it is not moved.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -52,7 +53,8 @@ impl DeviceTensor {
         let tensor = DlTensor::wanted(self.dtype, &mut shape, device).at(buffer.address());
         let managed = PlainManaged::new(tensor, give_back);
         let handed = Box::into_raw(Box::new(Handed { managed, shape, _buffer: buffer }));
-        // SAFETY: the box was just made; who takes the capsule calls the deleter, and a capsule that nobody took does so itself.
+        // SAFETY: the box was just made. The consumer of the capsule calls the deleter. The
+        // destructor of a capsule that was never consumed calls it otherwise.
         unsafe {
             (*handed).managed.set_context(handed.cast());
             (*handed).managed.set_shape((*handed).shape.as_mut_ptr());
@@ -71,15 +73,15 @@ impl DeviceTensor {
     }
 }
 
-/// Called by who has the tensor, when it is done with it.
+/// The deleter, which the consumer of the tensor calls when it is done.
 unsafe extern "C" fn give_back(managed: *mut PlainManaged) {
-    // SAFETY: the context is the box that `__dlpack__` made, and this is called once.
+    // SAFETY: the context is the box that `__dlpack__` made, and the deleter is called once.
     unsafe { drop(Box::from_raw((*managed).context().cast::<Handed>())) };
 }
 
-/// Called when a capsule goes: with its first name, nobody has taken what is in it.
+/// The destructor of a capsule. A capsule that still has its first name was never consumed.
 unsafe extern "C" fn forgotten(capsule: *mut ffi::PyObject) {
-    // SAFETY: it is a capsule of `__dlpack__`.
+    // SAFETY: the capsule was made by `__dlpack__`.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, PLAIN.as_ptr()) == 1 {
             give_back(ffi::PyCapsule_GetPointer(capsule, PLAIN.as_ptr()).cast::<c_void>().cast());
@@ -87,7 +89,7 @@ unsafe extern "C" fn forgotten(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A new tensor on a device.
+/// Makes a new tensor on a device.
 pub fn make<'py>(
     py: Python<'py>,
     device: &Device,

@@ -1,7 +1,8 @@
-//! DLPack: how array libraries hand each other tensors without copying them.
+//! DLPack: the protocol by which array libraries exchange tensors without copying them.
 //!
-//! The structures are those of `dlpack.h`, versions 0.8 and 1.x. A producer gives a capsule with one of them, whose name says
-//! which; who takes it renames the capsule and calls the deleter when it is done.
+//! The structures are those of `dlpack.h`, versions 0.8 and 1.x. A producer returns a capsule with
+//! one of them, and the capsule's name says which one. The consumer renames the capsule and calls
+//! the deleter when it is done.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -12,11 +13,11 @@ use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, intern};
 use tilewright_ir::DType;
 
-/// Memory of the host.
+/// The device kind of host memory.
 pub const CPU: i32 = 1;
-/// Memory of an NVIDIA GPU.
+/// The device kind of an NVIDIA GPU's memory.
 pub const CUDA: i32 = 2;
-/// Memory of the host that a GPU reaches too.
+/// The device kind of host memory that a GPU can access too.
 pub const CUDA_HOST: i32 = 3;
 
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -24,17 +25,17 @@ const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 /// The name of a capsule from before version 1.
 pub const PLAIN: &CStr = c"dltensor";
 const USED_PLAIN: &CStr = c"used_dltensor";
-/// The version that is understood; minor ones only add flags and types.
+/// The supported major version. Minor versions only add flags and types.
 pub const MAJOR: u32 = 1;
 const READ_ONLY: u64 = 1;
 
-/// Where a tensor lies.
+/// The device that holds a tensor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DlDevice {
-    /// Of what kind.
+    /// The kind of the device.
     pub kind: i32,
-    /// Which of them.
+    /// The index among the devices of this kind.
     pub ordinal: i32,
 }
 
@@ -59,7 +60,7 @@ pub struct DlTensor {
     byte_offset: u64,
 }
 
-/// A tensor with its owner, as it was before version 1.
+/// A tensor with its owner, in the format before version 1.
 #[repr(C)]
 pub struct PlainManaged {
     tensor: DlTensor,
@@ -68,28 +69,28 @@ pub struct PlainManaged {
 }
 
 impl PlainManaged {
-    /// A tensor that `deleter` gives back.
+    /// Makes a tensor that `deleter` releases.
     pub fn new(tensor: DlTensor, deleter: unsafe extern "C" fn(*mut PlainManaged)) -> PlainManaged {
         PlainManaged { tensor, context: std::ptr::null_mut(), deleter: Some(deleter) }
     }
 
-    /// What its owner keeps there.
+    /// The owner's data.
     pub fn context(&self) -> *mut c_void {
         self.context
     }
 
-    /// Says what its owner keeps.
+    /// Sets the owner's data.
     pub fn set_context(&mut self, context: *mut c_void) {
         self.context = context;
     }
 
-    /// Says where its extents are, which must stay there.
+    /// Sets the address of the extents, which must stay valid.
     pub fn set_shape(&mut self, shape: *mut i64) {
         self.tensor.shape = shape;
     }
 }
 
-/// A tensor with its version and its owner.
+/// A tensor with its version and its owner, in the format since version 1.
 #[repr(C)]
 pub struct VersionedManaged {
     major: u32,
@@ -100,16 +101,16 @@ pub struct VersionedManaged {
     tensor: DlTensor,
 }
 
-/// A tensor that somebody has handed over; it is given back when this is dropped.
+/// A tensor that a producer has handed over. Dropping it calls the deleter.
 pub enum Managed {
-    /// Before version 1.
+    /// The format before version 1.
     Plain(NonNull<PlainManaged>),
-    /// Since then.
+    /// The format since version 1.
     Versioned(NonNull<VersionedManaged>),
 }
 
 impl Managed {
-    /// Takes what an object exports for work on a stream, if it says one.
+    /// Takes the tensor that an object exports, ready for work on `stream` if one is given.
     pub fn take(object: &Bound<'_, PyAny>, stream: Option<i64>) -> PyResult<Managed> {
         let py = object.py();
         let arguments = PyDict::new(py);
@@ -119,7 +120,7 @@ impl Managed {
         }
         let method = object.getattr(intern!(py, "__dlpack__"))?;
         let capsule = match method.call((), Some(&arguments)) {
-            // Producers from before version 1 do not know the argument.
+            // Producers from before version 1 do not have this argument.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
                 arguments.del_item(intern!(py, "max_version"))?;
                 method.call((), Some(&arguments))?
@@ -132,7 +133,8 @@ impl Managed {
     fn from_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Managed> {
         let raw = capsule.as_ptr();
         let taken = |name: &CStr, used: &CStr| {
-            // SAFETY: the names outlive the capsule, as they are constants; the pointer is asked for by the capsule's own name.
+            // SAFETY: the names are constants and outlive the capsule. The pointer is requested by
+            // the capsule's own name.
             unsafe {
                 (ffi::PyCapsule_IsValid(raw, name.as_ptr()) == 1).then(|| {
                     let pointer = ffi::PyCapsule_GetPointer(raw, name.as_ptr());
@@ -150,7 +152,7 @@ impl Managed {
             .ok_or_else(|| PyBufferError::new_err("__dlpack__ gave no tensor that is still to be had"))
     }
 
-    /// Takes over what somebody has handed over already.
+    /// Takes over a tensor that a producer has already released.
     pub fn versioned(pointer: NonNull<VersionedManaged>) -> PyResult<Managed> {
         let managed = Managed::Versioned(pointer);
         // SAFETY: the first two fields are the same in all versions.
@@ -161,16 +163,17 @@ impl Managed {
         }
     }
 
-    /// The tensor.
+    /// The tensor description.
     pub fn tensor(&self) -> &DlTensor {
-        // SAFETY: a producer keeps it as it is until its deleter is called.
+        // SAFETY: a producer keeps the structure until its deleter is called.
         match self {
             Managed::Plain(managed) => unsafe { &managed.as_ref().tensor },
             Managed::Versioned(managed) => unsafe { &managed.as_ref().tensor },
         }
     }
 
-    /// Whether it may be written to. Before version 1 nobody could say that it may not.
+    /// Whether the tensor may be written to. Before version 1, producers could not declare a tensor
+    /// as read-only.
     pub fn is_writable(&self) -> bool {
         match self {
             Managed::Plain(_) => true,
@@ -182,7 +185,7 @@ impl Managed {
 
 impl Drop for Managed {
     fn drop(&mut self) {
-        // SAFETY: it was taken from a capsule once, so its deleter was not called yet.
+        // SAFETY: the tensor was taken from a capsule once, so its deleter was not called yet.
         unsafe {
             match self {
                 Managed::Plain(managed) => {
@@ -201,7 +204,7 @@ impl Drop for Managed {
 }
 
 impl DlTensor {
-    /// What a tensor should be like, without any elements. It is good as long as the extents are.
+    /// Describes a tensor to allocate, without data. The description is valid as long as `shape`.
     pub fn wanted(dtype: DType, shape: &mut [i64], device: DlDevice) -> DlTensor {
         let code = match dtype {
             DType::Bool => 6,
@@ -221,12 +224,12 @@ impl DlTensor {
         }
     }
 
-    /// The same with elements at an address.
+    /// The same description with data at an address.
     pub fn at(self, address: u64) -> DlTensor {
         DlTensor { data: std::ptr::without_provenance_mut(address as usize), ..self }
     }
 
-    /// The type of its elements.
+    /// The type of the elements.
     pub fn dtype(&self) -> PyResult<DType> {
         let DlType { code, bits, lanes } = self.dtype;
         let dtype = match (code, bits, lanes) {
@@ -256,12 +259,12 @@ impl DlTensor {
         Ok(dtype)
     }
 
-    /// Where its first element lies.
+    /// The address of the first element.
     pub fn start(&self) -> *mut u8 {
         self.data.cast::<u8>().wrapping_add(self.byte_offset as usize)
     }
 
-    /// Its extents.
+    /// The extents.
     pub fn shape(&self) -> PyResult<&[i64]> {
         let negative = || PyValueError::new_err("a tensor with a negative extent");
         let shape = self.numbers(self.shape);
@@ -272,7 +275,7 @@ impl DlTensor {
         }
     }
 
-    /// The distances between neighbours, in elements; none where it is row-major without gaps.
+    /// The strides in elements; `None` for a row-major tensor without gaps.
     pub fn strides(&self) -> Option<&[i64]> {
         (!self.strides.is_null()).then(|| self.numbers(self.strides))
     }
@@ -282,12 +285,12 @@ impl DlTensor {
         if count == 0 || from.is_null() {
             return &[];
         }
-        // SAFETY: a producer keeps as many numbers there as the tensor has dimensions.
+        // SAFETY: the producer keeps as many numbers there as the tensor has dimensions.
         unsafe { std::slice::from_raw_parts(from, count) }
     }
 }
 
-/// Where an object says that its elements are.
+/// Returns the device that holds the elements of an object.
 pub fn device(object: &Bound<'_, PyAny>) -> PyResult<DlDevice> {
     let told = object.call_method0(intern!(object.py(), "__dlpack_device__"))?;
     // The kind may be an enumeration, which is an integer too.

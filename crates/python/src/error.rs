@@ -1,4 +1,4 @@
-//! What can go wrong, as Python's exceptions.
+//! Converts errors to Python exceptions.
 
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ pyo3::create_exception!(
     "A device that is not there, or does not do what it should."
 );
 
-/// A kernel that could not be made.
+/// The exception for a kernel that could not be compiled.
 pub fn build(error: BuildError) -> PyErr {
     match error {
         BuildError::Gpu(error) => gpu(error),
@@ -42,7 +42,8 @@ pub fn build(error: BuildError) -> PyErr {
     }
 }
 
-/// A call that did not come to its end. A subscript that left its tensor is shown where it was written.
+/// The exception for a failed call. A subscript out of bounds is shown at its place in the source
+/// text.
 pub fn run(source: &Source, error: RunError) -> PyErr {
     match error {
         RunError::OutOfBounds(out) => {
@@ -58,7 +59,7 @@ pub fn run(source: &Source, error: RunError) -> PyErr {
     }
 }
 
-/// A tensor that could not be made on a device.
+/// The exception for a tensor that could not be allocated on a device.
 pub fn on_device(error: RunError) -> PyErr {
     match error {
         RunError::Gpu(error) => gpu(error),
@@ -66,7 +67,7 @@ pub fn on_device(error: RunError) -> PyErr {
     }
 }
 
-/// A device that failed.
+/// The exception for a failure of a device.
 pub fn gpu(error: GpuError) -> PyErr {
     match error {
         GpuError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
@@ -74,7 +75,7 @@ pub fn gpu(error: GpuError) -> PyErr {
     }
 }
 
-/// A step that cannot be done.
+/// The exception for an illegal step of a schedule.
 pub fn refused(schedule: &Schedule, refusal: &Refusal) -> PyErr {
     let step = refusal.step.and_then(|at| schedule.steps.get(at));
     match (&refusal.reason, step) {
@@ -84,7 +85,7 @@ pub fn refused(schedule: &Schedule, refusal: &Refusal) -> PyErr {
     }
 }
 
-/// A cache that cannot be used.
+/// The exception for a cache that cannot be used.
 pub fn cache(error: CacheError) -> PyErr {
     match error {
         CacheError::Invalid(_) => bug(&error),
@@ -92,17 +93,17 @@ pub fn cache(error: CacheError) -> PyErr {
     }
 }
 
-/// What is wrong with a cache, with the words of Python for another one.
+/// The message of a cache error, with the Python function instead of the command-line option.
 pub fn cache_text(error: &CacheError) -> String {
     in_python(&error.to_string())
 }
 
-/// What is said of a cache, with the words of Python for another one.
+/// Replaces the command-line option for the cache by the Python function.
 pub fn in_python(text: &str) -> String {
     text.replace("with --cache", "with tilewright.cache.use(path)")
 }
 
-/// What should not be possible.
+/// The exception for an internal error.
 pub fn bug(error: &dyn std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("this is a bug in Tilewright, please report it: {error}"))
 }

@@ -1,4 +1,5 @@
-//! DLPack's table of functions in C, which spares the way through Python: a library has it as an attribute of its class.
+//! DLPack's table of C functions, which avoids the way through Python. A library stores it as an
+//! attribute of its tensor class.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -15,7 +16,7 @@ use crate::dlpack::{DlDevice, DlTensor, MAJOR, Managed, VersionedManaged};
 
 const NAME: &CStr = c"dlpack_exchange_api";
 
-/// The functions of a library.
+/// The function table of a library.
 #[repr(C)]
 pub struct Exchange {
     major: u32,
@@ -32,18 +33,18 @@ pub struct Exchange {
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
-/// A class that has such functions.
+/// A tensor class that has a function table.
 struct Known {
     class: Py<PyType>,
     table: &'static Exchange,
 }
 
-// SAFETY: the table is one of constants of a library that is never unloaded.
+// SAFETY: the table is constant, and its library is never unloaded.
 unsafe impl Send for Known {}
 
-/// The functions of an object's library.
+/// Returns the function table of an object's library.
 pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
-    /// More classes than anybody has; some make a new one for every call.
+    /// The maximum number of remembered classes. Some programs make a new class for every call.
     const MOST: usize = 64;
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +52,7 @@ pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
     if let Some(found) = known().iter().find(|known| known.class.is(&class)) {
         return Some(found.table);
     }
-    // Nobody waits while this runs Python.
+    // The lock is released while Python code runs.
     let table = table(&class)?;
     let mut known = known();
     if known.len() < MOST {
@@ -62,7 +63,7 @@ pub fn of(object: &Bound<'_, PyAny>) -> Option<&'static Exchange> {
 
 fn table(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
     let capsule = class.getattr(intern!(class.py(), "__dlpack_c_exchange_api__")).ok()?;
-    // SAFETY: the pointer of a capsule of this name is one to such a table, which is there for ever.
+    // SAFETY: a capsule of this name points to such a table, which lives until the process ends.
     let table = unsafe {
         let capsule = capsule.as_ptr();
         let is_one = ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1;
@@ -72,17 +73,19 @@ fn table(class: &Bound<'_, PyType>) -> Option<&'static Exchange> {
 }
 
 impl Exchange {
-    /// What an object's tensor is, without taking it: good as long as the object is left as it is. It is not made ready for any stream.
+    /// Returns the description of an object's tensor without taking ownership. The description is
+    /// valid while the object is unchanged. The tensor is not made ready for any stream.
     pub fn look_at(&self, object: &Bound<'_, PyAny>) -> Option<PyResult<DlTensor>> {
         let mut tensor = MaybeUninit::uninit();
-        // SAFETY: the object is of the class that the table is of, and the interpreter is held; where all went well, the tensor is written.
+        // SAFETY: the object is of the class that the table belongs to, and the interpreter lock is
+        // held. On success, the function has written the tensor.
         unsafe {
             let status = self.borrow?(object.as_ptr().cast(), tensor.as_mut_ptr());
             Some(if status == 0 { Ok(tensor.assume_init()) } else { Err(PyErr::fetch(object.py())) })
         }
     }
 
-    /// A new tensor with undefined elements.
+    /// Makes a new tensor with undefined elements.
     pub fn make<'py>(
         &self,
         py: Python<'py>,
@@ -95,14 +98,14 @@ impl Exchange {
         let mut wanted = DlTensor::wanted(dtype, &mut extents, device);
         let (mut managed, mut object) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut message = String::new();
-        // SAFETY: all pointers are to values that live here; the new tensor goes over to the object.
+        // SAFETY: all pointers point to local values. The object takes ownership of the new tensor.
         unsafe {
             let told = (&raw mut message).cast();
             if allocate(&raw mut wanted, &raw mut managed, told, set_error) != 0 || managed.is_null() {
                 return Some(Err(PyMemoryError::new_err(message)));
             }
             if wrap(managed, &raw mut object) != 0 {
-                // It is still ours, to be given back.
+                // On failure this function still owns the tensor and must release it.
                 drop(NonNull::new(managed).map(Managed::versioned));
                 return Some(Err(PyErr::fetch(py)));
             }
@@ -110,19 +113,19 @@ impl Exchange {
         }
     }
 
-    /// The stream on which the library works with a device now.
+    /// Returns the stream that the library currently uses on a device.
     pub fn stream(&self, py: Python<'_>, device: DlDevice) -> Option<PyResult<u64>> {
         let mut stream = std::ptr::null_mut();
-        // SAFETY: the pointer is to a value of ours.
+        // SAFETY: the pointer points to a local value.
         let status = unsafe { self.current_stream?(device.kind, device.ordinal, &raw mut stream) };
         Some(if status == 0 { Ok(stream.addr() as u64) } else { Err(PyErr::fetch(py)) })
     }
 }
 
-/// Keeps what an allocator says.
+/// Stores the error message of an allocator.
 unsafe extern "C" fn set_error(told: *mut c_void, _kind: *const c_char, message: *const c_char) {
     if !message.is_null() {
-        // SAFETY: `told` is the string of `make`, and the message ends with a 0.
+        // SAFETY: `told` points to the string in `make`, and the message is null-terminated.
         unsafe { *told.cast::<String>() = CStr::from_ptr(message).to_string_lossy().into_owned() };
     }
 }

@@ -1,5 +1,5 @@
-//! What a handler of XLA's foreign function interface is given, as far as it is used. New versions of the interface add to the ends of
-//! these structures.
+//! The structures that XLA's foreign function interface passes to a handler, as far as Tilewright
+//! uses them. New versions of the interface append to the ends of these structures.
 
 #![allow(dead_code, reason = "fields that only others use")]
 
@@ -11,11 +11,11 @@ use tilewright_runtime::{View, ViewMut};
 
 use crate::tensor::{Extents, row_major};
 
-/// What went wrong, for people.
+/// An error message.
 pub type Failure = String;
 
 const EXECUTE: c_int = 3;
-/// The version of the interface whose structures are below.
+/// The version of the interface that these structures follow.
 const VERSION: (c_int, c_int) = (0, 3);
 const METADATA: c_int = 1;
 const SCALAR: c_int = 3;
@@ -49,7 +49,7 @@ struct MetadataExtension {
     metadata: *mut Metadata,
 }
 
-/// XLA's functions; those that are not used have no types.
+/// XLA's function table. Unused functions have no types.
 #[repr(C)]
 struct Api {
     size: usize,
@@ -137,11 +137,11 @@ pub struct CallFrame {
     api: *const Api,
     context: *mut c_void,
     stage: c_int,
-    /// Its arguments.
+    /// The arguments.
     pub args: Buffers,
-    /// Where its results go.
+    /// The results to write.
     pub rets: Buffers,
-    /// Its attributes.
+    /// The attributes.
     pub attrs: Attributes,
 }
 
@@ -157,18 +157,18 @@ pub struct XlaBuffer {
 }
 
 impl CallFrame {
-    /// Whether this is the call itself, and no preparation for it.
+    /// Whether XLA executes the call now. The other stages prepare it.
     pub fn is_to_run(&self) -> bool {
         self.stage == EXECUTE
     }
 
-    /// Answers, if XLA only asks for which version the handler was made.
+    /// Handles XLA's query for the interface version. Returns true if the call was only this query.
     ///
     /// # Safety
     ///
-    /// It is XLA's, as it is in all that follow.
+    /// XLA must have made the frame. The following functions require the same.
     pub unsafe fn tell_version(&self) -> bool {
-        // SAFETY: extensions are a list, and one of this kind is a question for metadata.
+        // SAFETY: the extensions are a list, and an extension of this kind is a query for metadata.
         unsafe {
             let mut next = self.extensions;
             while let Some(extension) = next.as_ref() {
@@ -184,7 +184,7 @@ impl CallFrame {
         false
     }
 
-    /// An error for XLA.
+    /// Makes an error for XLA.
     pub unsafe fn error(&self, why: &str) -> *mut c_void {
         let message = CString::new(why.replace('\0', " ")).unwrap_or_default();
         let mut wanted = MakeError {
@@ -193,7 +193,7 @@ impl CallFrame {
             message: message.as_ptr(),
             code: INTERNAL,
         };
-        // SAFETY: XLA's own function, which copies the message.
+        // SAFETY: the function is XLA's own, and copies the message.
         unsafe { ((*self.api).make_error)(&raw mut wanted) }
     }
 
@@ -202,18 +202,18 @@ impl CallFrame {
         let (context, none) = (self.context, std::ptr::null_mut());
         let mut asked =
             GetStream { size: size_of::<GetStream>(), extensions: none, context, stream: none.cast() };
-        // SAFETY: XLA's own function.
+        // SAFETY: the function is XLA's own.
         let failed = unsafe { ((*self.api).stream)(&raw mut asked) };
         // SAFETY: as above.
         unsafe { self.refuse(failed, "XLA has no stream")? };
         Ok(asked.stream.addr() as u64)
     }
 
-    /// The number of the GPU.
+    /// The index of the GPU.
     pub unsafe fn ordinal(&self) -> Result<usize, Failure> {
         let (context, extensions) = (self.context, std::ptr::null_mut());
         let mut asked = GetOrdinal { size: size_of::<GetOrdinal>(), extensions, context, ordinal: 0 };
-        // SAFETY: an older XLA does not have the function, and says so by the size of the table.
+        // SAFETY: an older XLA lacks the function, which the size of its table shows.
         let failed = unsafe {
             if (*self.api).size < size_of::<Api>() {
                 return Err("this JAX is too old to tell which GPU it is".to_owned());
@@ -225,38 +225,39 @@ impl CallFrame {
         Ok(asked.ordinal.max(0) as usize)
     }
 
-    /// Gives an error of XLA back, if it is one.
+    /// Releases an error of XLA and returns `why`, if there is an error.
     unsafe fn refuse(&self, error: *mut c_void, why: &str) -> Result<(), Failure> {
         if error.is_null() {
             return Ok(());
         }
         let mut dropped = DropError { size: size_of::<DropError>(), extensions: std::ptr::null_mut(), error };
-        // SAFETY: XLA's own function, and an error that it has made for us.
+        // SAFETY: the function is XLA's own, and XLA made this error.
         unsafe { ((*self.api).drop_error)(&raw mut dropped) };
         Err(why.to_owned())
     }
 }
 
 impl Buffers {
-    /// All of them.
+    /// Returns all buffers.
     ///
     /// # Safety
     ///
-    /// They are XLA's.
+    /// XLA must have made this structure.
     pub unsafe fn buffers(&self) -> SmallVec<[&XlaBuffer; 8]> {
-        // SAFETY: there are as many as XLA says, all of them buffers.
+        // SAFETY: there are `count` pointers, all of them to buffers.
         (0..self.count as usize).map(|at| unsafe { &**self.all.add(at) }).collect()
     }
 }
 
 impl Attributes {
-    /// An integer by its name.
+    /// Returns an integer attribute by name.
     ///
     /// # Safety
     ///
-    /// They are XLA's.
+    /// XLA must have made this structure.
     pub unsafe fn integer(&self, wanted: &str) -> Option<i64> {
-        // SAFETY: there are as many attributes as XLA says; one of a scalar is what its kind says.
+        // SAFETY: there are `count` attributes, and the kind of an attribute says what it points
+        // to.
         unsafe {
             let named = |at: usize| {
                 let name = &**self.names.add(at);
@@ -273,52 +274,52 @@ impl Attributes {
 }
 
 impl XlaBuffer {
-    /// The type of its elements.
+    /// The type of the elements.
     pub fn dtype(&self) -> Result<DType, Failure> {
         dtype_of(self.dtype).ok_or_else(|| format!("elements of XLA's type {} are not known", self.dtype))
     }
 
-    /// Where it lies.
+    /// The address of the elements.
     pub fn address(&self) -> u64 {
         self.data.addr() as u64
     }
 
-    /// Its extents.
+    /// The extents.
     pub fn shape(&self) -> Extents {
-        // SAFETY: there are as many extents as XLA says.
+        // SAFETY: there are `rank` extents.
         let extent = |at| unsafe { *self.extents.add(at) };
         (0..self.rank as usize).map(|at| extent(at).max(0) as usize).collect()
     }
 
-    /// For reading.
+    /// Returns a view for reading.
     ///
     /// # Safety
     ///
-    /// It lies in the host's memory, and nobody writes to it while the view is used.
+    /// The buffer is in the host's memory, and nothing writes to it while the view is used.
     pub unsafe fn view(&self) -> Result<View<'_>, Failure> {
         let (dtype, shape) = (self.dtype()?, self.shape());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { View::from_raw_parts(dtype, self.data, &shape, &row_major(&shape)) })
     }
 
-    /// For writing.
+    /// Returns a view for writing.
     ///
     /// # Safety
     ///
-    /// It lies in the host's memory, and nobody else uses it while the view is used.
+    /// The buffer is in the host's memory, and nothing else uses it while the view is used.
     pub unsafe fn view_mut(&self) -> Result<ViewMut<'_>, Failure> {
         let (dtype, shape) = (self.dtype()?, self.shape());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { ViewMut::from_raw_parts(dtype, self.data, &shape, &row_major(&shape)) })
     }
 
-    /// The only element.
+    /// Returns the only element.
     ///
     /// # Safety
     ///
     /// As for [`XlaBuffer::view`].
     pub unsafe fn number(&self) -> Result<Number, Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let view = unsafe { self.view()? };
         let bytes = view.contiguous_bytes().unwrap_or_default().to_vec();
         Ok(Tensor::from_bytes(self.dtype()?, &[], bytes).map_err(|error| error.to_string())?.get(0))

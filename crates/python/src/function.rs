@@ -1,4 +1,4 @@
-//! A function of a source, which is compiled for the tensors that it is called with.
+//! A function of a source text, which is compiled for the tensors that it is called with.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,59 +21,61 @@ use crate::place::Place;
 use crate::source::{Source, Text};
 use crate::tensor::{Memory, Tensor, about};
 
-/// A function. It is compiled when it is called with tensors of shapes that it was not called with before.
+/// A function. A call with tensors of new shapes compiles a kernel for them.
 #[pyclass(subclass, frozen, weakref, module = "tilewright")]
 pub struct Function {
-    /// The text that it is in.
+    /// The source text that defines the function.
     pub source: Arc<Source>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What a call is given, in order.
+    /// The parameters, in order.
     pub parameters: Arc<[Parameter]>,
-    /// The function for all sizes.
+    /// The program for all sizes.
     pub general: Program,
-    /// Which scalars a kernel is compiled for.
+    /// Whether a kernel is compiled for the value of each parameter.
     specialised: Vec<bool>,
-    /// Whether results are declared with a shape, which may tell sizes that no input tells.
+    /// Whether some results are declared with a shape, which may determine sizes that no input
+    /// determines.
     results_tell_sizes: bool,
     kernels: Mutex<Kernels>,
 }
 
-/// Kernels that a function keeps: those that were used last.
+/// The maximum number of kernels that a function keeps. The least recently used one is dropped.
 const MOST_KERNELS: usize = 256;
 
-/// What was compiled, and what was used last.
+/// The compiled kernels of a function.
 #[derive(Default)]
 struct Kernels {
     all: HashMap<Key, Kept>,
     last: Option<Arc<Compiled>>,
-    /// How often any was looked for.
+    /// The number of lookups so far.
     asked: u64,
 }
 
-/// A kernel, and when it was used last.
+/// A kernel, and the lookup that used it last.
 struct Kept {
     compiled: Arc<Compiled>,
     used: u64,
 }
 
-/// What decides whether a kernel fits.
+/// The properties of a call that decide whether a kernel fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     place: Place,
-    /// The extents of each tensor behind their number, and numbers that a kernel is compiled for.
+    /// For each tensor its number of dimensions and its extents, and the scalars that a kernel is
+    /// compiled for.
     numbers: SmallVec<[i64; 12]>,
-    /// Sizes that were given by name, in the order of their names.
+    /// Sizes that were given by name, sorted by name.
     named: Vec<(String, i64)>,
 }
 
-/// A call with all that is known of it.
+/// A call with its arguments.
 pub struct Request<'py> {
     /// The arguments.
     pub values: Values<'py>,
     /// Sizes that were given by name.
     named: Vec<(String, i64)>,
-    /// Where it runs.
+    /// The place where the call runs.
     pub place: Place,
 }
 
@@ -125,7 +127,7 @@ impl Function {
         compiled.call(py, &request.values, out)
     }
 
-    /// Machine code for tensors like these, whose calls cost little.
+    /// Compiles a kernel for tensors like these. Calls of a kernel have little overhead.
     #[pyo3(signature = (*args, out = None, target = None, schedule = None, **kwargs))]
     fn compile<'py>(
         &self,
@@ -149,44 +151,45 @@ impl Function {
         Ok(Kernel::new(Arc::new(compiled)))
     }
 
-    /// Its name.
+    /// The name of the function.
     #[getter]
     fn __name__(&self) -> &str {
         &self.name
     }
 
-    /// What it takes and gives.
+    /// The types of the parameters and results.
     #[getter]
     fn signature(&self) -> String {
         signature(&self.general, &self.parameters)
     }
 
-    /// Whether products may be rounded together with the sums they stand in.
+    /// Whether a product may be fused with the sum that uses it.
     #[getter]
     fn _contract(&self) -> bool {
         self.source.contract
     }
 
-    /// The text that it was defined by.
+    /// The source text that defines the function.
     #[getter]
     fn text(&self) -> &str {
         &self.source.text
     }
 
-    /// The parameters that take tensors.
+    /// Name, type, and whether it is a tensor, for each parameter.
     #[getter]
     fn _parameters(&self) -> Vec<(String, String, bool)> {
         let own = |own: &Parameter| (own.name.clone(), own.dtype.name().to_owned(), own.is_tensor);
         self.parameters.iter().map(own).collect()
     }
 
-    /// Whether a kernel is compiled for the value of each parameter, as it is for numbers that shapes or subscripts depend on.
+    /// Whether a kernel is compiled for the value of each parameter. This holds for numbers that
+    /// shapes or subscripts depend on.
     #[getter]
     fn _specialised(&self) -> Vec<bool> {
         self.specialised.clone()
     }
 
-    /// Whether a call looks afterwards whether a subscript has left its tensor.
+    /// Whether a call checks afterwards that no subscript was out of bounds.
     #[getter]
     fn _is_checked(&self) -> bool {
         let statements = self.general.statements();
@@ -195,7 +198,8 @@ impl Function {
             .any(|(own, _)| own.indices.iter().any(IndexExpr::has_data) || reads_by_data(&own.value))
     }
 
-    /// Name, element type, shape in terms of sizes and whether it is updated, of each result.
+    /// For each result: name, element type, shape in terms of sizes, and whether it is updated in
+    /// place.
     #[getter]
     fn _results(&self) -> Vec<(String, String, Vec<String>, bool)> {
         let results = self.general.tensors_with(|role| matches!(role, Role::Output | Role::InOut));
@@ -209,7 +213,7 @@ impl Function {
             .collect()
     }
 
-    /// The extents of each parameter that is a tensor, as they are written.
+    /// The name and the extents of each tensor parameter, as the program writes them.
     #[getter]
     fn _shapes(&self) -> Vec<(String, Vec<String>)> {
         let inputs = self.general.tensors_with(|role| matches!(role, Role::Input { .. }));
@@ -219,7 +223,7 @@ impl Function {
         inputs.map(|(_, own)| (own.name.clone(), shape(own))).collect()
     }
 
-    /// The ranges of its variables, with what decided them.
+    /// The ranges of the index variables, with the reason for each.
     #[getter]
     fn ranges(&self) -> String {
         let checked = check(&self.source.parsed.ast, &self.name, &Bindings::default());
@@ -232,7 +236,8 @@ impl Function {
         Ok(self.last()?.schedule.to_string().trim_end().to_owned())
     }
 
-    /// A stage of the kernel that was used last: "program", "ranges", "schedule", "loops", "llvm", "asm", "cuda" or "opencl".
+    /// A stage of the kernel that was used last: "program", "ranges", "schedule", "loops", "llvm",
+    /// "asm", "cuda" or "opencl".
     #[pyo3(signature = (stage = "loops"))]
     fn source(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         match (stage, self.last()) {
@@ -245,7 +250,7 @@ impl Function {
         }
     }
 
-    /// Forgets what was compiled. What is called next looks up again what tuning has found.
+    /// Discards all compiled kernels. The next call looks up tuned schedules again.
     fn forget(&self) {
         *self.kernels() = Kernels::default();
     }
@@ -262,7 +267,7 @@ impl Function {
 }
 
 impl Function {
-    /// Reads what a call is given.
+    /// Reads the arguments of a call.
     pub fn request<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -295,7 +300,7 @@ impl Function {
         Ok(Request { values, named, place })
     }
 
-    /// The kernel for a call: the one that there is, or a new one.
+    /// Returns the kernel for a call, and compiles it if it is missing.
     pub fn compiled<'py>(
         &self,
         py: Python<'py>,
@@ -308,8 +313,8 @@ impl Function {
         }
         let program = self.program(request, out)?;
         let place = request.place;
-        // Others may compile the same at the same time. A lock would be cheaper, and be there for ever in a process that was forked
-        // meanwhile.
+        // Several threads may compile the same kernel at the same time. A lock would avoid that,
+        // but a process that is forked meanwhile would inherit it locked for ever.
         let made = Compiled::new(py, &self.source, &self.parameters, program, place, Wanted::Best)?;
         match self.find(&key) {
             Some(found) => Ok(found),
@@ -334,7 +339,7 @@ impl Function {
         Some(found)
     }
 
-    /// Keeps a kernel for calls like those that it was made for.
+    /// Keeps a kernel for calls with this key.
     pub fn keep(&self, key: Key, made: Compiled) -> Arc<Compiled> {
         let made = Arc::new(made);
         let mut kernels = self.kernels();
@@ -350,7 +355,7 @@ impl Function {
         made
     }
 
-    /// The kernel that was used last, if a call that says nothing else may use it.
+    /// The kernel that was used last, if it runs on the CPU with the current number of threads.
     fn last_on_cpu(&self) -> Option<Arc<Compiled>> {
         let wanted = Place::of_memory(Memory::Host);
         self.kernels().last.as_ref().filter(|last| last.place == wanted).cloned()
@@ -365,7 +370,7 @@ impl Function {
         })
     }
 
-    /// What decides which kernel fits a call.
+    /// The properties of a call that decide which kernel fits.
     pub fn key<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Key> {
         let mut numbers = SmallVec::new();
         for (value, specialised) in request.values.iter().zip(&self.specialised) {
@@ -404,7 +409,7 @@ impl Function {
         )))
     }
 
-    /// The sizes that the arguments of a call tell.
+    /// The sizes that the arguments of a call determine.
     pub fn sizes<'py>(&self, request: &Request<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Bindings> {
         let function = self.source.function(&self.name)?;
         let mut sizes = Sizes::default();
@@ -438,7 +443,7 @@ impl Function {
         Ok(sizes.bindings)
     }
 
-    /// Where the tensors for the results lie, if the first of them says so.
+    /// The memory that holds the tensors for the results, judged by the first of them.
     fn memory_of_results(&self, out: &Bound<'_, PyAny>) -> PyResult<Option<Memory>> {
         let function = self.source.function(&self.name)?;
         let names: Vec<&str> = function.results.iter().map(|result| result.name.text.as_str()).collect();
@@ -462,13 +467,13 @@ impl Function {
     }
 }
 
-/// The extents of a tensor, behind their number.
+/// Appends the number of dimensions and the extents of a tensor.
 fn extend(numbers: &mut SmallVec<[i64; 12]>, tensor: &Tensor<'_>) {
     numbers.push(tensor.shape.len() as i64);
     numbers.extend(tensor.shape.iter().map(|extent| *extent as i64));
 }
 
-/// `name(float32(M, K) A, float32 a) -> (float32(M) y)`
+/// Formats `name(float32(M, K) A, float32 a) -> (float32(M) y)`.
 fn signature(program: &Program, parameters: &[Parameter]) -> String {
     let tensor = |name: &str| program.tensors.iter().position(|own| own.name == name);
     let typed = |name: &str, at: usize| format!("{} {name}", text::tensor_type(program, TensorId(at as u32)));
@@ -482,8 +487,7 @@ fn signature(program: &Program, parameters: &[Parameter]) -> String {
     format!("{}({}) -> ({})", program.name, takes.join(", "), gives.join(", "))
 }
 
-/// Reads a schedule; mistakes in it are shown under its text.
-/// Whether a subscript in it depends on data.
+/// Whether a subscript of a load in the expression depends on data.
 fn reads_by_data(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Load(access) => access.indices.iter().any(IndexExpr::has_data),
@@ -491,6 +495,7 @@ fn reads_by_data(value: &Expr) -> bool {
     }
 }
 
+/// Parses a schedule. The exception shows all mistakes under its text.
 fn read_schedule(source: &str) -> PyResult<tilewright_schedule::Schedule> {
     let parsed = parse_schedule(source);
     if parsed.has_errors() {

@@ -1,4 +1,4 @@
-//! A compiled kernel.
+//! The class `Kernel`: a compiled kernel for tensors of given shapes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::arguments::{self, Parameter, Value, Values};
 use crate::compiled::Compiled;
 use crate::tensor::{Memory, Tensor};
 
-/// Machine code for tensors of given shapes. Calling it does nothing but check them and run.
+/// Machine code for tensors of given shapes. A call only checks its arguments and runs the code.
 #[pyclass(frozen, weakref, module = "tilewright")]
 pub struct Kernel {
     compiled: Arc<Compiled>,
 }
 
 impl Kernel {
-    /// Shows compiled code to Python.
+    /// Wraps compiled code for Python.
     pub fn new(compiled: Arc<Compiled>) -> Kernel {
         Kernel { compiled }
     }
@@ -46,7 +46,8 @@ impl Kernel {
         compiled.call(py, &values, out)
     }
 
-    /// The kernel with the inputs that the program declares constant: what its schedule makes of them is made now, once.
+    /// Returns the kernel with its constant inputs bound. Work that the schedule does on constants,
+    /// such as packing, is done once, now.
     #[pyo3(signature = (*args, **kwargs))]
     fn bind<'py>(
         &self,
@@ -73,19 +74,19 @@ impl Kernel {
         Ok(Kernel { compiled: Arc::new(compiled.with_constants(py, &tensors)?) })
     }
 
-    /// Its function's name.
+    /// The name of the function.
     #[getter]
     fn __name__(&self) -> &str {
         &self.compiled.program.name
     }
 
-    /// The schedule that it was compiled by.
+    /// The schedule that the kernel was compiled with.
     #[getter]
     fn schedule(&self) -> String {
         self.compiled.schedule.to_string().trim_end().to_owned()
     }
 
-    /// The sizes that it was compiled for.
+    /// The sizes that the kernel was compiled for.
     #[getter]
     fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let sizes = PyDict::new(py);
@@ -95,7 +96,8 @@ impl Kernel {
         Ok(sizes)
     }
 
-    /// A stage of it: "program", "schedule", "loops", and "llvm" and "asm", "cuda" or "opencl".
+    /// A stage of the kernel: "program", "schedule", "loops", and "llvm" and "asm", "cuda" or
+    /// "opencl".
     #[pyo3(signature = (stage = "loops"))]
     fn source(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         py.detach(|| self.compiled.stage(stage))
@@ -119,7 +121,7 @@ impl Kernel {
     }
 }
 
-/// A constant in the host's memory.
+/// Copies a constant to the host's memory if it is on a GPU.
 fn on_host<'py>(py: Python<'py>, tensor: Tensor<'py>, name: &str) -> PyResult<Tensor<'py>> {
     match tensor.memory {
         Memory::Host => Ok(tensor),

@@ -1,24 +1,25 @@
-//! Tilewright for Python: the native half of the package, which `python/tilewright` completes.
+//! Tilewright for Python: the native part of the package. `python/tilewright` has the part that is
+//! written in Python.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
 //! | [`function`] | a function, compiled for the tensors that it is called with |
-//! | [`kernel`] | what `compile` gives |
-//! | [`compiled`] | what both call: a program at given sizes, compiled for a place |
-//! | [`code`] | machine code or a GPU's, and how it runs |
-//! | [`quick`] | the shortest way to a call |
-//! | [`arguments`], [`results`] | Python's arguments as parameters, and where results go |
-//! | [`tensor`] | tensors of all libraries; [`arrays`] are NumPy's, [`dlpack`] is how others come, [`exchange`] their quicker way |
-//! | [`device_tensor`] | results on a GPU for libraries without a way to make them |
-//! | [`xla`], [`frame`] | calls from what `jax.jit` has compiled, and what they bring |
-//! | [`there`], [`streams`] | calls with tensors on a GPU, and the streams of the libraries that they are of |
-//! | [`place`], [`pools`] | where kernels run, and on which threads |
-//! | [`tune`], [`records`] | searching, and what it has found |
-//! | [`source`], [`error`] | program texts, and what can go wrong |
-//! | [`stack`] | room for the compiler |
+//! | [`kernel`] | the class `Kernel` that `compile` returns |
+//! | [`compiled`] | a program at given sizes, compiled for a place; functions and kernels call it |
+//! | [`code`] | compiled code for a CPU or a GPU, and how it runs |
+//! | [`quick`] | the fast path for calls with NumPy arrays |
+//! | [`arguments`], [`results`] | Python's arguments as parameters, and the tensors of results |
+//! | [`tensor`] | tensors of all libraries: [`arrays`] reads NumPy's, [`dlpack`] those of other libraries, [`exchange`] is DLPack's faster C interface |
+//! | [`device_tensor`] | results on a GPU for libraries whose tensors cannot be made from here |
+//! | [`xla`], [`frame`] | calls from programs that `jax.jit` has compiled, and XLA's structures |
+//! | [`there`], [`streams`] | calls with tensors on a GPU, and the streams of other libraries |
+//! | [`place`], [`pools`] | where kernels run, and their threads |
+//! | [`tune`], [`records`] | searching for schedules, and the cache of records |
+//! | [`source`], [`error`] | source texts, and exceptions |
+//! | [`stack`] | a deep stack for the compiler |
 //!
-//! What holds everywhere: the interpreter is let go while something is compiled, run or tuned; bad arguments are exceptions; a
-//! panic would be a bug, and is an exception too.
+//! Three rules hold everywhere. The interpreter lock is released while a program is compiled, run
+//! or tuned. Bad arguments raise exceptions. A panic would be a bug, and is an exception too.
 
 #![allow(missing_docs, reason = "the macros of PyO3 write items without any")]
 
@@ -57,13 +58,14 @@ use tilewright_tuner::worker::serve;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many threads kernels have that are compiled from now on.
+/// Returns the number of threads of kernels that are compiled from now on.
 #[pyfunction]
 fn get_threads() -> usize {
     pools::threads()
 }
 
-/// Says how many threads; as many as there are cores without a number.
+/// Sets the number of threads of kernels that are compiled from now on. The default is one per
+/// core.
 #[pyfunction]
 #[pyo3(signature = (threads = None))]
 fn set_threads(threads: Option<usize>) -> PyResult<()> {
@@ -79,20 +81,20 @@ fn set_threads(threads: Option<usize>) -> PyResult<()> {
     }
 }
 
-/// Forgets threads and devices that a forked process does not have.
+/// Forgets threads and devices that do not exist in a forked process.
 #[pyfunction]
 fn after_fork(py: Python<'_>) {
     pools::forget(py);
     place::forget_devices();
 }
 
-/// Says where packages are: one of them may have NVIDIA's compiler.
+/// Sets the folders of Python packages, one of which may contain NVIDIA's compiler.
 #[pyfunction]
 fn packages_are_in(folders: Vec<PathBuf>) {
     look_for_nvrtc_in(folders);
 }
 
-/// Tries candidates for a tuner, until it has no more.
+/// Tries candidates for a tuner until the tuner ends.
 #[pyfunction]
 fn worker(py: Python<'_>) -> PyResult<()> {
     py.detach(|| serve(BufReader::new(io::stdin()), io::stdout().lock())).map_err(PyOSError::new_err)

@@ -1,4 +1,4 @@
-//! Where kernels run.
+//! Where kernels run, and the path of the cache.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,20 +17,20 @@ use crate::error::{self, DeviceError};
 use crate::pools;
 use crate::tensor::Memory;
 
-/// Where a kernel runs.
+/// The place where a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// On this machine, with so many threads.
+    /// This machine's CPU.
     Cpu {
         /// Threads for parallel loops.
         threads: usize,
     },
-    /// On a device.
+    /// A device, by its index.
     Gpu(GpuApi, usize),
 }
 
 impl Place {
-    /// The place of a name: `cpu`, `cuda:1`, or `cuda` for the first.
+    /// Parses `cpu`, `cuda:1`, or `cuda` for the first CUDA device.
     pub fn find(name: &str) -> PyResult<Place> {
         match name.parse() {
             Ok(TargetName::Cpu) => Ok(Place::Cpu { threads: pools::threads() }),
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// Where tensors are that lie there.
+    /// The place that computes on tensors in this memory.
     pub fn of_memory(memory: Memory) -> Place {
         match memory {
             Memory::Host => Place::Cpu { threads: pools::threads() },
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// The target, open. A device is opened once for all kernels.
+    /// Opens the target. A device is opened once for all kernels.
     pub fn open(self) -> PyResult<OpenTarget> {
         match self {
             Place::Cpu { threads } => Ok(OpenTarget::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
@@ -57,7 +57,7 @@ impl Place {
         }
     }
 
-    /// The machine, as the compiler sees it.
+    /// The machine, as the compiler describes it.
     pub fn machine(self) -> PyResult<Machine> {
         match self {
             Place::Cpu { threads } => Ok(Machine::Cpu(Cpu { cores: threads, ..pools::host().clone() })),
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// The same for the tuner.
+    /// The place, as the tuner describes it.
     pub fn for_tuning(self) -> PyResult<task::Place> {
         Ok(match (self, self.machine()?) {
             (Place::Gpu(_, ordinal), Machine::Gpu(gpu)) => task::Place::Device { ordinal, gpu },
@@ -87,11 +87,12 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Whether this process was forked from one that had opened a device: drivers do not work in such a one.
+/// Whether this process was forked from one that had opened a device. GPU drivers do not work in
+/// such a process.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static OPENED: Mutex<Vec<((GpuApi, usize), Device)>> = Mutex::new(Vec::new());
 
-/// A device, opened once for all kernels.
+/// Opens a device once for all kernels.
 pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
     refuse_forked()?;
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +104,7 @@ pub fn open(api: GpuApi, number: usize) -> PyResult<Device> {
     Ok(device)
 }
 
-/// Refuses a device in a process that would wait for it for ever.
+/// Refuses to use a device in a forked process, where a call would hang.
 pub fn refuse_forked() -> PyResult<()> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(DeviceError::new_err(
@@ -113,7 +114,8 @@ pub fn refuse_forked() -> PyResult<()> {
     Ok(())
 }
 
-/// Notes that this process was forked. Somebody may have held the lock: then a device was just being opened.
+/// Records that this process was forked. If another thread held the lock, it was just opening a
+/// device.
 pub fn forget_devices() {
     if OPENED.try_lock().map_or(true, |opened| !opened.is_empty()) {
         FORKED.store(true, Ordering::Relaxed);
@@ -122,18 +124,18 @@ pub fn forget_devices() {
 
 static CACHE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The file of the cache.
+/// The path of the cache.
 pub fn cache_path() -> Result<PathBuf, CacheError> {
     let chosen = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     chosen.map_or_else(Cache::default_path, Ok)
 }
 
-/// Says which file is the cache; without one, it is the user's own.
+/// Sets the path of the cache. Without one, it is the user's default cache.
 pub fn set_cache_path(path: Option<PathBuf>) {
     *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = path;
 }
 
-/// What this machine has: for each target its name and what it is.
+/// Lists the targets of this machine: for each its name, a description and its memory.
 #[pyfunction]
 pub fn list_devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let cpu = pools::host();

@@ -1,7 +1,8 @@
-//! The threads that kernels run on: one pool for every number of threads that somebody has asked for.
+//! The threads that kernels run on: one pool for each number of threads in use.
 //!
-//! A process that forks keeps none of its threads, so the child forgets all pools ([`forget`]) and makes its own. Pools are
-//! looked for while the interpreter is held: nobody forks then, and no lock is left behind that nobody opens.
+//! A forked process has none of its parent's threads, so the child discards all pools ([`forget`])
+//! and makes its own. Pools are accessed only while the interpreter lock is held. No fork happens
+//! then, so no child inherits the mutex locked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,14 +12,14 @@ use tilewright_runtime::Pool;
 use tilewright_target::Cpu;
 
 static POOLS: Mutex<Vec<(usize, Arc<Pool>)>> = Mutex::new(Vec::new());
-/// 0 for all cores.
+/// The number of threads; 0 means one per core.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 fn pools(_py: Python<'_>) -> MutexGuard<'static, Vec<(usize, Arc<Pool>)>> {
     POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pool with so many threads.
+/// Returns the pool with this number of threads.
 pub fn pool(py: Python<'_>, threads: usize) -> Arc<Pool> {
     let mut pools = pools(py);
     if let Some((_, pool)) = pools.iter().find(|(own, _)| *own == threads) {
@@ -29,16 +30,16 @@ pub fn pool(py: Python<'_>, threads: usize) -> Arc<Pool> {
     pool
 }
 
-/// More than any machine has use for: each has a stack.
+/// The maximum number of threads. Each thread has a stack, and no machine needs more.
 pub const MOST_THREADS: usize = 4096;
 
-/// This machine. It is asked once, which takes longer than a small call.
+/// This machine's CPU. It is queried once, because a query takes longer than a small call.
 pub fn host() -> &'static Cpu {
     static HOST: OnceLock<Cpu> = OnceLock::new();
     HOST.get_or_init(Cpu::host)
 }
 
-/// How many threads kernels have that are compiled from now on.
+/// The number of threads of kernels that are compiled from now on.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => host().cores,
@@ -46,12 +47,12 @@ pub fn threads() -> usize {
     }
 }
 
-/// Says how many threads; 0 for all cores.
+/// Sets the number of threads; 0 means one per core.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
 
-/// Forgets all pools, in a process that has none of their threads.
+/// Discards all pools in a forked process, which has none of their threads.
 pub fn forget(py: Python<'_>) {
     std::mem::forget(std::mem::take(&mut *pools(py)));
 }

@@ -1,8 +1,9 @@
-//! Calls with arrays of NumPy that are just as the code takes them: of the right type and shape, aligned, without gaps.
+//! The fast path for calls with NumPy arrays that the code accepts as they are: of the right type
+//! and shape, aligned, without gaps.
 //!
-//! For a small array, the work around a call is the call. So nothing is made here but the results, and everything that a
-//! kernel asks of its arguments is compared with numbers that were written down when it was compiled. What does not fit is
-//! left to the general way, which also has the words for what is wrong.
+//! For small arrays, the overhead dominates the time of a call. So this module allocates nothing
+//! but the results. It compares the arguments with requirements that were stored when the kernel
+//! was compiled. All other calls take the general path, which also has the error messages.
 
 use numpy::npyffi::{NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
 use pyo3::ffi;
@@ -15,11 +16,11 @@ use tilewright_runtime::{Bound as Callable, Pool, RunError, Signature, signature
 use crate::arguments::{Parameter, number};
 use crate::arrays::{is_loaded, number_of};
 
-/// Of NumPy's flags: row-major without gaps, aligned, and writeable.
+/// NumPy's flags: row-major without gaps, aligned, and writeable.
 const READABLE: i32 = 0x1 | 0x100;
 const WRITEABLE: i32 = READABLE | 0x400;
 
-/// What a kernel asks of its arguments.
+/// The requirements of a kernel on its arguments.
 pub struct Quick {
     parameters: Vec<Asked>,
     results: Vec<Array>,
@@ -30,14 +31,14 @@ enum Asked {
     Number { name: String, dtype: DType },
 }
 
-/// The type and shape of an array, in NumPy's words.
+/// The type and shape of an array, in NumPy's terms.
 struct Array {
     number: i32,
     shape: Box<[isize]>,
     bytes: usize,
 }
 
-/// What a call is given.
+/// The addresses and numbers of a call.
 pub struct Pointers<'py> {
     pub inputs: SmallVec<[*const u8; 6]>,
     pub results: SmallVec<[*mut u8; 2]>,
@@ -46,13 +47,13 @@ pub struct Pointers<'py> {
     pub objects: SmallVec<[Bound<'py, PyAny>; 2]>,
 }
 
-/// Where the arrays of a call begin.
+/// The start addresses of the arrays of a call.
 pub struct Addresses<'a> {
     pub inputs: &'a [*const u8],
     pub results: &'a [*mut u8],
 }
 
-// SAFETY: they are addresses of plain numbers, which `run` uses as its caller promises.
+// SAFETY: these are addresses of plain numbers, which `run` uses as its caller guarantees.
 unsafe impl Send for Addresses<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Addresses<'_> {}
@@ -69,15 +70,15 @@ impl Addresses<'_> {
         pool: &Pool,
         scalars: &[Number],
     ) -> Result<(), RunError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { bound.run_at(pool, self.inputs, self.results, scalars) }
     }
 }
 
 impl Quick {
-    /// What a kernel asks, unless something of it needs a closer look.
+    /// Returns the requirements of a kernel, or `None` if its calls need the general path.
     pub fn new(parameters: &[Parameter], signature: &Signature) -> Option<Quick> {
-        // With another number, another kernel is wanted.
+        // Another value of a fixed scalar needs another kernel.
         if signature.scalars.iter().any(|scalar| scalar.fixed.is_some()) {
             return None;
         }
@@ -85,7 +86,8 @@ impl Quick {
             if !own.is_tensor {
                 return Some(Asked::Number { name: own.name.clone(), dtype: own.dtype });
             }
-            // A constant that is left is bound by every call.
+            // A constant that is not bound yet is bound in every call, which needs the general
+            // path.
             let found = signature.inputs.iter().find(|input| input.name == own.name)?;
             Array::new(found).map(Asked::Array)
         };
@@ -96,7 +98,8 @@ impl Quick {
         Some(Quick { parameters, results })
     }
 
-    /// Reads the arguments of a call, and makes its results; nothing, if there is something to say about them.
+    /// Reads the arguments of a call, and makes its results. Returns `None` if an argument does not
+    /// fit.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
@@ -112,7 +115,8 @@ impl Quick {
             scalars: SmallVec::new(),
             objects: SmallVec::new(),
         };
-        // Numbers first: what they run in Python must not change an array that was looked at already.
+        // Numbers are read first, because their conversion may run Python code, which must not
+        // change an array that was checked before.
         for (asked, object) in self.parameters.iter().zip(args.iter_borrowed()) {
             if let Asked::Number { name, dtype } = asked {
                 pointers.scalars.push(number(name, *dtype, &object)?);
@@ -161,7 +165,7 @@ impl Quick {
 impl Array {
     fn new(parameter: &signature::Parameter) -> Option<Array> {
         let layout = &parameter.layout;
-        // Any byte may be in an array of truth values.
+        // An array of bool may hold any byte, which the general path checks.
         if layout.dtype() == DType::Bool && parameter.role != Role::Output {
             return None;
         }
@@ -169,9 +173,10 @@ impl Array {
         Some(Array { number: number_of(layout.dtype())? as i32, shape, bytes: layout.bytes() })
     }
 
-    /// Where an array begins, if it is one with this type and shape and these flags.
+    /// Returns the start of an array, if the object is an array with this type and shape and these
+    /// flags.
     fn read(&self, py: Python<'_>, object: &Bound<'_, PyAny>, flags: i32) -> Option<*mut u8> {
-        // SAFETY: NumPy is loaded; the fields are those of its arrays, and an object of just that class is one.
+        // SAFETY: NumPy is loaded, and an object of exactly this class has the fields of an array.
         unsafe {
             let object = object.as_ptr();
             if ffi::Py_TYPE(object) != get_type_object(py, NpyTypes::PyArray_Type) {
@@ -189,9 +194,10 @@ impl Array {
         }
     }
 
-    /// A new array.
+    /// Makes a new array.
     fn make<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, *mut u8)> {
-        // SAFETY: NumPy is loaded, the descriptor is its own, which it takes over, and there are as many extents as is said.
+        // SAFETY: NumPy is loaded, it takes ownership of its own descriptor, and there are as many
+        // extents as is passed.
         unsafe {
             let class = get_type_object(py, NpyTypes::PyArray_Type);
             let descriptor = PY_ARRAY_API.PyArray_DescrFromType(py, self.number);
@@ -216,13 +222,13 @@ impl Array {
     }
 }
 
-/// `long long` is `long` here.
+/// Compares NumPy types. `long long` is the same type as `long` here.
 fn same_type(found: i32, wanted: i32) -> bool {
     found == wanted
         || crate::arrays::dtype_of(found).is_some_and(|dtype| crate::arrays::dtype_of(wanted) == Some(dtype))
 }
 
-/// What the caller gets: an array, or a tuple of several.
+/// The return value of a call: an array, or a tuple of several arrays.
 pub fn returned<'py>(
     py: Python<'py>,
     mut objects: SmallVec<[Bound<'py, PyAny>; 2]>,

@@ -1,4 +1,4 @@
-//! What tuning has measured, for Python.
+//! The cache of tuning records, for `tilewright.cache`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tilewright_cache::{Cache, CacheError, Filter, Summary};
 use crate::error;
 use crate::place;
 
-/// The cache, if there is one.
+/// Opens the cache, if it exists.
 fn existing() -> PyResult<Option<Cache>> {
     match place::cache_path().and_then(|path| Cache::open_existing(&path)) {
         Err(CacheError::Missing(_)) => Ok(None),
@@ -17,20 +17,20 @@ fn existing() -> PyResult<Option<Cache>> {
     }
 }
 
-/// The file of the cache.
+/// The path of the cache.
 #[pyfunction]
 pub fn cache_path() -> PyResult<PathBuf> {
     place::cache_path().map_err(error::cache)
 }
 
-/// Says which file is the cache; without one, it is the user's own.
+/// Sets the path of the cache. Without one, it is the user's default cache.
 #[pyfunction]
 #[pyo3(signature = (path))]
 pub fn set_cache_path(path: Option<PathBuf>) {
     place::set_cache_path(path);
 }
 
-/// The programs that were tuned.
+/// Lists the programs that were tuned.
 #[pyfunction]
 pub fn cache_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let found = py.detach(|| {
@@ -49,13 +49,13 @@ pub fn cache_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     found.iter().map(row).collect()
 }
 
-/// Removes all records; how many there were.
+/// Removes all records, and returns their number.
 #[pyfunction]
 pub fn cache_clear(py: Python<'_>) -> PyResult<usize> {
     py.detach(|| existing()?.map_or(Ok(0), |cache| cache.clear(&Filter::default()).map_err(error::cache)))
 }
 
-/// Writes all records to a portable file; how many there were.
+/// Writes all records to a portable file, and returns their number.
 #[pyfunction]
 pub fn cache_export(py: Python<'_>, path: PathBuf) -> PyResult<usize> {
     py.detach(|| {
@@ -65,7 +65,7 @@ pub fn cache_export(py: Python<'_>, path: PathBuf) -> PyResult<usize> {
     .map_err(error::cache)
 }
 
-/// Adds the records of a portable file; how many are new.
+/// Adds the records of a portable file, and returns the number of new ones.
 #[pyfunction]
 pub fn cache_import(py: Python<'_>, path: PathBuf) -> PyResult<usize> {
     py.detach(|| {

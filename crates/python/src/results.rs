@@ -1,4 +1,5 @@
-//! Where results go: into tensors that the caller gives, or into new ones of the library that the inputs are of.
+//! The tensors of results: those that the caller gives, or new ones of the same library as the
+//! inputs.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -22,7 +23,7 @@ use crate::tensor::{Library, Memory, Tensor, of_torch, refuse_odd_bools, torch};
 /// The tensors of one call's results, in the order of the signature.
 pub type Results<'py> = SmallVec<[Tensor<'py>; 2]>;
 
-/// New tensors for all results, of the same library as `like`.
+/// Makes new tensors for all results, of the same library as `like`.
 pub fn make<'py>(
     py: Python<'py>,
     parameters: &[Parameter],
@@ -60,7 +61,7 @@ fn make_torch<'py>(
     let like =
         like.ok_or_else(|| PyTypeError::new_err("there is no tensor that says whose the results are"))?;
     let py = like.py();
-    // On a GPU it must be a tensor of PyTorch's own allocator, which knows of streams.
+    // On a GPU, the tensor must come from PyTorch's own allocator, which keeps track of streams.
     let table = if memory == Memory::Host { exchange::of(like) } else { None };
     let here = DlDevice { kind: dlpack::CPU, ordinal: 0 };
     if let Some(made) = table.and_then(|table| table.make(py, dtype, shape, here)) {
@@ -68,13 +69,13 @@ fn make_torch<'py>(
     }
     let options = PyDict::new(py);
     options.set_item(intern!(py, "dtype"), torch(py)?.getattr(dtype.name())?)?;
-    // The fewest words that say where: those that PyTorch needs not read.
+    // `new_empty` inherits the device of `like`, so that PyTorch has fewer arguments to parse.
     let extents = PyTuple::new(py, shape)?;
     let empty = like.call_method(intern!(py, "new_empty"), (extents,), Some(&options))?;
     of_torch(&empty)
 }
 
-/// The tensors that the caller gives: one, or a tuple, list or dict of several.
+/// Reads the tensors that the caller gives: one, or a tuple, list or dict of several.
 pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
     let names: SmallVec<[&str; 2]> = parameters.iter().map(|own| own.name.as_str()).collect();
     let objects = objects(&names, out)?;
@@ -90,7 +91,7 @@ pub fn given<'py>(parameters: &[Parameter], out: &Bound<'py, PyAny>) -> PyResult
     Ok(results)
 }
 
-/// The objects for results of these names: one, or a tuple, list or dict of several.
+/// Returns the objects for results of these names: one, or a tuple, list or dict of several.
 pub fn objects<'py>(names: &[&str], out: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let listed = || names.join(", ");
     let several = match (out.cast::<PyTuple>(), out.cast::<PyList>(), out.cast::<PyDict>()) {
@@ -150,7 +151,8 @@ fn refuse_unsuitable(parameter: &Parameter, tensor: &Tensor<'_>) -> PyResult<()>
     Ok(())
 }
 
-/// Refuses results that share memory with inputs or with each other: kernels read and write in any order.
+/// Refuses results that share memory with inputs or with each other, because kernels read and write
+/// in any order.
 pub fn refuse_overlap(
     parameters: &[Parameter],
     results: &[Tensor<'_>],
@@ -178,7 +180,8 @@ pub fn refuse_overlap(
     Ok(())
 }
 
-/// Tells PyTorch that tensors were written to, so that a gradient that needs what was there before is refused.
+/// Tells PyTorch that tensors were written to, so that it refuses a gradient that needs the old
+/// values.
 fn mark_changed(py: Python<'_>, results: &Results<'_>) -> PyResult<()> {
     static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     for result in results.iter().filter(|result| result.library == Library::Torch) {
@@ -187,7 +190,7 @@ fn mark_changed(py: Python<'_>, results: &Results<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// An array of JAX, unless JAX would cut its numbers.
+/// Converts a result to a JAX array, unless JAX would truncate its elements to 32 bits.
 fn to_jax_array(tensor: Tensor<'_>) -> PyResult<Bound<'_, PyAny>> {
     let py = tensor.object.py();
     let is_wide = matches!(tensor.dtype, DType::Int64 | DType::UInt64 | DType::Float64);
@@ -200,7 +203,7 @@ fn to_jax_array(tensor: Tensor<'_>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// What the caller gets: a tensor, or a tuple of several.
+/// The return value of a call: a tensor, or a tuple of several tensors.
 pub fn returned<'py>(
     py: Python<'py>,
     results: Results<'py>,

@@ -1,4 +1,4 @@
-//! The text of programs, parsed once.
+//! The source text of programs, parsed once.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -14,26 +14,27 @@ use tilewright_syntax::{Bindings, Code, Diagnostic, Parsed, diagnose, parse};
 use crate::error::{ProgramError, ProgramWarning, bug};
 use crate::stack::with_stack;
 
-/// Frames of Python from the caller's code to here: through `define` and `Module`, and of a call itself.
+/// The number of Python frames between the caller's code and this module: through `define` and
+/// `Module`, and in a call.
 const IN_DEFINE: i32 = 3;
 const IN_CALL: i32 = 1;
 
-/// A text with functions in it.
+/// A source text with functions.
 pub struct Source {
     /// The text.
     pub text: String,
-    /// What it says.
+    /// The parsed text.
     pub parsed: Parsed,
-    /// Whether products may be rounded together with the sums they stand in.
+    /// Whether a product may be fused with the sum that uses it.
     pub contract: bool,
-    /// Warnings that were told.
+    /// The warnings that were already issued.
     told: Mutex<HashSet<(&'static str, u32)>>,
 }
 
-/// A text, for Python.
+/// A source text, for Python.
 #[pyclass(frozen, module = "tilewright")]
 pub struct Text {
-    /// What it says.
+    /// The text and its functions.
     pub source: Arc<Source>,
 }
 
@@ -45,7 +46,7 @@ impl Text {
         Ok(Text { source: Source::new(text, contract)? })
     }
 
-    /// The names of its functions, in order.
+    /// The names of the functions, in order.
     #[getter]
     fn names(&self) -> Vec<String> {
         self.source.parsed.ast.functions.iter().map(|function| function.name.text.clone()).collect()
@@ -53,7 +54,7 @@ impl Text {
 }
 
 impl Source {
-    /// Reads and checks a text; all mistakes in it are shown at once.
+    /// Parses and checks a text. The exception shows all mistakes at once.
     pub fn new(text: &str, contract: bool) -> PyResult<Arc<Source>> {
         let (parsed, found) = with_stack(|| {
             let parsed = parse(text);
@@ -71,7 +72,7 @@ impl Source {
         Ok(Arc::new(source))
     }
 
-    /// The function of this name.
+    /// Returns the function of this name.
     pub fn function(&self, name: &str) -> PyResult<&Function> {
         self.parsed.ast.function(name).ok_or_else(|| {
             let names = self.parsed.ast.functions.iter().map(|function| function.name.text.as_str());
@@ -82,7 +83,7 @@ impl Source {
         })
     }
 
-    /// A function at these sizes.
+    /// Returns the program of a function at these sizes.
     pub fn program(&self, name: &str, sizes: &Bindings) -> PyResult<Program> {
         let checked = with_stack(|| general_program(&self.parsed, name, sizes, self.contract));
         self.refuse(&checked.diagnostics)?;
@@ -90,15 +91,16 @@ impl Source {
         checked.program.map_err(|error| bug(&error))
     }
 
-    /// Refuses a text with mistakes in it.
+    /// Raises an exception that shows all errors, if there are any.
     pub fn refuse(&self, found: &[Diagnostic]) -> PyResult<()> {
         let errors: Vec<Diagnostic> = found.iter().filter(|found| found.is_error()).cloned().collect();
         if errors.is_empty() { Ok(()) } else { Err(ProgramError::new_err(self.draw(&errors))) }
     }
 
-    /// Tells what may be a mistake, each once.
+    /// Issues each warning once.
     fn warn(&self, found: &[Diagnostic], frames: i32) -> PyResult<()> {
-        // A call without the tensor that is updated says so itself.
+        // A call without the tensor to update raises its own exception, so this warning is left
+        // out.
         let is_told = |found: &&Diagnostic| !found.is_error() && found.code != Code::UninitializedReduction;
         for found in found.iter().filter(is_told) {
             let key = (found.code.name(), found.primary.0.start);
@@ -113,7 +115,8 @@ impl Source {
         Ok(())
     }
 
-    /// Diagnostics, drawn under the text. An exception's message begins on a line of its own.
+    /// Renders diagnostics under the text. It starts with a line break, so that an exception's
+    /// message begins on its own line.
     pub fn draw(&self, found: &[Diagnostic]) -> String {
         let drawn = found.iter().map(|found| found.render("source", &self.text, Style::default()));
         format!("\n{}", drawn.collect::<Vec<_>>().join("\n").trim_end())

@@ -1,10 +1,12 @@
-//! Room for the compiler: programs may be nested deeply, and the threads of Python have stacks of any size.
+//! A deep stack for the compiler. Programs may be deeply nested, and Python's threads have stacks
+//! of any size.
 
-/// What is left of a stack that is enough, and what a new one has.
+/// The number of free bytes that is enough, and the size of a new stack.
 const ENOUGH: usize = 4 << 20;
 const NEW: usize = 32 << 20;
 
-/// Runs something that does not call Python, which would not know the stack, with enough of one.
+/// Runs a function with a deep stack. The function must not call Python, which does not know the
+/// new stack.
 pub fn with_stack<T>(run: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(ENOUGH, NEW, run)
 }

@@ -1,4 +1,4 @@
-//! The streams of other libraries, on which they queue work for a GPU.
+//! The streams on which other libraries queue work for a GPU.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use crate::dlpack::{CUDA, DlDevice};
 use crate::exchange;
 
-/// CUDA's stream that all share.
+/// CUDA's default stream, which all libraries share.
 pub const SHARED: u64 = 0;
 
-/// The stream on which PyTorch, whose tensor this is, works with a GPU now.
+/// Returns the stream that PyTorch currently uses on a GPU. `tensor` is one of its tensors.
 pub fn current(tensor: &Bound<'_, PyAny>, ordinal: usize) -> PyResult<u64> {
     let py = tensor.py();
     let device = DlDevice { kind: CUDA, ordinal: ordinal as i32 };

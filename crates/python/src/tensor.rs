@@ -1,4 +1,4 @@
-//! The caller's tensors: NumPy arrays, whatever speaks DLPack, and whatever has a buffer.
+//! The caller's tensors: NumPy arrays, objects with `__dlpack__`, and objects with a buffer.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{
@@ -17,15 +17,15 @@ use crate::arrays;
 use crate::dlpack::{self, DlDevice, DlTensor, Managed};
 use crate::exchange;
 
-/// As many dimensions as most tensors have.
+/// Extents, stored inline for up to six dimensions.
 pub type Extents = SmallVec<[usize; 6]>;
-/// The distances that go with them.
+/// Strides, stored inline for up to six dimensions.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// Whose tensor it is, which decides whose the results are.
+/// The library of a tensor, which determines the library of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Library {
-    /// NumPy, and everybody who is not told apart from it.
+    /// NumPy, and every library that is not distinguished from it.
     NumPy,
     /// PyTorch.
     Torch,
@@ -33,50 +33,50 @@ pub enum Library {
     Jax,
 }
 
-/// Where a tensor lies.
+/// The memory that holds a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// In the host's memory.
     Host,
-    /// In that of an NVIDIA GPU.
+    /// The memory of an NVIDIA GPU.
     Cuda(usize),
 }
 
 /// A tensor of the caller.
 pub struct Tensor<'py> {
-    /// What the caller gave.
+    /// The object that the caller gave.
     pub object: Bound<'py, PyAny>,
-    /// Whose it is.
+    /// The library of the tensor.
     pub library: Library,
-    /// Where it lies.
+    /// The memory that holds the tensor.
     pub memory: Memory,
-    /// The type of its elements.
+    /// The type of the elements.
     pub dtype: DType,
-    /// Where the element with all subscripts 0 lies.
+    /// The address of the element with all subscripts 0.
     pub start: *mut u8,
-    /// Its extents.
+    /// The extents.
     pub shape: Extents,
-    /// The distances between neighbours, in elements.
+    /// The strides in elements.
     pub strides: Strides,
-    /// Whether it may be written to.
+    /// Whether the tensor may be written to.
     pub writable: bool,
-    /// Who keeps the memory, beside the object.
+    /// The owner of the memory, besides the object.
     pub owner: Owner,
 }
 
-/// Who keeps the memory of a tensor, beside its object.
+/// The owner of a tensor's memory, besides its object.
 #[allow(dead_code, reason = "they are held, not read")]
 pub enum Owner {
-    /// Nobody: the object does.
+    /// Nothing: the object alone does.
     Object,
-    /// What was handed over.
+    /// A tensor that was handed over by DLPack.
     Managed(Managed),
     /// A buffer.
     Buffer(PyUntypedBuffer),
 }
 
 impl<'py> Tensor<'py> {
-    /// Reads what was given for a parameter.
+    /// Reads the tensor for a parameter.
     pub fn read(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Tensor<'py>> {
         if let Some(array) = arrays::read(object, name)? {
             return Ok(array);
@@ -88,21 +88,22 @@ impl<'py> Tensor<'py> {
         }
     }
 
-    /// For reading.
+    /// Returns a view for reading.
     ///
     /// # Safety
     ///
-    /// It lies in the host's memory, and nobody writes to it while the view is used.
+    /// The tensor is in the host's memory, and nothing writes to it while the view is used.
     pub unsafe fn view(&self) -> View<'_> {
-        // SAFETY: the producer says that the elements are there; the rest is the caller's promise.
+        // SAFETY: the producer guarantees that the elements are there, and the caller the rest.
         unsafe { View::from_raw_parts(self.dtype, self.start, &self.shape, &self.strides) }
     }
 
-    /// For writing.
+    /// Returns a view for writing.
     ///
     /// # Safety
     ///
-    /// It lies in the host's memory, no two of its elements overlap, and nobody else uses it while the view is used.
+    /// The tensor is in the host's memory, no two of its elements overlap, and nothing else uses it
+    /// while the view is used.
     pub unsafe fn view_mut(&self) -> ViewMut<'_> {
         // SAFETY: as in `view`.
         unsafe { ViewMut::from_raw_parts(self.dtype, self.start, &self.shape, &self.strides) }
@@ -110,11 +111,11 @@ impl<'py> Tensor<'py> {
 
     /// Whether the elements follow each other in row-major order, without gaps.
     pub fn is_contiguous(&self) -> bool {
-        // SAFETY: only its layout is looked at, wherever it lies.
+        // SAFETY: only the layout of the view is used, so the memory may be anywhere.
         unsafe { self.view() }.is_contiguous()
     }
 
-    /// The addresses from the first byte of an element to behind the last one.
+    /// The address range from the first byte of the lowest element to the end of the highest one.
     pub fn bytes(&self) -> std::ops::Range<i128> {
         let start = self.start.addr() as i128;
         if self.shape.contains(&0) {
@@ -133,25 +134,28 @@ impl<'py> Tensor<'py> {
         low..high
     }
 
-    /// Whether it may share an element with another tensor. Some that share none may be suspected.
+    /// Checks whether the tensor may share an element with another one. The answer true may be
+    /// wrong.
     pub fn may_share(&self, other: &Tensor<'_>) -> bool {
         let (own, others) = (self.bytes(), other.bytes());
         if own.start >= others.end || others.start >= own.end {
             return false;
         }
-        // Where all steps are multiples of one, each has its own part of it, as the channels of a picture have.
+        // If all strides are multiples of one step, the tensors may use disjoint parts of each
+        // step, as the channels of an image do.
         let step = self.steps().chain(other.steps()).fold(0, gcd);
         let apart = (self.start.addr() as i128 - other.start.addr() as i128).rem_euclid(step.max(1));
         step == 0 || apart < other.dtype.bytes() as i128 || apart + self.dtype.bytes() as i128 > step
     }
 
-    /// The distances that are used, in bytes.
+    /// The strides in bytes of all dimensions with more than one element.
     fn steps(&self) -> impl Iterator<Item = i128> {
         let used = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
         used.map(|(_, stride)| (*stride as i128 * self.dtype.bytes() as i128).abs())
     }
 
-    /// Whether two different subscripts may mean the same element. Some that have no such may be suspected.
+    /// Checks whether two different subscripts may refer to the same element. The answer true may
+    /// be wrong.
     pub fn overlaps_itself(&self) -> bool {
         let dimensions = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
         let mut dimensions: SmallVec<[(usize, usize); 6]> =
@@ -172,7 +176,7 @@ fn gcd(one: i128, other: i128) -> i128 {
     if other == 0 { one } else { gcd(other, one % other) }
 }
 
-/// A tensor that is no NumPy array, if it is one at all.
+/// Reads a tensor that is not a NumPy array, if the object is a tensor at all.
 fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let py = object.py();
     if is_instance(object, &TORCH, "torch", "Tensor")? {
@@ -188,16 +192,16 @@ fn other<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
         return exported(object, if is_jax { Library::Jax } else { Library::NumPy }).map(Some);
     }
     match PyMemoryView::from(object) {
-        // A number of NumPy has a buffer, but is no tensor.
+        // A NumPy scalar has a buffer, but is not a tensor.
         Ok(view) if view.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0 => Ok(None),
-        // It has strides also where the buffer itself leaves them out.
+        // A memory view has strides even where the buffer itself omits them.
         Ok(view) => buffered(object, PyUntypedBuffer::get(view.as_any())?).map(Some),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// A tensor by DLPack.
+/// Reads a tensor by DLPack.
 fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     if library == Library::Torch {
         refuse_unreadable(object)?;
@@ -206,7 +210,8 @@ fn exported<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tenso
     handed_over(object, library)
 }
 
-/// A tensor of PyTorch that is what lies in its memory. It is not made ready for any stream: a call is ordered behind the current one itself.
+/// Reads a PyTorch tensor whose elements are stored in memory as they are. The tensor is not made
+/// ready for any stream, because the call itself is queued on PyTorch's current stream.
 pub fn of_torch<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     match exchange::of(object).and_then(|table| table.look_at(object)) {
         Some(seen) => described(object, Library::Torch, &seen?, true),
@@ -214,7 +219,7 @@ pub fn of_torch<'py>(object: &Bound<'py, PyAny>) -> PyResult<Tensor<'py>> {
     }
 }
 
-/// A tensor that its library hands over.
+/// Reads a tensor that its library exports by DLPack.
 fn handed_over<'py>(object: &Bound<'py, PyAny>, library: Library) -> PyResult<Tensor<'py>> {
     let stream = match memory(dlpack::device(object)?)? {
         Memory::Host => None,
@@ -252,7 +257,8 @@ fn described<'py>(
     Ok(Tensor { object, library, memory, dtype, start, shape, strides, writable, owner })
 }
 
-/// Refuses tensors of PyTorch that are not what lies in their memory, or of which more is wanted than that.
+/// Refuses PyTorch tensors whose memory does not hold their elements, and tensors that need a
+/// gradient or a tangent.
 fn refuse_unreadable(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if object.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
@@ -275,13 +281,13 @@ fn refuse_unreadable(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether PyTorch takes a derivative along with a tensor.
+/// Whether a tensor carries a forward-mode derivative of PyTorch.
 fn has_tangent(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     static FORWARD: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let py = tensor.py();
     let import = || Ok::<_, PyErr>(py.import(intern!(py, "torch.autograd.forward_ad"))?.unbind());
     let forward = FORWARD.get_or_try_init(py, import)?.bind(py);
-    // Outside of all levels there are none, which is known sooner.
+    // Without an active level there are no tangents, and this check is faster.
     if forward.getattr(intern!(py, "_current_level")).is_ok_and(|level| level.lt(0).unwrap_or(false)) {
         return Ok(false);
     }
@@ -289,21 +295,21 @@ fn has_tangent(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!unpacked.getattr(intern!(py, "tangent"))?.is_none())
 }
 
-/// Whether PyTorch would follow what becomes of a tensor.
+/// Whether PyTorch would record operations on a tensor for a gradient.
 fn wants_gradient(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
     Ok(tensor.getattr(intern!(py, "requires_grad"))?.is_truthy()?
         && torch(py)?.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy()?)
 }
 
-/// PyTorch itself, where a tensor shows that it is there.
+/// The module `torch`. Callers have a tensor of PyTorch, so the import succeeds.
 pub fn torch(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static TORCH: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let found = TORCH.get_or_try_init(py, || Ok::<_, PyErr>(py.import("torch")?.unbind()))?;
     Ok(found.bind(py))
 }
 
-/// Refuses a number that is a tensor of PyTorch and wants a gradient, which it would not get.
+/// Refuses a number that is a PyTorch tensor and needs a gradient, which it would not get.
 pub fn refuse_gradient(number: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     if is_instance(number, &TORCH, "torch", "Tensor")? && (wants_gradient(number)? || has_tangent(number)?) {
         let message = format!("`{name}` is a number here, and has no gradient: give it with .item()");
@@ -312,13 +318,13 @@ pub fn refuse_gradient(number: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// What an exporter is asked to make its elements ready for, in the words of DLPack.
+/// The stream for which an exporter makes its elements ready, in DLPack's numbering.
 fn export_stream(library: Library) -> i64 {
-    /// CUDA's stream for all who say nothing.
+    /// CUDA's default stream.
     const SHARED: i64 = 1;
     const NOTHING: i64 = -1;
     match library {
-        // A call is ordered behind the current stream itself.
+        // The call itself is queued on the current stream.
         Library::Torch => NOTHING,
         Library::NumPy | Library::Jax => SHARED,
     }
@@ -334,7 +340,7 @@ fn memory(device: DlDevice) -> PyResult<Memory> {
     }
 }
 
-/// A tensor by its buffer.
+/// Reads a tensor by its buffer.
 fn buffered<'py>(object: &Bound<'py, PyAny>, buffer: PyUntypedBuffer) -> PyResult<Tensor<'py>> {
     let format = buffer.format().to_string_lossy().into_owned();
     let dtype = buffer_type(&format, buffer.item_size())
@@ -371,7 +377,7 @@ fn buffer_type(format: &str, bytes: usize) -> Option<DType> {
     Some(dtype)
 }
 
-/// The distances of a tensor without gaps.
+/// The strides of a row-major tensor without gaps.
 pub fn row_major(shape: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(1, shape.len());
     for at in (1..shape.len()).rev() {
@@ -384,7 +390,7 @@ static TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static JAX: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static TRACER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Whether an object is of a class, which is only looked for where its module was imported.
+/// Checks whether an object is of a class. The class is looked up only if its module was imported.
 fn is_instance(
     object: &Bound<'_, PyAny>,
     known: &PyOnceLock<Py<PyAny>>,
@@ -396,28 +402,28 @@ fn is_instance(
         return object.is_instance(class.bind(py));
     }
     let Some(found) = imported(py, module)? else { return Ok(false) };
-    // A library that has no such class any more has no objects of it.
+    // A library version without this class has no objects of it.
     let Ok(class) = class.split('.').try_fold(found, |found, part| found.getattr(part)) else {
         return Ok(false);
     };
     object.is_instance(known.get_or_init(py, || class.unbind()).bind(py))
 }
 
-/// A module, if somebody has imported it.
+/// Returns a module if it has been imported.
 pub fn imported<'py>(py: Python<'py>, module: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let found = modules.call_method1(intern!(py, "get"), (module,))?;
     Ok((!found.is_none()).then_some(found))
 }
 
-/// Bytes that are neither 0 nor 1 make no truth value.
+/// Refuses bool tensors with bytes other than 0 and 1.
 pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
     if tensor.dtype != DType::Bool || tensor.memory != Memory::Host {
         return Ok(());
     }
     let message = || format!("`{name}` is bool, and has bytes that are neither 0 nor 1; give {name} != 0");
-    // SAFETY: it lies in the host's memory, and nobody writes to it while the interpreter is held. No element is taken for a
-    // truth value: as a tensor of bytes, it may hold any.
+    // SAFETY: the tensor is in the host's memory, and nothing writes to it while the interpreter
+    // lock is held. The view has bytes as elements, so any value is valid.
     let bytes = unsafe { View::from_raw_parts(DType::UInt8, tensor.start, &tensor.shape, &tensor.strides) };
     let is_odd = match bytes.contiguous_bytes() {
         Some(bytes) => has_odd(bytes),
@@ -429,12 +435,13 @@ pub fn refuse_odd_bools(tensor: &Tensor<'_>, name: &str) -> PyResult<()> {
     if is_odd { Err(PyValueError::new_err(message())) } else { Ok(()) }
 }
 
-/// Whether a byte is neither 0 nor 1: all are looked at, which is faster than looking for the first.
+/// Whether a byte is neither 0 nor 1. Reading all bytes is faster than stopping at the first such
+/// byte.
 fn has_odd(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) > 1
 }
 
-/// What is said of objects that are no tensors.
+/// The exception for objects that are not tensors.
 fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let class = object.get_type().name().map_or("an object".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!(
@@ -442,10 +449,11 @@ fn no_tensor(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
     ))
 }
 
-/// Says which parameter an error is about, in its first words. What is not about the parameter stays as it is.
+/// Prefixes an exception's message with the parameter's name. Exceptions of other types stay as
+/// they are.
 pub fn about(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     let message = error.value(py).to_string();
-    // PyTorch shows where in its own code something went wrong.
+    // PyTorch appends a location in its own code, which is removed here.
     let message = message.split("\nException raised from").next().unwrap_or_default();
     let message = format!("`{name}`: {message}");
     let told = if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py) {

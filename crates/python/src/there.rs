@@ -1,5 +1,6 @@
-//! Calls with tensors that lie on a GPU: on the stream of PyTorch if any of them is PyTorch's, as one of its own kernels, and otherwise on the stream
-//! that all libraries share.
+//! Calls with tensors on a GPU. If any tensor is PyTorch's, the call is queued on PyTorch's current
+//! stream like one of its own kernels. Otherwise it is queued on the default stream that all
+//! libraries share.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -19,7 +20,7 @@ use crate::streams::{self, SHARED};
 use crate::tensor::{Library, Tensor, torch};
 
 impl Compiled {
-    /// A call with tensors on the GPU.
+    /// Calls the code with tensors on the GPU.
     pub fn call_there<'py>(
         &self,
         py: Python<'py>,
@@ -40,11 +41,12 @@ impl Compiled {
         let has_others = given.clone().any(|tensor| tensor.library != Library::Torch);
         let stream = torch.map_or(Ok(SHARED), |tensor| streams::current(&tensor.object, ordinal))?;
         if has_others && stream != SHARED {
-            // They have made their tensors ready for the shared stream.
+            // The other libraries have made their tensors ready for the shared stream.
             // SAFETY: both are streams of the device.
             unsafe { device.let_wait(stream, SHARED) }.map_err(error::gpu)?;
         }
-        // Copies are kept until the call is queued; PyTorch gives their memory to others only behind it, on the same stream.
+        // Copies are kept until the call is queued. PyTorch reuses their memory only later on the
+        // same stream.
         let names = self.parameters.iter().filter(|own| own.is_tensor).map(|own| own.name.as_str());
         let read = tensors(values).zip(names).map(|(tensor, name)| suitable(tensor, name));
         let read = read.collect::<PyResult<SmallVec<[Suitable<'_, 'py>; 6]>>>()?;
@@ -56,10 +58,10 @@ impl Compiled {
         let mut outputs = written.iter().map(foreign).collect::<PyResult<Vec<_>>>()?;
         let scalars: SmallVec<[Number; 4]> = values.iter().filter_map(number).collect();
         let called = py.detach(|| {
-            // SAFETY: it is a stream of the device, behind which all tensors are ready.
+            // SAFETY: `stream` is a stream of the device, on which all tensors are ready.
             unsafe { code.queue(stream, &inputs, &mut outputs, &scalars) }?;
             if has_others {
-                // They do not know that their tensors are still in use.
+                // The other libraries do not know that their tensors are still in use.
                 // SAFETY: as above.
                 unsafe { device.wait_for(stream) }?;
             }
@@ -84,10 +86,10 @@ fn number(value: &Value<'_>) -> Option<Number> {
     }
 }
 
-/// A tensor as kernels take it: without gaps, and from an address that is good for wide reads.
+/// A tensor as kernels accept it: without gaps, at an address that is aligned for wide loads.
 struct Suitable<'a, 'py> {
     tensor: &'a Tensor<'py>,
-    /// A copy that is so, where the tensor itself is not.
+    /// A suitable copy, where the tensor itself is not suitable.
     copy: Option<Tensor<'py>>,
 }
 
@@ -111,13 +113,14 @@ fn suitable<'a, 'py>(tensor: &'a Tensor<'py>, name: &str) -> PyResult<Suitable<'
 impl Suitable<'_, '_> {
     fn foreign(&self, device: &Device, compiled: &Compiled) -> PyResult<DeviceBuffer> {
         let Tensor { dtype, shape, start, .. } = self.copy.as_ref().unwrap_or(self.tensor);
-        // SAFETY: its library says that the elements are there; the call is behind all that its stream does before and ahead of all that
-        // it does afterwards, so nobody else uses them meanwhile.
+        // SAFETY: the library guarantees that the elements are there. The call is ordered on the
+        // stream after all earlier work and before all later work, so nothing else uses the
+        // elements meanwhile.
         let made = unsafe { DeviceBuffer::foreign(device, *dtype, shape, start.addr() as u64) };
         made.map_err(|error| error::run(&compiled.source, error))
     }
 
-    /// Brings what was written into a copy to where it belongs.
+    /// Copies the written elements from the copy back to the tensor.
     fn give_back(&self) -> PyResult<()> {
         if let Some(copy) = &self.copy {
             self.tensor.object.call_method1("copy_", (&copy.object,))?;

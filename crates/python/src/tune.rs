@@ -1,4 +1,4 @@
-//! Searching for a faster schedule.
+//! Searches for a faster schedule: the native part of `Function.tune`.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -32,11 +32,14 @@ use crate::function::{Function, Request};
 use crate::place::cache_path;
 use crate::tensor::{Memory, Tensor};
 
-/// Between two looks at a search: often enough for the eye, too seldom to disturb what is measured.
+/// The time between two checks of a search: short enough for a progress bar, long enough not to
+/// disturb measurements.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Tunes a function for tensors like these, and uses from then on what was found. `python` with `arguments` is a worker process. `report` is called now and then with the seconds
-/// since the start, the trials, and the seconds of the best so far and of the default schedule. Ctrl-C ends the search, not the program.
+/// Tunes a function for tensors like these, and uses the best schedule from then on. `python` with
+/// `arguments` starts a worker process. `report` is called regularly with the seconds since the
+/// start, the number of trials, and the seconds of the best so far and of the default schedule.
+/// Ctrl-C ends the search, not the program.
 #[pyfunction]
 #[pyo3(signature = (function, args, kwargs, out, target, seconds, trials, strategy, seed, python, arguments, report))]
 #[allow(
@@ -94,13 +97,13 @@ pub fn search<'py>(
         let mut watcher = Reporter { keeper: &mut keeper, sender, history: Vec::new() };
         let tuned = tune(&task, &options, &mut fleet, &mut watcher, &stop).map_err(failed)?;
         let history = watcher.history;
-        // A cache that fails costs the records, not the search.
+        // If the cache fails, the records are lost, but the search goes on.
         let _ = keeper.keep_finalists(&tuned);
         Ok::<_, PyErr>((tuned, history, error::in_python(&keeper.describe()), notes))
     };
     let (tuned, history, kept, notes) = watched(py, search, &progress, &stop, report)?;
     warn(py, &notes)?;
-    // Where there was no time for anything, what is known already is better.
+    // A search without any trial keeps the schedule that is already known.
     if tuned.trials > 0 {
         let schedule = parse_schedule(&tuned.schedule).schedule;
         let place = request.place;
@@ -112,8 +115,9 @@ pub fn search<'py>(
     told(py, &tuned, history, &kept)
 }
 
-/// Has a search run on a thread of its own, while this one, on which Python hears of signals, looks after it: so Ctrl-C is heard at once,
-/// whatever the search is waiting for. It ends the search with the best so far; other exceptions end it too, and go on.
+/// Runs a search on its own thread while this thread, which receives Python's signals, checks it.
+/// So Ctrl-C takes effect at once, whatever the search waits for, and ends the search with the best
+/// so far. Any other exception also ends the search, and is raised.
 fn watched<T: Send>(
     py: Python<'_>,
     search: impl FnOnce() -> PyResult<T> + Send,
@@ -135,7 +139,7 @@ fn watched<T: Send>(
                 _ => Ok(()),
             });
             if let Err(error) = looked {
-                // Twice: without a last comparison.
+                // The second request skips the final comparison.
                 stop.ask();
                 stop.ask();
                 if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -148,7 +152,7 @@ fn watched<T: Send>(
     })
 }
 
-/// What came out, for Python.
+/// The outcome as a dict for Python.
 fn told<'py>(
     py: Python<'py>,
     tuned: &Tuned,
@@ -166,7 +170,7 @@ fn told<'py>(
     Ok(found)
 }
 
-/// Warns of results that could not be compared.
+/// Warns of results that could not be compared with the reference.
 fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
     for warning in notes.iter().filter(|note| note.is_warning) {
         let text = CString::new(warning.text.as_str())?;
@@ -175,7 +179,7 @@ fn warn(py: Python<'_>, notes: &[Note]) -> PyResult<()> {
     Ok(())
 }
 
-/// What workers are given.
+/// The task for the workers.
 fn task<'py>(
     function: &Function,
     request: &Request<'py>,
@@ -195,7 +199,7 @@ fn task<'py>(
     })
 }
 
-/// The caller's data, so that what is measured is what will be computed.
+/// The caller's data, so that the search measures the real computation.
 fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
     let mut inputs = Inputs::default();
     for (value, parameter) in request.values.iter().zip(function.parameters.iter()) {
@@ -211,11 +215,12 @@ fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
                             brought = Tensor::read(&array, &name)?;
                             &brought
                         }
-                        // Its data is made from the seed.
+                        // The worker generates this input from the seed.
                         None => continue,
                     },
                 };
-                // SAFETY: it is in the host's memory, and nobody writes to it while the interpreter is held.
+                // SAFETY: the tensor is in the host's memory, and nothing writes to it while the
+                // interpreter lock is held.
                 let packed = Buffer::pack(&unsafe { tensor.view() });
                 let copied = packed.and_then(|packed| packed.to_tensor());
                 inputs
@@ -227,7 +232,7 @@ fn example(function: &Function, request: &Request<'_>) -> PyResult<Inputs> {
     Ok(inputs)
 }
 
-/// A copy of a tensor in the host's memory, where its library makes one.
+/// Copies a tensor to the host's memory, if its library can do that.
 fn on_host<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if tensor.hasattr("cpu")? {
         return tensor.call_method0("cpu").map(Some);
@@ -238,24 +243,25 @@ fn on_host<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(None)
 }
 
-/// Keeps trials, and tells of them.
+/// Keeps trials in the cache, and reports them.
 struct Reporter<'a, 'k> {
     keeper: &'a mut Keeper<'k>,
     sender: Sender<Progress>,
-    /// Seconds since the start, trials, seconds of this candidate, seconds of the best.
+    /// For each measured trial: seconds since the start, number of trials, seconds of this
+    /// candidate, seconds of the best.
     history: Vec<(f64, usize, f64, f64)>,
 }
 
 impl Watcher for Reporter<'_, '_> {
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
-        // A cache that fails costs the records, not the search.
+        // If the cache fails, the records are lost, but the search goes on.
         let _ = self.keeper.keep(attempt, progress.trials);
         if let Some(seconds) = attempt.trial.seconds() {
-            // The best is measured again now and then, and may turn out slower.
+            // The best candidate is measured again from time to time, and may turn out slower.
             let best = self.history.last().map_or(progress.best, |(.., best)| best.min(progress.best));
             self.history.push((progress.elapsed.as_secs_f64(), progress.trials, seconds, best));
         }
-        // Whoever listens may be gone.
+        // The receiver may be gone.
         let _ = self.sender.send(progress.clone());
     }
 }

@@ -1,8 +1,10 @@
-//! Calls from programs that XLA has compiled, as `jax.jit` makes them: XLA hands over memory, and no Python runs.
+//! Calls from programs that XLA has compiled for `jax.jit`. XLA passes its memory, and no Python
+//! code runs.
 //!
-//! [`handle_on_cpu`] and [`handle_on_cuda`] are handlers of XLA's foreign function interface, whose structures [`frame`](crate::frame) has.
-//! Which function is meant is an attribute of the call, the number of an [`Operation`]. That is compiled when it runs first, since
-//! only then is it known where.
+//! [`handle_on_cpu`] and [`handle_on_cuda`] are handlers of XLA's foreign function interface, whose
+//! structures are in [`frame`](crate::frame). An attribute of the call holds the number of an
+//! [`Operation`], which says which function to run. The operation is compiled when it first runs,
+//! because its device is known only then.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -29,18 +31,21 @@ use crate::pools;
 use crate::source::Source;
 use crate::stack::with_stack;
 
-/// The attribute with an operation's number.
+/// The attribute with the number of the operation.
 const OPERATION: &str = "operation";
-/// The one with the digest of its program: an exported program of JAX may come to a process where the number means another.
+/// The attribute with the digest of the program. An exported JAX program may run in another
+/// process, where the number belongs to another operation.
 const PROGRAM: &str = "program";
 
-/// A function at given sizes, as a compiled program calls it. It is there for ever, for nobody says when the last such program is gone.
+/// A function at given sizes, as a compiled JAX program calls it. Operations live until the process
+/// ends, because nothing reports when the last such program is gone.
 struct Operation {
     source: Arc<Source>,
     parameters: Arc<[Parameter]>,
     program: Program,
     digest: i64,
-    /// For each number among the parameters its value, where that was known; others come as tensors without dimensions.
+    /// For each number among the parameters its value, if it was known when JAX traced the call.
+    /// The other numbers are passed as tensors without dimensions.
     numbers: Vec<Option<Number>>,
     threads: usize,
     pool: Arc<Pool>,
@@ -56,10 +61,11 @@ fn operations() -> MutexGuard<'static, Vec<Arc<Operation>>> {
 type Buffers<'b> = SmallVec<[&'b XlaBuffer; 6]>;
 type Numbers = SmallVec<[Number; 4]>;
 
-/// Type and shape of a result.
+/// The type and shape of a result.
 type Made = (&'static str, Vec<usize>);
 
-/// Makes an operation of a function for tensors like these: its number, the digest of its program, and its results. `passed` says which of the parameters are numbers that come with every call.
+/// Makes an operation of a function for tensors like these. Returns its number, the digest of its
+/// program, and its results. `passed` says which parameters are numbers that every call passes.
 #[pyfunction]
 pub fn xla_operation<'py>(
     py: Python<'py>,
@@ -98,12 +104,12 @@ pub fn xla_operation<'py>(
     Ok((operations.len() as i64 - 1, digest, results))
 }
 
-/// The handlers, by the platforms that XLA names.
+/// The handlers, by XLA's names of platforms.
 #[pyfunction]
 pub fn xla_handlers(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let handlers = PyDict::new(py);
     for (platform, handler) in [("cpu", handle_on_cpu as Handler), ("CUDA", handle_on_cuda as Handler)] {
-        // SAFETY: a capsule without a name, whose pointer is a function.
+        // SAFETY: the capsule has no name, and its pointer is a function.
         let capsule = unsafe {
             let pointer = handler as *mut c_void;
             Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, std::ptr::null(), None))?
@@ -114,15 +120,16 @@ pub fn xla_handlers(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 impl Operation {
-    /// The kernel for a place.
+    /// Returns the kernel for a place, and compiles it if it is missing.
     fn kernel(&self, place: Place) -> Result<Arc<Compiled>, Failure> {
-        // Whoever comes second would wait for the compiler anyway.
+        // The lock is held while compiling: a second caller would have to wait for the compiler
+        // anyway.
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kernels.get(&place) {
             return Ok(Arc::clone(found));
         }
         let Operation { source, parameters, program, .. } = self;
-        // There is nobody to warn here.
+        // No Python frame could receive the warning here.
         let made = with_stack(|| Compiled::make(source, parameters, program.clone(), place, Wanted::Best));
         let (made, _) = made.map_err(|error| text_of(&error))?;
         let made = Arc::new(made);
@@ -130,7 +137,8 @@ impl Operation {
         Ok(made)
     }
 
-    /// Which of the buffers of a call are tensors, and the numbers, of which those that are passed are behind them.
+    /// Splits the buffers of a call into tensors and numbers. The numbers that are passed come
+    /// after the tensors.
     fn split<'b>(
         &self,
         buffers: &[&'b XlaBuffer],
@@ -155,17 +163,18 @@ impl Operation {
 
     fn run_here(&self, frame: &CallFrame) -> Result<(), Failure> {
         let kernel = self.kernel(Place::Cpu { threads: self.threads })?;
-        // SAFETY: XLA's arguments and results are there while the handler runs.
+        // SAFETY: XLA's arguments and results are valid while the handler runs.
         let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
-        // SAFETY: as above; the buffer has one element.
+        // SAFETY: as above. The buffer has one element.
         let (tensors, numbers) = self.split(&arguments, |buffer| unsafe { buffer.number() })?;
         let (mut constants, mut inputs) = (Vec::new(), Vec::new());
         for (at, buffer) in tensors.iter().enumerate() {
             let list = if kernel.is_constant_tensor(at) { &mut constants } else { &mut inputs };
-            // SAFETY: XLA keeps its buffers, row-major, and writes to none of them while the handler runs.
+            // SAFETY: XLA keeps its row-major buffers, and writes to none of them while the handler
+            // runs.
             list.push(unsafe { buffer.view()? });
         }
-        // SAFETY: as above; results are for us alone.
+        // SAFETY: as above. Only this call uses the results.
         let written = results.iter().map(|buffer| unsafe { buffer.view_mut() });
         let mut written = written.collect::<Result<SmallVec<[ViewMut<'_>; 2]>, Failure>>()?;
         let ran = kernel.code.run(Some(&self.pool), &constants, &inputs, &mut written, &numbers);
@@ -173,10 +182,10 @@ impl Operation {
     }
 
     fn run_there(&self, frame: &CallFrame) -> Result<(), Failure> {
-        // SAFETY: the frame is XLA's, and so are its functions.
+        // SAFETY: XLA made the frame and its functions.
         let (ordinal, stream) = unsafe { (frame.ordinal()?, frame.stream()?) };
         let kernel = self.kernel(Place::Gpu(GpuApi::Cuda, ordinal))?;
-        // SAFETY: XLA's arguments and results are there while the handler runs.
+        // SAFETY: XLA's arguments and results are valid while the handler runs.
         let (arguments, results) = unsafe { (frame.args.buffers(), frame.rets.buffers()) };
         let unread = |_: &XlaBuffer| {
             Err("on a GPU, a number cannot be one that JAX computes: give it as a Python number, with static_argnums".to_owned())
@@ -187,13 +196,14 @@ impl Operation {
         )?;
         let foreign = |buffer: &&XlaBuffer| {
             let (dtype, shape) = (buffer.dtype()?, buffer.shape());
-            // SAFETY: XLA keeps its buffers until all that its stream does is done, and the kernel is part of that.
+            // SAFETY: XLA keeps its buffers until all work of its stream is done, and the kernel is
+            // a part of that work.
             let made = unsafe { DeviceBuffer::foreign(code.device(), dtype, &shape, buffer.address()) };
             made.map_err(|error| error.to_string())
         };
         let inputs = tensors.iter().map(foreign).collect::<Result<Vec<_>, Failure>>()?;
         let mut written = results.iter().map(foreign).collect::<Result<Vec<_>, Failure>>()?;
-        // SAFETY: it is the stream of this call.
+        // SAFETY: `stream` is the stream of this call.
         let queued = unsafe { code.queue(stream, &inputs, &mut written, &numbers) };
         queued.map_err(|error| self.text_of_run(error))
     }
@@ -219,12 +229,12 @@ unsafe extern "C" fn handle_on_cuda(frame: *mut CallFrame) -> *mut c_void {
     unsafe { handle(frame, Operation::run_there) }
 }
 
-/// Runs a call; an error of XLA if it fails.
+/// Runs a call, and returns an XLA error if it fails.
 unsafe fn handle(
     frame: *mut CallFrame,
     run: fn(&Operation, &CallFrame) -> Result<(), Failure>,
 ) -> *mut c_void {
-    // SAFETY: XLA gives a frame of its own.
+    // SAFETY: XLA passes a frame that it made.
     let frame = unsafe { &*frame };
     // SAFETY: as above.
     if unsafe { frame.tell_version() } || !frame.is_to_run() {

@@ -1,4 +1,5 @@
-//! A matrix product from text to GFLOP/s, by the default schedule and by one written by hand.
+//! Compiles a matrix product with the default schedule and with one written by hand, and prints
+//! GFLOP/s.
 //!
 //! ```text
 //! cargo run --release -p tilewright --example gemm
@@ -9,15 +10,15 @@ use std::time::Instant;
 use ndarray::Array2;
 use tilewright::{Compile, Cpu, Error, Kernel, Module, Program, parse_schedule};
 
-/// What to compute: `C` is the product of `A` and `B`. The ranges of `i`, `j` and `k` follow from the shapes, and `+=!`
-/// starts each sum from zero.
+/// The computation: `C` is the product of `A` and `B`. The ranges of `i`, `j` and `k` follow from
+/// the shapes, and `+=!` starts each sum from zero.
 const SOURCE: &str = "
 def mm(float(M, K) A, float(K, N) B) -> (C) {
   C(i, j) +=! A(i, k) * B(k, j)
 }";
 
-/// How to compute it: a schedule changes the order of the loops and where data lies, never the result. The loops of
-/// statement `C` are named as its variables are.
+/// The schedule: it changes the order of the loops and the place of data, never the result. The
+/// loops of statement `C` have the names of its variables.
 const STEPS: &str = "
 # A tile of 6 rows and 2 vectors of columns, which stays in registers while k runs.
 split C.j -> jo, j1:2, jv:8
@@ -35,12 +36,12 @@ parallel C.jo";
 const SIZE: usize = 768;
 
 fn main() -> Result<(), Error> {
-    // A source is read once; each of its functions becomes a program by giving its sizes.
+    // A source is parsed once. Each of its functions becomes a program at given sizes.
     let module = Module::parse(SOURCE)?;
     let size = SIZE as i64;
     let program = module.program("mm", [("M", size), ("K", size), ("N", size)])?;
 
-    // Small whole numbers: their sums are exact, whatever the order.
+    // The elements are small integers, so sums are exact in any order.
     let a = Array2::from_shape_fn((SIZE, SIZE), |(i, k)| ((3 * i + 5 * k) % 7) as f32 - 3.0);
     let b = Array2::from_shape_fn((SIZE, SIZE), |(k, j)| ((2 * k + 7 * j) % 5) as f32 - 2.0);
     let wanted = a.dot(&b);
@@ -52,7 +53,8 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The program by our own steps. A step that would change the result is refused with a reason.
+/// Compiles the program with our own schedule. A step that would change the result is refused with
+/// a reason.
 fn by_hand(program: &Program) -> Result<Kernel, Error> {
     let schedule = parse_schedule(STEPS)?;
     program.compile_with(&Compile::with(schedule))
@@ -67,11 +69,13 @@ fn report(
     wanted: &Array2<f32>,
 ) -> Result<(), Error> {
     let mut c = Array2::<f32>::zeros(wanted.dim());
-    // The first call wakes the threads and warms the caches; the fastest of some is what the kernel can do.
+    // The first call starts the threads and warms the caches. The fastest call shows what the
+    // kernel can do.
     let mut fastest = f64::INFINITY;
     for _ in 0..20 {
         let start = Instant::now();
-        // Arguments go by name. Contiguous arrays are used where they are, others are copied.
+        // Arguments are given by name. Contiguous arrays are used in place, other arrays are
+        // copied.
         kernel.call().input("A", a)?.input("B", b)?.output("C", &mut c)?.run()?;
         fastest = fastest.min(start.elapsed().as_secs_f64());
     }

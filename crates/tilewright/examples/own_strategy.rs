@@ -1,8 +1,8 @@
-//! A search strategy of one's own: a random walk that only goes downhill.
+//! A search strategy written by the user: a random walk that only moves to better points.
 //!
 //!     cargo run --release -p tilewright --example own_strategy
 //!
-//! A strategy proposes points of the space and is told their costs. It never measures and never
+//! A strategy proposes points of the space and receives their costs. It never measures and never
 //! waits, so the tuner can compile and measure several points at a time.
 
 use std::collections::HashSet;
@@ -14,18 +14,19 @@ use tilewright::knob::{Knobs, Point};
 use tilewright::strategy::{Entry, Start, Strategy, Told};
 use tilewright::{Error, Module, Tune, serve_if_worker};
 
-/// Proposes neighbours of the best point, and random points where it has none left.
+/// Proposes neighbours of the best point, and random points if there are none.
 struct Downhill {
     knobs: Knobs,
     rng: Pcg64,
-    /// Points to propose first: the default schedule's, and those that the cost model prefers.
+    /// The points to propose first: the default schedule, and the points that the cost model
+    /// prefers.
     start: Vec<Point>,
     best: Option<(f64, Point)>,
     proposed: HashSet<Point>,
 }
 
 impl Downhill {
-    /// A point to start from, a neighbour of the best point, or any point of the space.
+    /// Returns a starting point, a neighbour of the best point, or a random point of the space.
     fn candidate(&mut self) -> Option<Point> {
         if let Some(point) = self.start.pop() {
             return Some(point);
@@ -45,7 +46,7 @@ impl Strategy for Downhill {
 
     fn ask(&mut self, count: usize) -> Vec<Point> {
         let mut batch = Vec::new();
-        // Small spaces end, so the number of attempts is limited.
+        // A small space runs out of new points, so the number of attempts is limited.
         for _ in 0..100 * count {
             if batch.len() == count {
                 break;

@@ -14,7 +14,7 @@ def conv2d(float(N, C, H, W) I, float(O, C, KH, KW) F) -> (out) {
 }";
 
 fn main() -> Result<(), Error> {
-    // Candidates run in processes of their own: this program, started again.
+    // Candidates run in worker processes, which start this program again.
     serve_if_worker();
     let module = Module::parse(SOURCE)?;
     let sizes = [("N", 1), ("C", 32), ("H", 58), ("W", 58), ("O", 32), ("KH", 3), ("KW", 3)];
@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     println!("{}", tuned.proof.describe().unwrap_or_default());
     println!("{}", tuned.kept.unwrap_or_default());
 
-    // From now on, whoever compiles the program with this cache gets the tuned schedule.
+    // From now on, every compilation with this cache uses the tuned schedule.
     let options = Compile { schedule: ScheduleChoice::Cache(cache), ..Compile::default() };
     let kernel = program.compile_with(&options)?;
     print!("\n{}", kernel.schedule());

@@ -1,4 +1,4 @@
-//! Calls with arguments by name.
+//! Calls of kernels with arguments by name.
 
 use std::sync::Arc;
 
@@ -10,19 +10,20 @@ use tilewright_runtime::{Pool, Signature, View, ViewMut};
 use crate::compile::Kernel;
 use crate::error::Error;
 
-/// A kernel with its constant inputs, to be called any number of times and from any thread.
+/// A kernel with its constant inputs bound. It can be called any number of times, from any thread.
 pub struct BoundKernel<'c> {
     pub(crate) bound: BoundCode<'c>,
     pub(crate) pool: Arc<Pool>,
 }
 
 impl<'c> BoundKernel<'c> {
-    /// Begins a call, whose arguments are given by name.
+    /// Begins a call whose arguments are given by name.
     pub fn call<'k>(&'k self) -> Arguments<'k, 'c> {
         Arguments::new(Callee::Bound(self), self.bound.signature())
     }
 
-    /// Calls with inputs, results and scalars in the order of the signature: without any look-up of names.
+    /// Calls the kernel with inputs, results and scalars in the order of the signature, without
+    /// looking up names.
     pub fn run(
         &self,
         inputs: &[View<'_>],
@@ -38,7 +39,7 @@ enum Callee<'k, 'c> {
     Bound(&'k BoundKernel<'c>),
 }
 
-/// The arguments of one call, until it is run.
+/// The arguments of one call.
 pub struct Arguments<'k, 'c> {
     callee: Callee<'k, 'c>,
     signature: &'k Signature,
@@ -71,7 +72,7 @@ impl<'k, 'c> Arguments<'k, 'c> {
         }
     }
 
-    /// An input: an `ndarray` array or view, or a [`View`] of a slice.
+    /// Gives an input: an `ndarray` array or view, or a [`View`] of a slice.
     pub fn input(mut self, name: &str, value: impl Into<View<'k>>) -> Result<Self, Error> {
         if let Some(at) = place(&self.signature.inputs, name) {
             give(&mut self.inputs[at], name, value.into())?;
@@ -86,20 +87,20 @@ impl<'k, 'c> Arguments<'k, 'c> {
         Ok(self)
     }
 
-    /// A result, which the call writes or updates.
+    /// Gives a result that the call writes or updates.
     pub fn output(mut self, name: &str, value: impl Into<ViewMut<'k>>) -> Result<Self, Error> {
         let Some(at) = place(&self.signature.results, name) else { return Err(self.unknown("result", name)) };
         give(&mut self.results[at], name, value.into())?;
         Ok(self)
     }
 
-    /// A scalar. Those that the program was specialised for need not be given.
+    /// Gives a scalar. Scalars that the program was specialised for need not be given.
     pub fn scalar(mut self, name: &str, value: impl Into<f64>) -> Result<Self, Error> {
         self = self.number(name, Number::Float(value.into()))?;
         Ok(self)
     }
 
-    /// A scalar, exactly.
+    /// Gives a scalar with its exact value.
     pub fn number(mut self, name: &str, value: Number) -> Result<Self, Error> {
         let at = self.signature.scalars.iter().position(|scalar| scalar.name == name);
         let Some(at) = at else { return Err(self.unknown("scalar", name)) };
@@ -132,7 +133,7 @@ impl<'k, 'c> Arguments<'k, 'c> {
     }
 }
 
-/// Puts an argument in its place, once.
+/// Stores an argument, and refuses it if it was given before.
 fn give<T>(place: &mut Option<T>, name: &str, value: T) -> Result<(), Error> {
     if place.is_some() {
         return Err(Error::Argument(format!("`{name}` was given twice")));

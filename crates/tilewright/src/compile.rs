@@ -18,7 +18,7 @@ use crate::call::{Arguments, BoundKernel};
 use crate::error::Error;
 use crate::module::Program;
 
-/// How to compile a program: with which schedule, and for which target.
+/// Options of compilation: the schedule and the target.
 ///
 /// ```
 /// # use tilewright::{Compile, Module};
@@ -33,39 +33,40 @@ use crate::module::Program;
 /// ```
 #[derive(Clone)]
 pub struct Compile {
-    /// Where the schedule comes from.
+    /// The source of the schedule.
     pub schedule: ScheduleChoice,
     /// The CPU of this computer, or a device.
     pub target: OpenTarget,
 }
 
-/// Where the schedule of a program comes from.
+/// The source of a program's schedule.
 #[derive(Clone, Debug, Default)]
 pub enum ScheduleChoice {
     /// Static analysis of the program: [`Program::default_schedule`].
     #[default]
     Default,
-    /// The caller.
+    /// A schedule that the caller gives.
     Given(Schedule),
-    /// The tuning cache in this file: the fastest schedule that tuning has found. The default
-    /// schedule where the file does not exist, or has none for this program, sizes and target.
+    /// The fastest schedule in the tuning cache at this path. If the file does not exist, or has no
+    /// schedule for this program, sizes and target, the default schedule is used.
     Cache(PathBuf),
 }
 
 impl Default for Compile {
-    /// The default schedule, on all cores of this computer.
+    /// Selects the default schedule, on all cores of this computer.
     fn default() -> Compile {
         Compile { schedule: ScheduleChoice::Default, target: OpenTarget::host() }
     }
 }
 
 impl Compile {
-    /// A given schedule, on all cores of this computer.
+    /// Selects a given schedule, on all cores of this computer.
     pub fn with(schedule: Schedule) -> Compile {
         Compile { schedule: ScheduleChoice::Given(schedule), ..Compile::default() }
     }
 
-    /// The fastest schedule in the user's own tuning cache, on all cores of this computer.
+    /// Selects the fastest schedule in the user's default tuning cache, on all cores of this
+    /// computer.
     pub fn tuned() -> Result<Compile, CacheError> {
         Ok(Compile { schedule: ScheduleChoice::Cache(Cache::default_path()?), ..Compile::default() })
     }
@@ -111,7 +112,7 @@ impl Program {
         self.compile_with(&Compile::default())
     }
 
-    /// Compiles the program as the options say.
+    /// Compiles the program with these options.
     pub fn compile_with(&self, options: &Compile) -> Result<Kernel, Error> {
         let threads = match &options.target {
             OpenTarget::Cpu(cpu) => cpu.cores,
@@ -120,8 +121,8 @@ impl Program {
         self.compile_on(options, Arc::new(Pool::new(threads)))
     }
 
-    /// Compiles the program for threads that several kernels share. Their number replaces that of
-    /// the options.
+    /// Compiles the program for a thread pool that several kernels share. The pool's number of
+    /// threads replaces that of the options.
     pub fn compile_on(&self, options: &Compile, pool: Arc<Pool>) -> Result<Kernel, Error> {
         let options = options.clone().threads(pool.threads());
         let chosen = options.choose(self)?;
@@ -129,13 +130,13 @@ impl Program {
         Ok(Kernel { code, pool, chosen, nest, program: self.clone(), target: options.target })
     }
 
-    /// The loops that the options make of this program.
+    /// Returns the loop nest of this program for these options.
     pub fn loops(&self, options: &Compile) -> Result<LoopNest, Error> {
         let chosen = options.choose(self)?;
         Ok(lower(&self.ir, &chosen.schedule, &options.target)?)
     }
 
-    /// The schedules that a search chooses from, as knobs.
+    /// Returns the search space of schedules for a target, as knobs.
     pub fn space<'t>(&'t self, target: impl Into<Target<'t>>) -> Space<'t> {
         Space::new(&self.ir, target)
     }
@@ -145,13 +146,13 @@ impl Program {
         work(&self.ir)
     }
 
-    /// The limits of the program on a target: how long a call takes at least, given the peak rates
-    /// of the hardware.
+    /// The roofline of the program on a target: the minimum time of a call, given the peak rates of
+    /// the hardware.
     pub fn roofline<'t>(&'t self, target: impl Into<Target<'t>>, peaks: Peaks) -> Roofline {
         Roofline::new(&self.ir, target.into(), Some(peaks))
     }
 
-    /// The schedule of static analysis alone.
+    /// Returns the default schedule, which static analysis makes.
     pub fn default_schedule<'t>(&'t self, target: impl Into<Target<'t>>) -> Schedule {
         tilewright_schedule::default_schedule(&self.ir, target)
     }
@@ -163,17 +164,17 @@ impl Kernel {
         &self.chosen.schedule
     }
 
-    /// Where the schedule comes from.
+    /// The origin of the schedule.
     pub fn origin(&self) -> Origin {
         self.chosen.origin
     }
 
-    /// The loops that the kernel was compiled from.
+    /// The loop nest that the kernel was compiled from.
     pub fn loops(&self) -> &LoopNest {
         &self.nest
     }
 
-    /// A stage of compilation as text.
+    /// Returns a stage of compilation as text.
     pub fn stage(&self, stage: Stage) -> Result<String, Error> {
         let text = stage.text(&self.program.ir, &self.chosen.schedule, &self.nest, self.target.target());
         Ok(text?)
@@ -194,14 +195,14 @@ impl Kernel {
         &self.pool
     }
 
-    /// Gives the inputs that the program declares constant, in order. The work that the schedule
-    /// does on constants, such as packing, is done now and not in calls.
+    /// Binds the inputs that the program declares constant, in order. Work that the schedule does
+    /// on constants, such as packing, is done now and not in calls.
     pub fn bind<'c>(&self, constants: &[View<'c>]) -> Result<BoundKernel<'c>, Error> {
         let bound = self.code.bind(&self.pool, constants)?;
         Ok(BoundKernel { bound, pool: Arc::clone(&self.pool) })
     }
 
-    /// Begins a call, whose arguments are given by name. Constant inputs are bound for this call
+    /// Begins a call whose arguments are given by name. Constant inputs are bound for this call
     /// alone; [`Kernel::bind`] binds them once.
     pub fn call(&self) -> Arguments<'_, 'static> {
         Arguments::of_kernel(self)

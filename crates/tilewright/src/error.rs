@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error type of this crate.
 
 use thiserror::Error;
 use tilewright_cache::CacheError;
@@ -9,22 +9,22 @@ use tilewright_schedule::Refusal;
 use tilewright_tuner::tune::TuneError;
 use tilewright_tuner::worker::Lost;
 
-/// Why something could not be done.
+/// The reason why an operation failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A source or schedule has mistakes; the message shows them under its text.
+    /// A source or schedule has mistakes. The message shows them under its text.
     #[error("{0}")]
     Text(String),
     /// The source has no function of this name.
     #[error("there is no function `{name}`; the source has {known}")]
     NoFunction {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The functions there are.
+        /// The names of the functions in the source.
         known: String,
     },
-    /// A size was not given, and no tensor tells it before the kernel is compiled.
+    /// A size was not given, and no tensor determines it before the kernel is compiled.
     #[error("size `{0}` has no value")]
     OpenSize(String),
     /// A step of the schedule is not legal.
@@ -33,7 +33,7 @@ pub enum Error {
     /// Code could not be generated.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A call was not possible, or ended early.
+    /// A call was not possible, or failed.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The tuning cache cannot be read.

@@ -1,4 +1,4 @@
-//! Tensor and image programs, written as mathematics, compiled to fast kernels while your program runs.
+//! Compiles tensor and image programs, written as mathematics, to fast kernels at run time.
 //!
 //! ```
 //! use ndarray::{array, Array2};
@@ -17,9 +17,9 @@
 //! # }
 //! ```
 //!
-//! A [`Module`] is a parsed and checked source; a [`Program`] is one of its functions at given sizes; a [`Kernel`] is
-//! machine code for it. Without a schedule a program gets a good one from static analysis; [`Program::default_schedule`]
-//! shows it, and [`Program::compile_with`] takes another:
+//! A [`Module`] is a parsed source text. A [`Program`] is one of its functions at given sizes. A
+//! [`Kernel`] is machine code for a program. Without a schedule, static analysis makes one:
+//! [`Program::default_schedule`] shows it, and [`Program::compile_with`] takes another:
 //!
 //! ```
 //! # use tilewright::{Compile, Module, Schedule};
@@ -37,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! A step that would change what a program computes is refused. [`Program::prove`] checks the loops that came out once more,
-//! independently of the steps:
+//! A step that would change the result of a program is refused. [`Program::prove`] checks the
+//! resulting loops again, independently of the steps:
 //!
 //! ```
 //! # use tilewright::{Compile, Module, Verdict};
@@ -54,9 +54,10 @@
 //! # }
 //! ```
 //!
-//! Mistakes in a source, a schedule or an argument are values of [`Error`]; those in a text come drawn with carets
-//! under the place. Weights that a program declares `const` are given once, with [`Kernel::bind`], and what the
-//! schedule makes of them (packing, say) is not part of the calls.
+//! Mistakes in a source, a schedule or an argument are values of [`Error`]. Mistakes in a text are
+//! shown with carets under their place. Weights that a program declares `const` are bound once,
+//! with [`Kernel::bind`]. Work that the schedule does on them, such as packing, is not part of the
+//! calls.
 
 mod call;
 mod compile;

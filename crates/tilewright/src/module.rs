@@ -1,4 +1,4 @@
-//! Reads source text and schedules.
+//! Parses source texts and schedules.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Program {
 }
 
 impl Module {
-    /// Reads a source. Its functions are checked when a [`Program`] is asked for.
+    /// Parses a source text. Its functions are checked when a [`Program`] is made.
     pub fn parse(source: &str) -> Result<Module, Error> {
         let source = Source::new(source);
         match drawn(&source.text, "source", &source.parsed.diagnostics) {
@@ -35,13 +35,13 @@ impl Module {
         }
     }
 
-    /// The names of its functions, in order.
+    /// The names of the functions, in order.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.source.names()
     }
 
-    /// A function at these sizes. Integer scalars that shapes or subscripts depend on count as
-    /// sizes too.
+    /// Returns a function at these sizes. Integer scalars that shapes or subscripts depend on count
+    /// as sizes too.
     pub fn program<'s>(
         &self,
         name: &str,
@@ -66,24 +66,24 @@ impl Module {
 }
 
 impl Program {
-    /// The function's name.
+    /// The name of the function.
     pub fn name(&self) -> &str {
         &self.ir.name
     }
 
-    /// The program as the compiler sees it.
+    /// The program in the compiler's representation.
     pub fn ir(&self) -> &Ir {
         &self.ir
     }
 
-    /// The same program with every operation rounded by itself: no product is computed together
-    /// with the sum it stands in.
+    /// Returns the same program with every operation rounded separately: no product is fused with
+    /// the sum that uses it.
     pub fn without_contraction(self) -> Program {
         Program { ir: self.ir.without_contraction(), ..self }
     }
 }
 
-/// Reads the text of a schedule.
+/// Parses the text of a schedule.
 pub fn parse_schedule(source: &str) -> Result<Schedule, Error> {
     let parsed = text::parse(source);
     match drawn(source, "schedule", &parsed.diagnostics) {
@@ -92,7 +92,7 @@ pub fn parse_schedule(source: &str) -> Result<Schedule, Error> {
     }
 }
 
-/// The errors among diagnostics, drawn under the text.
+/// Renders the errors among diagnostics under the text, or returns `None` if there are none.
 fn drawn(source: &str, name: &str, diagnostics: &[Diagnostic]) -> Option<String> {
     let errors: Vec<String> = diagnostics
         .iter()

@@ -7,13 +7,15 @@ use crate::error::Error;
 use crate::module::Program;
 
 impl Program {
-    /// Whether the loops that the options make of this program compute what its text says, for every input. An error is a
-    /// schedule that is refused.
+    /// Proves that the loops of this program, compiled with these options, compute what its text
+    /// says, for every input. Returns an error if the schedule is refused.
     ///
-    /// The prover shares no code with the steps that made the loops: it follows every value of the loops back to the
-    /// instance of the program that it stands for. [`Verdict::Refuted`] is therefore a bug in Tilewright, whoever wrote the
-    /// schedule. [`Verdict::Undecided`] is no sign of a mistake: the prover has a limit on the operations that it takes,
-    /// and knows little of accesses that depend on data. Sums may be added up in another order, as the language allows.
+    /// The prover shares no code with the steps that made the loops: it traces every value of the
+    /// loops back to the instance of the program that it stands for. [`Verdict::Refuted`] is
+    /// therefore always a bug in Tilewright, even for a schedule written by hand.
+    /// [`Verdict::Undecided`] is no sign of a mistake: the prover limits its number of operations,
+    /// and knows little of accesses that depend on data. Sums may be added in another order, as the
+    /// language allows.
     ///
     /// ```
     /// # use tilewright::{Compile, Module, Verdict};

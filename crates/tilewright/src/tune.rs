@@ -34,11 +34,11 @@ pub use tilewright_tuner::tune::{Kind, Progress, Proof, Proving, Stop, TimeSpent
 /// The environment variable that tells a process that it is a worker.
 const WORKER: &str = "TILEWRIGHT_WORKER";
 
-/// The time of a search where neither a time nor a number of trials is given.
+/// The time of a search if neither a time nor a number of trials is given.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Serves as a worker and ends the process, if [`Program::tune`] has started this process as one.
-/// Otherwise does nothing. Call it first in `main`.
+/// Serves as a worker and ends the process, if [`Program::tune`] has started this process as a
+/// worker. Otherwise it does nothing. Call it first in `main`.
 pub fn serve_if_worker() {
     if env::var_os(WORKER).is_none() {
         return;
@@ -47,7 +47,7 @@ pub fn serve_if_worker() {
     std::process::exit(i32::from(served.is_err()));
 }
 
-/// How to search for a schedule.
+/// Options of a search for a schedule.
 #[derive(Clone)]
 pub struct Tune<'d> {
     target: OpenTarget,
@@ -64,8 +64,8 @@ pub struct Tune<'d> {
 }
 
 impl Default for Tune<'_> {
-    /// The usual strategy of the target, for 30 seconds, on all cores of this computer, without a
-    /// cache, on random data.
+    /// Selects the default strategy of the target, for 30 seconds, on all cores of this computer,
+    /// without a cache, on random data.
     fn default() -> Self {
         Tune {
             target: OpenTarget::host(),
@@ -109,12 +109,12 @@ impl<'d> Tune<'d> {
         Tune { trials: Some(trials), ..self }
     }
 
-    /// Starts from what a tuning cache holds, and stores every trial in it.
+    /// Starts from the records of a tuning cache, and stores every trial in it.
     pub fn cache(self, path: impl Into<PathBuf>) -> Self {
         Tune { cache: Some(path.into()), ..self }
     }
 
-    /// Sets which schedules are proved to compute what the program says: by default the winner.
+    /// Sets which schedules are proved to compute what the program says. The default is the winner.
     pub fn proving(self, proving: Proving) -> Self {
         Tune { proving, ..self }
     }
@@ -125,8 +125,8 @@ impl<'d> Tune<'d> {
         Tune { worker: Some((program.into(), arguments)), ..self }
     }
 
-    /// Measures kernels on this tensor instead of random data. The values of data can decide which
-    /// schedule is fastest.
+    /// Measures kernels on this tensor instead of random data. The fastest schedule can depend on
+    /// the data.
     pub fn input(mut self, name: &str, value: impl Into<View<'d>>) -> Self {
         self.tensors.insert(name.to_owned(), value.into());
         self
@@ -138,7 +138,7 @@ impl<'d> Tune<'d> {
         self
     }
 
-    /// Lets another thread end the search: it then returns the best schedule so far.
+    /// Lets another thread end the search, which then returns the best schedule so far.
     pub fn stop(self, stop: Arc<Stop>) -> Self {
         Tune { stop, ..self }
     }
@@ -169,23 +169,23 @@ impl<'d> Tune<'d> {
 /// The outcome of a search.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// The fastest schedule. [`crate::Compile::with`] takes it.
+    /// The fastest schedule, for [`crate::Compile::with`].
     pub schedule: Schedule,
     /// The time of one call with this schedule, in seconds.
     pub seconds: f64,
     /// The time of one call with the default schedule, in seconds.
     pub default_seconds: f64,
-    /// Whether nothing was faster than the default schedule.
+    /// Whether no candidate was faster than the default schedule.
     pub is_default: bool,
     /// The number of candidates that were tried.
     pub trials: usize,
     /// The duration of the search.
     pub elapsed: Duration,
-    /// What the prover says about the schedule.
+    /// The prover's verdict on the schedule.
     pub proof: Proof,
-    /// What was stored in the cache, in a sentence; none where there is no cache.
+    /// A sentence about the records stored in the cache; `None` without a cache.
     pub kept: Option<String>,
-    /// What to know about how results were compared with the interpreter's.
+    /// Notes on how results were compared with the interpreter's.
     pub notes: Vec<String>,
 }
 
@@ -210,7 +210,7 @@ impl Program {
         self.tune_watched(options, |_| {})
     }
 
-    /// The same, with a function that is told of every candidate.
+    /// Searches for a fast schedule, and calls a function after every candidate.
     pub fn tune_watched(&self, tune: &Tune<'_>, watch: impl FnMut(&Progress)) -> Result<Tuned, Error> {
         if env::var_os(WORKER).is_some() {
             let why = "this process is a worker: begin `main` with `tilewright::serve_if_worker()`";
@@ -233,7 +233,7 @@ impl Program {
         let mut watcher = Watching { keeper: keeper.as_mut(), watch };
         let found = tune::tune(&task, &options, &mut fleet, &mut watcher, &tune.stop)?;
         if let Some(keeper) = &mut keeper {
-            // A cache that fails costs its records, not the search; `kept` says so.
+            // If the cache fails, the records are lost but the search goes on, and `kept` says so.
             let _ = keeper.keep_finalists(&found);
         }
         Ok(Tuned {
@@ -282,7 +282,7 @@ impl Program {
     }
 }
 
-/// Stores trials, and passes them on.
+/// Stores trials in the cache, and passes them on.
 struct Watching<'a, 'k, F> {
     keeper: Option<&'a mut Keeper<'k>>,
     watch: F,
@@ -291,7 +291,7 @@ struct Watching<'a, 'k, F> {
 impl<F: FnMut(&Progress)> Watcher for Watching<'_, '_, F> {
     fn tried(&mut self, attempt: &Attempt<'_>, progress: &Progress) {
         if let Some(keeper) = &mut self.keeper {
-            // As above.
+            // A failing cache does not end the search, as above.
             let _ = keeper.keep(attempt, progress.trials);
         }
         (self.watch)(progress);

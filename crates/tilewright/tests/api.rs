@@ -1,5 +1,5 @@
-//! The public interface as a user meets it: mistakes and what is said about them, arrays of any layout, constants,
-//! threads, and results that are the same bits every time.
+//! Tests of the public interface: mistakes and their messages, arrays of any layout, constants,
+//! threads, and results that have the same bits every time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -56,7 +56,7 @@ fn mistakes_in_a_source_are_drawn_under_it() {
         Module::parse("def f(float(N) A) -> (B) {\n  B(i) = A(i + 1) + X(i) where i in 0:N\n}\n").unwrap();
     let error = message(module.program("f", [("N", 4)]));
     assert!(error.contains(" --> source:2:") && error.contains("^"), "{error}");
-    // All mistakes come at once.
+    // All mistakes are reported at once.
     assert!(error.contains('X'), "{error}");
 }
 
@@ -163,7 +163,7 @@ fn scalars_are_given_or_known() {
     assert_eq!(error, "this kernel is for `shift` = 2, and was given 1");
 }
 
-/// What `where` declares of data is checked, within the tensor too.
+/// The ranges that `where` declares for data are checked, also for indices within the tensor.
 #[test]
 fn declared_ranges_are_checked() {
     let source = "def gather(float(N) x, int(M) at) -> (y) { y(i) = x(j) where j = at(i), j in 1:9 }";
@@ -181,7 +181,7 @@ fn declared_ranges_are_checked() {
     }
 }
 
-/// Nobody sees what was in memory before: what may not be defined is 0.
+/// A program never reads old contents of memory: elements that may be undefined are 0.
 #[test]
 fn what_may_be_undefined_is_zero() {
     let source = "def partial(float(N) x) -> (y) { float(N) t\n t(0) = 1\n y(i) = x(i) > 0 ? t(i) : 0 }";
@@ -246,7 +246,7 @@ fn arrays_of_any_layout_are_taken() {
         // Nothing else was written.
         assert_eq!(whole.iter().filter(|element| **element == -1.0).count(), 99 - 20);
     }
-    // Columns first, as Fortran has them.
+    // Column-major order, as in Fortran.
     let mut c = Array2::<f32>::zeros((5, 4));
     let result = c.view_mut().reversed_axes();
     kernel.call().input("A", &a).unwrap().input("B", &b).unwrap().output("C", result).unwrap().run().unwrap();
@@ -290,22 +290,22 @@ fn what_is_updated_keeps_its_old_values() {
 }
 
 thread_local! {
-    /// Bytes that this thread has allocated.
+    /// The number of bytes that this thread has allocated.
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: what the system's allocator does, counted.
+// SAFETY: this allocator forwards to the system's allocator, and counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -329,7 +329,7 @@ fn contiguous_arrays_are_not_copied() {
     assert!((bytes..bytes + 4096).contains(&copied), "{copied}");
 }
 
-// Constants, and more than one thread.
+// Constants, and several threads.
 
 #[test]
 fn a_constant_is_bound_once() {
@@ -431,9 +431,9 @@ fn kernels_can_be_sent_and_shared() {
     assert_shared::<Error>();
 }
 
-// The same bits every time.
+// Results with the same bits every time.
 
-/// The result of a product on so many threads, several times; all must be the same.
+/// Computes a product several times on a number of threads. All results must have the same bits.
 fn product(steps: Option<&str>, threads: usize, a: &Array2<f32>, b: &Array2<f32>) -> Array2<u32> {
     let ((m, k), n) = (a.dim(), b.len_of(Axis(1)));
     let program = program(MM, &[("M", m as i64), ("K", k as i64), ("N", n as i64)]);

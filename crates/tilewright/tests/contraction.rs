@@ -1,5 +1,5 @@
-//! Which products are rounded together with a sum: those that the language reference says, on every target alike, and
-//! none where contraction is turned off.
+//! Tests which products are fused with a sum: those that the language reference names, on every
+//! target alike, and none if contraction is turned off.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,7 @@ fn program(source: &str, sizes: &[(&str, i64)]) -> Program {
     module.program(&name, sizes.iter().copied()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The vectors that this machine has.
+/// The vector instruction sets that this machine has.
 fn vectors() -> impl Iterator<Item = Vectors> {
     Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors)
 }
@@ -33,7 +33,7 @@ fn operand(seed: usize) -> Array1<f32> {
     Array1::from_shape_fn(LENGTH, |at| 1.0 + ((at * 37 + seed * 101) % 251) as f32 / 253.0)
 }
 
-/// What a value of `a`, `b`, `c` and `d` becomes.
+/// Computes an expression of `a`, `b`, `c` and `d`.
 fn compute(program: &Program, vectors: Vectors, schedule: Option<&str>) -> Vec<f32> {
     let cpu = Cpu { vectors, ..Cpu::host() };
     let options = schedule.map(|text| Compile::with(parse_schedule(text).unwrap())).unwrap_or_default();
@@ -50,7 +50,7 @@ fn compute(program: &Program, vectors: Vectors, schedule: Option<&str>) -> Vec<f
 
 type Wanted = fn(f32, f32, f32, f32) -> f32;
 
-/// A value, what it is with fused multiply-adds, and what it is without.
+/// An expression, its result with fused multiply-adds, and its result without.
 const VALUES: [(&str, Wanted, Wanted); 11] = [
     ("a(i) * b(i) + c(i)", |a, b, c, _| a.mul_add(b, c), |a, b, c, _| a * b + c),
     ("c(i) + a(i) * b(i)", |a, b, c, _| a.mul_add(b, c), |a, b, c, _| c + a * b),
@@ -61,7 +61,7 @@ const VALUES: [(&str, Wanted, Wanted); 11] = [
     ("a(i) * b(i) - b(i) * a(i)", |_, _, _, _| 0.0, |_, _, _, _| 0.0),
     ("a(i) * b(i) + -(c(i) * d(i))", |a, b, c, d| a * b - c * d, |a, b, c, d| a * b - c * d),
     ("a(i) * b(i) - (c(i) > 0 ? a(i) * b(i) : d(i))", |_, _, _, _| 0.0, |_, _, _, _| 0.0),
-    // The sum of two products is no product.
+    // The sum of two products is not a product.
     (
         "(a(i) * b(i) + c(i) * d(i)) + a(i) * d(i)",
         |a, b, c, d| a.mul_add(d, a * b + c * d),
@@ -75,7 +75,7 @@ fn of_value(value: &str) -> Program {
     program(&source, &[("N", LENGTH as i64)])
 }
 
-/// A function of the four operands, element by element.
+/// Evaluates a function of the four operands, element by element.
 fn expected(wanted: Wanted) -> Vec<f32> {
     let operands: Vec<Array1<f32>> = (0..4).map(operand).collect();
     (0..LENGTH).map(|at| wanted(operands[0][at], operands[1][at], operands[2][at], operands[3][at])).collect()
@@ -95,7 +95,7 @@ fn products_are_rounded_as_the_language_says() {
     }
 }
 
-/// In vectors, scalars, registers and memory.
+/// Checks sums in vectors, scalars, registers and memory.
 #[test]
 fn a_sum_of_products_is_fused() {
     let source = "def f(float(N) a, float(N) b, float(N) c, float(N) d) -> (y) { y(i) = c(i)\n y(i) += a(i) * b(i) where k in 0:1 }";
@@ -121,7 +121,7 @@ fn loops<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> LoopNest {
     apply(program.ir(), &default_schedule(program.ir(), target), target).unwrap()
 }
 
-/// Matrix products keep their fused multiply-adds, with 16-bit operands too.
+/// Matrix products keep their fused multiply-adds, also with 16-bit operands.
 #[test]
 fn the_code_of_every_target_says_what_is_fused() {
     let cpu = Cpu { vectors: Vectors::Avx2, cores: 1, ..Cpu::host() };

@@ -1,5 +1,5 @@
-//! Every function of every example, compiled by its default schedule, and every schedule that is kept in the
-//! repository, at sizes so small and odd that all remainders occur.
+//! Compiles every function of every example with its default schedule, and with every schedule in
+//! the repository, at sizes so small and odd that all remainders occur.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,17 +19,17 @@ use tilewright_syntax::{Bindings, check, parse};
 use harness::lent::Placement;
 use harness::{Arguments, Results, difference};
 
-/// Points of a program at most: the interpreter takes its time.
+/// The maximum number of points of a program, because the interpreter is slow.
 const MOST_POINTS: u64 = 20_000;
 
-/// What sizes are, by their order in the program, in each set.
+/// The values of sizes in each set, by their order in the program.
 const SETS: [&[i64]; 4] = [&[1], &[9, 7, 5, 3], &[2, 5, 3, 6, 1, 4], &[19, 17, 33, 11, 3]];
 
 fn root(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }
 
-/// The files of a folder and those inside of it with this extension, in order.
+/// The files with this extension in a folder and its subfolders, in order.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -51,7 +51,7 @@ fn open_sizes(source: &str, function: &str) -> Vec<String> {
     program.symbols.iter().map(|symbol| symbol.name.clone()).collect()
 }
 
-/// A value for a size: windows are small, and steps smaller.
+/// A value for a size: windows are small, and strides smaller.
 fn size(name: &str, at: usize, set: &[i64], turn: usize) -> i64 {
     match name {
         "KH" | "KW" | "KL" | "KD" => [1, 3, 2, 3][turn],
@@ -62,7 +62,8 @@ fn size(name: &str, at: usize, set: &[i64], turn: usize) -> i64 {
     }
 }
 
-/// The function at the sizes of a set, made smaller until it is quick. None if it makes no sense at these.
+/// Returns the function at the sizes of a set, reduced until it is quick. Returns `None` if these
+/// sizes are invalid.
 fn sized(source: &str, function: &str, turn: usize) -> Option<Program> {
     let module = Module::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let names = open_sizes(source, function);
@@ -78,7 +79,7 @@ fn sized(source: &str, function: &str, turn: usize) -> Option<Program> {
     }
 }
 
-/// Whether a program only adds, multiplies and compares floats, so that small whole numbers stay exact.
+/// Whether a program only adds, multiplies and compares floats, so that small integers stay exact.
 fn is_exact(program: &Ir) -> bool {
     fn rounds(expr: &Expr) -> bool {
         let own = match &expr.kind {
@@ -91,7 +92,7 @@ fn is_exact(program: &Ir) -> bool {
     !program.statements().iter().any(|(statement, _)| rounds(&statement.value))
 }
 
-/// Small whole numbers, but pixels of all values.
+/// Small integers, but pixels of all values.
 fn inputs(program: &Ir) -> Inputs {
     let mut inputs = support::inputs(program, 7);
     for tensor in inputs.tensors.values_mut().filter(|tensor| tensor.dtype() == DType::UInt8) {
@@ -101,8 +102,8 @@ fn inputs(program: &Ir) -> Inputs {
     inputs
 }
 
-/// Compiles for all vectors; all must give what the interpreter does. From one turn to the next, the vectors that
-/// run on one thread and those that run on two change places.
+/// Compiles for all vector instruction sets, and expects the results of the interpreter. `turn`
+/// alternates which sets run on one thread and which on two.
 fn expect_agreement(what: &str, program: &Program, schedule: Option<&Schedule>, turn: usize) {
     let inputs = inputs(program.ir());
     let wanted = tilewright_interp::run(program.ir(), inputs.clone())
@@ -112,7 +113,7 @@ fn expect_agreement(what: &str, program: &Program, schedule: Option<&Schedule>, 
         let what = format!("{what} for {vectors:?} on {threads}");
         let kernel = match harness::compile(program, schedule.cloned(), vectors, threads) {
             Ok(kernel) => kernel,
-            // The schedules are for the widest vectors, of which there are more.
+            // The schedules are for the widest vectors, which have more registers.
             Err(Error::Schedule(refusal)) if schedule.is_some() && vectors < Vectors::Avx512 => {
                 println!("skipped {what}: {refusal}");
                 continue;
@@ -172,7 +173,8 @@ fn paper() {
     expect_folder("paper", 17);
 }
 
-/// The program that a schedule is for: the example whose name it begins with, or at least the first word of that.
+/// The program of a schedule: the example whose name starts the schedule's name, or at least shares
+/// its first word.
 fn program_of(schedule: &Path) -> PathBuf {
     let own = schedule.file_stem().unwrap().to_str().unwrap();
     let word = |name: &str| name.split('_').next().map(str::to_owned);

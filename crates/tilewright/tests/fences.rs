@@ -1,5 +1,5 @@
-//! Vectors that do not fill up stay inside of their tensors: these lie against memory that may not be touched, so
-//! that what leaves them ends the process.
+//! Tests that partial vectors stay inside of their tensors. The tensors are adjacent to protected
+//! memory, so an access outside ends the process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +13,7 @@ use tilewright::{Module, parse_schedule};
 use harness::lent::Placement;
 use harness::{Arguments, difference};
 
-/// Runs a function for all vectors, with its tensors against either end of their memory.
+/// Runs a function for all vector instruction sets, with its tensors at either end of their memory.
 fn expect_inside(source: &str, steps: &str) {
     let module = Module::parse(source).unwrap_or_else(|error| panic!("{source}\n{error}"));
     let program = module.program("f", []).unwrap_or_else(|error| panic!("{source}\n{error}"));
@@ -31,7 +31,8 @@ fn expect_inside(source: &str, steps: &str) {
     }
 }
 
-/// Every number of lanes that is left over, one above all, from wide types to narrow ones and back.
+/// Tests several numbers of remaining lanes, above all a single one, with conversions from wide
+/// types to narrow ones and back.
 #[test]
 fn the_last_vector() {
     let types = [
@@ -53,7 +54,7 @@ fn the_last_vector() {
     }
 }
 
-/// Elements some way apart, forwards and backwards.
+/// Tests strided elements, forwards and backwards.
 #[test]
 fn elements_apart() {
     for lanes in [1, 2, 3, 4, 5, 8, 16] {

@@ -1,12 +1,12 @@
-//! Random programs under random schedules, compiled: machine code computes what the program says.
+//! Compiles random programs under random schedules, and compares the results with the interpreter.
 //!
-//! Each case is compiled for some vectors that this machine has, runs on one or two threads, and gets its tensors
-//! in memory that it may not leave: one that does ends the process with a signal. `TILEWRIGHT_TRACE=1` with
-//! `--nocapture` then shows which case it was.
+//! Each case is compiled for some vector instruction set of this machine and runs on one or two
+//! threads. Its tensors are in fenced memory: an access outside of them ends the process with a
+//! signal. `TILEWRIGHT_TRACE=1` with `--nocapture` then shows which case it was.
 //!
-//! `TILEWRIGHT_SEED`, `TILEWRIGHT_CASES` and `TILEWRIGHT_FIRST` choose other and more cases than those of every run. A
-//! failure is printed as the smallest program, sizes and schedule found that fail in the same way, with the loops;
-//! `TILEWRIGHT_FAILURES` says how many at most.
+//! `TILEWRIGHT_SEED`, `TILEWRIGHT_CASES` and `TILEWRIGHT_FIRST` choose other cases than those of
+//! every run. A failure is printed as the smallest program, sizes and schedule found that fail in
+//! the same way, with the loops. `TILEWRIGHT_FAILURES` limits the number of printed failures.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -33,7 +33,7 @@ use random::rng::Rng;
 use random::schedule::{Counts, finished, schedule};
 use random::shrink::shrink;
 
-/// Points of a program at most.
+/// The maximum number of points of a program.
 const MOST_POINTS: u64 = 4000;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -45,12 +45,12 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 struct Way {
     vectors: Vectors,
     threads: usize,
-    /// The schedule of static analysis in place of the case's own.
+    /// Whether to use the default schedule instead of the schedule of the case.
     default_schedule: bool,
     calls: usize,
-    /// What the inputs are made from.
+    /// The seed of the inputs.
     data: u64,
-    /// Where tensors lie; plainly where there is none.
+    /// The seed of the tensor layouts; `None` for contiguous tensors.
     placements: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ enum Kind {
     Build,
     /// The compiler panics.
     Panics,
-    /// The call fails, or leaves its tensors.
+    /// The call fails, or accesses memory outside of its tensors.
     Run,
     /// The code computes something else.
     Differs,
@@ -97,18 +97,19 @@ struct Failure {
 }
 
 impl Failure {
-    /// What is the same for failures that most likely have one cause.
+    /// A key that is equal for failures that most likely have the same cause.
     fn signature(&self) -> String {
         let first = self.message.lines().next().unwrap_or_default();
         match self.kind {
             Kind::Build | Kind::Panics => first.split(' ').filter(|word| !word.contains('`')).collect(),
-            // Numbers that differ say nothing about the cause.
+            // The differing numbers say nothing about the cause.
             Kind::Run | Kind::Differs => self.loops.clone(),
         }
     }
 }
 
-/// How a case fails, if it does. A schedule that is refused, which another machine may accept, is no failure.
+/// Returns how a case fails, if it fails. A refused schedule is no failure, because another machine
+/// may accept it.
 fn failure(case: &Case, way: Way) -> Option<Failure> {
     let program = checked(&case.source)?;
     let inputs = support::inputs(&program, way.data);
@@ -140,7 +141,7 @@ fn failure(case: &Case, way: Way) -> Option<Failure> {
     }
 }
 
-/// The loops that there should be code for.
+/// The loops that should be compiled.
 fn loops(program: &Program, case: &Case) -> String {
     match guarded(|| tilewright_schedule::apply(program, &case.schedule, &support::cpu())) {
         Ok(Ok(nest)) => print::nest(&nest),
@@ -148,13 +149,13 @@ fn loops(program: &Program, case: &Case) -> String {
     }
 }
 
-/// What all cases together have shown.
+/// The statistics of all cases.
 #[derive(Default)]
 struct Tally {
     programs: u64,
     steps: usize,
     counts: Counts,
-    /// What is told apart of the failures so far.
+    /// The signatures of the failures so far.
     seen: BTreeSet<String>,
     failures: Vec<String>,
 }
@@ -203,7 +204,7 @@ impl Tally {
     }
 }
 
-/// The smallest case found that fails as this one does, to print.
+/// Formats the smallest case found that fails in the same way.
 fn shrunk(number: u64, case: Case, way: Way, found: Failure) -> String {
     let small = shrink(case, |case| failure(case, way).is_some_and(|own| own.kind == found.kind));
     let found = failure(&small, way).unwrap_or(found);

@@ -1,11 +1,18 @@
-//! Random programs of several statements, loops and calls, under many schedules, in every way to run them.
+//! Random programs of several statements, loops and calls, under many schedules, run in every way.
 //!
-//! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length: FUZZ_CASES, FUZZ_SECONDS,
-//! FUZZ_SEED and FUZZ_FIRST choose the cases, FUZZ_WORKERS the processes, FUZZ_DEVICE how many of a hundred programs also run
-//! on a device of OpenCL, or of CUDA where FUZZ_API=cuda, FUZZ_COMPILED how many of a hundred schedules for a CPU are
-//! compiled (all), FUZZ_ONLY which schedules (`Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or two such as
-//! `Cpu Point`). Failures are made smaller and written to FUZZ_FOLDER; a case depends on FUZZ_SEED and its number
-//! alone.
+//! `make test` runs a fixed range of cases. `make fuzz-compile` runs a campaign of any length,
+//! which these variables control:
+//!
+//! - FUZZ_CASES, FUZZ_SECONDS, FUZZ_SEED and FUZZ_FIRST choose the cases.
+//! - FUZZ_WORKERS is the number of processes.
+//! - FUZZ_DEVICE is the percentage of programs that also run on an OpenCL device, or on a CUDA
+//!   device with FUZZ_API=cuda.
+//! - FUZZ_COMPILED is the percentage of schedules for a CPU that are compiled; the default is all.
+//! - FUZZ_ONLY chooses schedules: `Cpu`, `Gpu`, `Device`, `Default`, `Plain`, `Steps`, `Point`, or
+//!   two such as `Cpu Point`.
+//! - FUZZ_FOLDER is the folder for failures, which are made smaller first.
+//!
+//! A case depends only on FUZZ_SEED and its number.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,7 +35,7 @@ use whole::campaign::Campaign;
 use whole::examine::Settings;
 use whole::worker::Worker;
 
-/// Cases of every run.
+/// The number of cases of every run.
 const CASES: u64 = 200;
 
 fn setting(name: &str, otherwise: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What can be asked of `tilewright cache`.
+//! The arguments of `tilewright cache`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,34 +18,35 @@ use super::{RoundingArgs, size, threads, vectors};
     tilewright cache export records.pb\n  tilewright cache import records.pb --cache shared.sqlite"
 )]
 pub struct CacheArgs {
-    /// What to do.
+    /// The command to execute.
     #[command(subcommand)]
     pub command: CacheCommand,
 }
 
-/// The commands about the cache.
+/// The subcommands of `tilewright cache`.
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
-    /// List the programs that were tuned: sizes, machine, trials and the best time.
+    /// List the tuned programs with their sizes, machine, number of trials and best time.
     List(ListArgs),
-    /// Show what is known of a program: its records, and its best schedule in the program's own names.
+    /// Show the records of a program, and its best schedule in the names of the program.
     Show(LookupArgs),
-    /// Say whether a program is found, or in what the nearest records differ: sizes, threads, machine, program.
+    /// Say whether the cache has a program, or how the nearest records differ: sizes, threads,
+    /// machine, program.
     Explain(LookupArgs),
     /// Write records to one portable file.
     Export(ExportArgs),
-    /// Add the records of portable files; those that are there already are not doubled.
+    /// Add the records of portable files. Records that the cache already has are skipped.
     Import(ImportArgs),
-    /// Add the records of other caches; those that are there already are not doubled.
+    /// Add the records of other caches. Records that the cache already has are skipped.
     Merge(MergeArgs),
-    /// Remove records, and say how many.
+    /// Remove records, and print how many were removed.
     Clear(ClearArgs),
 }
 
-/// Which cache.
+/// The option that selects the cache.
 #[derive(Debug, clap::Args)]
 pub struct CacheFile {
-    /// The cache, if not that of the user's data folder.
+    /// The cache file. The default is the cache in the user's data folder.
     #[arg(long, value_name = "FILE")]
     pub cache: Option<PathBuf>,
 }
@@ -56,7 +57,7 @@ pub struct CacheFile {
     after_help = "Examples:\n  tilewright cache list\n  tilewright cache list --cache shared.sqlite --json"
 )]
 pub struct ListArgs {
-    /// Which cache.
+    /// The cache to list.
     #[command(flatten)]
     pub file: CacheFile,
     /// Print one JSON array.
@@ -72,25 +73,26 @@ pub struct ListArgs {
     tilewright cache explain examples/paper/mv.tw --sizes M=1024,K=1024 --threads 1"
 )]
 pub struct LookupArgs {
-    /// Source file; FILE:NAME picks a function.
+    /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]
     pub source: String,
     /// Sizes and integer scalars, such as M=64,N=32.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// Where it runs: cpu, this machine; cuda:0 and opencl:0 are devices, which `tilewright devices` lists.
+    /// Where the program runs: cpu is this machine, cuda:0 or opencl:0 is a device that `tilewright
+    /// devices` lists.
     #[arg(long, default_value = "cpu")]
     pub target: String,
-    /// Threads for parallel loops; as many as there are cores if not given.
+    /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Vector instructions to use, if not the widest that this machine has.
+    /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors())]
     pub vectors: Option<Vectors>,
     /// How floats are rounded.
     #[command(flatten)]
     pub rounding: RoundingArgs,
-    /// Which cache.
+    /// The cache to search.
     #[command(flatten)]
     pub file: CacheFile,
     /// Print one JSON object, with every record.
@@ -108,7 +110,7 @@ pub struct ExportArgs {
     /// The file to write.
     #[arg(value_name = "OUT")]
     pub out: PathBuf,
-    /// Which cache.
+    /// The cache to export.
     #[command(flatten)]
     pub file: CacheFile,
 }
@@ -124,7 +126,7 @@ pub struct ImportArgs {
     /// Files that `cache export` wrote.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Which cache.
+    /// The cache that receives the records.
     #[command(flatten)]
     pub file: CacheFile,
 }
@@ -135,10 +137,10 @@ pub struct ImportArgs {
     after_help = "Examples:\n  tilewright cache merge shared.sqlite\n  tilewright cache merge a.sqlite b.sqlite --cache all.sqlite"
 )]
 pub struct MergeArgs {
-    /// Other caches.
+    /// The caches to read from.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Which cache.
+    /// The cache that receives the records.
     #[command(flatten)]
     pub file: CacheFile,
 }
@@ -151,31 +153,33 @@ pub struct MergeArgs {
     tilewright cache clear examples/paper/mv.tw --sizes M=1024,K=1024"
 )]
 pub struct ClearArgs {
-    /// Only records of this program, at any sizes unless --sizes is given; FILE:NAME picks a function.
+    /// Remove only records of this program, at all sizes unless --sizes is given. FILE:NAME picks a
+    /// function.
     #[arg(value_name = "FILE[:NAME]")]
     pub source: Option<String>,
-    /// Only at these sizes.
+    /// Remove only records of these sizes.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size, requires = "source")]
     pub sizes: Vec<(String, i64)>,
-    /// The records of the program with --no-contract, instead of those without.
+    /// Remove the records that were tuned with --no-contract, instead of those that were tuned
+    /// without it.
     #[arg(long, requires = "source")]
     pub no_contract: bool,
-    /// Only with so many threads.
+    /// Remove only records of this number of threads.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Only candidates that failed.
+    /// Remove only candidates that failed.
     #[arg(long)]
     pub failed: bool,
-    /// Only records older than this, such as 30d or 12h.
+    /// Remove only records older than this, such as 30d or 12h.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
-    /// Only rows that no Tilewright wrote.
+    /// Remove only rows that Tilewright did not write.
     #[arg(long, conflicts_with_all = ["source", "threads", "failed", "older_than"])]
     pub damaged: bool,
-    /// Remove everything.
+    /// Remove every record.
     #[arg(long)]
     pub yes: bool,
-    /// Which cache.
+    /// The cache to clear.
     #[command(flatten)]
     pub file: CacheFile,
 }

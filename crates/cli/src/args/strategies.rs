@@ -1,4 +1,4 @@
-//! What can be asked of `tilewright strategies`.
+//! The arguments of `tilewright strategies`.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -15,15 +15,16 @@ use super::{duration, size, threads, vectors};
 #[command(after_help = "Examples:\n  tilewright strategies\n  \
     tilewright strategies compare examples/flextensor/gemm.tw --sizes M=256,N=256,K=256 --strategies bandit,random --trials 50")]
 pub struct StrategiesArgs {
-    /// What to do; without, the strategies are listed.
+    /// The command to execute. Without one, the strategies are listed.
     #[command(subcommand)]
     pub command: Option<StrategiesCommand>,
 }
 
-/// The commands about strategies.
+/// The subcommands of `tilewright strategies`.
 #[derive(Debug, Subcommand)]
 pub enum StrategiesCommand {
-    /// Have strategies search the same programs under one budget, and say how good and how quick each is.
+    /// Run several strategies on the same programs under one budget, and report how good and how
+    /// fast each is.
     Compare(CompareArgs),
 }
 
@@ -43,65 +44,69 @@ pub enum StrategiesCommand {
     tilewright strategies compare --replay gemm.tape --strategies gbfs,random --trials 100"
 )]
 pub struct CompareArgs {
-    /// Programs, with their sizes: FILE, FILE:NAME or FILE@M=64,N=32. With --replay, those of the recording if none are given.
+    /// Programs with their sizes: FILE, FILE:NAME or FILE@M=64,N=32. With --replay, the default is
+    /// every recorded program.
     #[arg(value_name = "FILE[:NAME][@SIZES]", required_unless_present = "replay")]
     pub programs: Vec<String>,
-    /// Sizes and integer scalars of programs that come without.
+    /// Sizes and integer scalars of the programs that have no @SIZES.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// Strategies, in the order of the table; all but grid if not given. `tilewright strategies` lists them.
+    /// Strategies, in the order of the table. The default is all but grid. `tilewright strategies`
+    /// lists them.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub strategies: Vec<String>,
-    /// Every strategy searches so many times, from seeds 1, 2, …, or from each of a range, such as 6-10: with the same --record,
-    /// those come on top of the ones before.
+    /// The number of searches per strategy, with the seeds 1, 2, …, or a range of seeds such as
+    /// 6-10. With the same --record, new seeds add to the recorded ones.
     #[arg(long, value_name = "N", default_value = "5", value_parser = seeds)]
     pub seeds: RangeInclusive<u64>,
-    /// Candidates of a search, at most; 100 if no other limit is given.
+    /// Maximum number of candidates per search. The default is 100 if no other limit is given.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,
-    /// Time of a search, at most, such as 30s, as if it had measured everything itself.
+    /// Maximum time per search, such as 30s. A recorded measurement counts with the time that it
+    /// took.
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
-    /// Points that a search may propose, as a share of the space, such as 0.001.
+    /// Maximum share of the space that a search may propose, such as 0.001.
     #[arg(long, value_name = "PART", value_parser = share)]
     pub share: Option<f64>,
-    /// Points that the cost model gives to start from, at most; with 0 searches are blind: the model
-    /// refuses nothing, and the default schedule does not count as found.
+    /// Maximum number of starting points that the cost model proposes. With 0 searches are blind:
+    /// the model rejects no candidate, and the default schedule does not count as found.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
-    /// Searches that go on at the same time: many cores then compile what all of them wait for, and a candidate takes
-    /// less time than it would for one search alone.
+    /// The number of searches that run at the same time. More searches keep more cores busy with
+    /// compiling, and each candidate costs less time than in a single search.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub abreast: usize,
-    /// Search the schedules of this template instead of those that the analysis finds; docs/strategies.md says how to write
-    /// one.
+    /// Search the schedules of this template instead of those that the analysis finds.
+    /// docs/strategies.md explains templates.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub template: Option<PathBuf>,
-    /// Try every point of spaces that have no more than this.
+    /// Try every point of each space that has at most this many points.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub exhaustive: u64,
-    /// Let models learn from what was measured for the programs before, in their order here.
+    /// Let cost models learn from the measurements of the preceding programs of this list.
     #[arg(long)]
     pub transfer: bool,
-    /// Let trees see only the numbers of points themselves, not the loop nests that they stand for.
+    /// Give the boosted trees only the knob values of points, not features of their loop nests.
     #[arg(long, conflicts_with = "transfer")]
     pub own_features: bool,
     /// Where to run: cpu, or a device that `tilewright devices` lists.
     #[arg(long, default_value = "cpu", conflicts_with = "replay")]
     pub target: String,
-    /// Threads for parallel loops; as many as there are cores if not given.
+    /// Threads for parallel loops. The default is one per core.
     #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "replay")]
     pub threads: Option<usize>,
-    /// Vector instructions to use, if not the widest that this machine has.
+    /// Vector instructions to use. The default is the widest set that this machine has.
     #[arg(long, value_parser = vectors(), conflicts_with = "replay")]
     pub vectors: Option<Vectors>,
-    /// Keep measurements in this file, and use those that are there.
+    /// Write measurements to this file, and reuse those that it already has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Measure nothing: answer from this file. What it does not have counts as failed, and is counted.
+    /// Take every measurement from this file and measure nothing. A missing measurement counts as a
+    /// failure, and the failures are counted.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
-    /// Write a page to look at, pictures and all numbers into this folder.
+    /// Write an HTML page, pictures and all numbers into this folder.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print one JSON object.
@@ -109,7 +114,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// The seeds of `5`, which are 1 to 5, or of `6-10`.
+/// Parses `5` as the seeds 1 to 5, and `6-10` as the seeds 6 to 10.
 fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
     const MOST: u64 = 1000;
     let (first, last) = text.split_once('-').unwrap_or(("1", text));

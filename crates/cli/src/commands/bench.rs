@@ -1,4 +1,4 @@
-//! `tilewright bench`
+//! `tilewright bench`: compiles a program and measures the time of a call.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::target::Target;
 use crate::time::seconds;
 use tilewright_tuner::work::{Work, work};
 
-/// The number of samples that are taken where the user does not say.
+/// The number of samples without `--samples`.
 const SAMPLES: usize = 30;
-/// The time after which sampling ends, unless the user asks for more.
+/// The time after which sampling ends without `--samples`. A long `--time` raises it.
 const CAP: Duration = Duration::from_secs(3);
-/// The same where the user has given a number of samples.
+/// The time limit with `--samples`: in practice none.
 const NO_CAP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The measurements of a program.

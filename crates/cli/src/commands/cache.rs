@@ -1,4 +1,4 @@
-//! `tilewright cache`
+//! `tilewright cache`: lists, explains, exports, imports, merges and clears tuning records.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,10 +27,10 @@ use crate::source::Source;
 use crate::target::Target;
 use crate::time::{date, now, seconds};
 
-/// Records that `show` lists for people.
+/// The number of records that `show` prints in its text form.
 const MOST_SHOWN: usize = 10;
 
-/// Does what is asked of the cache.
+/// Executes a subcommand.
 pub fn run(command: &CacheCommand) -> Result<(), Failure> {
     match command {
         CacheCommand::List(args) => list(args),
@@ -44,12 +44,13 @@ pub fn run(command: &CacheCommand) -> Result<(), Failure> {
 }
 
 impl CacheFile {
-    /// Where it is.
+    /// Returns the path of the cache.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         self.cache.clone().map_or_else(|| Cache::default_path().map_err(failure), Ok)
     }
 
-    /// The cache for reading. None if it is the user's own and nothing was tuned yet.
+    /// Opens the cache for reading. Returns `None` if it is the user's default cache and nothing
+    /// was tuned yet.
     pub fn existing(&self) -> Result<Option<Cache>, Failure> {
         match Cache::open_existing(&self.path()?) {
             Err(CacheError::Missing(_)) if self.cache.is_none() => Ok(None),
@@ -57,13 +58,13 @@ impl CacheFile {
         }
     }
 
-    /// The cache for writing, made if it is not there.
+    /// Opens the cache for writing, and creates it if it is missing.
     pub fn made(&self) -> Result<Cache, Failure> {
         Cache::open(&self.path()?).map_err(failure)
     }
 }
 
-/// With which status something that is wrong with a cache ends the command.
+/// Converts an error of the cache to the failure that ends the command.
 pub fn failure(error: CacheError) -> Failure {
     let text = error.to_string();
     match error {
@@ -105,7 +106,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     print(&table(&header.map(str::to_owned), &rows.collect::<Vec<_>>()))
 }
 
-/// Columns as wide as their longest entry.
+/// Formats rows as text columns, each as wide as its longest cell.
 fn table<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
     let lines = || std::iter::once(header).chain(rows);
     let widths: Vec<usize> =
@@ -118,7 +119,7 @@ fn table<const N: usize>(header: &[String; N], rows: &[[String; N]]) -> String {
     out
 }
 
-/// A program as it is looked up.
+/// A program with everything that its lookup in the cache needs.
 struct Lookup {
     program: Program,
     canonical: Canonical,
@@ -140,7 +141,7 @@ impl Lookup {
         Ok(Lookup { program, canonical, key, machine, path: args.file.path()?, cache: args.file.existing()? })
     }
 
-    /// What was looked for, in a few words.
+    /// A short description of the program, the target and the threads of this lookup.
     fn wanted(&self) -> String {
         let (title, target, threads) = (self.canonical.title(), &self.key.target, self.key.threads);
         match &self.machine {
@@ -150,14 +151,15 @@ impl Lookup {
         }
     }
 
-    /// The steps of a record in the program's own names, or why they cannot be used here.
+    /// Returns the steps of a record in the names of the program, or the reason why they are
+    /// illegal here.
     fn schedule(&self, record: &TuningRecord) -> Result<String, String> {
         let own = self.canonical.schedule_of(record, &self.machine);
         own.refusal.map_or(Ok(own.schedule.to_string()), |refusal| Err(refusal.to_string()))
     }
 }
 
-/// The program of a function at sizes that are all given.
+/// Checks a function at sizes that are all given.
 fn sized_program(spec: &str, sizes: &[(String, i64)], rounding: RoundingArgs) -> Result<Program, Failure> {
     let (source, function) = Source::read_function(spec)?;
     let sizes = bindings(sizes)?;
@@ -171,7 +173,7 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
         Some(cache) => cache.records(&Filter::of(&lookup.key)).map_err(failure)?,
         None => Vec::new(),
     };
-    // Failures have no median, and come last.
+    // Failures have no median and are listed last.
     let time = |record: &TuningRecord| record.median().unwrap_or(f64::INFINITY);
     records.sort_by(|one, other| time(one).total_cmp(&time(other)));
     let Some(best) = records.first() else {
@@ -204,7 +206,7 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
     print(&out)
 }
 
-/// How many records ended how.
+/// The number of records of each outcome, as text.
 fn outcomes(records: &[TuningRecord]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     records.iter().for_each(|record| *counts.entry(record.outcome.name()).or_default() += 1);
@@ -240,7 +242,7 @@ fn explain(args: &LookupArgs) -> Result<(), Failure> {
     })
 }
 
-/// What `run` and `bench` would take, and what is nearest if there is nothing.
+/// Returns the record that `run` and `bench` would use, and the nearest records if there is none.
 fn looked_up(lookup: &Lookup, cache: &Cache) -> Result<(Choice<TuningRecord>, Vec<Near>), CacheError> {
     let Lookup { program, canonical, key, machine, .. } = lookup;
     let target = machine.target();
@@ -285,7 +287,7 @@ fn miss(lookup: &Lookup, nearest: &[Near]) -> String {
     out
 }
 
-/// What a difference is about, and what it is.
+/// Returns the name of the field that differs, and a sentence with both values.
 fn described(canonical: &Canonical, difference: &Difference) -> (String, String) {
     let pair = |name: &str, wanted: &str, found: &str| {
         (name.to_owned(), format!("{wanted} is wanted, {found} is there"))
@@ -304,17 +306,18 @@ fn described(canonical: &Canonical, difference: &Difference) -> (String, String)
     }
 }
 
-/// Characters of a line that are shown before the place where it differs, and in all.
+/// The number of characters quoted before the first difference of two lines, and in total.
 const BEFORE: usize = 24;
 const QUOTED: usize = 80;
 
-/// Where two lines begin to differ, in characters, with something before it.
+/// Returns the character at which quoting starts, so that some text before the first difference is
+/// shown.
 fn start_of_difference(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     if same < QUOTED / 2 { 0 } else { same - BEFORE }
 }
 
-/// A part of a line that may be long.
+/// Quotes at most `QUOTED` characters of a line from the given character on.
 fn quoted(line: &str, from: usize) -> String {
     let part: String = line.chars().skip(from).take(QUOTED).collect();
     let before = if from > 0 { "…" } else { "" };
@@ -481,7 +484,7 @@ fn explanation_json(lookup: &Lookup, choice: &Choice<TuningRecord>, nearest: &[N
     }
 }
 
-/// Records that cannot be used, for programs.
+/// Formats unusable records as JSON.
 pub fn skipped_json(skipped: &[Skipped]) -> Value {
     let one =
         |one: &Skipped| json!({ "median_us": one.seconds.map(|seconds| seconds * 1e6), "why": one.why });

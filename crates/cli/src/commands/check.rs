@@ -1,4 +1,4 @@
-//! `tilewright check`
+//! `tilewright check`: reports every mistake in programs.
 
 use tilewright_syntax::ast::Function;
 use tilewright_syntax::{Bindings, Diagnostic, check, diagnose};
@@ -9,10 +9,10 @@ use crate::inputs::{bindings, refuse_unknown_sizes};
 use crate::output::{complain, print};
 use crate::source::Source;
 
-/// Checks every file, says all that is wrong, and fails if anything is.
+/// Checks every file, prints all diagnostics, and fails if any of them is an error.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let bindings = bindings(&args.sizes)?;
-    // A file that cannot be read does not keep the others from being checked.
+    // If one file cannot be read, the other files are still checked.
     let sources: Vec<_> = args.files.iter().map(|spec| Source::read_named(spec)).collect();
     let readable = || sources.iter().filter_map(|source| source.as_ref().ok());
     let functions: Vec<_> = readable().flat_map(|(source, name)| functions(source, *name)).collect();
@@ -46,13 +46,13 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
 }
 
-/// The functions that were asked for.
+/// Returns the function of the given name, or all functions.
 fn functions<'s>(source: &'s Source, name: Option<&str>) -> Vec<&'s Function> {
     let all = source.parsed.ast.functions.iter();
     all.filter(|function| name.is_none_or(|name| function.name.text == name)).collect()
 }
 
-/// Everything there is to say about a file, or about one of its functions if that can be read.
+/// Returns all diagnostics of a file, or those of one function if the file can be parsed.
 fn diagnostics(source: &Source, name: Option<&str>, bindings: &Bindings) -> Result<Vec<Diagnostic>, Failure> {
     if name.is_none() {
         return Ok(diagnose(&source.parsed, bindings));
@@ -66,7 +66,7 @@ fn diagnostics(source: &Source, name: Option<&str>, bindings: &Bindings) -> Resu
     Ok(found)
 }
 
-/// Checks one file, or one of its functions; whether it is accepted.
+/// Checks one file, or one of its functions. Returns true when there are no errors.
 fn check_file(source: &Source, name: Option<&str>, bindings: &Bindings) -> Result<bool, Failure> {
     let diagnostics = diagnostics(source, name, bindings)?;
     source.print(&diagnostics);

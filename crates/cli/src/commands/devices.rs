@@ -1,4 +1,4 @@
-//! `tilewright devices`
+//! `tilewright devices`: lists the targets that programs can run on.
 
 use serde_json::json;
 use tilewright_runtime::gpu::{DeviceInfo, devices};
@@ -8,7 +8,7 @@ use crate::args::DevicesArgs;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Lists what programs can run on, by the names that `--target` takes.
+/// Lists the CPU and all devices by the names that `--target` takes.
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
     let cpu = Cpu::host();
     let found = devices();

@@ -1,4 +1,4 @@
-//! `tilewright prove`
+//! `tilewright prove`: checks that scheduled loops compute what the program says.
 
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     report.outcome()
 }
 
-/// What a proof came to.
+/// The verdict of a proof, with everything that the report mentions.
 struct Report<'a> {
     path: &'a str,
     program: &'a Program,
@@ -57,7 +57,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The word for the verdict.
+    /// The name of the verdict.
     fn word(&self) -> &'static str {
         match self.verdict {
             Verdict::Proved => "proved",
@@ -66,7 +66,8 @@ impl Report<'_> {
         }
     }
 
-    /// A counterexample, or why nothing can be said; nothing where there is a proof.
+    /// Returns the counterexample, or the reason why the proof is undecided. Returns `None` for a
+    /// proof.
     fn reason(&self) -> Option<&str> {
         match &self.verdict {
             Verdict::Proved => None,
@@ -79,7 +80,7 @@ impl Report<'_> {
         self.program.symbols.iter().filter_map(|symbol| Some((symbol.name.as_str(), symbol.value?)))
     }
 
-    /// For people.
+    /// Formats the report as text.
     fn text(&self) -> String {
         let time = seconds(self.seconds);
         let (name, schedule) = (&self.program.name, self.schedule.describe());
@@ -95,7 +96,8 @@ impl Report<'_> {
         out
     }
 
-    /// How to see the loops that were refuted. `show` does not look into the cache, so it needs the steps of a tuned schedule.
+    /// Says how to print the refuted loops. `show` does not read the cache, so the hint includes
+    /// the steps of a tuned schedule.
     fn loops_hint(&self) -> String {
         let sizes: Vec<String> = self.sizes().map(|(name, value)| format!("{name}={value}")).collect();
         let place = format!("{}:{}", self.path, self.program.name);
@@ -115,7 +117,7 @@ impl Report<'_> {
         }
     }
 
-    /// For programs: one line.
+    /// Formats the report as one line of JSON.
     fn json(&self) -> String {
         let sizes: serde_json::Map<String, serde_json::Value> =
             self.sizes().map(|(name, value)| (name.to_owned(), value.into())).collect();
@@ -132,7 +134,8 @@ impl Report<'_> {
         format!("{object}\n")
     }
 
-    /// Loops that compute something else are a mistake of ours, whoever wrote the schedule: its steps should have been refused.
+    /// Returns the exit outcome. Refuted loops are a bug of Tilewright whatever the schedule,
+    /// because illegal steps should have been refused.
     fn outcome(&self) -> Result<(), Failure> {
         match &self.verdict {
             Verdict::Proved | Verdict::Undecided(_) => Ok(()),
@@ -153,7 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a verdict on a program with the default schedule.
+    /// Returns the text, the JSON and the outcome for a verdict on a program with the default
+    /// schedule.
     fn told(verdict: Verdict) -> (String, serde_json::Value, Result<(), Failure>) {
         let source = "def mv(float(M,K) A, float(K) x) -> (y) { y(i) +=! A(i,k) * x(k) }";
         let sizes = [("M", 8), ("K", 5)].into_iter().collect();

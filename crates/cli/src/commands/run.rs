@@ -1,4 +1,4 @@
-//! `tilewright run`
+//! `tilewright run`: runs a program and prints or writes its results.
 
 use std::fmt::Write;
 use std::fs;

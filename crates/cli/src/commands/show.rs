@@ -1,4 +1,4 @@
-//! `tilewright show`
+//! `tilewright show`: prints a program at one stage of compilation.
 
 mod cost;
 mod space;
@@ -19,7 +19,7 @@ use crate::schedule::AskedSchedule;
 use crate::source::Source;
 use crate::target::Target;
 
-/// Shows a stage of a program.
+/// Prints one stage of a program.
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let show = match args.stage {
         Stage::Program | Stage::Ranges => of_text,
@@ -46,7 +46,7 @@ fn not_yet(stage: Stage) -> Failure {
     ))
 }
 
-/// What is known of a program before it is compiled; sizes may be open.
+/// Shows a stage before compilation. Sizes may be open.
 fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings) -> Result<String, Failure> {
     let checked = check(&source.parsed.ast, function, bindings);
     source.print(&checked.diagnostics);
@@ -57,7 +57,8 @@ fn of_text(args: &ShowArgs, source: &Source, function: &str, bindings: &Bindings
     })
 }
 
-/// What is known of a program's instances at given sizes, whatever the target.
+/// Shows the dependences between the statement instances of a program at given sizes. They do not
+/// depend on the target.
 fn of_instances(
     args: &ShowArgs,
     source: &Source,
@@ -70,7 +71,7 @@ fn of_instances(
     })
 }
 
-/// What the compiler makes of a program at given sizes, for the CPU or for a device.
+/// Shows a stage of the compiler for a program at given sizes, for the CPU or for a device.
 fn of_compiler(
     args: &ShowArgs,
     source: &Source,
@@ -94,7 +95,7 @@ fn of_compiler(
     }
 }
 
-/// The target that a stage is for. The stages of a GPU's text imply its API.
+/// Returns the target of a stage. The stages `cuda` and `opencl` imply their API.
 fn target_of(args: &ShowArgs) -> Result<TargetName, Failure> {
     let name = Target::find(&args.target)?.compiled("--target interp runs a program as it is written");
     let api = match args.stage {
@@ -115,7 +116,7 @@ fn target_of(args: &ShowArgs) -> Result<TargetName, Failure> {
     }
 }
 
-/// The compiler's own name for a stage that comes after the schedule.
+/// Returns the driver's name for a stage that comes after the schedule.
 fn compiled_stage(stage: Stage) -> CompiledStage {
     match stage {
         Stage::Llvm => CompiledStage::Llvm,

@@ -1,4 +1,4 @@
-//! `tilewright tune`
+//! `tilewright tune`: searches for a fast schedule, prints the outcome, and writes cache and files.
 
 mod files;
 mod history;
@@ -70,7 +70,8 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     tell(args, files, &program, &machine, Ended { setting, tuned, history, answers, kept })
 }
 
-/// Where kernels run: at least one place, and others only if they are devices like the first.
+/// Returns where kernels run. There is at least one place, and further places must be devices of
+/// the same model.
 fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
     let names: Vec<&str> = args.target.split(',').collect();
     let places = names.iter().map(|name| place(args, name)).collect::<Result<Vec<_>, _>>()?;
@@ -95,7 +96,7 @@ fn places(args: &TuneArgs) -> Result<Vec<Place>, Failure> {
 fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
-    // A replay does without the device: its recording says what that has.
+    // A replay needs no device, because the recording describes it.
     let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, name));
     if let (TargetName::Gpu(..), Some(place)) = (target, recorded) {
         return refuse_cpu_options(&compile).map(|()| place);
@@ -103,18 +104,18 @@ fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     Ok(Place::of(target, &machine(target, &compile)?))
 }
 
-/// A search that is over.
+/// The outcome of a finished search.
 struct Ended {
     setting: Setting,
     tuned: Tuned,
     history: History,
-    /// What is to be written down.
+    /// The measurements for `--record`.
     answers: Option<Vec<Answer>>,
-    /// What the cache has of it; nothing, if it was replayed.
+    /// Describes what the cache keeps of this run; `None` after a replay.
     kept: Option<String>,
 }
 
-/// Says what came out, and writes the files that were asked for.
+/// Prints the outcome, and writes the files that the options name.
 fn tell(
     args: &TuneArgs,
     files: Files,
@@ -147,7 +148,7 @@ fn tell(
     files.write(answers, &page)
 }
 
-/// The program and its data, as `run` and `bench` take them.
+/// The arguments for the program and its data, as `run` and `bench` take them.
 fn program_args(args: &TuneArgs) -> ProgramArgs {
     ProgramArgs {
         file: args.source.clone(),
@@ -158,7 +159,7 @@ fn program_args(args: &TuneArgs) -> ProgramArgs {
     }
 }
 
-/// What the worker gets, and the files that it reads then.
+/// Returns the task for the workers, and the input files that they read.
 fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, Given), Failure> {
     let sizes = problem.given_sizes();
     let inputs = problem.given_inputs()?;
@@ -176,15 +177,15 @@ fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, G
     Ok((task, given))
 }
 
-/// A replay is over in a moment, and ends where its run did.
+/// Handles Ctrl-C, except in a replay: it takes only a moment, and ends where its run ended.
 fn stop(args: &TuneArgs) -> Arc<Stop> {
     if args.replay.is_some() { Arc::default() } else { stop_on_signals() }
 }
 
-/// Everybody who hears of a trial.
+/// Receives every trial: the display, the cache and the history.
 struct Watchers<'a, 'r> {
     display: Display,
-    /// Nobody keeps what is replayed.
+    /// Writes trials to the cache; `None` in a replay.
     recorder: Option<&'r mut Recorder<'a>>,
     history: History,
 }

@@ -1,9 +1,9 @@
-//! Text as part of a page.
+//! Formats text as parts of an HTML page.
 
 use std::fmt::Write;
 
-/// Text with nothing in it that a page would take for its own: usable between tags and in quoted attributes. What is no
-/// character of such a page becomes a replacement.
+/// Escapes text for use between tags and in quoted attributes. Control characters, which HTML
+/// forbids, become the replacement character.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,17 +21,17 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A part of the page under a heading. The content is markup already.
+/// A section with a heading. The content is markup already.
 pub fn section(heading: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}\n</section>\n", escape(heading))
 }
 
-/// Text as it is, in a fixed width.
+/// Preformatted text in a fixed-width font.
 pub fn verbatim(text: &str) -> String {
     format!("<pre>{}</pre>", escape(text.trim_end()))
 }
 
-/// Names with values.
+/// A table of names and values.
 pub fn table(rows: &[(&str, String)]) -> String {
     let mut out = String::from("<table>\n");
     for (name, value) in rows {

@@ -1,10 +1,10 @@
-//! Pages to look at: what `tune --report` and `strategies compare --out` share.
+//! HTML pages: the parts that `tune --report` and `strategies compare --out` share.
 //!
-//! A page needs nothing but itself: its style is inside, its drawings are SVG that is written here, and nothing in it refers to
-//! anything elsewhere. All that comes from the user goes through [`html::escape`].
+//! A page is one file that refers to nothing outside itself: it embeds its style, and its drawings
+//! are SVG that is written here. All text that comes from the user goes through [`html::escape`].
 
 pub mod html;
 pub mod scale;
 
-/// Colours by light and by dark, and how tables and drawings look.
+/// The style sheet: light and dark colours, tables and drawings.
 pub const STYLE: &str = include_str!("style.css");

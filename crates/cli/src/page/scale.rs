@@ -1,6 +1,6 @@
-//! From values to places on paper, and where to put the numbers along an axis.
+//! Axes: map values to coordinates, and choose the numbers along the axis.
 
-/// Values that differ by more than this factor are shown by their logarithms.
+/// Values that differ by more than this factor get a logarithmic axis.
 const FAR_APART: f64 = 8.0;
 
 /// An axis.
@@ -9,29 +9,29 @@ pub struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// The places of the lowest and of the highest value.
+    /// The coordinates of the lowest and of the highest value.
     from: f64,
     to: f64,
 }
 
 impl Scale {
-    /// From 0 to a value.
+    /// An axis from 0 to a value.
     pub fn from_zero(high: f64, from: f64, to: f64) -> Scale {
         Scale { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, logarithmic: false, from, to }
     }
 
-    /// From one value to another.
+    /// An axis from one value to another.
     pub fn between(low: f64, high: f64, from: f64, to: f64) -> Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false, from, to }
     }
 
-    /// From one positive value to another by their logarithms, to twice the lower at least.
+    /// A logarithmic axis between two positive values. Its end is at least twice its start.
     pub fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Scale {
         let low = if low > 0.0 && low.is_finite() { low } else { 1.0 };
         Scale { low, high: if high > 2.0 * low { high } else { 2.0 * low }, logarithmic: true, from, to }
     }
 
-    /// Around positive values, with some room at both ends.
+    /// An axis around positive values, with a margin at both ends.
     pub fn around(values: &[f64], from: f64, to: f64) -> Scale {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);
@@ -47,12 +47,12 @@ impl Scale {
         Scale { low, high, logarithmic, from, to }
     }
 
-    /// The place of a value; those outside are at the ends.
+    /// The coordinate of a value. Values outside the axis are placed at its ends.
     pub fn at(&self, value: f64) -> f64 {
         self.from + self.part(value) * (self.to - self.from)
     }
 
-    /// How far a value is from the lowest to the highest: 0 to 1.
+    /// The relative position of a value between the lowest and the highest: 0 to 1.
     pub fn part(&self, value: f64) -> f64 {
         let part = match self.logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -61,7 +61,7 @@ impl Scale {
         part.clamp(0.0, 1.0)
     }
 
-    /// The value at a part of the way.
+    /// The value at a relative position.
     pub fn value(&self, part: f64) -> f64 {
         match self.logarithmic {
             true => self.low * (self.high / self.low).powf(part),
@@ -69,7 +69,7 @@ impl Scale {
         }
     }
 
-    /// Round values along the way, some four to ten.
+    /// Round values along the axis, about four to ten.
     pub fn ticks(&self) -> Vec<f64> {
         if self.logarithmic { self.decades() } else { self.steps() }
     }
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!((scale.at(1.0), scale.at(2.0)), (0.0, 1.0), "{scale:?}");
             assert!(scale.ticks().len() >= 2, "{scale:?}");
         }
-        // What has no logarithm is at the lower end.
+        // A value without a logarithm is at the lower end.
         assert_eq!(Scale::logarithmic(1.0, 10.0, 5.0, 6.0).at(0.0), 5.0);
     }
 

@@ -1,4 +1,4 @@
-//! A folder with programs in it, and the command run there.
+//! A temporary folder with programs, and running the command in it.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -22,10 +22,10 @@ pub const SGEMM: &str = "def sgemm(float a, float b, float(N,M) A, float(M,K) B)
   C(i,j) += a * A(i,k) * B(k,j)
 }\n";
 
-/// A folder of its own for every test.
+/// A temporary folder for one test.
 pub struct Folder(pub TempDir);
 
-/// How a command ended.
+/// The outcome of a command.
 pub struct Ended {
     pub status: i32,
     pub out: String,
@@ -50,7 +50,8 @@ impl Folder {
         folder
     }
 
-    /// A folder for tuning with one thread. Its peaks are known, for measuring them takes a second and much memory.
+    /// A folder for tuning with one thread. It has stored peaks, because measuring them takes a
+    /// second and much memory.
     pub fn with_peaks() -> Folder {
         let folder = Folder::new();
         let cpu = Cpu { cores: 1, ..Cpu::host() };
@@ -78,12 +79,13 @@ impl Folder {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilewright"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).env_remove("COLUMNS");
-        // Nobody's own cache has a say in tests.
+        // Tests must not read the user's own cache.
         command.env("XDG_DATA_HOME", self.0.path().join("data"));
         command
     }
 
-    /// Runs a command line, words separated by spaces. No command here may take long, or fail by itself.
+    /// Runs a command line whose words are separated by spaces. The command must end within 120
+    /// seconds.
     #[track_caller]
     pub fn tilewright(&self, line: &str) -> Ended {
         let begun = Instant::now();
@@ -92,7 +94,7 @@ impl Folder {
         ended
     }
 
-    /// Runs what must succeed, and gives its output.
+    /// Runs a command that must succeed, and returns its output.
     #[track_caller]
     pub fn fine(&self, line: &str) -> String {
         let ended = self.tilewright(line);
@@ -100,7 +102,7 @@ impl Folder {
         ended.out
     }
 
-    /// Runs what must fail, with nothing but a message on standard error.
+    /// Runs a command that must fail with nothing but a message on standard error.
     #[track_caller]
     pub fn fails(&self, line: &str, status: i32, parts: &[&str]) {
         let ended = self.tilewright(line);
@@ -112,7 +114,7 @@ impl Folder {
         }
     }
 
-    /// Whether a result was written as these bytes.
+    /// Checks that a result file holds these bytes.
     #[track_caller]
     pub fn holds(&self, name: &str, descr: &str, shape: &[usize], data: &[u8]) {
         let bytes = fs::read(self.path(name)).unwrap();

@@ -6,9 +6,9 @@
 array([[3., 3.],
        [3., 3.]], dtype=float32)
 
-`define` gives the functions of a source. Calling one takes NumPy arrays, PyTorch tensors, JAX arrays, or anything that speaks
-DLPack or has a buffer; its sizes follow from them, and it is compiled when it meets new ones. `Function.tune` searches for a faster
-kernel, and `Function.compile` gives one whose calls cost next to nothing. `tilewright.torch.op` makes an operator of PyTorch.
+`define` returns the functions of a source text. A function takes NumPy arrays, PyTorch tensors, JAX arrays, or any object with
+DLPack or a buffer. Its sizes follow from its arguments, and new sizes compile a new kernel. `Function.tune` searches for a faster
+kernel. `Function.compile` returns a kernel whose calls have little overhead. `tilewright.torch.op` makes an operator of PyTorch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _native.packages_are_in([folder for folder in _sys.path if folder])
 
 
 class Device:
-    """Something that kernels run on: `target` is what `target=` takes."""
+    """A CPU or GPU that kernels run on. `target` is its name for the argument `target=`."""
 
     def __init__(self, target: str, name: str, memory: int | None) -> None:
         self.target = target
@@ -57,5 +57,5 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """What this machine has: its CPU, and the GPUs that CUDA and OpenCL find."""
+    """Lists the CPU of this machine, and the GPUs that CUDA and OpenCL find."""
     return [Device(**device) for device in _native.list_devices()]

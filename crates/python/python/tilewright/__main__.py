@@ -1,4 +1,4 @@
-"""The process that tries candidates for a search: `python -m tilewright worker`, or what `Function.tune` starts."""
+"""The worker process that tries candidates for a search: `python -m tilewright worker`. `Function.tune` starts it."""
 
 import signal
 import sys
@@ -7,8 +7,8 @@ from . import _native
 
 
 def work() -> None:
-    """Tries candidates, until there are no more."""
-    # Ctrl-C is for the search, which ends this process when it is over.
+    """Tries candidates until the search ends."""
+    # The search handles Ctrl-C, and ends this process at its own end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _native.worker()
 

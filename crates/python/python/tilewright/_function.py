@@ -1,4 +1,4 @@
-"""Functions of a source: the part of them that is written in Python."""
+"""The classes `Function`, `Module` and `Tuned`, and `define`: the part that is written in Python."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ._progress import Progress
 
 
 class Function(_native.Function):
-    """A function. It is compiled when it is called with tensors of shapes that it was not called with before.
+    """A function. A call with tensors of new shapes compiles a kernel for them.
 
-    Call it with tensors and numbers, in the order of its parameters or by name. What comes back is of the library that the
-    tensors are of. `out=` takes tensors to write to; `target=` takes "cpu", "cuda:0" or "opencl:0" where it is not where
-    the tensors are. A size that no tensor tells is given by name.
+    Call it with tensors and numbers, in the order of its parameters or by name. It returns tensors of the same library
+    as its arguments. `out=` takes tensors to write the results to. `target=` takes "cpu", "cuda:0" or "opencl:0"; the
+    default is the device of the tensors. Give a size by name if no tensor determines it.
     """
 
     def tune(
@@ -37,9 +37,9 @@ class Function(_native.Function):
     ) -> Tuned:
         """Searches for a faster kernel for tensors like these, and uses it from then on.
 
-        The search takes 30 seconds, if neither `seconds` nor `trials` says anything else. What it finds is kept in the cache
-        (`tilewright.cache`), so that it is there in the next program as well. Ctrl-C ends it with the best so far.
-        `progress=False` shows no bar.
+        The search takes 30 seconds, unless `seconds` or `trials` is given. Its results are kept in the cache
+        (`tilewright.cache`), where later programs find them. Ctrl-C ends the search with the best kernel so far.
+        `progress=False` shows no progress bar.
         """
         if seconds is None and trials is None:
             seconds = 30.0
@@ -56,19 +56,19 @@ class Function(_native.Function):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """What it takes, for `inspect` and for editors."""
+        """The parameters, for `inspect` and for editors."""
         named = [python_name(name) for name, _, _ in self._parameters]
         own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in named]
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("out", "target")]
         return inspect.Signature(own + [option for option in more if option.name not in named])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes get the text, and compile it themselves."""
+        """Pickles the source text. Another process compiles it again."""
         return _read_back, (self.text, self.__name__, self._contract)
 
 
 def python_name(name: str) -> str:
-    """A name of a program, as Python can write it: there it may be `in` or `2x`."""
+    """Converts a name of a program, such as `in` or `2x`, to a valid Python name."""
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) else name
 
@@ -78,21 +78,22 @@ def _read_back(text: str, name: str, contract: bool) -> Function:
 
 
 def _worker() -> tuple[str, list[str]]:
-    """The process that tries candidates: this Python, which finds modules where we do, and reads and writes nothing by itself."""
+    """Returns the command of a worker: this Python with the same module path, without startup code that reads or writes."""
     if not sys.executable:
         raise RuntimeError("a search starts another Python, and sys.executable does not say where it is")
-    # The current folder may be another by now, and have anything in it.
+    # The empty entry of sys.path is the current folder, which may have changed since the start.
     folders = [folder for folder in sys.path if folder] + [str(Path(__file__).resolve().parents[1])]
     code = f"import sys; sys.path[:] = {folders!r}; from tilewright.__main__ import work; work()"
     return sys.executable, ["-I", "-S", "-c", code]
 
 
 class Tuned:
-    """What a search has found.
+    """The outcome of a search.
 
-    `seconds` and `default_seconds` are the times of a call with the best schedule and with the default one, from a comparison in turn;
-    `history` has a tuple for each candidate that ran: seconds since the start, trials so far, its time, the best time so far. Those were
-    measured one after the other, so they need not agree with the comparison.
+    `seconds` and `default_seconds` are the times of a call with the best and with the default schedule. The final comparison
+    measures them in turn. `history` has a tuple for each candidate that ran: seconds since the start, number of trials, its
+    time, and the best time so far. The times of `history` were measured one after the other, and may differ from those of the
+    final comparison.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Tuned:
 
     @property
     def speedup(self) -> float:
-        """How many times faster than with the default schedule a call is."""
+        """The time with the default schedule divided by the time with the best schedule."""
         return self.default_seconds / self.seconds
 
     def __repr__(self) -> str:
@@ -127,7 +128,10 @@ class Tuned:
 
 
 class Module:
-    """The functions of a source, as attributes, by name in brackets, or in order. If there is one only, this may be used for it."""
+    """The functions of a source text, as attributes, by name in brackets, or by iteration.
+
+    A module with a single function can be used like that function.
+    """
 
     def __init__(self, source: str | PathLike[str], contract: bool = True) -> None:
         if isinstance(source, PathLike):
@@ -157,7 +161,7 @@ class Module:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """What the only function takes."""
+        """The parameters of the only function."""
         if len(self._functions) != 1:
             raise AttributeError("__signature__")
         return self._only().__signature__
@@ -183,7 +187,7 @@ class Module:
 
 
 def one_function(function: Any) -> Function:
-    """A function, or the only one of a source."""
+    """Returns a function, or the only function of a module."""
     if isinstance(function, Module):
         return function._only()
     if isinstance(function, Function):
@@ -192,7 +196,7 @@ def one_function(function: Any) -> Function:
 
 
 def refuse_backward_arguments(function: Function, backward: Function) -> None:
-    """A backward takes what the function takes, and the gradient of each result."""
+    """Checks that a backward function takes the arguments of the function, and then the gradient of each result."""
     takes = len(function._parameters) + len(function._results)
     if len(backward._parameters) != takes:
         raise ValueError(
@@ -201,9 +205,10 @@ def refuse_backward_arguments(function: Function, backward: Function) -> None:
 
 
 def define(source: str | PathLike[str], *, contract: bool = True) -> Module:
-    """The functions of a program text, or of a file that a `pathlib.Path` names. All mistakes in it are shown at once, each under its place.
+    """Returns the functions of a program text, or of the file that a `pathlib.Path` names.
 
-    With `contract=False` every float operation is rounded by itself: no product is computed together with the sum it stands in.
+    A `ProgramError` shows all mistakes at once, each at its place in the text. With `contract=False` every float operation is
+    rounded separately: no product is fused with the sum that uses it.
 
     >>> add, scale = tw.define('''
     ...     def add(float(N) x, float(N) y) -> (z) { z(i) = x(i) + y(i) }
@@ -214,7 +219,7 @@ def define(source: str | PathLike[str], *, contract: bool = True) -> Module:
 
 
 def function(body: Callable[..., Any]) -> Function:
-    """Makes a function of the program text that a Python function has for its documentation.
+    """Makes a function from the program text in the docstring of a Python function.
 
     >>> @tw.function
     ... def softplus(x):
@@ -233,7 +238,7 @@ def function(body: Callable[..., Any]) -> Function:
 
 
 def _refuse_other_parameters(body: Callable[..., Any], made: Function) -> None:
-    """A Python function that says what it takes must say what the program takes."""
+    """Checks that the parameters of the Python function, if it has any, are those of the program."""
     said = list(inspect.signature(body).parameters.values())
     if not said or any(own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD) for own in said):
         return

@@ -1,4 +1,4 @@
-"""The native half of the package."""
+"""The native part of the package, written in Rust."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -10,10 +10,10 @@ class ProgramError(ValueError):
     """A mistake in a program or a schedule, shown under its text."""
 
 class ProgramWarning(UserWarning):
-    """What may be a mistake in a program, shown under its text."""
+    """A possible mistake in a program, shown under its text."""
 
 class DeviceError(RuntimeError):
-    """A device that is not there, or does not do what it should."""
+    """A device that is missing or has failed."""
 
 class Text:
     """A program text, parsed and checked."""
@@ -23,7 +23,7 @@ class Text:
     def names(self) -> list[str]: ...
 
 class Function:
-    """A function. It is compiled when it is called with tensors of shapes that it was not called with before."""
+    """A function. A call with tensors of new shapes compiles a kernel for them."""
 
     def __new__(cls, text: Text, name: str) -> Self: ...
     def __call__(self, *args: Any, out: Any = None, target: str | None = None, **kwargs: Any) -> Any: ...
@@ -56,7 +56,7 @@ class Function:
     def _shapes(self) -> list[tuple[str, list[str]]]: ...
 
 class Kernel:
-    """Machine code for tensors of given shapes. Calling it does nothing but check them and run."""
+    """Machine code for tensors of given shapes. A call only checks its arguments and runs the code."""
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any: ...
     def bind(self, *args: Any, **kwargs: Any) -> Kernel: ...
@@ -69,10 +69,10 @@ class Kernel:
     def sizes(self) -> dict[str, int]: ...
 
 def get_threads() -> int:
-    """How many threads kernels have that are compiled from now on."""
+    """Returns the number of threads of kernels that are compiled from now on."""
 
 def set_threads(threads: int | None = None) -> None:
-    """Says how many threads; as many as there are cores without a number."""
+    """Sets the number of threads of kernels that are compiled from now on. The default is one per core."""
 
 def after_fork() -> None: ...
 def packages_are_in(folders: list[str]) -> None: ...

@@ -1,4 +1,4 @@
-"""The bar of a search, in terminals and in notebooks."""
+"""The progress bar of a search, in terminals and in notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class Progress:
-    """Shows how a search goes, by time or by trials. Without a terminal or a notebook it shows nothing, unless it is asked to."""
+    """A progress bar by time or by trials. Without a terminal or a notebook it is hidden, unless `wanted` is True."""
 
     def __init__(self, name: str, seconds: float | None, trials: int | None, wanted: bool | None) -> None:
         self._name = name
@@ -21,7 +21,7 @@ class Progress:
             import warnings
 
             with warnings.catch_warnings():
-                # Without widgets a notebook gets the bar of a terminal, which is good enough.
+                # Without widgets, tqdm warns and shows a text bar in a notebook, which is good enough.
                 warnings.simplefilter("ignore")
                 from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 

@@ -1,4 +1,4 @@
-"""What searches have measured: one file, which the command `tilewright` uses too.
+"""The cache of tuning results: one file, which the command `tilewright` uses too.
 
 >>> tw.cache.path()
 >>> tw.cache.use("project.sqlite")   # another file, from now on
@@ -22,32 +22,32 @@ __all__ = ["clear", "export", "list", "load", "path", "use"]
 
 
 def path() -> str:
-    """Where the cache is."""
+    """Returns the path of the cache."""
     return str(_path())
 
 
 def use(path: str | PathLike[str] | None = None) -> None:
-    """Uses another file from now on, which is made when something is tuned; without a path, the user's own."""
+    """Uses another cache file from now on, or the user's default cache without a path. Tuning creates a missing file."""
     if path is not None and not str(path):
         raise ValueError("a cache is a file, and this is the path of none")
     _use(path)
 
 
 def list() -> builtins.list[dict[str, Any]]:
-    """The programs that were tuned: a dict for each, with its sizes, target, trials and the best time in seconds."""
+    """Lists the tuned programs: a dict for each, with its sizes, target, threads, trials and the best time in seconds."""
     return _list()
 
 
 def clear() -> int:
-    """Removes all records, and says how many there were. Functions keep what they have compiled."""
+    """Removes all records, and returns their number. Functions keep their compiled kernels."""
     return _clear()
 
 
 def export(path: str | PathLike[str]) -> int:
-    """Writes all records to one portable file, and says how many there were."""
+    """Writes all records to one portable file, and returns their number."""
     return _export(path)
 
 
 def load(path: str | PathLike[str]) -> int:
-    """Adds the records of a portable file, and says how many are new."""
+    """Adds the records of a portable file, and returns the number of new ones."""
     return _import(path)

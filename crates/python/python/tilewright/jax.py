@@ -5,8 +5,8 @@
 >>> op = tw.jax.op(mm)
 >>> jax.jit(lambda A, B: op(A, B).sum())(jax.numpy.ones((2, 3)), jax.numpy.ones((3, 2)))
 
-The operator is a foreign function of XLA: what `jax.jit` compiles calls the kernel on its own memory, without Python. It has gradients where a
-backward is given.
+The operator is a foreign function of XLA: a program that `jax.jit` compiles calls the kernel on XLA's memory, without Python. The
+operator has gradients if a backward function is given.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ __all__ = ["op"]
 
 _TARGET = "tilewright"
 
-# The number of a function at given sizes, a digest of its program, and the types and shapes of its results.
+# The number of an operation, the digest of its program, and the types and shapes of its results.
 _Operation = tuple[int, int, list[tuple[str, list[int]]]]
 
 
 def op(function: Function | Module, backward: Function | Module | Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """What calls a function from JAX, also inside of `jax.jit`, `jax.vmap` and, where a backward is given, `jax.grad`.
+    """Makes an operator that JAX can call, also inside `jax.jit`, `jax.vmap` and, if a backward is given, `jax.grad`.
 
-    It takes the function's parameters in their order or by name. A number on which shapes or subscripts depend must be one when JAX traces
-    the call, as `static_argnums` of `jax.jit` has it. `backward` is another of Tilewright's functions, or anything that can be called: it is
-    given the inputs, and then the gradient of each result, and gives the gradient of each floating-point array among the inputs, in order; a
-    single one need not be a tuple. It may give those of floating-point numbers too, each at its place among the parameters: all of them, or
-    none. There are second derivatives where JAX can differentiate the backward, as it can one that is an operator with a backward of its own.
+    The operator takes the function's parameters in their order or by name. A number that shapes or subscripts depend on must be
+    known when JAX traces the call: use `static_argnums` of `jax.jit`.
+
+    `backward` is another of Tilewright's functions, or any callable. It takes the inputs, and then the gradient of each result.
+    It returns the gradient of each floating-point array among the inputs, in order. A single gradient need not be in a tuple.
+    It may also return the gradients of all floating-point numbers, each at its place among the parameters. Second derivatives
+    exist if JAX can differentiate the backward, for example if the backward is an operator with its own backward.
     """
     function = one_function(function)
     if any(updated for _, _, _, updated in function._results):
@@ -62,7 +64,7 @@ def _is_traced(value: Any) -> bool:
 
 
 class _Operator:
-    """A function, as JAX calls it."""
+    """An operator of JAX that calls a function."""
 
     def __init__(self, function: Function, backward: Callable[..., Any] | None) -> None:
         self.function = function
@@ -71,7 +73,7 @@ class _Operator:
         self.names = [name for name, _, _ in self.parameters]
         self.__name__ = function.__name__
         self.__doc__ = function.signature
-        # What was made for arguments of the same kind: they would be kept anyway.
+        # Operations by the types and shapes of their arguments. The native part keeps them for ever anyway.
         self.operations: dict[Any, _Operation] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -82,7 +84,7 @@ class _Operator:
         return f"<tilewright operator of JAX: {self.function.signature}>"
 
     def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """A value for each parameter."""
+        """Returns a value for each parameter, in order."""
         given = dict(zip(self.names, args))
         for name in kwargs:
             if name not in self.names:
@@ -96,7 +98,7 @@ class _Operator:
         return [given[name] if is_tensor else _plain(given[name]) for name, _, is_tensor in self.parameters]
 
     def run(self, values: Sequence[Any]) -> Any:
-        """A call without gradients."""
+        """Calls the function without gradients."""
         if not any(map(_is_traced, values)):
             return self.function(*values)
         parameters = zip(values, self.parameters, self.function._specialised)
@@ -111,7 +113,7 @@ class _Operator:
 
 
 def _call(operation: _Operation, operands: list[Any]) -> Any:
-    """The call that is part of what JAX compiles."""
+    """Adds the call to the program that JAX traces."""
     number, digest, results = operation
     described: Any = jax.ShapeDtypeStruct
     made = [described(shape, jnp.dtype(dtype)) for dtype, shape in results]
@@ -121,27 +123,27 @@ def _call(operation: _Operation, operands: list[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number that is known, out of an array without dimensions."""
+    """Returns the number in an array without dimensions, if JAX does not trace it."""
     is_known = isinstance(value, (np.generic, np.ndarray, jax.Array)) and not _is_traced(value)
     return value.item() if is_known and value.ndim == 0 else value
 
 
 class _Given(NamedTuple):
-    """What was given for a parameter of a call that JAX traces: what the compiler is shown, and what comes with every call."""
+    """The argument for a parameter of a call that JAX traces: an example for the compiler, and the operand of the call."""
 
     example: Any
-    # Equal where the same machine code will do.
+    # Equal for arguments that can use the same machine code.
     key: Any
     operand: Any = None
-    # Whether it is a number that comes with every call.
+    # Whether the argument is a number that every call passes.
     is_passed: bool = False
 
 
 def _traced(value: Any, name: str, dtype: str, is_tensor: bool, is_fixed: bool) -> _Given:
-    """Reads what was given for a parameter."""
+    """Reads the argument for a parameter."""
     if is_tensor:
         array = jnp.asarray(_array(name, value))
-        # It takes no memory.
+        # A broadcast scalar takes no memory.
         example = np.broadcast_to(np.zeros((), array.dtype), array.shape)
         return _Given(example, (array.dtype, array.shape), array)
     if not _is_traced(value):
@@ -154,7 +156,7 @@ def _traced(value: Any, name: str, dtype: str, is_tensor: bool, is_fixed: bool) 
 
 
 def _array(name: str, value: Any) -> Any:
-    """An array that JAX takes. Lists and numbers are none, as in calls that it does not trace."""
+    """Returns an array that JAX accepts. Lists and numbers are refused, as in calls that JAX does not trace."""
     if isinstance(value, (jax.Array, np.ndarray)):
         return value
     if isinstance(value, (list, tuple, int, float, complex)):
@@ -163,15 +165,15 @@ def _array(name: str, value: Any) -> Any:
 
 
 def _exact(dtype: str, value: Any) -> Any:
-    """What only the same number has. In Python, 0.0 equals -0.0, 1 equals True, and NaN does not equal itself."""
+    """Returns a key that is unique to a number. In Python, 0.0 equals -0.0, 1 equals True, and NaN does not equal itself."""
     try:
         return type(value), float(value).hex() if "float" in dtype else int(value)
     except (TypeError, ValueError, OverflowError):
-        # It is none, and will be refused.
+        # The value is not a number, and will be refused.
         return type(value)
 
 
-# What parameters take, by a part of the name of their type.
+# The values that parameters accept, by a part of the name of their type.
 _TAKES = {
     "float": ("a number", (jnp.floating, jnp.integer, jnp.bool_)),
     "int": ("a whole number", (jnp.integer, jnp.bool_)),
@@ -180,17 +182,17 @@ _TAKES = {
 
 
 def _computed(name: str, dtype: str, value: Any) -> Any:
-    """A number that JAX computes. Its type is known, and its value is not: an integer that is too large wraps."""
+    """Converts a number that JAX computes. Only its type is known while tracing, so an integer that is too large wraps."""
     what, kinds = next(takes for part, takes in _TAKES.items() if part in dtype)
     if value.shape or not any(jnp.issubdtype(value.dtype, kind) for kind in kinds):
         raise TypeError(f"`{name}` is {dtype} and takes {what}, not {value.dtype}{list(value.shape) or ''}")
     there_is = jax.dtypes.canonicalize_dtype(dtype)
-    # Without jax_enable_x64 all integers fit as they are.
+    # Without jax_enable_x64, integers of JAX are narrower than 64 bits, and fit as they are.
     return value if "int64" in dtype and there_is != dtype else value.astype(there_is)
 
 
 def _gradients_of(function: Function, given: int, backward: str) -> list[str]:
-    """The inputs that gradients are of, of which so many are given: all floating-point arrays, or numbers too."""
+    """Returns the inputs that `given` gradients belong to: all floating-point arrays, or the floating-point numbers too."""
     shapes = dict(function._shapes)
     floats = [(name, is_tensor) for name, dtype, is_tensor in function._parameters if "float" in dtype]
     arrays = [name for name, is_tensor in floats if is_tensor]
@@ -204,8 +206,8 @@ def _gradients_of(function: Function, given: int, backward: str) -> list[str]:
 
 
 def _with_gradients(operator: _Operator, backward: Callable[..., Any], values: list[Any]) -> Any:
-    """A call with gradients from a function of all inputs and of the gradients of all results."""
-    # Numbers that JAX does not trace stay numbers, since shapes may depend on them, and GPUs take no others.
+    """Calls the operator with gradients. `backward` takes all inputs and the gradients of all results."""
+    # Numbers that JAX does not trace stay numbers: shapes may depend on them, and kernels on GPUs take no traced numbers.
     known: dict[str, Any] = {}
     free: dict[str, Any] = {}
     for value, (name, _, is_tensor) in zip(values, operator.parameters):
@@ -219,9 +221,9 @@ def _with_gradients(operator: _Operator, backward: Callable[..., Any], values: l
 
     def forward(free: dict[str, Any]) -> tuple[Any, Any]:
         kept = {name: own.value for name, own in free.items()}
-        # JAX would trace values, but not the keys of a dict.
+        # The names are dict keys, because JAX would trace the values.
         asked = {name: None for name, own in free.items() if own.perturbed}
-        # This call has gradients as well: those are second derivatives.
+        # The gradients of this call are second derivatives.
         return differentiable(kept), (kept, asked)
 
     def gradients(residuals: Any, wanted: Any) -> tuple[dict[str, Any]]:
@@ -235,7 +237,7 @@ def _with_gradients(operator: _Operator, backward: Callable[..., Any], values: l
 
 
 def _wanted(function: Function, given: Any) -> list[Any]:
-    """The gradients of all results as arrays. JAX has none for integers, and for what nothing depends on: those are zeros."""
+    """Returns the gradients of all results as arrays. JAX has none for integers and for unused results: those become zeros."""
     given = given if isinstance(given, (tuple, list)) else (given,)
 
     def is_none(own: Any) -> bool:
@@ -246,7 +248,7 @@ def _wanted(function: Function, given: Any) -> list[Any]:
 
 
 def _found(function: Function, found: Any, inputs: dict[str, Any], asked: dict[str, None]) -> dict[str, Any]:
-    """A gradient for each input that is asked for one."""
+    """Returns the gradient of each input in `asked`, and None for the other inputs."""
     found = found if isinstance(found, (tuple, list)) else (found,)
     names = _gradients_of(function, len(found), "the backward")
     for name, dtype, _ in function._parameters:
@@ -254,7 +256,7 @@ def _found(function: Function, found: Any, inputs: dict[str, Any], asked: dict[s
             raise ValueError(f"the gradient of the number `{name}` is asked for, and the backward gives those of arrays only")
 
     def like(value: Any, gradient: Any) -> Any:
-        # What was given for a number may be of another type than the parameter.
+        # The argument for a number may have another type than the parameter.
         return None if gradient is None else jnp.asarray(gradient, value.dtype)
 
     gradients = {name: own for name, own in zip(names, found) if name in asked}

@@ -5,8 +5,8 @@
 >>> op = tw.torch.op(mm, "mylib::mm")
 >>> torch.compile(lambda A, B: op(A, B).relu())(torch.ones(2, 3), torch.ones(3, 2))
 
-The operator is one of `torch.library`: it has shapes for fake tensors, so that `torch.compile` and `torch.export` go through it, and
-gradients where a backward is given.
+The operator is registered with `torch.library`. It computes shapes for fake tensors, so that `torch.compile` and `torch.export`
+support it, and it has gradients if a backward function is given.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ def op(
     name: str | None = None,
     backward: Function | Module | Callable[..., Any] | None = None,
 ) -> Any:
-    """Registers a function as an operator, `namespace::name`, and gives what calls it.
+    """Registers a function as the operator `namespace::name`, and returns the operator.
 
-    It takes the function's parameters in their order, and then the tensors that the function updates. `backward` is another of
-    Tilewright's functions, or anything that can be called: it is given the inputs, and then the gradient of each result, and gives the
-    gradient of each floating-point tensor among the inputs, in order; a single one need not be a tuple. Numbers have no gradients. There
-    are second derivatives where PyTorch can differentiate the backward, as it can one that is an operator with a backward of its own.
+    The operator takes the function's parameters in their order, and then the tensors that the function updates.
+
+    `backward` is another of Tilewright's functions, or any callable. It takes the inputs, and then the gradient of each result.
+    It returns the gradient of each floating-point tensor among the inputs, in order. A single gradient need not be in a tuple.
+    Numbers have no gradients. Second derivatives exist if PyTorch can differentiate the backward, for example if the backward is
+    an operator with its own backward.
     """
     function = one_function(function)
     name = name or f"tilewright::{python_name(function.__name__)}"
@@ -47,7 +49,7 @@ def op(
     if isinstance(backward, (Function, Module)):
         backward = one_function(backward)
         _refuse_backward(function, backward)
-        # An operator itself, so that what is compiled goes through it too.
+        # The backward becomes an operator too, so that torch.compile supports it.
         backward = _register(f"{name}_backward", _Signature(backward, first_gradient=signature.inputs))
     made = _register(name, signature)
     _register_backward(made, signature, backward)
@@ -55,8 +57,8 @@ def op(
 
 
 def _register(name: str, signature: _Signature) -> Any:
-    """An operator without gradients."""
-    # A call that is waited for cannot be recorded.
+    """Registers an operator without gradients."""
+    # A call that waits for the GPU cannot be recorded in a CUDA graph.
     is_waited_for = signature.function._is_checked or signature.has_number_tensors
     unsafe = getattr(torch.Tag, "cudagraph_unsafe", None) if is_waited_for else None
     tags = {} if unsafe is None else {"tags": (unsafe,)}
@@ -66,7 +68,7 @@ def _register(name: str, signature: _Signature) -> Any:
 
 
 def _refuse_name(name: str) -> None:
-    """What is compiled calls the operator by its name, in Python."""
+    """Checks an operator's name. Compiled Python code calls the operator by this name, so both parts must be identifiers."""
     parts = name.split("::")
     if len(parts) != 2:
         raise ValueError(f"an operator has a name such as mylib::{parts[-1]}")
@@ -85,7 +87,7 @@ def _refuse_backward(function: Function, backward: Function) -> None:
 
 
 def _differentiable(function: Function) -> list[str]:
-    """The inputs that have a gradient, with their shapes."""
+    """Returns the inputs that have a gradient, with their shapes."""
     shapes = dict(function._shapes)
     return [
         f"{name}({', '.join(shapes[name])})"
@@ -102,7 +104,7 @@ def _gradients_wanted(function: Function, given: int) -> str:
 
 
 def _register_backward(made: Any, signature: _Signature, backward: Callable[..., Any]) -> None:
-    """Gradients from a function of all inputs and of the gradients of all results."""
+    """Registers the gradients of an operator. `backward` takes all inputs and the gradients of all results."""
 
     def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
@@ -111,7 +113,7 @@ def _register_backward(made: Any, signature: _Signature, backward: Callable[...,
 
     def gradients(ctx: Any, *wanted: torch.Tensor) -> tuple[Any, ...]:
         tensors = iter(ctx.saved_tensors)
-        # They keep their own gradients, for second derivatives.
+        # Saved tensors keep their connection to autograd, for second derivatives.
         inputs = [next(tensors) if number is None else number for number in ctx.numbers]
         found = backward(*inputs, *(own.contiguous() for own in wanted))
         found = found if isinstance(found, (tuple, list)) else (found,)
@@ -125,9 +127,9 @@ def _register_backward(made: Any, signature: _Signature, backward: Callable[...,
 
 
 class _Signature:
-    """What a function takes and gives, in the words of PyTorch.
+    """The parameters and results of a function as a schema of PyTorch.
 
-    From `first_gradient` on, parameters take gradients of results, and those are tensors also where the parameter is a number.
+    From `first_gradient` on, parameters take gradients of results. These are tensors even where the parameter is a number.
     """
 
     def __init__(self, function: Function, first_gradient: int | None = None) -> None:
@@ -154,7 +156,7 @@ class _Signature:
         return f"({takes}) -> {gives}"
 
     def _refuse_unknown_sizes(self) -> None:
-        """An operator has no other way to be told a size."""
+        """Refuses sizes that follow from no argument, because an operator takes no sizes by name."""
         shapes = {name: shape for name, _, shape, _ in self.results}
         told = [extent for shape in self.shapes.values() for extent in shape]
         told += [extent for name in self.updated for extent in shapes[name]]
@@ -165,8 +167,8 @@ class _Signature:
                     raise ValueError(f"the size `{extent}` of `{name}` follows from nothing that the operator takes")
 
     def run(self, *args: Any) -> Any:
-        """A call of the function."""
-        # What becomes of gradients is settled around the operator.
+        """Calls the function."""
+        # Autograd works outside of the operator, so tensors are detached here.
         args = tuple(value.detach() if isinstance(value, torch.Tensor) else value for value in args)
         inputs, updated = args[: self.inputs], args[self.inputs :]
         if self.has_number_tensors:
@@ -176,7 +178,7 @@ class _Signature:
         return self.given_back(self.function(*inputs, out=self.out(inputs, updated)))
 
     def out(self, inputs: tuple[Any, ...], updated: tuple[Any, ...]) -> dict[str, torch.Tensor]:
-        """All results as tensors to write to: those that are updated, and new ones."""
+        """Returns the tensors to write all results to: those that are updated, and new ones."""
         sizes, device = self.sizes(inputs, updated), _device((*inputs, *updated))
         given = dict(zip(self.updated, updated))
         return {
@@ -185,20 +187,20 @@ class _Signature:
         }
 
     def given_back(self, found: Any) -> Any:
-        """The results that are not updated."""
+        """Returns the results that are not updated."""
         found = found if isinstance(found, tuple) else (found,)
         fresh = [value for value, (_, _, _, updated) in zip(found, self.results) if not updated]
         return None if not fresh else fresh[0] if len(fresh) == 1 else tuple(fresh)
 
     def fake(self, *args: Any) -> Any:
-        """Results with shapes and without elements."""
+        """Returns results for fake tensors: shapes without elements."""
         out = self.out(args[: self.inputs], args[self.inputs :])
         return self.given_back(tuple(out.values()))
 
     def sizes(self, inputs: tuple[Any, ...], updated: tuple[Any, ...]) -> dict[str, Any]:
-        """The sizes that shapes and numbers tell; those of fake tensors may be symbols."""
+        """Returns the sizes that shapes and numbers determine. Sizes of fake tensors may be symbols."""
         sizes: dict[str, Any] = {}
-        # Every size is an extent by itself somewhere, as the language asks for.
+        # The language requires that every size is somewhere an extent by itself.
         told: list[tuple[str, Any]] = []
         for (name, dtype, is_tensor), value in zip(self.parameters, inputs):
             if is_tensor:
@@ -215,7 +217,7 @@ class _Signature:
 
 
 def _arguments(names: list[str]) -> list[str]:
-    """The names of arguments: those of the language, which may be `in` or `2x`, but for what is no name in Python."""
+    """Converts names of a program, such as `in` or `2x`, to distinct Python names for arguments."""
     made: list[str] = []
     for name in names:
         own = python_name(name)
@@ -242,7 +244,7 @@ def _number(value: Any) -> Any:
 
 
 def _device(args: tuple[Any, ...]) -> torch.device:
-    """Where the tensors are; in memory, where there are none."""
+    """Returns the device of the first tensor, or the CPU if there are no tensors."""
     return next((value.device for value in args if isinstance(value, torch.Tensor)), torch.device("cpu"))
 
 
@@ -252,11 +254,11 @@ def _empty(dtype: str, shape: list[str], sizes: dict[str, Any], device: torch.de
 
 
 def _is_name(extent: str) -> bool:
-    """Whether it is a size by itself. Names may begin with digits."""
+    """Checks whether an extent is a size by itself. Names may begin with digits."""
     return re.fullmatch(r"\w+", extent) is not None and not extent.isdecimal()
 
 
-# How loosely they bind, loosest first.
+# Infix operators by precedence, lowest first.
 _INFIX: list[dict[str, Callable[[Any, Any], Any]]] = [
     {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": operator.floordiv, "%": operator.mod},
@@ -265,11 +267,11 @@ _FUNCTIONS = {"min": torch.sym_min, "max": torch.sym_max}
 
 
 class _Extent:
-    """An extent as the compiler writes it, such as `(H + 2*pad - KH)/stride + 1`, at given sizes."""
+    """Evaluates an extent as the compiler writes it, such as `(H + 2*pad - KH)/stride + 1`, at given sizes."""
 
     def __init__(self, text: str, sizes: dict[str, Any]) -> None:
         self.sizes = sizes
-        # The next word is the last; an empty one is the end.
+        # The list is reversed: its last word is read next. The empty word marks the end.
         self.words = ["", *reversed(re.findall(r"\w+|\S", text))]
 
     def value(self, level: int = 0) -> Any:
@@ -289,14 +291,14 @@ class _Extent:
             return self._arguments()[0]
         if word.isdecimal():
             return int(word)
-        # A size may be called `min`.
+        # A size may have the name `min`, so a parenthesis must follow a function.
         if word in _FUNCTIONS and self.words[-1] == "(":
             self.words.pop()
             return _FUNCTIONS[word](*self._arguments())
         return self.sizes[word]
 
     def _arguments(self) -> list[Any]:
-        """What is between parentheses, of which the first is read."""
+        """Parses the values up to the closing parenthesis. The opening one has been read."""
         values = [self.value()]
         while self.words.pop() == ",":
             values.append(self.value())

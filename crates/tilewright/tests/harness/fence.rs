@@ -1,31 +1,32 @@
-//! Memory with pages on both sides that nobody may touch.
+//! Memory between two protected pages.
 //!
-//! What leaves a tensor that lies against such a page ends the process, even if it only reads.
+//! An access outside of a tensor that is adjacent to such a page ends the process, even if it only
+//! reads.
 
 use std::ptr;
 
 const PAGE: usize = 4096;
 
-/// What gaps are filled with, and results before they are written.
+/// The byte that fills gaps, and results before they are written.
 pub const GAP: u8 = 0xa5;
 
-/// Some bytes, between two pages that nobody may touch.
+/// Some bytes between two protected pages.
 pub struct Fenced {
     mapping: *mut u8,
     length: usize,
 }
 
-// SAFETY: it owns its memory.
+// SAFETY: the value owns its memory.
 unsafe impl Send for Fenced {}
 // SAFETY: as above.
 unsafe impl Sync for Fenced {}
 
 impl Fenced {
-    /// Whole pages for so many bytes, filled with [`GAP`].
+    /// Allocates whole pages for a number of bytes, filled with [`GAP`].
     pub fn new(bytes: usize) -> Fenced {
         let inside = bytes.div_ceil(PAGE).max(1) * PAGE;
         let length = inside + 2 * PAGE;
-        // SAFETY: a mapping of its own, nowhere in particular.
+        // SAFETY: the mapping is new, at any address.
         let mapping = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -50,13 +51,13 @@ impl Fenced {
         self.mapping.wrapping_add(PAGE)
     }
 
-    /// The bytes that may be touched.
+    /// The accessible bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: these pages are open, initialised and owned.
+        // SAFETY: these pages are accessible, initialised and owned.
         unsafe { std::slice::from_raw_parts(self.start(), self.length - 2 * PAGE) }
     }
 
-    /// The bytes that may be touched, to write.
+    /// The accessible bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.length - 2 * PAGE) }

@@ -1,25 +1,27 @@
-//! Tensors as a caller may lend them: in any order of dimensions, with gaps, backwards, without alignment.
+//! Tensors with any layout that a caller may use: any order of dimensions, with gaps, reversed,
+//! unaligned.
 
 use tilewright::{DType, View, ViewMut};
 use tilewright_ir::Tensor;
 
 use super::fence::{Fenced, GAP};
 
-/// How a tensor lies in memory.
+/// The layout of a tensor in memory.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// Dimensions, the one whose neighbours are farthest apart first; those that are not named come last.
+    /// The dimensions in order of decreasing stride. Dimensions that are not listed come last.
     pub order: Vec<usize>,
-    /// For each dimension, how many elements are left out after each, and whether it runs backwards.
+    /// For each dimension, the number of elements skipped after each element, and whether it is
+    /// reversed.
     pub steps: Vec<(usize, bool)>,
-    /// Bytes by which elements miss their alignment.
+    /// The number of bytes by which elements miss their alignment.
     pub skew: usize,
-    /// Whether it lies against the end of its memory, or against the start.
+    /// Whether the tensor is at the end of its memory, or at the start.
     pub at_end: bool,
 }
 
 impl Placement {
-    /// Row-major without gaps, against the end.
+    /// A row-major layout without gaps, at the end of the memory.
     pub fn contiguous() -> Placement {
         Placement { order: Vec::new(), steps: Vec::new(), skew: 0, at_end: true }
     }
@@ -28,7 +30,7 @@ impl Placement {
 /// A tensor in memory that a call may borrow.
 pub struct Lent {
     memory: Fenced,
-    /// Where the element with all subscripts 0 is.
+    /// The position of the element with all subscripts 0.
     start: usize,
     dtype: DType,
     shape: Vec<usize>,
@@ -36,7 +38,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Memory for a tensor, that holds nothing sensible.
+    /// Allocates memory for a tensor, filled with meaningless bytes.
     pub fn empty(dtype: DType, shape: &[usize], placement: &Placement) -> Lent {
         let mut order: Vec<usize> = placement.order.iter().copied().filter(|at| *at < shape.len()).collect();
         order.extend((0..shape.len()).filter(|at| !placement.order.contains(at)));
@@ -56,7 +58,7 @@ impl Lent {
         Lent { memory, start: from + start * dtype.bytes(), dtype, shape: shape.to_vec(), strides }
     }
 
-    /// A copy of a tensor.
+    /// Copies a tensor.
     pub fn of(tensor: &Tensor, placement: &Placement) -> Lent {
         let mut lent = Lent::empty(tensor.dtype(), tensor.shape(), placement);
         let width = tensor.dtype().bytes();
@@ -66,7 +68,7 @@ impl Lent {
         lent
     }
 
-    /// Where the elements are, in row-major order.
+    /// The positions of the elements, in row-major order.
     fn places(&self) -> Vec<usize> {
         let mut places = vec![self.start as isize];
         for (extent, stride) in self.shape.iter().zip(&self.strides) {
@@ -77,14 +79,14 @@ impl Lent {
         places.into_iter().map(|place| place as usize).collect()
     }
 
-    /// The tensor that the elements are.
+    /// Copies the elements to a tensor.
     pub fn tensor(&self) -> Tensor {
         let width = self.dtype.bytes();
         let elements = self.places().into_iter().flat_map(|place| &self.memory.bytes()[place..place + width]);
         Tensor::from_bytes(self.dtype, &self.shape, elements.copied().collect()).unwrap()
     }
 
-    /// Whether everything that is not an element is as it was.
+    /// Whether all bytes outside of the elements are unchanged.
     pub fn gaps_are_whole(&self) -> bool {
         let mut outside = vec![true; self.memory.bytes().len()];
         for place in self.places() {
@@ -93,17 +95,18 @@ impl Lent {
         self.memory.bytes().iter().zip(outside).all(|(byte, outside)| !outside || *byte == GAP)
     }
 
-    /// For reading.
+    /// Returns a view for reading.
     pub fn view(&self) -> View<'_> {
         let start = self.memory.bytes().as_ptr().wrapping_add(self.start);
         // SAFETY: all elements are within the memory, which the view borrows.
         unsafe { View::from_raw_parts(self.dtype, start, &self.shape, &self.strides) }
     }
 
-    /// For writing.
+    /// Returns a view for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         let start = self.memory.bytes_mut().as_mut_ptr().wrapping_add(self.start);
-        // SAFETY: all elements are within the memory, none twice, and the view borrows it exclusively.
+        // SAFETY: all elements are distinct and within the memory, which the view borrows
+        // exclusively.
         unsafe { ViewMut::from_raw_parts(self.dtype, start, &self.shape, &self.strides) }
     }
 }

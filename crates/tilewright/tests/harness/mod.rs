@@ -1,4 +1,4 @@
-//! From a program, a way to compile it and its inputs to what the compiled code gives.
+//! Compiles a program, and calls the code on tensors with any layout.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -23,17 +23,17 @@ pub type Results = BTreeMap<String, Tensor>;
 
 static POOLS: LazyLock<[Arc<Pool>; 2]> = LazyLock::new(|| [1, 2].map(|threads| Arc::new(Pool::new(threads))));
 
-/// The threads that all kernels of a test share: one, or two.
+/// The thread pool that all kernels of a test share, with one or two threads.
 pub fn pool(threads: usize) -> Arc<Pool> {
     Arc::clone(&POOLS[threads - 1])
 }
 
-/// The vectors that this machine has.
+/// The vector instruction sets that this machine has.
 pub fn vectors() -> Vec<Vectors> {
     Vectors::ALL.into_iter().filter(|vectors| *vectors <= Cpu::host().vectors).collect()
 }
 
-/// Machine code on shared threads.
+/// Compiles a program for a shared thread pool.
 pub fn compile(
     program: &Program,
     schedule: Option<Schedule>,
@@ -45,7 +45,7 @@ pub fn compile(
     program.compile_on(&Compile { schedule, target }, pool(threads))
 }
 
-/// The tensors and scalars of calls, in memory of their own.
+/// The tensors and scalars of calls, in separate memory.
 pub struct Arguments {
     constants: Vec<Lent>,
     inputs: Vec<Lent>,
@@ -53,7 +53,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Those of a kernel; `place` says how each tensor is to lie.
+    /// Allocates the arguments of a kernel. `place` returns the layout of each tensor.
     pub fn new(kernel: &Kernel, inputs: &Inputs, mut place: impl FnMut() -> Placement) -> Arguments {
         let signature = kernel.signature();
         let mut lent = |parameters: &[Parameter]| -> Vec<Lent> {
@@ -64,7 +64,7 @@ impl Arguments {
         Arguments { constants, inputs: given, scalars }
     }
 
-    /// Constants bound, and then some calls, which must all give the same bits.
+    /// Binds the constants and makes several calls, which must all give the same bits.
     pub fn run(
         &self,
         kernel: &Kernel,
@@ -97,12 +97,13 @@ impl Arguments {
     }
 }
 
-/// Memory for the results: what the program updates holds its old values, and everything else nothing sensible.
+/// Allocates the results. A tensor that the program updates holds its old values; other results
+/// hold meaningless bytes.
 fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placement) -> Vec<(String, Lent)> {
     let parameters = kernel.signature().results.iter();
     let lent = parameters.map(|own| match inputs.tensors.get(&own.name) {
         Some(old) => Lent::of(old, &place()),
-        // Any byte is a number, but not any is a `bool`.
+        // Any byte is valid in a number, but not in a `bool`.
         None if own.layout.dtype() == DType::Bool => {
             Lent::of(&Tensor::zeros(DType::Bool, own.layout.shape()).unwrap(), &place())
         }
@@ -111,8 +112,9 @@ fn results(kernel: &Kernel, inputs: &Inputs, place: &mut impl FnMut() -> Placeme
     kernel.signature().results.iter().map(|own| own.name.clone()).zip(lent).collect()
 }
 
-/// The first element that is not what it should be. Integers must be equal, and floats where they are exact: then
-/// they are small whole numbers, whose sum is the same in any order. Others may differ by what rounding can do.
+/// Returns the first element that differs. Integers must be equal. Floats must be equal if `exact`
+/// is set: then they are small integers, whose sum is the same in any order. Otherwise floats may
+/// differ by what rounding can explain.
 pub fn difference(wanted: &Results, found: &Results, exact: bool) -> Option<String> {
     for (name, tensor) in wanted {
         let Some(other) = found.get(name) else { return Some(format!("`{name}` is missing")) };

@@ -1,9 +1,11 @@
-//! Random programs of several statements, as text.
+//! Makes random programs of several statements, as text.
 //!
-//! A program is a list of statements in and outside of ordered loops that define, reduce, scatter and update a few small
-//! tensors again and again, and that call functions made in the same way. Ranges and shapes are spelled out and subscripts
-//! are made to fit them, so that the checker accepts most programs. [`Builder::statement`] has the kinds of statement;
-//! `statement.rs`, `recurrence.rs` and `call.rs` make them, `expression.rs` and `subscript.rs` what stands in them.
+//! A program is a list of statements inside and outside of ordered loops. The statements define,
+//! reduce, scatter and update a few small tensors repeatedly, and call functions that are made in
+//! the same way. Ranges and shapes are explicit and subscripts are made to fit them, so that the
+//! checker accepts most programs. [`Builder::statement`] chooses the kind of a statement.
+//! `statement.rs`, `recurrence.rs` and `call.rs` make statements; `expression.rs` and
+//! `subscript.rs` make their parts.
 
 use super::call::Helper;
 use super::element::{self, Element, is_float, most};
@@ -14,14 +16,14 @@ use crate::random::rng::Rng;
 const EXTENTS: [(i64, usize); 9] =
     [(1, 4), (2, 10), (3, 18), (4, 18), (5, 16), (6, 8), (7, 8), (8, 10), (9, 8)];
 
-/// Turns that the loops around a statement may make together.
+/// The maximum product of the trip counts of the loops around a statement.
 pub const MOST_TURNS: i64 = 16;
 
-/// A function while it is made.
+/// A function under construction.
 pub struct Builder<'r> {
     pub rng: &'r mut Rng,
     pub tensors: Vec<Known>,
-    /// Extents that tensors can have: those of the parameters, and numbers.
+    /// The extents that tensors can have: those of the parameters, and numbers.
     pub pool: Vec<Extent>,
     /// Scalar parameters.
     pub scalars: Vec<(String, Element)>,
@@ -33,16 +35,17 @@ pub struct Builder<'r> {
     pub main: Element,
     /// The tensor that is read most often at the moment.
     pub favourite: Option<usize>,
-    /// Whether it is a function that another calls, whose body must not declare its results.
+    /// Whether another function calls this one. The body of such a function must not declare its
+    /// results.
     pub is_called: bool,
-    /// How new tensors are called, before their number.
+    /// The prefix of the names of new tensors.
     prefix: &'static str,
-    /// How loops are called, from the outermost.
+    /// The names of loop variables, from the outermost loop.
     pub turn_names: [String; 3],
     made: usize,
 }
 
-/// A random program.
+/// Makes a random program.
 pub fn program(rng: &mut Rng) -> Source {
     let sizes: Vec<(String, i64)> =
         ["N", "M"].iter().map(|name| (name.to_string(), rng.weighted(&EXTENTS))).collect();
@@ -90,18 +93,19 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// A type: most often the one of most tensors.
+    /// Returns an element type, most often that of most tensors.
     pub fn element(&mut self) -> Element {
         if self.rng.chance(65) { self.main } else { element::any(self.rng) }
     }
 
-    /// A shape of so few elements that statements over it stay small.
+    /// Returns a shape with so few elements that statements over it stay small.
     pub fn shape(&mut self) -> Vec<Extent> {
         let rank = self.rng.weighted(&[(0, 4), (1, 40), (2, 42), (3, 14)]);
         self.shape_of(rank)
     }
 
-    /// The same with at least one dimension: a parameter without any is a scalar.
+    /// Returns a shape with at least one dimension, because a parameter without dimensions is a
+    /// scalar.
     fn input_shape(&mut self) -> Vec<Extent> {
         let rank = self.rng.weighted(&[(1, 42), (2, 44), (3, 14)]);
         self.shape_of(rank)
@@ -117,7 +121,7 @@ impl<'r> Builder<'r> {
         shape
     }
 
-    /// Parameters, and what their types are.
+    /// Makes parameters, and returns their declarations.
     fn inputs(&mut self) -> Vec<String> {
         let mut params = Vec::new();
         for name in ["a", "b", "c"].iter().take(self.rng.weighted(&[(1, 30), (2, 55), (3, 15)])) {
@@ -139,7 +143,7 @@ impl<'r> Builder<'r> {
         text
     }
 
-    /// Leaves the extents that parameters introduce, and some numbers.
+    /// Keeps only the extents that parameters introduce, and numbers.
     fn keep_extents(&mut self, params: &[String]) {
         let introduced = |own: &Extent| {
             let stands = |param: &String| {
@@ -151,7 +155,7 @@ impl<'r> Builder<'r> {
         self.pool.push(Extent::number(self.rng.weighted(&EXTENTS)));
     }
 
-    /// Results that the caller supplies.
+    /// Makes a result that the caller supplies, with some probability.
     fn in_out(&mut self) {
         if !self.rng.chance(25) {
             return;
@@ -173,7 +177,7 @@ impl<'r> Builder<'r> {
         vec![format!("{element} s")]
     }
 
-    /// A new tensor that statements define.
+    /// Adds a new tensor that statements define.
     pub fn add(&mut self, element: Element, shape: Vec<Extent>) -> usize {
         let name = format!("{}{}", self.prefix, self.made);
         self.made += 1;
@@ -181,7 +185,7 @@ impl<'r> Builder<'r> {
         self.tensors.len() - 1
     }
 
-    /// Statements one after the other.
+    /// Makes several statements in sequence.
     pub fn statements(&mut self, count: usize) -> Vec<Node> {
         let mut body = Vec::new();
         for _ in 0..count {
@@ -221,7 +225,8 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// A tensor made of another that changes before the first is read, in a loop or not.
+    /// Makes a tensor from another one, which changes before the first is read. The change may be
+    /// in a loop.
     fn stale(&mut self, body: &mut Vec<Node>) {
         let Some(source) = self.writable() else { return self.define(body) };
         let count = self.tensors.len();
@@ -254,17 +259,17 @@ impl<'r> Builder<'r> {
         self.favourite = None;
     }
 
-    /// The scope of a statement in the loops around it.
+    /// The scope of a statement in the current loops.
     pub fn scope(&self) -> Scope {
         Scope { vars: self.loops.clone(), ..Scope::default() }
     }
 
-    /// How often the next statement runs.
+    /// The number of times that the next statement runs.
     pub fn turns(&self) -> i64 {
         self.loops.iter().map(Var::count).product()
     }
 
-    /// An ordered loop around one to three statements.
+    /// Makes an ordered loop around one to three statements.
     fn ordered(&mut self, body: &mut Vec<Node>) {
         let from = self.rng.weighted(&[(0, 65), (1, 35)]);
         let mut ends = vec![Extent::number(from + self.rng.between(2, 3))];
@@ -282,7 +287,8 @@ impl<'r> Builder<'r> {
         body.push(node);
     }
 
-    /// A loop around what a function makes; most tensors that are defined in there are out of reach afterwards.
+    /// Makes a loop around the statements of `make`. Most tensors that are defined inside cannot be
+    /// used afterwards.
     pub fn in_loop(
         &mut self,
         from: i64,
@@ -301,7 +307,8 @@ impl<'r> Builder<'r> {
         Node::For { var: name, from, to: to.text, body: inner }
     }
 
-    /// Names the results: what nothing reads, what the caller supplies, and some others.
+    /// Chooses the results: tensors that nothing reads, tensors that the caller supplies, and some
+    /// others.
     pub fn results(&mut self, body: &[Node]) -> Vec<String> {
         let mut results = Vec::new();
         let used = |known: &&Known| known.writable && body.iter().any(|node| node.names(&known.name));
@@ -314,7 +321,7 @@ impl<'r> Builder<'r> {
     }
 }
 
-/// A tensor that the function defines.
+/// Describes a tensor that the function defines.
 pub fn known(name: &str, element: Element, shape: Vec<Extent>) -> Known {
     let spare = if is_float(element) { most(element) / 2.0 } else { f64::INFINITY };
     Known {
@@ -332,7 +339,7 @@ pub fn known(name: &str, element: Element, shape: Vec<Extent>) -> Known {
     }
 }
 
-/// A type as the language writes it.
+/// Formats a type in the syntax of the language.
 pub fn tensor_type(element: Element, shape: &[Extent]) -> String {
     let extents: Vec<&str> = shape.iter().map(|dim| dim.text.as_str()).collect();
     format!("{element}({})", extents.join(", "))

@@ -1,11 +1,11 @@
-//! Functions that a program calls, and the calls.
+//! Makes functions that a program calls, and the calls.
 
 use super::builder::{Builder, known, tensor_type};
 use super::element::{Element, is_float, most};
 use super::scope::{Extent, Known};
 use super::source::{Function, Node};
 
-/// A function, with the types of what it takes and gives in terms of who calls it.
+/// A function, with the types of its parameters and results in terms of the caller's extents.
 #[derive(Clone, Debug)]
 pub struct Helper {
     pub function: Function,
@@ -21,7 +21,7 @@ struct Made {
     in_out: bool,
 }
 
-/// Extents of the caller and what a function calls them.
+/// The caller's extents, each with its name in the called function.
 struct Renamed(Vec<(Extent, Extent)>);
 
 impl Renamed {
@@ -38,13 +38,13 @@ impl Renamed {
     }
 }
 
-/// What a function may add to an element that its caller supplies.
+/// The maximum that a function may add to an element that its caller supplies.
 fn added(element: Element) -> f64 {
     if is_float(element) { most(element) / 100.0 } else { f64::INFINITY }
 }
 
 impl Builder<'_> {
-    /// A function of some of the caller's tensors, which may call those before it.
+    /// Makes a function that takes some of the caller's tensors. It may call earlier functions.
     pub fn helper(&mut self, number: usize, earlier: &[Helper]) -> Helper {
         let count = self.rng.between(1, self.tensors.len().min(2) as i64) as usize;
         let given: Vec<Known> = (0..count).map(|_| self.rng.pick(&self.tensors).clone()).collect();
@@ -56,7 +56,8 @@ impl Builder<'_> {
         if inside.rng.chance(95) {
             inside.turn_names = ["t", "u", "v"].map(|name| format!("{name}{number}"));
         }
-        // A call in a call sees the parameters under their own names, so extents must be the caller's.
+        // A nested call sees the parameters under their own names, so its extents must be those of
+        // the caller.
         let same = renamed.0.iter().all(|(outer, inner)| outer == inner);
         inside.helpers = if same { earlier.to_vec() } else { Vec::new() };
         let mut params = inside.given(&given, &renamed);
@@ -72,7 +73,7 @@ impl Builder<'_> {
         Helper { function, params, takes_scalar, results }
     }
 
-    /// Parameters that take the caller's tensors.
+    /// Makes parameters that take the caller's tensors.
     fn given(&mut self, given: &[Known], renamed: &Renamed) -> Vec<String> {
         let mut params = Vec::new();
         for (at, outer) in given.iter().enumerate() {
@@ -84,7 +85,8 @@ impl Builder<'_> {
         params
     }
 
-    /// The statements of a function that is called, perhaps with a result that its caller supplies; and its results.
+    /// Makes the statements of a called function, perhaps with a result that its caller supplies.
+    /// Returns the statements and the results.
     fn called_body(&mut self) -> (Vec<Node>, Vec<String>) {
         if self.rng.chance(25) {
             let (element, shape) = (self.element(), self.shape());
@@ -102,7 +104,7 @@ impl Builder<'_> {
         (body, names)
     }
 
-    /// What the caller gets, in its own terms.
+    /// The results in terms of the caller's extents.
     fn results_for_caller(&self, names: &[String], renamed: &Renamed) -> Vec<Made> {
         let listed =
             |own: &&Known| names.iter().any(|name| name.rsplit(' ').next() == Some(own.name.as_str()));
@@ -111,7 +113,8 @@ impl Builder<'_> {
         self.tensors.iter().filter(|own| own.writable).filter(listed).map(made).collect()
     }
 
-    /// Names for the extents of some tensors: sizes of the function, or as they are.
+    /// Chooses names for the extents of some tensors: new sizes of the function, or the caller's
+    /// names.
     fn renamed(&mut self, given: &[Known]) -> Renamed {
         let mut pairs: Vec<(Extent, Extent)> = Vec::new();
         let keep = self.rng.chance(40);
@@ -130,7 +133,7 @@ impl Builder<'_> {
         Renamed(pairs)
     }
 
-    /// A call of a function, into new tensors or into those that there are.
+    /// Makes a call whose results go to new or existing tensors.
     pub fn call(&mut self, body: &mut Vec<Node>) {
         let helper = self.rng.pick(&self.helpers).clone();
         let mut used = Vec::new();
@@ -159,7 +162,7 @@ impl Builder<'_> {
             if made.in_out && spare < 0.0 {
                 return self.define(body);
             }
-            // What the function makes may be as large as can be.
+            // The results of the function may have the maximum magnitude.
             let full = if is_float(made.element) { 0.0 } else { f64::INFINITY };
             self.tensors[at].spare = if made.in_out && is_float(made.element) { spare } else { full };
             results.push(self.tensors[at].name.clone());
@@ -171,7 +174,7 @@ impl Builder<'_> {
         body.push(Node::Line(line));
     }
 
-    /// A tensor of a type and shape that is not in use yet.
+    /// Finds a tensor of a type and shape that is not in use yet.
     fn matching(
         &mut self,
         element: Element,

@@ -1,4 +1,4 @@
-//! Calls of machine code on tensors in memory that they may not leave.
+//! Calls machine code on tensors in fenced memory.
 
 use tilewright_interp::Inputs;
 use tilewright_ir::{DType, Number, Tensor};
@@ -13,12 +13,13 @@ fn lent(parameters: &[Parameter], inputs: &Inputs) -> Vec<Lent> {
     parameters.iter().map(|own| Lent::of(&inputs.tensors[&own.name], &place)).collect()
 }
 
-/// Room for a result: what the program updates holds its old values, and everything else nothing sensible.
+/// Allocates a result. A tensor that the program updates holds its old values; other results hold
+/// meaningless bytes.
 fn room(own: &Parameter, inputs: &Inputs) -> Lent {
     let place = Placement::contiguous();
     match inputs.tensors.get(&own.name) {
         Some(old) => Lent::of(old, &place),
-        // Any byte is a number, but not any is a `bool`.
+        // Any byte is valid in a number, but not in a `bool`.
         None if own.layout.dtype() == DType::Bool => {
             Lent::of(&Tensor::zeros(DType::Bool, own.layout.shape()).unwrap(), &place)
         }
@@ -26,7 +27,7 @@ fn room(own: &Parameter, inputs: &Inputs) -> Lent {
     }
 }
 
-/// One call on some threads.
+/// Makes one call on a thread pool.
 pub fn on_threads(executable: &Executable, inputs: &Inputs, pool: &Pool) -> Result<Results, String> {
     let signature = executable.signature();
     let (constants, given) = (lent(&signature.constants, inputs), lent(&signature.inputs, inputs));

@@ -1,8 +1,8 @@
-//! Many cases in processes of their own: a crash costs a process, and is a failure like others.
+//! Runs many cases in worker processes, so that a crash costs one process and counts as a failure.
 //!
-//! [`run`] starts workers, which are this test binary again, hands each the number of a case after the other, and adds up
-//! what they say. A worker answers with lines that begin with `@`; before each schedule it writes to a file what it tries,
-//! which is what is left of a case that ends it.
+//! [`run`] starts workers, which run this test binary again, sends each worker one case number
+//! after the other, and sums their answers. A worker answers with lines that begin with `@`. Before
+//! each schedule it writes the case to a file, which remains if the case ends the process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 
 use super::examine::{Settings, Tally};
 
-/// A case that takes longer does not end.
+/// The time limit of a case.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// What to do.
+/// The settings of a campaign.
 pub struct Campaign {
     pub settings: Settings,
-    /// The number of the first case, and how many there are.
+    /// The number of the first case, and the number of cases.
     pub first: u64,
     pub cases: u64,
-    /// When no more cases are begun.
+    /// The time after which no more cases are started.
     pub time: Duration,
     pub workers: usize,
-    /// Where failures are written.
+    /// The folder for failures.
     pub folder: PathBuf,
-    /// How often progress is printed.
+    /// The time between two progress messages.
     pub every: Duration,
 }
 
-/// What came of it.
+/// The outcome of a campaign.
 #[derive(Default)]
 pub struct Summary {
     pub cases: u64,
@@ -60,7 +60,7 @@ impl Campaign {
         summary.into_inner().unwrap()
     }
 
-    /// Hands one worker cases until there are no more.
+    /// Sends cases to one worker until there are no more.
     fn serve(
         &self,
         number: usize,
@@ -91,7 +91,7 @@ impl Campaign {
     }
 }
 
-/// One line about how far it has got.
+/// Formats the progress as one line.
 fn line(summary: &MutexGuard<Summary>, begin: Instant) -> String {
     let agree: u64 =
         summary.tally.iter().filter(|(what, _)| what.ends_with(": agrees")).map(|(_, count)| count).sum();
@@ -104,7 +104,7 @@ fn line(summary: &MutexGuard<Summary>, begin: Instant) -> String {
 }
 
 impl Summary {
-    /// All counts, one a line.
+    /// Prints all counts, one per line.
     pub fn print(&self) {
         for (what, count) in &self.tally {
             println!("{count:8} {what}");
@@ -120,7 +120,7 @@ impl Summary {
     }
 }
 
-/// What a worker said about one case.
+/// The answer of a worker about one case.
 #[derive(Default)]
 struct Answer {
     tally: Tally,
@@ -143,7 +143,7 @@ impl Answer {
 struct Worker {
     child: Child,
     lines: Receiver<String>,
-    /// What it tries at the moment.
+    /// The file with the case that the worker currently tries.
     current: PathBuf,
 }
 
@@ -198,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// Why there is no answer.
+    /// Returns the reason why there is no answer.
     fn ended(&mut self, why: RecvTimeoutError) -> String {
         if why == RecvTimeoutError::Timeout {
             let _ = self.child.kill();

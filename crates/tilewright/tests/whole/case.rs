@@ -1,4 +1,5 @@
-//! One program under one schedule, and whether every way to run it gives what the interpreter of the program gives.
+//! One program under one schedule, and the check that every way to run it agrees with the
+//! interpreter.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -20,27 +21,27 @@ use crate::harness::{self, Results, difference};
 use crate::random::guarded;
 use crate::support;
 
-/// What a schedule is for.
+/// The target of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Machine code on one thread and on two.
+    /// A CPU: machine code on one thread and on two.
     Cpu,
-    /// The loops for a CPU alone.
+    /// A CPU, where only the interpreter of loops runs.
     Loops,
-    /// The loops alone, with every thread of the GPU followed.
+    /// A GPU, where only the interpreter of loops runs, with every thread.
     Gpu,
-    /// A device of OpenCL, such as PoCL, or of CUDA.
+    /// An OpenCL device, such as PoCL, or a CUDA device.
     Device,
 }
 
-/// What is tried.
+/// A program under a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub source: Source,
     pub place: Place,
-    /// The steps; those of static analysis if none.
+    /// The schedule; `None` for the default schedule.
     pub schedule: Option<Schedule>,
-    /// What the inputs are made from.
+    /// The seed of the inputs.
     pub data: u64,
 }
 
@@ -59,11 +60,12 @@ pub enum Kind {
     ApplyPanics,
     /// The loops are not well-formed.
     Invalid,
-    /// The loops cannot be run: they leave a buffer, read what nothing wrote, or race.
+    /// The loops cannot be run: they access memory outside of a buffer, read undefined elements, or
+    /// race.
     Stuck,
     /// The loops compute something else.
     LoopsDiffer,
-    /// There is no code for the loops.
+    /// Code generation refuses the loops.
     Build,
     /// Code generation panics.
     BuildPanics,
@@ -73,7 +75,7 @@ pub enum Kind {
     CodeDiffers,
 }
 
-/// A failure with what there is to say about it.
+/// A failure with its message and loops.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub kind: Kind,
@@ -81,11 +83,11 @@ pub struct Failure {
     pub loops: String,
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Debug)]
 pub enum Outcome {
     Agrees,
-    /// The program or the schedule is refused, and why.
+    /// The program or the schedule is refused, with the reason.
     Refused(String),
     Failed(Box<Failure>),
 }
@@ -105,7 +107,7 @@ impl Display for Case {
     }
 }
 
-/// The program at its sizes, or the code of the first error.
+/// Checks the program at its sizes. The error has the code of the first diagnostic.
 pub fn checked(source: &Source) -> Result<Program, String> {
     let parsed = parse(&source.to_string());
     let bindings: Bindings = source.sizes.iter().map(|(name, value)| (name.as_str(), *value)).collect();
@@ -118,8 +120,8 @@ pub fn checked(source: &Source) -> Result<Program, String> {
     checked.program.filter(Program::is_concrete).ok_or(why)
 }
 
-/// Small whole numbers for every input, so that sums are exact in any order. Some of int64 need more than 32 bits; those
-/// of `q` are 0, 1 or 2.
+/// Generates small integers for every input, so that sums are exact in any order. Some int64
+/// elements need more than 32 bits. The elements of `q` are 0, 1 or 2.
 pub fn inputs(program: &Program, seed: u64) -> Inputs {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move || {
@@ -147,17 +149,19 @@ pub fn inputs(program: &Program, seed: u64) -> Inputs {
     inputs
 }
 
-/// The CPU that schedules are made for: the same everywhere, but for vectors that this machine does not have.
+/// The CPU that schedules are made for. It is the same everywhere, except for vectors that this
+/// machine lacks.
 pub fn cpu() -> Cpu {
     Cpu { vectors: support::cpu().vectors.min(Cpu::host().vectors), ..support::cpu() }
 }
 
-/// A GPU with so few processors and so narrow warps that small programs use all of it.
+/// A GPU with so few multiprocessors and so narrow warps that small programs use all of it.
 pub fn gpu() -> Gpu {
     Gpu { processors: 4, warp: 4, ..Gpu::h200() }
 }
 
-/// The first device of OpenCL, or of CUDA if `FUZZ_API` says so; none if there is none.
+/// The first OpenCL device, or the first CUDA device if `FUZZ_API` is `cuda`; `None` without a
+/// device.
 pub static DEVICE: LazyLock<Option<Device>> = LazyLock::new(|| {
     let api = match env::var("FUZZ_API").as_deref() {
         Ok("cuda") => GpuApi::Cuda,
@@ -171,7 +175,7 @@ static CPU: LazyLock<Cpu> = LazyLock::new(cpu);
 static GPU: LazyLock<Gpu> = LazyLock::new(gpu);
 
 impl Place {
-    /// The machine that schedules are for.
+    /// The machine that schedules are made for.
     pub fn target(self) -> Target<'static> {
         match (self, &*DEVICE) {
             (Place::Cpu | Place::Loops, _) => Target::Cpu(&CPU),
@@ -181,7 +185,7 @@ impl Place {
     }
 }
 
-/// A program with its inputs and what should come of them.
+/// A program with its inputs and the expected results.
 pub struct Oracle {
     pub program: Program,
     pub inputs: Inputs,
@@ -189,7 +193,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// What the interpreter says of a program, or why there is nothing to compare with.
+    /// Interprets a program. Returns the outcome if there is nothing to compare with.
     pub fn of(source: &Source, data: u64) -> Result<Oracle, Outcome> {
         let program = match guarded(|| checked(source)) {
             Ok(Ok(program)) => program,
@@ -208,7 +212,7 @@ impl Oracle {
         }
     }
 
-    /// Runs the program under a schedule in every way.
+    /// Runs the program under a schedule in every way that the target permits.
     pub fn try_schedule(&self, place: Place, schedule: Option<&Schedule>) -> Outcome {
         let target = place.target();
         let made = guarded(|| match schedule {
@@ -240,7 +244,7 @@ impl Oracle {
         Some(failed(kind, format!("{what}: {message}"), Some(nest)))
     }
 
-    /// The loops, from the first iteration to the last and the other way round.
+    /// Interprets the loops, in ascending and in descending order of iterations.
     fn try_loops(&self, nest: &LoopNest) -> Option<Outcome> {
         match guarded(|| verify_nest(nest)) {
             Ok(Ok(_)) => {}
@@ -261,7 +265,7 @@ impl Oracle {
         None
     }
 
-    /// Machine code, on one thread and on two.
+    /// Runs machine code, on one thread and on two.
     fn try_code(&self, nest: &LoopNest) -> Option<Outcome> {
         let executable = match guarded(|| Executable::new(&self.program, nest, &CPU)) {
             Ok(Ok(executable)) => executable,
@@ -282,7 +286,7 @@ impl Oracle {
         None
     }
 
-    /// Kernels on the device.
+    /// Runs kernels on the device.
     fn try_device(&self, nest: &LoopNest) -> Option<Outcome> {
         let device = DEVICE.as_ref()?;
         let code = match guarded(|| gpu_code(verify_nest(nest).unwrap(), device.gpu(), "a generated program"))
@@ -306,7 +310,7 @@ impl Oracle {
     }
 }
 
-/// One call on a device.
+/// Makes one call on a device.
 fn on_device(executable: &GpuExecutable, inputs: &Inputs) -> Result<Results, String> {
     let signature: &Signature = executable.signature();
     let buffer = |name: &String| Buffer::from_tensor(&inputs.tensors[name]).unwrap();
@@ -330,7 +334,7 @@ fn on_device(executable: &GpuExecutable, inputs: &Inputs) -> Result<Results, Str
 }
 
 impl Case {
-    /// What becomes of it.
+    /// Runs the case.
     pub fn outcome(&self) -> Outcome {
         match Oracle::of(&self.source, self.data) {
             Err(outcome) => outcome,

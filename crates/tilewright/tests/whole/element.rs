@@ -1,4 +1,4 @@
-//! Element types of generated programs: which there are, what two of them have in common, which numbers stay exact.
+//! Element types of generated programs: their names, common types, and ranges of exact numbers.
 
 use crate::random::rng::Rng;
 
@@ -20,29 +20,29 @@ const WEIGHTS: [(Element, usize); 12] = [
     ("uint64", 3),
 ];
 
-/// Any type.
+/// Returns a random type.
 pub fn any(rng: &mut Rng) -> Element {
     rng.weighted(&WEIGHTS)
 }
 
-/// Any integer type.
+/// Returns a random integer type.
 pub fn any_integer(rng: &mut Rng) -> Element {
     let integers: Vec<(Element, usize)> = WEIGHTS.into_iter().filter(|(own, _)| !is_float(own)).collect();
     rng.weighted(&integers)
 }
 
-/// Whether it is one of floats.
+/// Whether the type is a float type.
 pub fn is_float(element: Element) -> bool {
     element.contains("float")
 }
 
-/// Whether it has no negative numbers.
+/// Whether the type has no negative numbers.
 pub fn is_unsigned(element: Element) -> bool {
     element.starts_with('u')
 }
 
-/// The largest number that a tensor of floats holds. Whole numbers up to this are exact, and so are their products with
-/// small ones. Integers wrap, which is the same in every order.
+/// The largest magnitude in a tensor of floats. Integers up to this bound are exact, and so are
+/// their products with small integers. Integer types wrap, which is the same in every order.
 pub fn most(element: Element) -> f64 {
     match element {
         "bfloat16" => 120.0,
@@ -57,7 +57,7 @@ fn bits(element: Element) -> usize {
     digits.parse().unwrap_or(0)
 }
 
-/// The type of an operation on two integer types, where there is one.
+/// The type of an operation on two integer types, if there is one.
 pub fn common_integer(left: Element, right: Element) -> Option<Element> {
     if left == right {
         return Some(left);

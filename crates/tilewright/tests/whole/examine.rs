@@ -1,4 +1,4 @@
-//! One case of a campaign: a program from its number, under schedules from the same number.
+//! Runs one case of a campaign: the case number determines the program and its schedules.
 
 use std::collections::BTreeMap;
 
@@ -17,37 +17,40 @@ use crate::random::schedule::{Counts, Machine, everything_for, finished};
 /// How a schedule is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By static analysis.
+    /// The default schedule, by static analysis.
     Default,
-    /// Without a step.
+    /// A schedule without steps.
     Plain,
-    /// By random steps.
+    /// Random steps.
     Steps,
     /// A random point of the search space.
     Point,
 }
 
-/// The schedules of a case, in order. After a failure, others for the same place are left out.
+/// The schedules of a case, in order. After a failure, the remaining schedules for the same target
+/// are skipped.
 const CPU: [Way; 7] = [Way::Default, Way::Plain, Way::Steps, Way::Steps, Way::Point, Way::Steps, Way::Point];
 const GPU: [Way; 5] = [Way::Default, Way::Steps, Way::Point, Way::Steps, Way::Point];
 const ON_DEVICE: [Way; 3] = [Way::Default, Way::Point, Way::Steps];
 
-/// What a campaign is asked for.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub seed: u64,
-    /// How many of a hundred programs run on a device too.
+    /// The percentage of programs that also run on a device.
     pub on_device: usize,
-    /// How many of a hundred schedules for a CPU are compiled; of the others, only the loops are run.
+    /// The percentage of schedules for a CPU that are compiled. Otherwise only the loops are
+    /// interpreted.
     pub compiled: usize,
-    /// Part of the names of the schedules that are tried, such as `Default` or `Cpu Point`; all if it is empty.
+    /// Only schedules whose name contains this text are tried, such as `Default` or `Cpu Point`.
+    /// Empty means all.
     pub only: String,
 }
 
-/// How often something happened, by its name.
+/// Counts of events, by name.
 pub type Tally = BTreeMap<String, u64>;
 
-/// What one case has shown.
+/// The outcome of one case.
 #[derive(Default)]
 pub struct Report {
     pub tally: Tally,
@@ -59,7 +62,7 @@ pub fn source(settings: &Settings, number: u64) -> Source {
     program(&mut Rng::new(settings.seed, number))
 }
 
-/// Runs a case. `before` is told what is tried next, in case it does not come back.
+/// Runs a case. `before` is called before each attempt, in case the attempt ends the process.
 pub fn examine(settings: &Settings, number: u64, before: &dyn Fn(&Case)) -> Report {
     let mut report = Report::default();
     let source = source(settings, number);
@@ -102,7 +105,7 @@ impl Report {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// Counts what became of a case; whether it failed.
+    /// Counts an outcome. Returns true when the case failed.
     fn add(&mut self, what: &str, outcome: Outcome, case: Case) -> bool {
         match outcome {
             Outcome::Agrees => self.count(format!("{what}: agrees")),
@@ -148,7 +151,8 @@ impl Report {
     }
 }
 
-/// A schedule, or that of static analysis; nothing where the way has none for this program.
+/// Makes a schedule. The inner `None` is the default schedule; the outer `None` says that there is
+/// no such schedule for this program.
 fn schedule(oracle: &Oracle, place: Place, way: Way, rng: &mut Rng) -> Option<Option<Schedule>> {
     let program = &oracle.program;
     let mut counts = Counts::default();

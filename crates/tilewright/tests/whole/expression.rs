@@ -1,13 +1,14 @@
-//! Values of statements: trees of loads, variables and numbers of mixed types.
+//! Makes the values of statements: trees of loads, variables and numbers of mixed types.
 //!
-//! Floats are whole numbers so small that every order of a sum gives the same bits: each [`Value`] knows how large it can
-//! get, and is brought into a smaller range where it would get too large. Integers may wrap.
+//! Floats are integers so small that every order of a sum gives the same bits. Each [`Value`] has a
+//! bound of its magnitude, and is reduced to a smaller range where it would get too large. Integers
+//! may wrap.
 
 use super::builder::Builder;
 use super::element::{Element, any, common_integer, is_float, is_unsigned, most};
 use super::scope::Scope;
 
-/// An expression with its type, and a bound of its absolute value.
+/// An expression with its type, and a bound of its magnitude.
 #[derive(Clone, Debug)]
 pub struct Value {
     pub text: String,
@@ -15,7 +16,7 @@ pub struct Value {
     pub most: f64,
 }
 
-/// Whole numbers up to this are exact while an expression is computed.
+/// Integers up to this bound are exact while an expression is computed.
 fn exact(element: Element) -> f64 {
     match element {
         "float64" => (1u64 << 53) as f64,
@@ -25,7 +26,7 @@ fn exact(element: Element) -> f64 {
 }
 
 impl Builder<'_> {
-    /// A value of a type.
+    /// Makes a value of a type.
     pub fn value(&mut self, scope: &mut Scope, element: Element, depth: usize) -> Value {
         let value = self.tree(scope, element, depth);
         self.converted(value, element)
@@ -55,7 +56,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Two values of types that an operation can have together, and that type.
+    /// Makes two values whose types have a common type, and returns that type too.
     fn pair(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> (Value, Value, Element) {
         let (left, right) = (self.tree(scope, wanted, depth - 1), self.tree(scope, wanted, depth - 1));
         if left.element == right.element {
@@ -102,7 +103,7 @@ impl Builder<'_> {
         Value { text, element, most: left.most.max(right.most) }
     }
 
-    /// There and back through another type.
+    /// Converts a value to another type and perhaps back.
     fn cast(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
         let value = self.tree(scope, wanted, depth - 1);
         let through = any(self.rng);
@@ -110,7 +111,7 @@ impl Builder<'_> {
         if self.rng.chance(50) { there } else { self.converted(there, wanted) }
     }
 
-    /// Rounded down, or what is left over.
+    /// Makes a quotient that is rounded down, or a remainder.
     fn quotient(&mut self, scope: &mut Scope, wanted: Element, depth: usize) -> Value {
         let value = self.tree(scope, wanted, depth - 1);
         let by = self.rng.between(2, 5);
@@ -124,7 +125,8 @@ impl Builder<'_> {
         Value { text: format!("({} {operator} {by})", value.text), ..value }
     }
 
-    /// The value as another type; integers that become floats are made small first.
+    /// Converts a value to another type. An integer that becomes a float is reduced to a small
+    /// range first.
     pub fn converted(&mut self, value: Value, to: Element) -> Value {
         if value.element == to {
             return value;
@@ -134,12 +136,12 @@ impl Builder<'_> {
         Value { text: format!("{to}({})", value.text), element: to, most }
     }
 
-    /// The value, if it is a float in a range that is no larger than a bound.
+    /// Reduces a float to a range within a bound. Integers stay as they are.
     pub fn narrowed(&mut self, value: Value, bound: f64) -> Value {
         if is_float(value.element) { self.small(value, bound) } else { value }
     }
 
-    /// The value in a range that is no larger than a bound.
+    /// Reduces a value to a range within a bound.
     pub fn small(&mut self, value: Value, bound: f64) -> Value {
         if value.most <= bound {
             return value;
@@ -181,7 +183,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A variable, or a sum of two, as a value.
+    /// Makes a value of a variable, or of a sum of two variables.
     fn index_value(&mut self, scope: &Scope, wanted: Element) -> Value {
         if scope.vars.is_empty() {
             return Value { text: format!("{wanted}(3)"), element: wanted, most: 3.0 };
@@ -201,7 +203,7 @@ impl Builder<'_> {
         Value { text, element: "int32", most: high }
     }
 
-    /// An element of some tensor, most often of one that was written lately.
+    /// Loads an element of a tensor, with a preference for the favourite and the latest tensors.
     fn load(&mut self, scope: &mut Scope) -> Value {
         let readable = |at: &usize| !self.tensors[*at].hidden && scope.target != Some(*at);
         let readable: Vec<usize> = (0..self.tensors.len()).filter(readable).collect();
@@ -230,7 +232,7 @@ impl Builder<'_> {
         Value { text, element, most: most(element) }
     }
 
-    /// A condition on variables or on data.
+    /// Makes a condition on variables or on data.
     fn condition(&mut self, scope: &mut Scope, wanted: Element) -> String {
         if scope.vars.is_empty() || self.rng.chance(35) {
             let value = self.leaf(scope, wanted);

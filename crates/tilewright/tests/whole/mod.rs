@@ -1,8 +1,10 @@
-//! Random whole programs under many schedules: what each way to run them gives is what the interpreter of the program says.
+//! Random whole programs under many schedules: every way to run them must agree with the
+//! interpreter.
 //!
-//! [`builder`] makes the text of a program; read it first. A [`case`] is a program under a schedule, tried by the interpreter
-//! of loops, as compiled code and on a device; [`examine`] makes the schedules of a program; [`mod@shrink`] makes a failing
-//! case smaller. A [`campaign`] hands cases to processes, each a [`worker`].
+//! [`builder`] makes the text of a program; read it first. A [`case`] is a program under a
+//! schedule, which runs in the interpreter of loops, as compiled code and on a device. [`examine`]
+//! makes the schedules of a program. [`mod@shrink`] makes a failing case smaller. A [`campaign`]
+//! sends cases to processes, each of them a [`worker`].
 
 pub mod builder;
 pub mod call;

@@ -1,4 +1,5 @@
-//! Ordered loops over a tensor that keeps its history: rows made of the row before, and two rows that take turns.
+//! Makes ordered loops over a tensor that keeps its history: rows that depend on the previous row,
+//! and double buffers.
 
 use super::builder::{Builder, MOST_TURNS, tensor_type};
 use super::element::most;
@@ -6,7 +7,7 @@ use super::scope::{Extent, Kind, Scope};
 use super::source::Node;
 
 impl Builder<'_> {
-    /// `x(t, i) = … x(t - 1, …)`.
+    /// Makes `x(t, i) = … x(t - 1, …)`.
     pub fn recurrence(&mut self, body: &mut Vec<Node>) {
         let fits = |own: &&Extent| own.value > 1 && own.value <= MOST_TURNS / self.turns();
         let turns: Vec<Extent> = self.pool.iter().filter(fits).cloned().collect();
@@ -29,7 +30,7 @@ impl Builder<'_> {
         body.push(node);
     }
 
-    /// `x((t + 1) % 2, i) = … x(t % 2, …)`.
+    /// Makes `x((t + 1) % 2, i) = … x(t % 2, …)`.
     pub fn double_buffer(&mut self, body: &mut Vec<Node>) {
         let turns = Extent::number(self.rng.between(2, 4));
         if self.turns() * turns.value > MOST_TURNS {
@@ -46,7 +47,8 @@ impl Builder<'_> {
         body.push(node);
     }
 
-    /// The next row, perhaps with statements about other tensors before and after it: not all rows are there yet.
+    /// Makes the next row, perhaps with statements about other tensors before and after it. The
+    /// tensor is hidden from them, because not all of its rows are defined yet.
     fn next_row(&mut self, at: usize, now: &str, before: String, inner: &mut Vec<Node>) {
         self.tensors[at].hidden = true;
         if self.rng.chance(40) {
@@ -59,7 +61,7 @@ impl Builder<'_> {
         self.tensors[at].hidden = false;
     }
 
-    /// A new tensor with so many rows, declared.
+    /// Adds a new tensor with a number of rows, and declares it.
     fn history(&mut self, rows: Extent, body: &mut Vec<Node>) -> usize {
         let element = self.element();
         let mut shape = vec![rows];
@@ -73,7 +75,7 @@ impl Builder<'_> {
         at
     }
 
-    /// One row, from other rows and from what else there is.
+    /// Makes one row from other rows and from other tensors.
     fn row(&mut self, at: usize, row: &str, before: &[String], body: &mut Vec<Node>) {
         let mut scope = Scope { target: Some(at), ..self.scope() };
         let (name, element, shape) = {

@@ -1,8 +1,9 @@
-//! What a statement can name while it is made: its variables, and the elements of its own target that it may read.
+//! The names that a statement can use: its variables, and the elements of its own target that it
+//! may read.
 
 use super::element::Element;
 
-/// An extent: how it is written, and its value.
+/// An extent as text, and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub text: String,
@@ -15,14 +16,14 @@ impl Extent {
     }
 }
 
-/// What a variable is for.
+/// The role of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It stands on the left.
+    /// The variable is on the left-hand side.
     Left,
-    /// It is reduced.
+    /// The variable is reduced.
     Reduced,
-    /// It belongs to an ordered loop around the statement.
+    /// The variable belongs to an ordered loop around the statement.
     Loop,
 }
 
@@ -49,19 +50,19 @@ pub struct Known {
     pub shape: Vec<Extent>,
     /// Whether statements may write it.
     pub writable: bool,
-    /// Whether its elements are 0, 1 or 2, so that they are subscripts without a clamp.
+    /// Whether the elements are 0, 1 or 2, so that they can be subscripts without a clamp.
     pub is_index: bool,
-    /// What sums may still add to an element, so that it stays exact.
+    /// The amount that sums may still add to an element so that it stays exact.
     pub spare: f64,
-    /// Whether it is out of reach: defined in a loop that has ended.
+    /// Whether the tensor cannot be used, because it was defined in a loop that has ended.
     pub hidden: bool,
-    /// Whether a statement reads it.
+    /// Whether a statement reads the tensor.
     pub read: bool,
-    /// How it stands among the results, where it must be one or can be.
+    /// The declaration of the tensor in the list of results, where it has one.
     pub result: Option<String>,
-    /// Whether its type is declared, so that its size does not depend on statements.
+    /// Whether the type is declared, so that the shape does not depend on statements.
     pub declared: bool,
-    /// Whether it must be a result: the caller supplies it.
+    /// Whether the caller supplies the tensor, so that it must be a result.
     pub in_out: bool,
 }
 
@@ -71,18 +72,18 @@ const NAMES: [&str; 8] = ["i", "j", "k", "l", "m", "n", "o", "p"];
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     pub vars: Vec<Var>,
-    /// Clauses of the `where` beside the ranges.
+    /// Clauses of `where` besides the ranges.
     pub clauses: Vec<String>,
-    /// Whether new variables may come in, to be reduced.
+    /// Whether the statement may introduce new variables that are reduced.
     pub open: bool,
-    /// The tensor that is written.
+    /// The tensor that the statement writes.
     pub target: Option<usize>,
-    /// Elements of the target that may be read.
+    /// Elements of the target that the statement may read.
     pub own: Vec<String>,
 }
 
 impl Scope {
-    /// Points that one statement may have.
+    /// The maximum number of points of a statement.
     const MOST_POINTS: i64 = 300;
 
     /// The number of points so far.
@@ -90,7 +91,7 @@ impl Scope {
         self.vars.iter().filter(|var| var.kind != Kind::Loop).map(Var::count).product()
     }
 
-    /// A new variable, if it does not make the statement too large.
+    /// Introduces a variable, unless it makes the statement too large.
     pub fn fresh(&mut self, from: i64, to: &Extent, kind: Kind) -> Option<String> {
         let count = to.value - from;
         if count < 1 || self.points() * count > Scope::MOST_POINTS {
@@ -101,7 +102,7 @@ impl Scope {
         Some(name.to_string())
     }
 
-    /// ` where …` with all ranges.
+    /// Formats ` where …` with all ranges.
     pub fn ranges(&self) -> String {
         let own = self.vars.iter().filter(|var| var.kind != Kind::Loop);
         let mut clauses: Vec<String> =

@@ -1,7 +1,8 @@
-//! A failing case made smaller, as long as it fails in the same way.
+//! Makes a failing case smaller, as long as it fails in the same way.
 //!
-//! Steps, statements, loops, results and parameters are left out, expressions are replaced by their parts, and sizes and
-//! numbers get smaller. Everything is done on the text, so that what is left is a program that can be kept.
+//! The passes remove steps, statements, loops, results and parameters, replace expressions by their
+//! parts, and reduce sizes and numbers. All passes work on the text, so that the result is a
+//! program that can be kept.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::case::{Case, Kind, Oracle, Outcome};
 use super::source::{Node, Source};
 use crate::random::guarded;
 
-/// The smallest case found within some time that fails as a given one does.
+/// Returns the smallest case found within a time limit that fails in the same way.
 pub fn shrink(mut case: Case, kind: Kind, time: Duration) -> Case {
     let end = Instant::now() + time;
     let fails = |case: &Case| matches!(case.outcome(), Outcome::Failed(found) if found.kind == kind);
@@ -65,7 +66,7 @@ fn fewer_steps(case: &Case) -> Vec<Case> {
     found
 }
 
-/// The case with another program, and without the steps that it refuses.
+/// Returns the case with another program, without the steps that are refused for it.
 fn with_source(case: &Case, source: Source) -> Case {
     let mut changed = Case { source, ..case.clone() };
     let Some(schedule) = &mut changed.schedule else { return changed };
@@ -79,7 +80,8 @@ fn with_source(case: &Case, source: Source) -> Case {
     changed
 }
 
-/// Every way to change one node of a list, at any depth: what `change` gives for it takes its place.
+/// Returns every way to change one node of a list, at any depth. Each result of `change` replaces
+/// the node.
 fn with_changed_node(nodes: &[Node], change: &dyn Fn(&Node) -> Vec<Vec<Node>>) -> Vec<Vec<Node>> {
     let mut found = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -159,7 +161,8 @@ fn simpler_lines(case: &Case) -> Vec<Case> {
     with_sources(case, with_changed_nodes(case, &change))
 }
 
-/// A statement with one part of its right side replaced by a part of that, or by a number; or with a clause less.
+/// Returns simpler statements: with a part of the right-hand side replaced by its own part or by a
+/// number, or with one clause less.
 fn simpler(line: &str) -> Vec<String> {
     let assigns = [" = ", " += ", " +=! ", " *= ", " *=! ", " min= ", " min=! ", " max= ", " max=! "];
     let Some((at, operator)) = assigns.iter().filter_map(|own| line.find(own).map(|at| (at, *own))).min()
@@ -192,7 +195,7 @@ fn smaller_values(value: &str) -> Vec<String> {
         }
         let mut parts = parts_of(inside);
         if name < open {
-            // The element of a tensor at 0.
+            // The subscript becomes 0.
             for part in &parts {
                 found.push(format!(
                     "{}{}{}",
@@ -209,7 +212,7 @@ fn smaller_values(value: &str) -> Vec<String> {
     found
 }
 
-/// The parenthesis that closes another.
+/// Returns the position of the closing parenthesis.
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, letter) in text.bytes().enumerate().skip(open) {
@@ -223,7 +226,7 @@ fn closing(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// The operands or arguments of an expression, as far as they are not in parentheses.
+/// Splits an expression into its operands or arguments outside of parentheses.
 fn parts_of(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;
@@ -256,7 +259,7 @@ fn smaller_sizes(case: &Case) -> Vec<Case> {
     with_sources(case, found)
 }
 
-/// One number replaced by a smaller one wherever it stands.
+/// Replaces one number by a smaller one everywhere.
 fn smaller_numbers(case: &Case) -> Vec<Case> {
     let mut found = Vec::new();
     for number in 3..10 {

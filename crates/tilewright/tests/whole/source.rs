@@ -1,8 +1,8 @@
-//! The text of a program in parts, so that a failing one can be made smaller part by part.
+//! The text of a program in parts, so that a failing program can be made smaller part by part.
 
 use std::fmt::{self, Display, Formatter};
 
-/// A statement, or an ordered loop around some.
+/// A statement, or an ordered loop around statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A statement or a declaration, as it is written.
@@ -22,7 +22,7 @@ pub struct Function {
     pub body: Vec<Node>,
 }
 
-/// A file: the program is its last function, [`MAIN`].
+/// A source file. The program is its last function, [`MAIN`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub functions: Vec<Function>,
@@ -33,7 +33,7 @@ pub struct Source {
 /// The name of the function that is compiled.
 pub const MAIN: &str = "f";
 
-/// A text with one word in the place of another.
+/// Replaces a word in a text.
 pub fn with_word(text: &str, old: &str, new: &str) -> String {
     let mut made = String::new();
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
@@ -48,7 +48,7 @@ pub fn with_word(text: &str, old: &str, new: &str) -> String {
 }
 
 impl Node {
-    /// The same with one word in the place of another.
+    /// Replaces a word in the node.
     pub fn with_word(&self, old: &str, new: &str) -> Node {
         match self {
             Node::Line(text) => Node::Line(with_word(text, old, new)),
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Whether a name stands in it.
+    /// Whether the node mentions a name.
     pub fn names(&self, name: &str) -> bool {
         match self {
             Node::Line(text) => text.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name),
@@ -95,7 +95,7 @@ impl Display for Source {
 }
 
 impl Source {
-    /// The sizes as the command line takes them.
+    /// Formats the sizes for the option `--sizes`.
     pub fn size_list(&self) -> String {
         let pairs: Vec<String> = self.sizes.iter().map(|(name, value)| format!("{name}={value}")).collect();
         pairs.join(",")

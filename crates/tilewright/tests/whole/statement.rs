@@ -1,4 +1,4 @@
-//! Statements that define, reduce, update or scatter into one tensor.
+//! Makes statements that define, reduce, update or scatter into one tensor.
 
 use super::builder::{Builder, tensor_type};
 use super::element::{is_float, most};
@@ -7,16 +7,17 @@ use super::scope::{Extent, Kind, Scope};
 use super::source::Node;
 use super::subscript::last;
 
-/// A left-hand side while it is made.
+/// A left-hand side under construction.
 struct Target {
     at: usize,
     indices: Vec<String>,
-    /// Dimensions whose subscript is one number in each turn, with others that differ from it.
+    /// For dimensions with a constant subscript in each iteration, a subscript that differs from
+    /// it.
     apart: Vec<(usize, String)>,
 }
 
 impl Builder<'_> {
-    /// `x(i, j) = …` over all of a new tensor.
+    /// Makes `x(i, j) = …` over all of a new tensor.
     pub fn define(&mut self, body: &mut Vec<Node>) {
         let (element, shape) = (self.element(), self.shape());
         let mut scope = self.scope();
@@ -31,7 +32,7 @@ impl Builder<'_> {
         body.push(Node::Line(format!("{name}({indices}) = {}{}", value.text, scope.ranges())));
     }
 
-    /// `x(i) +=! …` over all of a new tensor.
+    /// Makes `x(i) +=! …` over all of a new tensor.
     pub fn reduce(&mut self, body: &mut Vec<Node>) {
         let (element, shape) = (self.element(), self.shape());
         let mut scope = self.scope();
@@ -46,7 +47,8 @@ impl Builder<'_> {
         body.push(Node::Line(format!("{name}({indices}) {operator}! {}{}", value.text, scope.ranges())));
     }
 
-    /// `x(i) +=! h(i, j)`: a tensor reduced along some of its dimensions, perhaps with something else.
+    /// Makes `x(i) +=! h(i, j)`: a tensor reduced along some of its dimensions, perhaps with
+    /// another value.
     pub fn fold(&mut self, from: usize, body: &mut Vec<Node>) {
         let mut scope = self.scope();
         let (mut shape, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,7 +79,7 @@ impl Builder<'_> {
         body.push(Node::Line(format!("{name}({left}) {operator}! {}{}", value.text, scope.ranges())));
     }
 
-    /// Subscripts that name every element of a shape once.
+    /// Makes subscripts that name every element of a shape once.
     fn whole(&mut self, scope: &mut Scope, shape: &[Extent]) -> Option<String> {
         let mut indices = Vec::new();
         for dim in shape {
@@ -87,7 +89,7 @@ impl Builder<'_> {
         Some(indices.join(", "))
     }
 
-    /// Perhaps a line that says the type, or one among the results.
+    /// Perhaps declares the type of a tensor, in a line or among the results.
     fn declare(&mut self, at: usize, body: &mut Vec<Node>) {
         let known = &self.tensors[at];
         let text = format!("{} {}", tensor_type(known.element, &known.shape), known.name);
@@ -101,7 +103,7 @@ impl Builder<'_> {
         }
     }
 
-    /// An operator for a value, which is made so small that floats stay exact.
+    /// Chooses a reduction operator, and makes the value so small that floats stay exact.
     pub fn reduction(&mut self, at: usize, scope: &Scope, value: Value) -> (&'static str, Value) {
         let element = self.tensors[at].element;
         let often = (scope.points() * self.turns()) as f64;
@@ -124,7 +126,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Another statement of a tensor that there is.
+    /// Makes another statement that writes an existing tensor.
     pub fn update(&mut self, body: &mut Vec<Node>) {
         match self.writable() {
             Some(at) => self.update_of(at, body),
@@ -132,7 +134,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Another statement of a tensor.
+    /// Makes another statement that writes this tensor.
     pub fn update_of(&mut self, at: usize, body: &mut Vec<Node>) {
         let mut scope = Scope { target: Some(at), ..self.scope() };
         let target = self.part(&mut scope, at);
@@ -156,14 +158,14 @@ impl Builder<'_> {
         body.push(Node::Line(format!("{name}({indices}) {operator} {}{}", value.text, scope.ranges())));
     }
 
-    /// A tensor to write again: most often a late one.
+    /// Chooses a tensor to write again.
     pub fn writable(&mut self) -> Option<usize> {
         let writable = |at: &usize| self.tensors[*at].writable && !self.tensors[*at].hidden;
         let writable: Vec<usize> = (0..self.tensors.len()).filter(writable).collect();
         if writable.is_empty() { None } else { Some(*self.rng.pick(&writable)) }
     }
 
-    /// A left-hand side that names some elements, each once.
+    /// Makes a left-hand side that names some elements, each once.
     fn part(&mut self, scope: &mut Scope, at: usize) -> Target {
         let shape = self.tensors[at].shape.clone();
         let mut target = Target { at, indices: Vec::new(), apart: Vec::new() };
@@ -220,8 +222,8 @@ impl Builder<'_> {
         plain.unwrap_or_else(|| "0".to_string())
     }
 
-    /// Elements of the target that a statement may read: the one that it writes, unless it reduces, and those that
-    /// it never writes.
+    /// Returns elements of the target that a statement may read: the element that it writes, unless
+    /// it reduces, and elements that it never writes.
     fn own_elements(&mut self, scope: &Scope, target: &Target) -> Vec<String> {
         let name = self.tensors[target.at].name.clone();
         let mut own = Vec::new();
@@ -243,7 +245,8 @@ impl Builder<'_> {
         own
     }
 
-    /// A reduction into elements that data or a quotient choose, of a new tensor or of one that there is.
+    /// Makes a reduction into elements that data or a quotient select, of a new or an existing
+    /// tensor.
     pub fn scatter(&mut self, body: &mut Vec<Node>) {
         let fresh = self.rng.chance(50) && self.loops.is_empty() && !self.is_called;
         let at = if fresh {
@@ -279,7 +282,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Makes another statement in the place of a scatter.
+    /// Makes another statement instead of a scatter.
     fn abandon(&mut self, at: usize, fresh: bool, body: &mut Vec<Node>) {
         if fresh {
             self.tensors.truncate(at);
@@ -287,7 +290,8 @@ impl Builder<'_> {
         self.define(body);
     }
 
-    /// The left-hand side of a scatter, and whether data are in it; those of a new tensor must be.
+    /// Makes the left-hand side of a scatter, and returns whether it depends on data. For a new
+    /// tensor it must.
     fn scattered_indices(
         &mut self,
         scope: &mut Scope,
@@ -310,7 +314,7 @@ impl Builder<'_> {
         Some((indices.join(", "), by_data))
     }
 
-    /// A subscript on the left that names elements more than once.
+    /// Makes a subscript on the left that names elements more than once.
     fn folded(&mut self, scope: &mut Scope, dim: &Extent) -> Option<String> {
         let wide = self.rng.pick(&self.pool).clone();
         let one = scope.fresh(0, &wide, Kind::Left)?;

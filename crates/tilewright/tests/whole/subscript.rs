@@ -1,4 +1,5 @@
-//! Subscripts that stay within their dimension: plain, shifted, strided, reversed, clamped, guarded, or from data.
+//! Makes subscripts within their dimension: plain, shifted, strided, reversed, clamped, guarded, or
+//! from data.
 
 use super::builder::Builder;
 use super::element::is_float;
@@ -21,7 +22,7 @@ impl Subscript {
     }
 }
 
-/// The extent less one, as text.
+/// Formats the extent minus one.
 pub fn last(dim: &Extent) -> String {
     match dim.text.parse::<i64>() {
         Ok(value) => (value - 1).to_string(),
@@ -30,7 +31,7 @@ pub fn last(dim: &Extent) -> String {
 }
 
 impl Builder<'_> {
-    /// A subscript of a dimension.
+    /// Makes a subscript of a dimension.
     pub fn subscript(&mut self, scope: &mut Scope, dim: &Extent) -> Subscript {
         if scope.open
             && self.rng.chance(40)
@@ -46,7 +47,7 @@ impl Builder<'_> {
         self.by_old_variable(scope, dim)
     }
 
-    /// A subscript that brings in a variable, or a window of two.
+    /// Makes a subscript that introduces a variable, or a window of two variables.
     fn by_new_variable(&mut self, scope: &mut Scope, dim: &Extent) -> Option<Subscript> {
         let taps = Extent::number(self.rng.between(2, 3));
         let window = if scope.vars.is_empty() { 0 } else { 11 };
@@ -70,7 +71,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A subscript of variables that there are, or a constant.
+    /// Makes a subscript of existing variables, or a constant.
     fn by_old_variable(&mut self, scope: &Scope, dim: &Extent) -> Subscript {
         if scope.vars.is_empty() || self.rng.chance(5) {
             return self.constant(dim);
@@ -93,7 +94,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Something made of one variable, and perhaps another.
+    /// Makes a subscript of one variable, and perhaps another.
     fn of_variable(&mut self, var: &Var, other: &str, dim: &Extent) -> Subscript {
         let (name, low, high) = (&var.name, var.from, var.to.value - 1);
         let top = dim.value - 1;
@@ -117,7 +118,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A subscript that is read from a tensor of integers.
+    /// Makes a subscript that is read from an integer tensor.
     pub fn by_data(&mut self, scope: &mut Scope, dim: &Extent) -> Option<String> {
         let usable = |at: &usize| {
             let known = &self.tensors[*at];
@@ -139,7 +140,7 @@ impl Builder<'_> {
         Some(self.kept_inside(scope, text, is_index, dim))
     }
 
-    /// A subscript of a tensor whose elements are subscripts: without a condition.
+    /// Makes the subscript of a tensor that itself provides subscripts. It needs no guard.
     fn of_data(&mut self, scope: &mut Scope, dim: &Extent) -> String {
         if scope.open
             && self.rng.chance(40)
@@ -151,7 +152,7 @@ impl Builder<'_> {
         if made.guard.is_none() { made.text } else { "0".to_string() }
     }
 
-    /// A number from data, kept within a dimension.
+    /// Restricts a number from data to a dimension.
     fn kept_inside(&mut self, scope: &mut Scope, text: String, is_index: bool, dim: &Extent) -> String {
         if is_index && dim.value >= 3 && self.rng.chance(60) {
             if self.rng.chance(30) && scope.clauses.is_empty() {

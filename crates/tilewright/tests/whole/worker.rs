@@ -1,4 +1,4 @@
-//! The process that examines cases for a campaign, one number a line.
+//! The process that examines cases for a campaign: one case number per input line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,14 +10,15 @@ use super::case::{Case, Failure, Outcome};
 use super::examine::{Settings, examine};
 use super::shrink::shrink;
 
-/// Failures that look alike and are made smaller, at most: of the others only the numbers are kept.
+/// The maximum number of similar failures that are made smaller. Of further ones, only the numbers
+/// are kept.
 const MOST_ALIKE: usize = 15;
 
-/// What a worker has found so far.
+/// The state of a worker.
 pub struct Worker {
     pub settings: Settings,
     pub folder: PathBuf,
-    /// How long a failure is made smaller.
+    /// The time limit for making a failure smaller.
     pub shrinking: Duration,
     alike: BTreeMap<String, usize>,
     written: BTreeSet<String>,
@@ -28,7 +29,7 @@ impl Worker {
         Worker { settings, folder, shrinking, alike: BTreeMap::new(), written: BTreeSet::new() }
     }
 
-    /// Examines the cases whose numbers come in.
+    /// Examines the cases whose numbers arrive on standard input.
     pub fn serve(&mut self, current: &Path) {
         for line in stdin().lines().map_while(Result::ok) {
             let Ok(number) = line.trim().parse() else { continue };
@@ -45,7 +46,7 @@ impl Worker {
         }
     }
 
-    /// Writes a failure, made smaller, unless there are many like it.
+    /// Writes a failure after making it smaller, unless there are many similar ones.
     fn keep(&mut self, number: u64, case: Case, failure: Failure) {
         let alike = self.alike.entry(signature(&case, &failure)).or_default();
         *alike += 1;
@@ -84,7 +85,7 @@ impl Worker {
     }
 }
 
-/// What failures have in common that may have one cause.
+/// A key that is equal for failures that may have the same cause.
 fn signature(case: &Case, failure: &Failure) -> String {
     let schedule = match &case.schedule {
         None => "default",
@@ -96,7 +97,7 @@ fn signature(case: &Case, failure: &Failure) -> String {
     format!("{:?} {:?} {schedule} {words}", failure.kind, case.place)
 }
 
-/// The shape of a case: without its names, numbers and types.
+/// The structure of a case, without its names, numbers and types.
 fn form(case: &Case, failure: &Failure) -> String {
     let text = format!("{:?} {case}", failure.kind);
     let mut made = String::new();

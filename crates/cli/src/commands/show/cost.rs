@@ -1,4 +1,4 @@
-//! What the model expects a schedule to take, and why.
+//! The stage `cost`: the time that the cost model predicts for a schedule, in its parts.
 
 use tilewright_ir::LoopNest;
 use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
@@ -7,7 +7,7 @@ use tilewright_target::{Cpu, Gpu, Target};
 
 use crate::time::seconds;
 
-/// The time that the model expects of a loop nest, in its parts.
+/// Formats the predicted time of a loop nest and its parts.
 pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {
     match target {
         Target::Cpu(cpu) => on_cpu(nest, cpu),
@@ -32,7 +32,7 @@ fn on_cpu(nest: &LoopNest, cpu: &Cpu) -> String {
     out + "\nParts overlap, and add up to more than the whole.\n"
 }
 
-/// The same for a GPU, kernel by kernel.
+/// Formats the predicted time on a GPU, kernel by kernel.
 fn on_gpu(nest: &LoopNest, gpu: &Gpu) -> String {
     let expected = gpu::estimate(nest, gpu);
     let mut out = format!("{:<20} {}\n", "expected", seconds(expected.seconds));

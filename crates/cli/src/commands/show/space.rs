@@ -1,4 +1,4 @@
-//! The schedules that a search chooses from, as text.
+//! The stage `space`: the search space of a program as text.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use tilewright_search::knob::Domain;
 use tilewright_search::space::Space;
 use tilewright_target::Target;
 
-/// Points that are drawn to find out how many keep the limits.
+/// The number of random points that estimate which share of the space fits the limits.
 const DRAWS: usize = 20_000;
 
-/// Every knob with its values, and how many points there are.
+/// Formats every knob with its values, and the number of points.
 pub fn space<'t>(program: &'t Program, target: impl Into<Target<'t>>) -> String {
     let target = target.into();
     let space = Space::new(program, target);

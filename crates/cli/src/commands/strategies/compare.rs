@@ -1,4 +1,5 @@
-//! `tilewright strategies compare`
+//! `tilewright strategies compare`: runs several strategies on the same programs and reports the
+//! outcome.
 
 use std::sync::Arc;
 
@@ -22,10 +23,10 @@ use crate::output::{complain, print};
 use crate::template;
 use crate::worker::{self, launch, stop_on_signals};
 
-/// Trials of a search where no limit is given.
+/// The number of trials of a search if no limit is given.
 const TRIALS: usize = 100;
 
-/// Compares strategies.
+/// Compares strategies on every program, prints the tables, and writes the files of `--out`.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let contest = contest(args)?;
     let mut tape = tape(args)?;
@@ -64,7 +65,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     ended
 }
 
-/// Who competes, and for how long.
+/// The strategies that are compared, their seeds and their budget.
 fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     let all = || ALL.iter().map(|entry| entry.name).filter(|name| *name != "grid").map(str::to_owned);
     let strategies = if args.strategies.is_empty() { all().collect() } else { args.strategies.clone() };
@@ -89,7 +90,8 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
     })
 }
 
-/// What was measured before, and where to add to it.
+/// Opens the file of earlier measurements: for appending with `--record`, for reading with
+/// `--replay`.
 fn tape(args: &CompareArgs) -> Result<Tape, Failure> {
     let opened = match (&args.record, &args.replay) {
         (Some(path), _) => (path, Tape::open(path)),
@@ -100,7 +102,8 @@ fn tape(args: &CompareArgs) -> Result<Tape, Failure> {
     opened.1.map_err(failure)
 }
 
-/// All strategies on one program; with what others can learn from that, if they may.
+/// Runs all strategies on one program. With `--transfer`, also returns the measurements that the
+/// models of the next programs learn from.
 fn compare(
     args: &CompareArgs,
     entry: &Entry,
@@ -154,7 +157,7 @@ fn failure(error: CompareError) -> Failure {
     }
 }
 
-/// How it was made.
+/// Describes how the comparison was made: budget, machine and options.
 fn about(args: &CompareArgs, contest: &Contest, entries: &[Entry]) -> Vec<(String, String)> {
     let Budget { trials, time, share } = contest.budget;
     let budget = [

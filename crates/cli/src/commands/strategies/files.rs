@@ -1,4 +1,4 @@
-//! The folder that a comparison leaves: a page, pictures, and all numbers.
+//! The folder that `strategies compare --out` writes: a page, pictures, and all numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::whole_file;
 
 const TITLE: &str = "Strategies compared";
 
-/// A folder that is filled when the comparison is over. That it can be is known before it begins.
+/// A folder that is written after the comparison. `new` checks before the comparison that the
+/// folder is writable.
 pub struct Files(PathBuf);
 
 impl Files {
-    /// Makes the folder if it is not there.
+    /// Creates the folder if it is missing, and checks that it is writable.
     pub fn new(folder: &Path) -> Result<Files, Failure> {
         let files = Files(folder.to_owned());
         fs::create_dir_all(folder).map_err(|error| files.failure(&error.to_string()))?;
@@ -25,7 +26,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Writes all of it, and says what.
+    /// Writes all files, and returns a line that names them.
     pub fn write(&self, comparison: &Comparison) -> Result<String, Failure> {
         let tables: Vec<table::Table> = comparison.programs.iter().map(table::of_program).collect();
         self.file("comparison.html", page::html(TITLE, comparison, &tables).as_bytes())?;

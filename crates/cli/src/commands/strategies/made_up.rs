@@ -1,12 +1,12 @@
-//! Comparisons that nobody made: to look at drawings, and to test them.
+//! Invented comparisons, to preview drawings and to test them.
 
 use tilewright_tuner::compare::{Best, Compared, Comparison, Search, Strategy};
 
-/// Numbers that look random, from a counter (splitmix64).
+/// A pseudorandom generator (splitmix64).
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     fn part(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -16,8 +16,8 @@ impl Random {
     }
 }
 
-/// How a strategy searches: its name, how fast it improves, and its thinking in seconds for a proposal. One that does not
-/// improve at all finds nothing.
+/// The strategies: name, rate of improvement, and seconds per proposal. A strategy with rate 0
+/// finds nothing.
 const STRATEGIES: [(&str, f64, f64); 7] = [
     ("random", 0.25, 2e-6),
     ("annealing", 0.45, 1.3e-5),
@@ -28,7 +28,7 @@ const STRATEGIES: [(&str, f64, f64); 7] = [
     ("one improvement", 0.1, 3e-5),
 ];
 
-/// Three programs.
+/// A comparison with three programs.
 pub fn made_up() -> Comparison {
     let about = [("target", "cpu, 2 threads"), ("budget", "200 trials"), ("seeds", "5")];
     let sizes = [("matmul m=1024, n=1024, k=1024", 3.2e11, 1.9e-3), ("softmax n=4096", 48_216.0, 4.1e-5)];
@@ -87,7 +87,7 @@ fn found(best_known: f64, default: f64, (rate, thinking): (f64, f64), seed: u64,
     }
 }
 
-/// A search that was better at trials, with a second each.
+/// A search that improved at the given trials, with one second per trial.
 pub fn search(bests: &[(usize, f64)], trials: usize) -> Search {
     let best = |(trial, seconds): &(usize, f64)| Best {
         trial: *trial,
@@ -102,7 +102,7 @@ pub fn search(bests: &[(usize, f64)], trials: usize) -> Search {
     }
 }
 
-/// Programs with too little in them, or with what cannot be.
+/// Programs with too little data, or with impossible values.
 pub fn odd() -> Vec<Compared> {
     let strategies = |searches: Vec<Vec<Search>>| {
         let named = |searches| Strategy { name: "<i>&".repeat(30), searches };

@@ -1,12 +1,12 @@
-//! `tilewright strategies`: a list of them, and how they compare.
+//! `tilewright strategies`: lists the strategies, or compares them.
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
-//! | `compare.rs` | `strategies compare` |
-//! | `programs.rs` | what is searched: from the command line, or of a recording |
-//! | `watch.rs` | how it goes, for whoever watches |
-//! | `table.rs` | what came out, in lines |
-//! | `files.rs`, `page.rs`, `drawing/`, `png.rs`, `style.rs` | the same as a page and pictures |
+//! | `compare.rs` | the command `strategies compare` |
+//! | `programs.rs` | the programs to search, from the command line or from a recording |
+//! | `watch.rs` | the progress display |
+//! | `table.rs` | the outcome as text tables and JSON |
+//! | `files.rs`, `page.rs`, `drawing/`, `png.rs`, `style.rs` | the outcome as a page and pictures |
 
 mod compare;
 mod drawing;
@@ -26,7 +26,7 @@ use crate::args::strategies::{StrategiesArgs, StrategiesCommand};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Does what was asked for.
+/// Executes a subcommand, or lists the strategies.
 pub fn run(args: &StrategiesArgs) -> Result<(), Failure> {
     match &args.command {
         Some(StrategiesCommand::Compare(args)) => compare::run(args),

@@ -1,7 +1,7 @@
-//! A comparison as a page to look at.
+//! A comparison as an HTML page.
 //!
-//! It needs nothing but itself, as the page of a tuned program does. All that comes from the user goes through
-//! [`crate::page::html::escape`].
+//! The page is one file that refers to nothing outside itself, like the report of `tune`. All text
+//! that comes from the user goes through [`crate::page::html::escape`].
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ const LEGEND: &str = "<p class=\"faint\">A line is the median of a strategy's se
 const OVERHEAD: &str = "<p class=\"faint\">The time that the strategy itself takes to propose a point and to learn from \
                         it, without compiling and measuring: the median of all searches of all programs.</p>\n";
 
-/// The page. The tables are those of the programs, in the same order.
+/// Formats the page. `tables` has one table per program, in the order of the programs.
 pub fn html(title: &str, comparison: &Comparison, tables: &[Table]) -> String {
     let title = escape(title);
     let mut sections = String::new();
@@ -42,7 +42,7 @@ pub fn html(title: &str, comparison: &Comparison, tables: &[Table]) -> String {
     )
 }
 
-/// How much was compared, and how.
+/// Formats the numbers of strategies, programs and searches, and the settings of the comparison.
 fn headline(comparison: &Comparison) -> String {
     let programs = comparison.programs.len();
     let strategies = comparison.programs.iter().map(|program| program.strategies.len()).max().unwrap_or(0);
@@ -73,7 +73,7 @@ fn figure(drawing: &str) -> String {
     format!("<figure>\n{drawing}\n</figure>\n")
 }
 
-/// What the space is like.
+/// Formats the size of the space, the best known time and the default time.
 fn numbers(program: &Compared) -> String {
     let mut out = String::from("<div class=\"numbers\">\n");
     let mut number = |name: &str, value: &str, told: &str| {
@@ -93,12 +93,12 @@ fn numbers(program: &Compared) -> String {
     out + "</div>\n"
 }
 
-/// How many points: all digits where they can be read.
+/// Formats a number of points: all digits below a million.
 fn points(size: f64) -> String {
     if size < 1e6 { format!("{size:.0}") } else { format!("{size:.2e}") }
 }
 
-/// A table with a row of headers.
+/// Formats a table with a header row.
 fn columns(table: &Table) -> String {
     let row = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
@@ -118,7 +118,8 @@ mod tests {
     use super::*;
     use crate::commands::strategies::made_up::{made_up, odd};
 
-    /// The page's elements of a name. It is parsed as XML, so that every element must be closed.
+    /// Counts the elements of a name on the page. The page is parsed as XML, so every element must
+    /// be closed.
     fn elements(page: &str, name: &str) -> usize {
         let document = Document::parse(page.strip_prefix("<!DOCTYPE html>\n").unwrap()).unwrap();
         document.descendants().filter(|node| node.has_tag_name(name)).count()

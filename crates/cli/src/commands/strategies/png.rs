@@ -1,4 +1,4 @@
-//! A drawing as a picture, for where SVG cannot be shown.
+//! Renders a drawing as PNG, for viewers that cannot show SVG.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use resvg::usvg::{Options, Tree};
 
 use super::style::light;
 
-/// Twice the width of a drawing, so that it is sharp on most screens.
+/// Twice the width of a drawing, so that the picture is sharp on most screens.
 const WIDTH: u32 = 1720;
-/// What the font calls itself.
+/// The family name of the font.
 const FAMILY: &str = "Ubuntu";
 
-/// The picture of a drawing on white, as a PNG.
+/// Renders a drawing on a white background as PNG.
 pub fn render(svg: &str) -> Result<Vec<u8>, String> {
     let tree = Tree::from_str(&standalone(svg), &options()).map_err(|error| error.to_string())?;
     let scale = WIDTH as f32 / tree.size().width();
@@ -26,7 +26,8 @@ pub fn render(svg: &str) -> Result<Vec<u8>, String> {
     picture.encode_png().map_err(|error| error.to_string())
 }
 
-/// The font is brought along, since a machine that only computes may have none, and pictures are the same everywhere.
+/// Returns options with an embedded font. Servers may have no fonts, and pictures look the same
+/// everywhere.
 fn options() -> Options<'static> {
     let mut fonts = Database::new();
     fonts.load_font_data(UBUNTU_LIGHT.to_vec());
@@ -34,7 +35,7 @@ fn options() -> Options<'static> {
     Options { fontdb: Arc::new(fonts), font_family: FAMILY.to_owned(), ..Options::default() }
 }
 
-/// A drawing of the page as a file of its own: with its size, and with the style that it has on a light page.
+/// Makes a drawing of the page a standalone file: adds its size and the light style.
 fn standalone(svg: &str) -> String {
     let size = size(svg).map(|(width, height)| format!(" width=\"{width}\" height=\"{height}\""));
     let start = format!("<svg xmlns=\"http://www.w3.org/2000/svg\"{}", size.unwrap_or_default());
@@ -42,7 +43,7 @@ fn standalone(svg: &str) -> String {
     svg.replacen("<svg", &start, 1).replacen('>', &style, 1)
 }
 
-/// The last two numbers of the view box.
+/// Returns the last two numbers of the view box: width and height.
 fn size(svg: &str) -> Option<(&str, &str)> {
     let (_, rest) = svg.split_once("viewBox=\"0 0 ")?;
     rest.split_once('"')?.0.split_once(' ')
@@ -54,7 +55,8 @@ mod tests {
     use crate::commands::strategies::drawing::{boxes, curves};
     use crate::commands::strategies::made_up::{made_up, odd};
 
-    /// How many pixels are dark in a part of a picture, given in units of the drawing.
+    /// Counts the dark pixels in a rectangle of a picture. The rectangle is in units of the
+    /// drawing.
     fn dark(png: &[u8], (left, right): (u32, u32), (top, bottom): (u32, u32)) -> usize {
         let picture = Pixmap::decode_png(png).unwrap();
         let places = (2 * top..2 * bottom).flat_map(|y| (2 * left..2 * right).map(move |x| (x, y)));

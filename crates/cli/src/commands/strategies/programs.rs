@@ -1,4 +1,4 @@
-//! What is searched: programs of the command line, or those of a recording.
+//! The programs of a comparison, from the command line or from a recording.
 
 use tilewright_target::{Cpu, Machine, Vectors};
 use tilewright_tuner::compare::{Entry, Tape};
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::target::Target;
 use crate::template;
 
-/// Those of the command line.
+/// Returns the programs of the command line.
 pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
     let (place, caches) = place(args)?;
     let template = template::read(args.template.as_deref())?;
@@ -20,7 +20,7 @@ pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
     args.programs.iter().map(entry).collect()
 }
 
-/// Those of a recording: all, or those that were named.
+/// Returns the programs of a recording: all, or those that the command line names.
 pub fn recorded(args: &CompareArgs, tape: &Tape) -> Result<Vec<Entry>, Failure> {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in tape.entries() {
@@ -37,7 +37,7 @@ pub fn recorded(args: &CompareArgs, tape: &Tape) -> Result<Vec<Entry>, Failure> 
     let mut named = Vec::new();
     for text in &args.programs {
         let name = read(args, text).map(|problem| name(&problem))?;
-        // The same program may be there with several templates, or of several machines.
+        // One program may be recorded with several templates, or on several machines.
         let before = named.len();
         named.extend(entries.iter().filter(|entry| entry.name == name).cloned());
         if named.len() == before {
@@ -67,7 +67,7 @@ fn entry(
     Ok(Entry { name: name(&problem), task, caches, template })
 }
 
-/// `FILE[:NAME][@SIZES]`
+/// Reads a program from `FILE[:NAME][@SIZES]`.
 fn read(args: &CompareArgs, text: &str) -> Result<Problem, Failure> {
     let (file, sizes) = match text.rsplit_once('@') {
         Some((file, sizes)) => {
@@ -84,7 +84,7 @@ fn name(problem: &Problem) -> String {
     format!("{} {}", problem.program.name, sizes.collect::<Vec<_>>().join(",")).trim_end().to_owned()
 }
 
-/// Where kernels run, and the sizes of its caches.
+/// Returns where kernels run, and the cache sizes of that machine.
 fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let why = "strategies are compared on kernels, and --target interp has none";
@@ -97,7 +97,8 @@ fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     Ok((Place::of(name, &machine), caches))
 }
 
-/// The machine of an entry, which need not be this one: its schedules are only looked at here.
+/// Returns the machine of an entry. It may be another machine than this one, because its schedules
+/// are only analysed here.
 pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
     match &entry.task.place {
         Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),

@@ -1,19 +1,20 @@
-//! The style of the page, and of a drawing that stands alone.
+//! The style sheets of the page and of standalone drawings.
 //!
-//! Both sheets have one rule a line and their light colours in a `:root` at the start of a line, which is how the rules
-//! of a drawing are found here.
+//! Both sheets have one rule per line, and their light colours in a `:root` at the start of a line.
+//! This module relies on both to find the rules of a drawing.
 
 use crate::page::STYLE;
 
-/// What only this page has.
+/// The rules that only this page has.
 const OWN: &str = include_str!("strategies.css");
 
-/// For the page.
+/// The style sheet of the page.
 pub fn sheet() -> String {
     format!("{STYLE}\n{OWN}")
 }
 
-/// For a drawing alone: light, and without variables, which the renderer does not know.
+/// The style sheet of a standalone drawing: light colours, and no variables, because the renderer
+/// does not support them.
 pub fn light() -> String {
     let sheet = sheet();
     let rules = sheet.lines().filter(|line| line.starts_with("svg .") || line.starts_with("svg text"));
@@ -24,7 +25,8 @@ pub fn light() -> String {
         .fold(rules, |rules, (name, value)| rules.replace(&format!("var({name})"), value))
 }
 
-/// The light colours with their names. Dark ones are indented.
+/// Returns the light colours with their names. The `:root` of the dark colours is indented and does
+/// not match.
 fn variables(sheet: &str) -> Vec<(&str, &str)> {
     let roots = sheet.lines().filter_map(|line| line.strip_prefix(":root {"));
     let settings = roots.flat_map(|root| root.trim_end_matches(['}', ' ']).split(';'));

@@ -1,4 +1,4 @@
-//! What came out, in lines: for people, for a page, and for programs.
+//! The outcome of a comparison as text tables, as tables for the page, and as JSON.
 
 use serde_json::json;
 use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
@@ -6,12 +6,12 @@ use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary,
 use crate::failure::Failure;
 use crate::time::seconds;
 
-/// Rows under headers. The first column is a name, the others are numbers.
+/// Rows under headers. The first column holds names, the others numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What the columns are.
+    /// The titles of the columns.
     pub headers: Vec<String>,
-    /// As many cells each.
+    /// The rows, with one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -20,7 +20,7 @@ impl Table {
         Table { headers: headers.iter().map(|header| (*header).to_owned()).collect(), rows }
     }
 
-    /// Columns below each other.
+    /// Formats the table as aligned text columns.
     fn text(&self) -> String {
         let lines = || std::iter::once(&self.headers).chain(&self.rows);
         let width =
@@ -37,7 +37,7 @@ impl Table {
     }
 }
 
-/// The searches of a program.
+/// The table of a program, with one row per strategy.
 pub fn of_program(compared: &Compared) -> Table {
     let row = |own: &Summary| {
         vec![
@@ -52,7 +52,7 @@ pub fn of_program(compared: &Compared) -> Table {
             format!("{:.3} ms", own.thinking * 1e3),
         ]
     };
-    // Where a comparison was stopped, some have not searched at all.
+    // In a comparison that was stopped, some strategies have no searches.
     let rows = summaries(compared).iter().filter(|own| own.reached.1 > 0).map(row).collect();
     let headers = [
         "strategy",
@@ -68,7 +68,7 @@ pub fn of_program(compared: &Compared) -> Table {
     Table::new(&headers, rows)
 }
 
-/// All programs together.
+/// The table of all programs together.
 pub fn of_all(comparison: &Comparison) -> Table {
     let row = |own: &Overall| {
         vec![
@@ -83,7 +83,7 @@ pub fn of_all(comparison: &Comparison) -> Table {
     Table::new(&["strategy", "of the best known", "trials to 95 %", "time to 95 %", "reached"], rows)
 }
 
-/// The whole for people.
+/// Formats the whole comparison as text.
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     for compared in &comparison.programs {
@@ -96,14 +96,14 @@ pub fn text(comparison: &Comparison) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// What is known of a program, in a line.
+/// Formats the size of the space, the best time and the default time in a line.
 pub fn facts(compared: &Compared) -> String {
     let best = if compared.is_optimum { "best of all" } else { "best known" };
     let default = compared.default.map_or(String::new(), |default| format!(", default {}", seconds(default)));
     format!("{} points, {best} {}{default}", count(compared.size), seconds(compared.best_known))
 }
 
-/// The whole for programs: all that was found, with what it amounts to.
+/// Formats the whole comparison as JSON: every search, and the summaries.
 pub fn json(comparison: &Comparison) -> Result<String, Failure> {
     let programs = comparison.programs.iter().map(|compared| {
         let own = summaries(compared).into_iter().map(|own| {
@@ -138,7 +138,7 @@ pub fn json(comparison: &Comparison) -> Result<String, Failure> {
     Ok(format!("{}\n", json!({ "found": found, "programs": programs, "overall": overall })))
 }
 
-/// What it took, if it was enough.
+/// Returns the number of trials or seconds if the goal was reached.
 fn number(reached: Reached) -> Option<f64> {
     match reached {
         Reached::After(number) => Some(number),
@@ -161,7 +161,7 @@ fn beyond(reached: Reached, number: String) -> String {
     }
 }
 
-/// A share, with two digits that say something.
+/// Formats a share as a percentage with two significant digits.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         percent if percent >= 10.0 || percent <= 0.0 => format!("{percent:.1} %"),
@@ -170,7 +170,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// A number of points, which may be larger than anything that is counted.
+/// Formats a number of points, which may exceed every integer type.
 fn count(number: f64) -> String {
     if number < 1e9 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }

@@ -1,4 +1,4 @@
-//! How a comparison goes: a bar in a terminal, a line for each search elsewhere.
+//! The progress of a comparison: a bar in a terminal, a line for each search elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use tilewright_tuner::compare::{Contest, Observer};
 use crate::output::complain;
 use crate::time::seconds;
 
-/// A search is so many steps of the bar.
+/// The number of steps of the bar per search.
 const STEPS: u64 = 1000;
 
-/// Whoever watches the searches of a program.
+/// The progress display for the searches of a program.
 pub struct Watch {
     program: String,
-    /// A bar for all searches; none without a terminal.
+    /// A bar for all searches; `None` without a terminal.
     bar: Option<ProgressBar>,
-    /// Searches that have begun, and of how many.
+    /// The number of searches that have begun, and the number of all searches.
     begun: u64,
     all: u64,
 }
 
 impl Watch {
-    /// What fits where messages go.
+    /// Chooses a bar or lines, depending on where standard error goes.
     pub fn new(program: &str, contest: &Contest) -> Watch {
         let all = (contest.strategies.len() * contest.seeds.len()) as u64;
         let bar = std::io::stderr().is_terminal().then(|| {
@@ -37,7 +37,7 @@ impl Watch {
         Watch { program: program.to_owned(), bar, begun: 0, all }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! The files that a run leaves, apart from the cache.
+//! The files that a run writes besides the cache: `--out`, `--report` and `--record`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::args::TuneArgs;
 use crate::failure::Failure;
 use crate::whole_file;
 
-/// Files that are written when the search is over. That they can be is known before it begins.
+/// Files that are written after the search. `new` checks before the search that they are writable.
 pub struct Files {
     out: Option<Pending>,
     report: Option<Pending>,
@@ -18,7 +18,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those that were asked for.
+    /// Checks that every file of the options is writable.
     pub fn new(args: &TuneArgs) -> Result<Files, Failure> {
         Ok(Files {
             out: Pending::new("--out", args.out.as_deref())?,
@@ -27,7 +27,7 @@ impl Files {
         })
     }
 
-    /// Writes them.
+    /// Writes the files.
     pub fn write(self, answers: Option<Vec<Answer>>, page: &Page) -> Result<(), Failure> {
         if let Some(file) = self.out {
             file.write(&page.tuned.schedule)?;
@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// A file that is to be written later.
+/// A file that is written later.
 struct Pending {
     option: &'static str,
     path: PathBuf,

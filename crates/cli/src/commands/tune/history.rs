@@ -1,22 +1,22 @@
-//! Every trial of a run, for its report.
+//! All trials of a run, for its report.
 
 use tilewright_cache::outcome::Trial;
 use tilewright_tuner::tune::Progress;
 
 /// A candidate that was tried.
 pub struct Tried {
-    /// Seconds since the start.
+    /// Seconds since the start of the run.
     pub after: f64,
-    /// What became of it, with the reason.
+    /// The outcome, with its reason.
     pub outcome: String,
-    /// The seconds of a call, if it was measured.
+    /// The seconds of a call, if the candidate was measured.
     pub seconds: Option<f64>,
 }
 
-/// All of them, the default schedule first.
+/// All trials, the default schedule first.
 #[derive(Default)]
 pub struct History {
-    /// In the order in which they were tried.
+    /// The trials, in the order in which they were made.
     pub trials: Vec<Tried>,
 }
 

@@ -1,4 +1,4 @@
-//! What a search begins with.
+//! Prepares a search: options, earlier records, peaks of the machine and workers.
 
 use std::time::{Duration, Instant};
 
@@ -20,23 +20,24 @@ use crate::memory::available;
 use crate::template;
 use crate::worker::launch;
 
-/// The time that is taken where the user does not say.
+/// The time limit if neither `--time` nor `--trials` is given.
 const TIME: Duration = Duration::from_secs(30);
 
-/// A search that can begin.
+/// A search that is ready to start.
 pub struct Prepared<'a> {
-    /// All that decides what it does.
+    /// Everything that determines the course of the search.
     pub setting: Setting,
-    /// The same for the tuner.
+    /// The options of the tuner for this setting.
     pub options: Options,
-    /// Who says what becomes of candidates.
+    /// The source of measurements.
     pub answers: Answers,
-    /// Who keeps them; nobody, if they come from a recording: they are in the cache already.
+    /// Writes trials to the cache; `None` in a replay, whose trials are in the cache already.
     pub recorder: Option<Recorder<'a>>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Opens what is needed, to measure where the task says and in `others`. Peaks are measured here, while nothing else runs, unless they are known.
+    /// Opens everything that the search needs, to measure at the task's place and at `others`.
+    /// Unknown peaks of the machine are measured here, while nothing else runs.
     pub fn new(
         args: &TuneArgs,
         task: Task,
@@ -60,7 +61,7 @@ impl<'a> Prepared<'a> {
             };
             return Ok(Prepared { setting, options, answers, recorder: Some(recorder) });
         };
-        // The cache has changed since, so hints are those of the recording.
+        // The cache may have changed since the recording, so hints come from the recording.
         let Recording { setting, answers } = recording(path, &setting)?;
         options.hints = setting.hints.clone();
         let experience = setting.experience.iter().cloned();
@@ -69,7 +70,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// What the command line says. Hints and peaks are not known yet.
+/// Returns the setting and the options of the command line. Hints and peaks are filled in later.
 fn asked_for(
     args: &TuneArgs,
     task: &Task,
@@ -112,7 +113,8 @@ fn asked_for(
     Ok((setting, options))
 }
 
-/// What the machine can do at most: measured, unless that is known, or what a device says of itself.
+/// Returns the peaks of the machine. Those of a CPU are measured once and kept; those of a device
+/// come from its description.
 fn peaks(machine: &Machine) -> Option<Peaks> {
     match machine {
         Machine::Cpu(cpu) => Kept::of_user().peaks(cpu, spare_memory()).ok(),
@@ -120,12 +122,12 @@ fn peaks(machine: &Machine) -> Option<Peaks> {
     }
 }
 
-/// The peaks after a run that went beyond those that were known: they are measured again.
+/// Measures the peaks again, after a kernel was faster than the known peaks allow.
 pub fn higher_peaks(cpu: &Cpu) -> Option<Peaks> {
     Kept::of_user().measure(cpu, spare_memory()).ok()
 }
 
-/// Memory for an array to read: a part of what is free.
+/// The number of bytes that the bandwidth measurement may read: a quarter of the free memory.
 fn spare_memory() -> usize {
     available().map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX))
 }

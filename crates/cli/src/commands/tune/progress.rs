@@ -1,4 +1,4 @@
-//! How a run goes, for whoever watches.
+//! The progress display of a run.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -12,31 +12,31 @@ use crate::args::TuneArgs;
 use crate::output::{complain, print};
 use crate::time::seconds;
 
-/// Without a terminal, a line comes with every new best and at least this often.
+/// Without a terminal, a line is printed for every new best, and at least this often.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
-/// A bar in a terminal, lines elsewhere, objects for programs.
+/// A bar in a terminal, lines elsewhere, or JSON objects.
 pub enum Display {
     /// A bar on standard error.
     Bar {
-        /// The bar: it goes by trials, or by milliseconds.
+        /// The bar, in trials or in milliseconds.
         bar: ProgressBar,
-        /// Whether it goes by trials.
+        /// Whether the bar counts trials.
         by_trials: bool,
     },
     /// Lines on standard error.
     Lines {
-        /// The best that was told.
+        /// The best time that was printed.
         best: f64,
-        /// When the last line was.
+        /// The time of the last line.
         told: Duration,
     },
-    /// One JSON object a trial, on standard output.
+    /// One JSON object per trial, on standard output.
     Json,
 }
 
 impl Display {
-    /// What fits where the output goes.
+    /// Chooses the display that fits the options and standard error.
     pub fn new(args: &TuneArgs, options: &Options) -> Display {
         if args.json {
             return Display::Json;
@@ -57,7 +57,7 @@ impl Display {
         Display::Bar { bar, by_trials }
     }
 
-    /// A candidate was tried.
+    /// Shows a trial.
     pub fn tried(&mut self, trial: &Trial, progress: &Progress) {
         match self {
             Display::Bar { bar, by_trials } => {
@@ -88,13 +88,13 @@ impl Display {
                     "measure_ms": trial.effort.measuring * 1e3,
                     "resources": trial.resources,
                 });
-                // Whoever does not read any more has the best in the end, or has gone.
+                // If nobody reads standard output any more, the search goes on.
                 let _ = print(&format!("{object}\n"));
             }
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&mut self) {
         if let Display::Bar { bar, .. } = self {
             bar.finish_and_clear();
@@ -102,7 +102,7 @@ impl Display {
     }
 }
 
-/// The best so far, how many were tried, and how many failed.
+/// The best so far, the number of trials, and the number of failures.
 fn summary(progress: &Progress) -> String {
     let rate = progress.trials as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let failed = progress.outcomes.iter().filter(|(outcome, _)| **outcome != "measured");

@@ -1,4 +1,4 @@
-//! What a run takes from the cache, and leaves there.
+//! Reads earlier results from the cache before a run, and writes every trial to it.
 
 use tilewright_cache::{Cache, CacheError};
 use tilewright_ir::Program;
@@ -11,13 +11,14 @@ use crate::commands::cache::failure as cache_failure;
 use crate::failure::Failure;
 use crate::output::complain;
 
-/// Keeps every trial, and says so when it cannot.
+/// Writes every trial to the cache, and warns when that fails.
 pub struct Recorder<'a> {
     keeper: Keeper<'a>,
 }
 
 impl<'a> Recorder<'a> {
-    /// Opens the cache. One that was not asked for and cannot be used is told of, and done without.
+    /// Opens the cache. If the default cache cannot be used, prints a warning and continues without
+    /// it.
     pub fn new(
         args: &TuneArgs,
         program: &Program,
@@ -35,22 +36,23 @@ impl<'a> Recorder<'a> {
         Ok(Recorder { keeper })
     }
 
-    /// Gives a search what is known.
+    /// Adds earlier results of the cache to the options of a search.
     pub fn prepare(&self, options: &mut Options) {
         self.keeper.prepare(options);
     }
 
-    /// Keeps a trial. A cache that fails is told of once; the search goes on without.
+    /// Keeps a trial. When the cache fails, prints one warning, and the search continues without
+    /// it.
     pub fn keep(&mut self, attempt: &Attempt<'_>, number: usize) {
         self.keeper.keep(attempt, number).unwrap_or_else(give_up);
     }
 
-    /// Keeps the samples of the last comparison.
+    /// Keeps the samples of the final comparison.
     pub fn finalists(&mut self, tuned: &Tuned) {
         self.keeper.keep_finalists(tuned).unwrap_or_else(give_up);
     }
 
-    /// What was kept where.
+    /// Describes which records were kept, and where.
     pub fn describe(&self) -> String {
         self.keeper.describe()
     }

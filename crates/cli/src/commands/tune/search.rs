@@ -1,4 +1,4 @@
-//! The search itself: measured here, recorded, or answered from a recording.
+//! Runs the search with measurements of workers or of a recording.
 
 use std::fs;
 use std::path::Path;
@@ -16,27 +16,27 @@ use crate::failure::Failure;
 use crate::output::{complain, printable};
 use crate::worker::failure as lost;
 
-/// Who says what becomes of candidates.
+/// The source of measurements.
 pub enum Answers {
     /// Worker processes.
     Measured(Workers),
-    /// Worker processes, and all that they say is written down.
+    /// Worker processes whose answers are recorded.
     Recorded(Workers),
-    /// A run of before, which said this.
+    /// The answers of an earlier run.
     Replayed(Vec<Answer>),
 }
 
-/// Worker processes that are to be started.
+/// Worker processes that are not started yet.
 pub struct Workers {
-    /// How.
+    /// How to start a worker.
     pub launch: Launch,
-    /// For what.
+    /// The task of the first worker.
     pub task: Task,
-    /// The same elsewhere.
+    /// The same task at other places.
     pub others: Vec<Task>,
 }
 
-/// Searches; with all that was said, if that was to be written down.
+/// Runs the search. Also returns all answers of the workers if they are recorded.
 pub fn search(
     setting: &Setting,
     options: &Options,
@@ -64,13 +64,14 @@ pub fn search(
     }
 }
 
-/// Where a recorded run was, if it was in the place of this name.
+/// Returns the place of a recorded run if it has this name.
 pub fn recorded_place(path: &Path, name: &str) -> Option<Place> {
     let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
     Some(recording.setting.task.place).filter(|place| place.name() == name)
 }
 
-/// Reads the recording of a run like this one. With other options the search would ask for what was never measured.
+/// Reads the recording of a run with the same options. A search with other options would ask for
+/// candidates that were never measured.
 pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::Input(format!("{shown}: {error}")))?;
@@ -89,7 +90,7 @@ pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
 
 fn failure(place: &Place, error: TuneError) -> Failure {
     match error {
-        // What a device compiles with is not a part of Tilewright.
+        // A device's compiler is not a part of Tilewright, so its failure is no bug here.
         TuneError::Default(outcome @ (Outcome::CompileError(_) | Outcome::Crashed(_)))
             if matches!(place, Place::Device { .. }) =>
         {

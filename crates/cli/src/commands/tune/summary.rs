@@ -1,4 +1,4 @@
-//! What came out of a run: a short text for people, an object for programs.
+//! The outcome of a run, as short text or as JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ use crate::output::printable;
 use crate::time::seconds;
 use tilewright_tuner::roofline::Roofline;
 
-/// A run that is over.
+/// A finished run.
 pub struct Summary<'a> {
-    /// Where it ran.
+    /// The place where kernels ran.
     pub place: &'a Place,
-    /// What came out.
+    /// The outcome.
     pub tuned: &'a Tuned,
-    /// How near to the machine's peaks that is.
+    /// How near the kernels come to the machine's peaks.
     pub roofline: &'a Roofline,
-    /// What the cache has of it. Nothing, if it was answered from a recording: then its time went nowhere either.
+    /// Describes what the cache keeps of this run. `None` after a replay, which also spends no time
+    /// worth reporting.
     pub kept: Option<&'a str>,
 }
 
 impl Summary<'_> {
-    /// For people.
+    /// Formats the outcome as text.
     pub fn text(&self) -> String {
         let tuned = self.tuned;
         let mut out = String::new();
@@ -87,7 +88,7 @@ impl Summary<'_> {
         std::iter::once(ended).chain(outcomes).collect::<Vec<_>>().join(", ")
     }
 
-    /// Points that never were compiled, and why.
+    /// The numbers of points that were never compiled, by reason.
     fn left_out(&self) -> Option<String> {
         let refused = self.tuned.rejections.iter().map(|(reason, count)| format!("{count} {reason}"));
         let slow = (self.tuned.too_slow > 0).then(|| format!("{} expected to be slow", self.tuned.too_slow));
@@ -95,13 +96,13 @@ impl Summary<'_> {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Where the time went.
+    /// The time of each part of the search.
     fn time(&self) -> String {
         let parts = self.tuned.spent.parts();
         parts.map(|(name, seconds)| format!("{name} {seconds:.1} s")).join(", ")
     }
 
-    /// For programs: one line.
+    /// Formats the outcome as one line of JSON.
     pub fn json(&self) -> String {
         let Summary { tuned, roofline, .. } = self;
         let failures: BTreeMap<_, _> =

@@ -1,4 +1,5 @@
-//! A row for each strategy: how good its searches were in the end, and how long it thinks.
+//! Drawings with one row per strategy: the final quality of its searches, and its time per
+//! proposal.
 
 use std::fmt::Write;
 
@@ -9,21 +10,22 @@ use super::{GOAL, WIDTH};
 use crate::page::scale::Scale;
 use tilewright_tuner::compare::{Compared, Search, Strategy};
 
-/// Where rows are. Names are left of them and numbers right.
+/// The area of the rows. Names are on its left and numbers on its right.
 const MARGIN: f64 = 8.0;
 const LEFT: f64 = 228.0;
 const RIGHT: f64 = WIDTH - 98.0;
 const TOP: f64 = 54.0;
 const ROW: f64 = 34.0;
-/// The numbers of the axis.
+/// The height of the axis labels.
 const BELOW: f64 = 26.0;
-/// Half of a box, and half of a bar.
+/// Half the height of a box or bar.
 const HALF: f64 = 9.0;
-/// Searches that ended alike are a little above and below each other.
+/// The vertical distance between the dots of searches that ended alike.
 const APART: f64 = 3.0;
 
-/// How good the best was in the end: from the lowest to the highest, a box around the middle half, and a dot for each
-/// seed. A strategy that never found anything has no box, so that it does not squeeze those of the others.
+/// Draws a box plot of the final quality of each strategy, with whiskers from the lowest to the
+/// highest search, a box around the middle half, and a dot per seed. A strategy that never found a
+/// kernel has no box, because its zero would squeeze the other boxes.
 pub fn final_quality(program: &Compared) -> String {
     let of =
         |strategy: &Strategy| strategy.searches.iter().map(|search| spread::last(program, search)).collect();
@@ -55,12 +57,12 @@ fn is_box(values: &[f64]) -> bool {
     values.iter().any(|value| *value > 0.0)
 }
 
-/// Where a row is.
+/// The vertical centre of a row.
 fn middle(row: usize) -> f64 {
     TOP + ROW * (row as f64 + 0.5)
 }
 
-/// A box with its whiskers and dots.
+/// Draws a box with its whiskers and dots.
 fn marks(values: &[f64], searches: &[Search], x: &Scale, y: f64) -> String {
     let Some(spread) = Spread::of(values.to_vec()) else { return String::new() };
     let Spread { lowest, lower, median, upper, highest } = spread;
@@ -82,7 +84,8 @@ fn marks(values: &[f64], searches: &[Search], x: &Scale, y: f64) -> String {
     out
 }
 
-/// How long strategies think for a proposal: bars of milliseconds, of the median search of all programs.
+/// Draws bars for the time per proposal of each strategy in milliseconds: the median over the
+/// searches of all programs.
 pub fn overhead(programs: &[Compared]) -> String {
     let rows: Vec<(&str, Option<f64>)> =
         names(programs).into_iter().map(|name| (name, thinking(programs, name))).collect();
@@ -106,7 +109,8 @@ pub fn overhead(programs: &[Compared]) -> String {
     out + "</svg>"
 }
 
-/// An axis with powers of ten at its ends, since a length on a logarithmic axis says little without round numbers.
+/// Returns a logarithmic axis whose ends are powers of ten, because bar lengths on such an axis
+/// need round numbers.
 fn decades(times: impl Iterator<Item = f64> + Clone) -> Scale {
     let positive = times.filter(|time| *time > 0.0);
     let lowest = positive.clone().fold(f64::INFINITY, f64::min);
@@ -114,7 +118,7 @@ fn decades(times: impl Iterator<Item = f64> + Clone) -> Scale {
     Scale::logarithmic(10f64.powf(lowest.log10().floor()), 10f64.powf(highest.log10().ceil()), LEFT, RIGHT)
 }
 
-/// All strategies, in the order in which they first appear.
+/// Returns all strategies, in the order of their first appearance.
 fn names(programs: &[Compared]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for strategy in programs.iter().flat_map(|program| &program.strategies) {
@@ -125,7 +129,7 @@ fn names(programs: &[Compared]) -> Vec<&str> {
     names
 }
 
-/// Milliseconds for a proposal; none where nothing was proposed.
+/// The median time per proposal in milliseconds, or `None` where nothing was proposed.
 fn thinking(programs: &[Compared], name: &str) -> Option<f64> {
     let strategies = programs.iter().flat_map(|program| &program.strategies);
     let searches =
@@ -135,7 +139,7 @@ fn thinking(programs: &[Compared], name: &str) -> Option<f64> {
     Spread::of(times.filter(|time| time.is_finite()).collect()).map(|spread| spread.median)
 }
 
-/// Numbers below rows, and lines through them.
+/// Draws the numbers below the rows, and vertical grid lines.
 fn axis(x: &Scale, bottom: f64, told: fn(f64) -> String) -> String {
     let mut out = String::new();
     for value in x.ticks() {
@@ -146,7 +150,7 @@ fn axis(x: &Scale, bottom: f64, told: fn(f64) -> String) -> String {
     out
 }
 
-/// The name of a row left of it, and its number right.
+/// Draws the name to the left of a row and its number to the right.
 fn labels(name: &str, y: f64, number: &str) -> String {
     let name = shorten(name, LEFT - 12.0 - MARGIN);
     text::line("label", "end", (LEFT - 12.0, y + 4.0), &name)

@@ -1,17 +1,18 @@
-//! What tells strategies apart: the colour first, then how a line is dashed.
+//! CSS classes that distinguish strategies: by colour first, then by the dashes of their line.
 //!
-//! The colours are those of Okabe and Ito, which people of every colour vision can tell apart, without the yellow, which
-//! is too light for paper. They are in `strategies.css`, as they depend on light and dark.
+//! The seven colours are those of Okabe and Ito, which people of every colour vision can
+//! distinguish, without the yellow, which is too light for paper. The colours are defined in
+//! `strategies.css`, because they differ between the light and the dark style.
 
 const COLOURS: usize = 7;
 const DASHES: usize = 3;
 
-/// The class with the colour of a strategy, by its place among the others.
+/// The CSS class with the colour of a strategy, by its index.
 pub fn colour(strategy: usize) -> String {
     format!("s{}", strategy % COLOURS)
 }
 
-/// The classes of a strategy's line: its colour, and a dash where colours repeat.
+/// The CSS classes of a strategy's line: its colour, and a dash pattern where colours repeat.
 pub fn line(strategy: usize) -> String {
     match strategy / COLOURS % DASHES {
         0 => colour(strategy),

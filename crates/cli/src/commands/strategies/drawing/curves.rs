@@ -1,7 +1,8 @@
-//! How good the best so far was, over trials and over time: a line for the median search of a strategy, and a band for
-//! the others.
+//! Draws the quality of the best candidate so far over trials and over time: a line for the median
+//! search of a strategy, and a band for its other searches.
 //!
-//! Both axes across are logarithmic, since strategies differ most at first. A search that has ended keeps what it has.
+//! Both horizontal axes are logarithmic, because strategies differ most at the start. After its
+//! end, a search keeps its last quality.
 
 use std::fmt::Write;
 
@@ -15,22 +16,24 @@ use crate::page::html::escape;
 use crate::page::scale::Scale;
 use tilewright_tuner::compare::{Compared, Search};
 
-/// Where lines are.
+/// The area of the curves, and the top of the legend.
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = WIDTH - 48.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 366.0;
 const LEGEND: f64 = BOTTOM + 48.0;
-/// Bands that can lie over each other.
+/// The number of bands that can overlap at full opacity.
 const MANY: f64 = 6.0;
-/// The best so far after so many trials. The default schedule is there before the first.
+/// Draws the best so far by the number of trials. The default schedule is measured before the first
+/// trial.
 pub fn by_trials(program: &Compared) -> String {
     let last = searches(program).map(|search| search.trials).max().unwrap_or(0);
     draw(program, &Across { name: "trials", place: |best| best.trial as f64, first: 1.0, last: last as f64 })
 }
 
-/// The best so far after so many seconds. They begin when searches have found something, so that most of the drawing is
-/// not of the time before; but a search that found its first late must not hide the others.
+/// Draws the best so far by seconds. The axis starts when every search has found a candidate, so
+/// that little of the drawing is empty. It starts at a tenth of the whole time at the latest, so
+/// that one late search does not hide the others.
 pub fn by_seconds(program: &Compared) -> String {
     let last = searches(program).map(|search| search.seconds).fold(0.0, f64::max);
     let firsts = searches(program).filter_map(|search| search.bests.first());
@@ -50,7 +53,8 @@ fn draw(program: &Compared, across: &Across) -> String {
     let (names, bottom) = legend(&program.strategies, LEFT, LEGEND);
     let shows = format!(": best so far, in % of the best known, by {}", across.name);
     let mut out = text::open(bottom, LEFT, &program.name, &shows) + &axes(across.name, &x, &y);
-    // Lines are above all bands, which are fainter where there are many, so that they do not become a wall.
+    // Lines are drawn above all bands. Many bands are drawn fainter, so that they do not hide each
+    // other.
     let _ = writeln!(out, "<g opacity=\"{:.2}\">", (MANY / curves.len() as f64).min(1.0));
     for (at, steps) in curves.iter().enumerate() {
         out += &band(steps, &colours::colour(at), &x, &y);
@@ -62,7 +66,7 @@ fn draw(program: &Compared, across: &Across) -> String {
     out + &names + "</svg>"
 }
 
-/// The axes with their numbers, and the goal.
+/// Draws the axes with their numbers, and the goal line.
 fn axes(name: &str, x: &Scale, y: &Scale) -> String {
     let mut out = String::new();
     for value in y.ticks() {
@@ -81,7 +85,7 @@ fn axes(name: &str, x: &Scale, y: &Scale) -> String {
     out + &text::line("across", "middle", ((LEFT + RIGHT) / 2.0, BOTTOM + 37.0), name)
 }
 
-/// A line of steps to the right end.
+/// The SVG path of a step function up to the right end.
 fn path(steps: &[Step], height: fn(&Step) -> f64, x: &Scale, y: &Scale) -> String {
     let mut path = String::new();
     for step in steps {
@@ -104,7 +108,7 @@ fn line(name: &str, steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String
     )
 }
 
-/// Along the upper side to the right end, and back along the lower one.
+/// Draws the band: along its upper side to the right end, and back along its lower side.
 fn band(steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
     if steps.iter().all(|step| step.low == step.high) {
         return String::new();
@@ -122,7 +126,7 @@ mod tests {
     use crate::commands::strategies::made_up::{odd, search};
     use tilewright_tuner::compare::Strategy;
 
-    /// The numbers of a path with the letters before them.
+    /// Returns the numbers of a path, each with the letter before it.
     fn places(path: &str) -> Vec<(char, f64)> {
         let spaced =
             path.trim_end_matches('Z').replace(' ', "V").replace(['M', 'H'], " H").replace('V', " V");

@@ -1,4 +1,4 @@
-//! Which line is whose.
+//! The legend of the curves: which line belongs to which strategy.
 
 use std::fmt::Write;
 
@@ -8,17 +8,18 @@ use super::text::{self, CHARACTER, shorten};
 use crate::page::html::escape;
 use tilewright_tuner::compare::Strategy;
 
-/// A line of names.
+/// The height of a row of names.
 const ROW: f64 = 20.0;
-/// What a sample is long, and what is between it and its name.
+/// The length of a line sample, and the gap between the sample and its name.
 const SAMPLE: f64 = 30.0;
 const AFTER_SAMPLE: f64 = 7.0;
-/// What is between columns.
+/// The gap between columns.
 const GAP: f64 = 18.0;
-/// The widest name.
+/// The maximum width of a name.
 const NAME: f64 = 280.0;
 
-/// The names from a place downwards, in as many columns as fit, and where they end.
+/// Draws the names from `top` downwards in as many columns as fit. Returns the drawing and its
+/// lower end.
 pub fn legend(strategies: &[Strategy], left: f64, top: f64) -> (String, f64) {
     let names: Vec<String> = strategies.iter().map(|strategy| shorten(&strategy.name, NAME)).collect();
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);

@@ -1,13 +1,13 @@
 //! The drawings of a comparison, as SVG.
 //!
-//! Each is 860 wide, stands for itself under its own heading, and takes its colours from the style of the page.
+//! Each drawing is 860 wide, has its own heading, and takes its colours from the style of the page.
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
-//! | `curves.rs` | how good the best so far was, and when |
-//! | `boxes.rs` | how good the best was in the end, and how long strategies think |
-//! | `steps.rs` | what a curve is made of |
-//! | `spread.rs` | qualities, and how far they lie apart |
+//! | `curves.rs` | the quality of the best so far, over trials and over time |
+//! | `boxes.rs` | the final quality of each strategy, and its time per proposal |
+//! | `steps.rs` | the step functions that curves draw |
+//! | `spread.rs` | the quality of kernels, and the quartiles of a set of values |
 //! | `legend.rs`, `text.rs`, `colours.rs` | names, numbers and colours |
 
 pub mod boxes;
@@ -18,7 +18,7 @@ mod spread;
 mod steps;
 mod text;
 
-/// How wide a drawing is.
+/// The width of a drawing.
 const WIDTH: f64 = 860.0;
-/// What a search should reach, in percent of the best known.
+/// The quality that a search should reach, in percent of the best known kernel.
 const GOAL: f64 = 95.0;

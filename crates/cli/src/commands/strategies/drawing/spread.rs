@@ -1,45 +1,46 @@
-//! How good kernels are, and how far the searches of a strategy lie apart.
+//! The quality of kernels, and the spread of the searches of a strategy.
 
 use crate::page::scale::Scale;
 use tilewright_tuner::compare::{Best, Compared, Search};
 
-/// How good a kernel is, in percent of the best known; 0 where none was found.
+/// The quality of a kernel in percent of the best known; 0 where no kernel was found.
 pub fn quality(program: &Compared, best: Option<&Best>) -> f64 {
     let quality = best.map_or(0.0, |best| 100.0 * program.best_known / best.seconds);
     if quality.is_finite() { quality.max(0.0) } else { 0.0 }
 }
 
-/// How good the kernel is that a search ends with.
+/// The quality of the kernel that a search ends with.
 pub fn last(program: &Compared, search: &Search) -> f64 {
     quality(program, search.bests.last())
 }
 
-/// An axis from a round quality below all to 100 %, or to more where the best known is not the best.
+/// Returns an axis from a round number below all qualities to 100 %. The axis ends above 100 % if a
+/// kernel is better than the best known.
 pub fn scale(qualities: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Scale {
     let ends = |(low, high): (f64, f64), at: f64| (low.min(at), high.max(at));
     let (low, high) = qualities.into_iter().fold((90.0, 100.0), ends);
-    // What the steps of the axis are multiples of, so that one of them is at its beginning.
+    // The start of the axis is a multiple of its tick distance, so that a tick is there.
     let round = if low < 50.0 { 20.0 } else { 10.0 };
     Scale::between((low / round).floor() * round, high, from, to)
 }
 
-/// Where values lie.
+/// The quartiles and extremes of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The lowest.
+    /// The lowest value.
     pub lowest: f64,
-    /// A quarter is below.
+    /// The lower quartile: a quarter of the values is below it.
     pub lower: f64,
-    /// Half is below.
+    /// The median.
     pub median: f64,
-    /// Three quarters are below.
+    /// The upper quartile: three quarters of the values are below it.
     pub upper: f64,
-    /// The highest.
+    /// The highest value.
     pub highest: f64,
 }
 
 impl Spread {
-    /// Of values, in any order; none where there are none.
+    /// Computes the spread of values in any order, or `None` if there are no values.
     pub fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let (lowest, highest) = (*values.first()?, *values.last()?);
@@ -48,7 +49,7 @@ impl Spread {
     }
 }
 
-/// The value at a part of the way through sorted ones, of which there is one at least.
+/// Returns a quantile of sorted values by linear interpolation. There must be at least one value.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let place = part * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);

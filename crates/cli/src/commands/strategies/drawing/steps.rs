@@ -1,4 +1,5 @@
-//! How the best so far changes: the median of a strategy's searches, and a band of the others.
+//! The best so far as a step function: the median of a strategy's searches, and a band for the
+//! others.
 
 use super::spread::{Spread, quality};
 use tilewright_tuner::compare::{Best, Compared, Search, Strategy};
@@ -6,11 +7,11 @@ use tilewright_tuner::compare::{Best, Compared, Search, Strategy};
 /// With more seeds than this, the band leaves out the lowest and the highest quarter.
 const FEW: usize = 5;
 
-/// What is across.
+/// A horizontal axis.
 pub struct Across {
-    /// What is counted.
+    /// The quantity along the axis.
     pub name: &'static str,
-    /// Where a candidate is.
+    /// Returns the position of a candidate.
     pub place: fn(&Best) -> f64,
     /// The left end.
     pub first: f64,
@@ -18,19 +19,20 @@ pub struct Across {
     pub last: f64,
 }
 
-/// From one place across to the next.
+/// A constant piece of the step function, up to the start of the next piece.
 pub struct Step {
-    /// Where it begins.
+    /// The position where the piece starts.
     pub from: f64,
     /// The lower side of the band.
     pub low: f64,
-    /// The line.
+    /// The height of the line.
     pub median: f64,
     /// The upper side of the band.
     pub high: f64,
 }
 
-/// All that changes from the left end to the right; nothing where there is no search.
+/// Returns every step from the left end to the right end. There are none if the strategy has no
+/// searches.
 pub fn steps(program: &Compared, strategy: &Strategy, across: &Across) -> Vec<Step> {
     let bests = strategy.searches.iter().flat_map(|search| &search.bests);
     let changes = bests.map(across.place).filter(|at| *at > across.first && *at <= across.last);

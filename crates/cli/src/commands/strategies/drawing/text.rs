@@ -3,18 +3,20 @@
 use super::WIDTH;
 use crate::page::html::escape;
 
-/// How wide a character is at most, more or less. The page's font is not known here, so this is on the safe side.
+/// An upper estimate of the width of a character. The page's font is unknown here, so the estimate
+/// is generous.
 pub const CHARACTER: f64 = 7.0;
-/// The same of a heading.
+/// An upper estimate of the width of a character of a heading.
 const HEADING: f64 = 8.0;
 
-/// A line of text. The anchor is `start`, `middle` or `end`.
+/// Formats a line of text. The anchor is `start`, `middle` or `end`.
 pub fn line(class: &str, anchor: &str, (x, y): (f64, f64), text: &str) -> String {
     let text = escape(text);
     format!("<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>\n")
 }
 
-/// The beginning of a drawing, with its heading: what it is of, which is cut where it is too long, and what it shows.
+/// Starts a drawing with its heading. The heading is the name `of` the subject, cut if it is too
+/// long, followed by `shows`.
 pub fn open(height: f64, left: f64, of: &str, shows: &str) -> String {
     let room = (WIDTH - left) / HEADING - shows.chars().count() as f64;
     let heading = line("heading", "start", (left, 18.0), &format!("{}{shows}", cut(of, room)));
@@ -22,12 +24,12 @@ pub fn open(height: f64, left: f64, of: &str, shows: &str) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{of}{shows}\">\n{heading}")
 }
 
-/// A name, without its middle where there is no room for all.
+/// Shortens a name in the middle if it is wider than `room`.
 pub fn shorten(text: &str, room: f64) -> String {
     cut(text, room / CHARACTER)
 }
 
-/// Both ends stay, since names of a family often differ in their last characters only.
+/// Keeps both ends of a text, because names of a family often differ only in their last characters.
 fn cut(text: &str, characters: f64) -> String {
     let (fit, all) = (characters as usize, text.chars().count());
     if all <= fit {
@@ -38,19 +40,19 @@ fn cut(text: &str, characters: f64) -> String {
     text.chars().take(start).chain(['…']).chain(text.chars().skip(end)).collect()
 }
 
-/// A number with three digits, or more where it is large.
+/// Formats a number with three significant digits, or more if it is large.
 pub fn number(value: f64) -> String {
     format!("{value:.*}", decimals(value, 2))
 }
 
-/// A round number along an axis, with no more digits than it needs.
+/// Formats a round number along an axis, with no more digits than it needs.
 pub fn tick(value: f64) -> String {
     format!("{value:.*}", decimals(value, 0))
 }
 
-/// How many digits there are after the point, so that so many follow the first.
+/// The number of decimals, such that `following` digits follow the first significant one.
 fn decimals(value: f64, following: i32) -> usize {
-    // A little more, since 1000 may be written as 999.9999.
+    // The factor is slightly more than 1, because 1000 may be stored as 999.9999.
     let power = (value.abs() * (1.0 + 1e-9)).log10().floor();
     if power.is_finite() { (following - power as i32).clamp(0, 9) as usize } else { 0 }
 }

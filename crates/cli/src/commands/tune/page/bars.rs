@@ -1,4 +1,4 @@
-//! Bars: lying ones with a label each, and standing ones side by side.
+//! Bar charts: horizontal bars with a label each, and a histogram.
 
 use std::fmt::Write;
 
@@ -7,26 +7,26 @@ use crate::page::scale::Scale;
 use crate::time::seconds;
 
 const WIDTH: f64 = 860.0;
-/// A lying bar, with what is between it and the next.
+/// The height of a horizontal bar, with the gap to the next one.
 const ROW: f64 = 24.0;
 const LABELS: f64 = 250.0;
 const NUMBERS: f64 = 130.0;
-/// Standing bars.
+/// The size of the histogram, and its number of bars.
 const HEIGHT: f64 = 200.0;
 const BOTTOM: f64 = HEIGHT - 28.0;
 const BINS: usize = 40;
 
-/// A value with its name, and how it is written.
+/// A bar of a horizontal chart.
 pub struct Bar {
-    /// What it is of.
+    /// The label of the bar.
     pub label: String,
-    /// How long it is.
+    /// The length of the bar.
     pub value: f64,
     /// The value as text.
     pub text: String,
 }
 
-/// A bar for each value, below each other.
+/// Draws horizontal bars, one below the other.
 pub fn lying(name: &str, bars: &[Bar]) -> String {
     let longest = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     let across = Scale::from_zero(longest, 0.0, WIDTH - LABELS - NUMBERS);
@@ -55,7 +55,7 @@ pub fn lying(name: &str, bars: &[Bar]) -> String {
     out + "</svg>"
 }
 
-/// How many times lie where.
+/// Draws a histogram of times.
 pub fn histogram(times: &[f64]) -> String {
     let across = Scale::around(times, 10.0, WIDTH - 10.0);
     let mut counts = [0usize; BINS];

@@ -1,4 +1,4 @@
-//! Every trial as a point, and the best so far as a line.
+//! Draws every trial as a point, and the best so far as a line.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use crate::time::seconds;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 340.0;
-/// Where points are: left, right, top, bottom. What failed is a cross above.
+/// The area of the points, and the height above it where failed trials are drawn as crosses.
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 36.0;
 const FAILED: f64 = 12.0;
 
-/// The search curve.
+/// Draws the search curve.
 pub fn curve(trials: &[Tried]) -> String {
     let times: Vec<f64> = trials.iter().filter_map(|tried| tried.seconds).collect();
     let across = Scale::from_zero(trials.len().saturating_sub(1) as f64, LEFT, RIGHT);

@@ -1,6 +1,6 @@
-//! A run as a page to look at: `tune --report FILE.html`.
+//! The HTML report of a run: `tune --report FILE.html`.
 //!
-//! | file | is |
+//! | file | contents |
 //! |---|---|
 //! | `mod.rs` | the sections, in their order |
 //! | `curve.rs`, `bars.rs` | the drawings |
@@ -29,26 +29,26 @@ use bars::{Bar, histogram, lying};
 use curve::curve;
 use tilewright_tuner::roofline::{Limit, Roofline};
 
-/// All that a page tells.
+/// The contents of a report.
 pub struct Page<'a> {
-    /// What was asked for.
+    /// The options of the run.
     pub setting: &'a Setting,
-    /// The program.
+    /// The tuned program.
     pub program: &'a Program,
-    /// The machine.
+    /// The machine that the program was tuned for.
     pub machine: &'a Machine,
-    /// What came out.
+    /// The outcome.
     pub tuned: &'a Tuned,
     /// Every trial.
     pub history: &'a History,
-    /// How near to the machine's peaks that is.
+    /// How near the kernels come to the machine's peaks.
     pub roofline: &'a Roofline,
-    /// Whether nothing was measured, but answered from a recording.
+    /// Whether the measurements came from a recording.
     pub is_replay: bool,
 }
 
 impl Page<'_> {
-    /// The page.
+    /// Formats the page.
     pub fn html(&self) -> Result<String, Failure> {
         let title = escape(&self.title());
         let curve = curve(&self.history.trials);
@@ -87,7 +87,7 @@ impl Page<'_> {
         format!("{} {sizes}", self.setting.task.function).trim_end().to_owned()
     }
 
-    /// The numbers that matter most, and what limits them.
+    /// Formats the main times, and the limit of the roofline.
     fn headline(&self) -> String {
         let tuned = self.tuned;
         let mut out =
@@ -112,12 +112,12 @@ impl Page<'_> {
         out
     }
 
-    /// What the roofline says.
+    /// Describes the limit that the roofline gives.
     fn limit(&self) -> String {
         let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
             return "What this machine can do at most is not known.".to_owned();
         };
-        // On a device, the cache is empty before every call that is measured.
+        // On a device, every measured call starts with an empty cache.
         let unless = match self.machine {
             Machine::Cpu(_) => " unless the caches hold the data",
             Machine::Gpu(_) => "",
@@ -136,7 +136,7 @@ impl Page<'_> {
         )
     }
 
-    /// How candidates ended, and why others were never compiled.
+    /// The number of candidates of each outcome, and of points that were never compiled, by reason.
     fn outcomes(&self) -> Vec<Bar> {
         let ended = self.tuned.outcomes.iter().map(|(name, count)| ((*name).to_owned(), *count));
         let rejected = self.tuned.rejections.iter();
@@ -157,7 +157,7 @@ impl Page<'_> {
         self.tuned.spent.parts().into_iter().map(bar).collect()
     }
 
-    /// What `tilewright show --stage loops` says of the winner.
+    /// The winner's loops, as `tilewright show --stage loops` prints them.
     fn loops(&self) -> Result<String, Failure> {
         let schedule = parse(&self.tuned.schedule).schedule;
         let nest = apply(self.program, &schedule, self.machine)
@@ -165,7 +165,7 @@ impl Page<'_> {
         Ok(nest_text(&nest))
     }
 
-    /// All that it takes to do it again.
+    /// Everything that is needed to repeat the run.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let Setting { task, strategy, seed, .. } = self.setting;
         let elapsed = self.tuned.elapsed.as_secs_f64();
@@ -190,7 +190,7 @@ impl Page<'_> {
         first.into_iter().chain(place).chain(others).collect()
     }
 
-    /// What the machine calls itself.
+    /// The model name of the machine.
     fn model(&self) -> String {
         match self.machine {
             Machine::Cpu(_) => host_model(),
@@ -199,7 +199,7 @@ impl Page<'_> {
     }
 }
 
-/// A command line that a shell takes as it was.
+/// Quotes a command line so that a shell reads the same words.
 fn command_line(words: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
