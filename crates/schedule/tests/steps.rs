@@ -261,6 +261,33 @@ fn a_result_that_is_used_several_times_is_computed_where_each_element_is_needed_
     assert!(more.to_string().contains("just once"), "{more}");
 }
 
+/// The loops of `X[2]` end at a product of variables, and for some of its values nothing runs.
+#[test]
+fn a_result_is_not_computed_where_the_iterations_are_not_known() {
+    let source = "def f(float(12,2,2) x) -> (R, Y) {
+        R(i,p,q) = x(i,p,q) * 2
+        float(16,2,2) X
+        X(i,p,q) = 0
+        X(i+4,p,q) = R(i,p,q) + 1
+        Y(a,b,c) = X(a*b + c, a, b) where a in 0:2, b in 0:2, c in 0:8
+    }";
+    let reason = refused(source, &[], "compute_at X, Y.b\ncompute_at R, X[2].q").reason.to_string();
+    assert!(reason.contains("it is a result, and these loops would not compute"), "{reason}");
+    assert!(reason.contains("just once"), "{reason}");
+    agrees(source, &[], "compute_at X, Y.b");
+    // Each subscript of `R` takes all of its values, but not all combinations: where `a` is 0, the
+    // last elements are left out.
+    let source = "def f(float(8,3,2) x) -> (R, Y) {
+        R(i,p,q) = x(i,p,q) * 2
+        float(12,3,2) X
+        X(i,p,q) = 0
+        X(i+4,p,q) = R(i,p,q) + 1
+        Y(a,b,c) = X(2*a + c, a, b) where a in 0:3, b in 0:2, c in 0:8
+    }";
+    let reason = refused(source, &[], "compute_at X, Y.b\ncompute_at R, X[2].q").reason.to_string();
+    assert!(reason.contains("just once"), "{reason}");
+}
+
 #[test]
 fn compute_at_refuses_what_would_change_the_meaning() {
     let itself = refused(BLUR, IMAGE, "compute_at rows, rows.y").reason;
