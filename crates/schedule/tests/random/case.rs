@@ -95,7 +95,7 @@ fn disagreement(program: &Program, nest: &LoopNest) -> Option<Failure> {
     let fail =
         |kind, message: String| Some(Failure { kind, message: format!("{message}\n{}", print::nest(nest)) });
     match guarded(|| verify_nest(nest)) {
-        Ok(Ok(())) => {}
+        Ok(Ok(_)) => {}
         Ok(Err(invalid)) => return fail(FailureKind::Invalid, invalid.to_string()),
         Err(message) => return fail(FailureKind::Panics, message),
     }
