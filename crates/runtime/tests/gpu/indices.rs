@@ -1,7 +1,6 @@
 //! Indices as values, and data as indices: every number is exact until it is converted, and every
 //! expression keeps its parentheses. Without a device, the generated CUDA is compiled.
 
-use tilewright_codegen::CodegenError;
 use tilewright_codegen::c_family::gpu_code;
 use tilewright_interp::{Inputs, seed};
 use tilewright_ir::nest::{Axis, LoopKind, Stmt};

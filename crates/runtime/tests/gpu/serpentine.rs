@@ -2,6 +2,7 @@
 //! right.
 
 use tilewright_codegen::c_family::gpu_code;
+use tilewright_ir::verify_nest;
 use tilewright_target::Gpu;
 
 use crate::case::on_every_device;
