@@ -53,7 +53,9 @@ fn interesting(dtype: DType) -> Vec<Number> {
     let mut values: Vec<i128> =
         vec![0, 1, 2, 3, 7, 10, 100, -1, -2, -3, -7, -100, 127, 255, 16777217, 1 << 40];
     values.extend([low, low + 1, high, high - 1, high / 2, high / 3]);
-    values.extend([9007199254740993, 1152921573326323713, 0x0101_0000_0000_0001]);
+    for value in [9007199254740993, 1152921573326323713, 0x0101_0000_0000_0001] {
+        values.extend([value, -value]);
+    }
     values.iter().map(|value| Number::Int(*value).convert(dtype)).collect()
 }
 
@@ -213,6 +215,46 @@ fn conversions_between_all_types() {
             }
         }
     }
+}
+
+/// Rounding to float64 first gives other results next to a midpoint between two 16-bit floats.
+#[test]
+fn long_integers_are_rounded_once() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state
+    };
+    let mut integers = vec![0x0101_0000_0000_0001, (1 << 53) + 1, u64::MAX as i128, i64::MIN as i128];
+    for _ in 0..500 {
+        let middle = i128::from(2 * (random() >> 56) + 1) << (random() % 55);
+        integers.extend([middle - 1, middle, middle + 1, i128::from(random() >> (random() % 64))]);
+    }
+    let integers: Vec<i128> = integers.iter().flat_map(|value| [*value, -value]).collect();
+    for vectors in runnable() {
+        for (from, to) in [
+            (DType::Int64, DType::BFloat16),
+            (DType::UInt64, DType::BFloat16),
+            (DType::Int64, DType::Float16),
+            (DType::UInt64, DType::Float16),
+        ] {
+            let values: Vec<Number> =
+                integers.iter().map(|value| Number::Int(*value).convert(from)).collect();
+            let input = [tensor(from, &values)];
+            for (lanes, kind) in ways(vectors) {
+                let found = run(vectors, lanes, kind, &input, to, &|loads| loads[0].clone().cast(to));
+                for (at, value) in values.iter().enumerate() {
+                    let (found, wanted) = (found.get(at), value.convert(to));
+                    assert!(same(found, wanted), "{vectors:?} {lanes}: {value:?} to {to} gave {found:?}");
+                }
+            }
+        }
+    }
+    // Known results, whatever the oracle says.
+    let input = [tensor(DType::Int64, &[Number::Int(0x0101_0000_0000_0001)])];
+    let brain = DType::BFloat16;
+    let found = run(runnable()[0], 1, LoopKind::Serial, &input, brain, &|loads| loads[0].clone().cast(brain));
+    assert_eq!(found.get(0), Number::Float(0x0102_0000_0000_0000u64 as f64));
 }
 
 #[test]

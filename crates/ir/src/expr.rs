@@ -88,10 +88,8 @@ impl Number {
             (DType::Float64, number) => Number::Float(number.as_f64()),
             (DType::Float32, Number::Int(value)) => Number::Float(value as f32 as f64),
             (DType::Float32, Number::Float(value)) => Number::Float(value as f32 as f64),
-            (DType::Float16, number) => Number::Float(half::f16::from_f32(to_odd(number.as_f64())).to_f64()),
-            (DType::BFloat16, number) => {
-                Number::Float(half::bf16::from_f32(to_odd(number.as_f64())).to_f64())
-            }
+            (DType::Float16, number) => Number::Float(half::f16::from_f32(number.to_odd()).to_f64()),
+            (DType::BFloat16, number) => Number::Float(half::bf16::from_f32(number.to_odd()).to_f64()),
             (integer, Number::Int(value)) => Number::Int(wrap(value, integer)),
             (integer, Number::Float(value)) => {
                 let (low, high) = integer.integer_bounds().expect("the float types were matched above");
@@ -99,19 +97,28 @@ impl Number {
             }
         }
     }
-}
 
-/// Converts the value to single precision, rounded to odd: truncated, with the last bit set if the
-/// truncation was inexact. Rounding the result to 16 bits equals rounding `value` directly to 16
-/// bits; rounding twice to nearest does not.
-fn to_odd(value: f64) -> f32 {
-    let nearest = value as f32;
-    let exact = nearest as f64;
-    if exact == value || value.is_nan() {
-        return nearest;
+    /// Converts the number to single precision, rounded to odd: truncated, with the last bit set if
+    /// the truncation was inexact. Rounding the result to 16 bits equals rounding the number
+    /// directly to 16 bits; rounding twice to nearest does not.
+    fn to_odd(self) -> f32 {
+        let (nearest, distance) = match self {
+            Number::Int(value) => {
+                let nearest = value as f32;
+                (nearest, (nearest as i128).unsigned_abs().cmp(&value.unsigned_abs()))
+            }
+            Number::Float(value) => {
+                let nearest = value as f32;
+                let distance = (nearest as f64).abs().partial_cmp(&value.abs());
+                (nearest, distance.unwrap_or(Ordering::Equal))
+            }
+        };
+        match distance {
+            Ordering::Equal => nearest,
+            Ordering::Greater => f32::from_bits((nearest.to_bits() - 1) | 1),
+            Ordering::Less => f32::from_bits(nearest.to_bits() | 1),
+        }
     }
-    let toward_zero = if exact.abs() > value.abs() { nearest.to_bits() - 1 } else { nearest.to_bits() };
-    f32::from_bits(toward_zero | 1)
 }
 
 /// `value` modulo two to the width of `dtype`, in the range of `dtype`.
@@ -495,5 +502,40 @@ mod tests {
         assert_eq!(Number::Float(half).convert(DType::Float16), Number::Float(1.0 + 2f64.powi(-10)));
         assert_eq!(Number::Float(brain).convert(DType::BFloat16), Number::Float(1.0 + 2f64.powi(-7)));
         assert_eq!(Number::Float(1e300).convert(DType::Float16), Number::Float(f64::INFINITY));
+    }
+
+    /// The multiple of a power of two that is nearest to a number, and even where two are. The
+    /// power leaves `digits` binary digits.
+    fn nearest(value: i128, digits: u32) -> f64 {
+        let magnitude = value.unsigned_abs();
+        let unit = 1u128 << (128 - magnitude.leading_zeros()).saturating_sub(digits);
+        let (below, rest) = (magnitude / unit, magnitude % unit);
+        let is_up = rest * 2 > unit || rest * 2 == unit && below % 2 == 1;
+        let rounded = ((below + u128::from(is_up)) * unit) as f64;
+        if value < 0 { -rounded } else { rounded }
+    }
+
+    #[test]
+    fn long_integers_are_rounded_once() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state
+        };
+        let mut values: Vec<i128> =
+            vec![0x0101_0000_0000_0001, (1 << 53) + 1, (1 << 25) + 1, u64::MAX as i128, i64::MIN as i128];
+        for _ in 0..1000 {
+            // Midpoints between two numbers of 8 digits, and their neighbours, are hard to round.
+            let (digits, shift) = (random() >> 56, random() % 55);
+            let middle = i128::from(2 * digits + 1) << shift;
+            values.extend([middle - 1, middle, middle + 1, i128::from(random() >> (random() % 64))]);
+        }
+        for value in values.iter().flat_map(|value| [*value, -value]) {
+            let found = Number::Int(value).convert(DType::BFloat16);
+            assert_eq!(found, Number::Float(nearest(value, 8)), "{value:#x}");
+            let wanted = nearest(value, 11);
+            let wanted = if wanted.abs() > 65504.0 { wanted.signum() * f64::INFINITY } else { wanted };
+            assert_eq!(Number::Int(value).convert(DType::Float16), Number::Float(wanted), "{value:#x}");
+        }
     }
 }

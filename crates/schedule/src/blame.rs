@@ -5,19 +5,19 @@
 //! an accumulator in registers, for example, is illegal until its loops are unrolled. So the step
 //! at fault is the one since which every prefix has been refused for the same reason.
 //!
-//! This costs one lowering for each step. It is for messages to people; a search only counts
-//! reasons.
+//! This costs one lowering for each step from the one at fault on. It is for messages to people; a
+//! search only counts reasons.
 
 use tilewright_ir::Program;
 use tilewright_target::Target;
 
-use crate::draft::Draft;
+use crate::draft::{Draft, Legal};
 use crate::illegal::{Illegal, Refusal};
 use crate::step::Schedule;
 use crate::{lower, steps};
 
 /// Adds the step at fault to the refusal that [`apply`](crate::apply) gave. The step stays empty
-/// where the program itself is refused, and where one of the GPU passes after emission refuses.
+/// where the program itself is refused.
 pub fn blame<'t>(
     program: &'t Program,
     schedule: &Schedule,
@@ -31,32 +31,59 @@ pub fn blame<'t>(
 }
 
 fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &Illegal) -> Option<usize> {
-    let mut draft = Draft::new(program, target).ok()?;
-    let is_refused = |draft: &Draft| lower::size::check(draft).is_err_and(|other| is_alike(&other, reason));
-    let mut was_refused = is_refused(&draft);
-    let mut culprit = None;
-    for (at, step) in schedule.steps.iter().enumerate() {
+    let mut drafts = vec![Draft::new(program, target).ok()?];
+    for step in &schedule.steps {
+        let mut draft = drafts.last().expect("it begins with one").clone();
         steps::apply(&mut draft, step).ok()?;
-        let now_refused = is_refused(&draft);
-        if now_refused && !was_refused {
-            culprit = Some(at);
-        }
-        was_refused = now_refused;
+        drafts.push(draft);
     }
-    culprit
+    let is_legal = |draft: &Draft| !lowered(draft).is_err_and(|other| is_alike(&other, reason, draft));
+    // The first draft is that of no step, so the number of the last legal draft is the number of
+    // the step after it.
+    drafts.iter().rposition(is_legal).filter(|at| *at < schedule.steps.len())
 }
 
-/// Returns true when two reasons are the same at different steps. The numbers, and the loops that
-/// are still to be unrolled, may differ.
-fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
+/// Lowers a draft as far as needed to know whether it is refused.
+fn lowered(draft: &Draft) -> Legal<()> {
+    match draft.target {
+        Target::Cpu(_) => lower::size::check(draft),
+        Target::Gpu(_) => lower::lower(draft).map(|_| ()),
+    }
+}
+
+/// Returns true when two reasons are the same at different steps. Numbers, names of loops, and the
+/// loops that are still to be unrolled may differ. `draft` is one of the two drafts that are
+/// refused.
+fn is_alike(reason: &Illegal, later: &Illegal, draft: &Draft) -> bool {
     let registers = |reason: &Illegal| match reason {
         Illegal::RegisterTile { name, .. }
+        | Illegal::ThreadRegisters { name, .. }
         | Illegal::RegisterIndex { name, .. }
         | Illegal::RegisterData { name } => Some(name.clone()),
         _ => None,
     };
-    match (registers(reason), registers(later)) {
-        (None, None) => std::mem::discriminant(reason) == std::mem::discriminant(later),
-        (one, other) => one == other,
+    match (reason, later) {
+        (Illegal::Kernel(one), Illegal::Kernel(other)) => says_the_same(one, other, draft),
+        (
+            Illegal::GpuLimit { statement, what, .. },
+            Illegal::GpuLimit { statement: other, what: other_what, .. },
+        ) => (statement, what) == (other, other_what),
+        _ => match (registers(reason), registers(later)) {
+            (None, None) => std::mem::discriminant(reason) == std::mem::discriminant(later),
+            (one, other) => one == other,
+        },
     }
+}
+
+/// Returns true when two messages differ at most in names of loops, which later steps replace.
+fn says_the_same(one: &str, other: &str, draft: &Draft) -> bool {
+    let is_buffer = |name: &str| draft.buffers.iter().any(|own| own.buffer.name == name);
+    // Every second part is a name between backquotes.
+    let (one, other): (Vec<&str>, Vec<&str>) = (one.split('`').collect(), other.split('`').collect());
+    let mut parts = one.iter().zip(&other).enumerate();
+    let same = parts.all(|(at, (one, other))| {
+        let are_loops = at % 2 == 1 && !is_buffer(one) && !is_buffer(other);
+        one == other || are_loops
+    });
+    same && one.len() == other.len()
 }

@@ -90,47 +90,64 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns true when a subscript takes all values from 0 up to the extent while a statement
-    /// runs.
-    pub fn takes_all_values(&self, id: StatementId, index: &IndexExpr, extent: i64) -> bool {
-        if self.counts_up_to(index, extent) {
+    /// Returns true when subscripts together take all combinations of values from 0 up to their
+    /// extents while a statement runs.
+    pub fn takes_all_values(&self, id: StatementId, indices: &[(&IndexExpr, i64)]) -> bool {
+        let path = self.path(id);
+        if self.count_up(&path, indices) {
             return true;
         }
         let context = Context::new();
         context.limit_operations(MOST_OPERATIONS);
-        let coordinates = coordinates(&context, &self.path(id));
-        let Some(value) = coordinates.affine(index) else { return false };
-        let values =
-            Map::from_functions(&context, coordinates.len(), &[value]).of(&self.iterations(&coordinates));
-        elements_of(&context, &[extent]).is_subset(&values.range()).unwrap_or(false)
+        let coordinates = coordinates(&context, &path);
+        let values = indices.iter().map(|(index, _)| coordinates.affine(index));
+        let Some(values) = values.collect::<Option<Vec<Affine>>>() else { return false };
+        // A superset of the iterations would also hold values that the subscripts never take.
+        let (iterations, true) = self.iterations(&coordinates) else { return false };
+        let values = Map::from_functions(&context, coordinates.len(), &values).of(&iterations);
+        let extents: Vec<i64> = indices.iter().map(|(_, extent)| *extent).collect();
+        elements_of(&context, &extents).is_subset(&values.range()).unwrap_or(false)
     }
 
-    /// Returns true when a subscript is a mixed-radix number whose digits are loop variables, so
-    /// that it takes each value once. Most subscripts have this form.
-    fn counts_up_to(&self, index: &IndexExpr, extent: i64) -> bool {
+    /// Returns true when every subscript is a mixed-radix number whose digits are loop variables of
+    /// its own, so that the subscripts take each combination of values once. Most subscripts have
+    /// this form.
+    fn count_up(&self, path: &[VarId], indices: &[(&IndexExpr, i64)]) -> bool {
+        let mut all: Vec<VarId> = Vec::new();
+        let counts = indices.iter().all(|(index, extent)| {
+            let digits = self.digits_up_to(index, *extent).unwrap_or_default();
+            let are_new = digits.iter().all(|var| !all.contains(var));
+            all.extend(&digits);
+            are_new && (!digits.is_empty() || *extent == 1 && **index == IndexExpr::constant(0))
+        });
+        counts && path.iter().all(|var| self.loop_of(*var).guards.is_empty())
+    }
+
+    /// The digits of a subscript that is a mixed-radix number below the extent.
+    fn digits_up_to(&self, index: &IndexExpr, extent: i64) -> Option<Vec<VarId>> {
         let digits = index.terms().iter().map(|term| match term.factors.as_slice() {
             [Atom::Var(var)] => Some((term.coefficient, *var)),
             _ => None,
         });
-        let Some(mut digits) = digits.collect::<Option<Vec<_>>>() else { return false };
+        let mut digits = digits.collect::<Option<Vec<_>>>()?;
         digits.sort_unstable();
-        let count = digits.into_iter().try_fold(1, |place: i64, (coefficient, var)| {
-            let own = self.loop_of(var);
-            let is_next = coefficient == place && own.guards.is_empty();
-            own.extent.as_constant().filter(|_| is_next).and_then(|extent| place.checked_mul(extent))
+        let count = digits.iter().try_fold(1, |place: i64, (coefficient, var)| {
+            let extent = self.loop_of(*var).extent.as_constant().filter(|_| *coefficient == place)?;
+            place.checked_mul(extent)
         });
-        index.constant_part() == 0 && count == Some(extent)
+        let is_number = index.constant_part() == 0 && count == Some(extent);
+        is_number.then(|| digits.into_iter().map(|(_, var)| var).collect())
     }
 
-    /// The iterations that loops run. Where a bound depends on data it is taken to hold, so the
-    /// result is a superset.
-    fn iterations(&self, coordinates: &Coordinates) -> Set {
+    /// The iterations that loops run, and whether the set holds just these. A bound that depends on
+    /// data or multiplies variables is taken to hold, and the set is then a superset.
+    fn iterations(&self, coordinates: &Coordinates) -> (Set, bool) {
         let bounds = coordinates.vars().iter().flat_map(|var| {
             let own = self.loop_of(*var);
             let last = own.extent.sub(&IndexExpr::var(*var)).offset(-1);
             [IndexExpr::var(*var), last].into_iter().chain(own.guards.iter().cloned())
         });
-        coordinates.all_nonnegative(&bounds.collect::<Vec<_>>()).0
+        coordinates.all_nonnegative(&bounds.collect::<Vec<_>>())
     }
 
     /// Returns true when the tensor's own subscripts do not identify its elements: its buffer is
@@ -191,7 +208,8 @@ impl Question<'_> {
         let execution = |id: StatementId| {
             let path = self.draft.path(id);
             let coordinates = coordinates(&self.context, &path);
-            let iterations = self.draft.iterations(&coordinates);
+            // A superset is safe here: it can only add pairs of instances that are out of order.
+            let (iterations, _) = self.draft.iterations(&coordinates);
             let of = move |(at, instance): (usize, &Instance)| {
                 let instances = self.instances(&coordinates, instance).of(&iterations);
                 let (path, is_inlined) = (path.clone(), at > 0);

@@ -12,7 +12,7 @@ use support::{agrees_on_gpu as agrees, at_sizes, cpu, expect_agreement, program,
 use tilewright_interp::{Order, RunError, run_nest};
 use tilewright_ir::nest::{Stmt, Sync};
 use tilewright_ir::print;
-use tilewright_schedule::{GpuResource, Illegal, StatementName, apply, complete, default_schedule};
+use tilewright_schedule::{GpuResource, Illegal, StatementName, apply, blame, complete, default_schedule};
 use tilewright_syntax::parse;
 use tilewright_target::{Gpu, Target};
 
@@ -190,6 +190,72 @@ fn registers_are_a_threads_own_without_addresses_and_few() {
         promote A at C.jt -> a registers";
     let many = refused(GEMM, &[("M", 4), ("N", 16), ("K", 300)], rows);
     assert!(matches!(many, Illegal::ThreadRegisters { needed: 300, .. }), "{many}");
+}
+
+#[test]
+fn a_thread_may_use_all_of_its_registers() {
+    let registers = Gpu::h200().thread_registers as i64;
+    assert_eq!(registers, 15 * 17);
+    let tile = |columns: i64| {
+        format!(
+            "split C.i -> ib, ii:15\nsplit C.j -> jb, jt:2, jj:{columns}
+             reorder C.ib, C.jb, C.jt, C.k, C.ii, C.jj
+             bind C.ib -> block.y\nbind C.jb -> block.x\nbind C.jt -> thread.x
+             unroll C.ii\nunroll C.jj\npromote C at C.jt -> acc registers"
+        )
+    };
+    let sizes = &[("M", 15), ("N", 36), ("K", 5)];
+    agrees(GEMM, sizes, &tile(17));
+    let many = refused(GEMM, sizes, &tile(18));
+    assert!(matches!(many, Illegal::ThreadRegisters { needed: 270, available: 255, .. }), "{many}");
+    let row = |count: i64| {
+        format!(
+            "bind C.i -> block.y\nbind C.j -> thread.x
+             split C.k -> ko, kio:5, kii:{count}\nunroll C.kio\nunroll C.kii\npromote A at C.ko -> a registers"
+        )
+    };
+    let sizes = &[("M", 2), ("N", 3), ("K", 520)];
+    agrees(GEMM, sizes, &row(51));
+    let many = refused(GEMM, sizes, &row(52));
+    assert!(matches!(many, Illegal::ThreadRegisters { needed: 260, available: 255, .. }), "{many}");
+}
+
+/// The step that `blame` finds at fault, counted from 1.
+fn culprit(source: &str, sizes: &[(&str, i64)], steps: &str) -> usize {
+    let refusal = refused_on_gpu(source, sizes, steps);
+    assert_eq!(refusal.step, None, "{refusal}");
+    let blamed = blame(&program(source, sizes), &schedule(steps), &Gpu::h200(), refusal.clone());
+    assert_eq!(blamed.reason, refusal.reason);
+    blamed.step.unwrap_or_else(|| panic!("no step is at fault\n{refusal}")) + 1
+}
+
+#[test]
+fn what_only_passes_for_gpus_refuse_is_put_down_to_a_step() {
+    let sizes = &[("M", 256), ("N", 256), ("K", 4096)];
+    let tiles = "split C.i -> ib, it:64\nsplit C.j -> jb, jt:32\nreorder C.ib, C.jb, C.it, C.jt
+        bind C.ib -> block.y\nbind C.jb -> block.x\n";
+    let threads = format!("{tiles}bind C.it -> thread.y\nbind C.jt -> thread.x\nsplit C.k -> ko, ki:8");
+    assert_eq!(culprit(GEMM, sizes, &threads), 7);
+    let columns = "split C.j -> jb, jt:32\nreorder C.i, C.jb, C.k, C.jt
+        bind C.i -> block.y\nbind C.jb -> block.x\n";
+    let shared = format!("{columns}promote B at C.jb -> Bs shared\nbind C.jt -> thread.x");
+    assert_eq!(culprit(GEMM, sizes, &shared), 5);
+    let parts = "split C.j -> jb, jt:32\nsplit C.k -> ko, ki:8\nreorder C.i, C.jb, C.ko, C.jt, C.ki
+        bind C.i -> block.y\nbind C.jb -> block.x\nbind C.jt -> thread.x\nunroll C.ki\n";
+    let outside = format!("{parts}promote A at C.ko -> a registers\npromote B at C.ko -> Bs shared");
+    assert_eq!(culprit(GEMM, sizes, &outside), 8);
+    // Of two buffers at fault, the step is that of the one that the message names.
+    let both = format!("{parts}promote A at C.ko -> a registers\npromote B at C.ko -> b registers");
+    let is_first = refused(GEMM, sizes, &both).to_string().starts_with("`a`");
+    assert_eq!(culprit(GEMM, sizes, &both), if is_first { 8 } else { 9 });
+    // The buffer is at fault, not the kinds that its loops get later.
+    let many = "bind C.i -> block.y\nsplit C.j -> jb, jt:32\nsplit C.k -> ko, ki:260
+        reorder C.jb, C.jt, C.ko, C.ki\nbind C.jb -> block.x\nbind C.jt -> thread.x
+        promote A at C.ko -> a registers\nsplit C.ki -> kio, kii:52\nunroll C.kio\nunroll C.kii";
+    assert_eq!(culprit(GEMM, sizes, many), 7);
+    let sums = "def two(float(M, N) A) -> (S, C) { S(i) +=! A(i, j)\n C(i, j) = A(i, j) / S(i) }";
+    let beside = "bind C.i -> block.y\nbind C.j -> block.x\ncompute_at S, C.i\nsplit S.j -> jo, ji:4";
+    assert_eq!(culprit(sums, &[("M", 8), ("N", 16)], beside), 3);
 }
 
 /// Rows of a window with padding in shared memory, in groups of four elements.

@@ -233,3 +233,36 @@ fn broken_scatters_are_not_proved() {
         assert!(is_right, "{what}: {verdict:?}\n{}", tilewright_ir::print::nest(&mutant));
     }
 }
+
+/// Where data chooses the elements that are set to zero, not all of them are.
+#[test]
+fn a_scatter_that_begins_only_where_data_says_is_not_proved() {
+    use tilewright_ir::nest::{ClaimRole, Stmt};
+    use tilewright_ir::{Atom, IndexExpr, VarId};
+
+    /// Sets the target of each store to a neutral element, in the loop `around`.
+    fn set_starts(stmts: &mut [Stmt], around: Option<VarId>, target: &dyn Fn(VarId) -> IndexExpr) -> usize {
+        let change = |stmt: &mut Stmt| match stmt {
+            Stmt::For(own) => set_starts(&mut own.body, Some(own.var), target),
+            Stmt::Allocate(own) => set_starts(&mut own.body, around, target),
+            Stmt::Store(own) if own.claim.as_ref().is_some_and(|own| own.role == ClaimRole::Neutral) => {
+                own.target.indices = vec![target(around.unwrap())];
+                1
+            }
+            _ => 0,
+        };
+        stmts.iter_mut().map(change).sum()
+    }
+
+    let source = "def f(uint8(N) x) -> (h) { h(x(i) % 4) +=! 2 where i in 0:N }";
+    let program = program(source, &[("N", 4)]);
+    let mut nest = apply(&program, &schedule(""), &cpu()).unwrap();
+    assert_eq!(prove(&program, &nest), Verdict::Proved);
+    let statement = program.statements()[0].0;
+    let (chosen, own) = (statement.indices[0].clone(), statement.vars[0]);
+    let target = |var| chosen.substitute(&mut |atom| (*atom == Atom::Var(own)).then(|| IndexExpr::var(var)));
+    assert_eq!(set_starts(&mut nest.body, None, &target), 1);
+    assert!(broken::differs(&program, &nest), "{}", tilewright_ir::print::nest(&nest));
+    let verdict = prove(&program, &nest);
+    assert_ne!(verdict, Verdict::Proved, "{}", tilewright_ir::print::nest(&nest));
+}

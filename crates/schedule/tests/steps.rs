@@ -261,6 +261,33 @@ fn a_result_that_is_used_several_times_is_computed_where_each_element_is_needed_
     assert!(more.to_string().contains("just once"), "{more}");
 }
 
+/// The loops of `X[2]` end at a product of variables, and for some of its values nothing runs.
+#[test]
+fn a_result_is_not_computed_where_the_iterations_are_not_known() {
+    let source = "def f(float(12,2,2) x) -> (R, Y) {
+        R(i,p,q) = x(i,p,q) * 2
+        float(16,2,2) X
+        X(i,p,q) = 0
+        X(i+4,p,q) = R(i,p,q) + 1
+        Y(a,b,c) = X(a*b + c, a, b) where a in 0:2, b in 0:2, c in 0:8
+    }";
+    let reason = refused(source, &[], "compute_at X, Y.b\ncompute_at R, X[2].q").reason.to_string();
+    assert!(reason.contains("it is a result, and these loops would not compute"), "{reason}");
+    assert!(reason.contains("just once"), "{reason}");
+    agrees(source, &[], "compute_at X, Y.b");
+    // Each subscript of `R` takes all of its values, but not all combinations: where `a` is 0, the
+    // last elements are left out.
+    let source = "def f(float(8,3,2) x) -> (R, Y) {
+        R(i,p,q) = x(i,p,q) * 2
+        float(12,3,2) X
+        X(i,p,q) = 0
+        X(i+4,p,q) = R(i,p,q) + 1
+        Y(a,b,c) = X(2*a + c, a, b) where a in 0:3, b in 0:2, c in 0:8
+    }";
+    let reason = refused(source, &[], "compute_at X, Y.b\ncompute_at R, X[2].q").reason.to_string();
+    assert!(reason.contains("just once"), "{reason}");
+}
+
 #[test]
 fn compute_at_refuses_what_would_change_the_meaning() {
     let itself = refused(BLUR, IMAGE, "compute_at rows, rows.y").reason;
@@ -815,6 +842,34 @@ fn lanes_of_a_vector_run_the_same_loops() {
     let reason = refused(plain, &[("N", 104)], steps).reason;
     assert!(matches!(reason, Illegal::DependentExtent { .. }), "{reason}");
     agrees(plain, &[("N", 96)], steps);
+    // Unrolled loops have a condition before each iteration, in whichever order the steps come.
+    agrees(plain, &[("N", 104)], &format!("{steps}\nunroll y.o"));
+    agrees(plain, &[("N", 104)], "split y.i -> o, v:32\nunroll y.o\nreorder y.v, y.o\nvectorize y.v");
+    let part = "def f(float(8) x) -> (float(8) y) {
+        y(i) = x(i)
+        y(i) = y(i) * 3 where i in 2:7
+        y(i) = y(i) * 2
+    }";
+    let (vector, moved) = ("vectorize y[3].i", "compute_at y, y[3].i");
+    for (steps, culprit) in [([vector, moved], 1), ([moved, vector], 1)] {
+        let steps = steps.join("\n");
+        let program = program(part, &[]);
+        let refusal = blame(&program, &schedule(&steps), &cpu(), refused(part, &[], &steps));
+        assert!(matches!(refusal.reason, Illegal::DependentExtent { .. }), "{refusal}");
+        assert!(refusal.to_string().contains("how often `y[2].i` runs depends on `y[3].i`"), "{refusal}");
+        assert_eq!(refusal.step, Some(culprit), "{steps}");
+        agrees(part, &[], &format!("{steps}\nunroll y[2].i"));
+    }
+    agrees(part, &[], &format!("{moved}\nunroll y[2].i\n{vector}"));
+    let both = "def f(float(N,M) x) -> (float(N,M) R, float(N,M,3) Q, C) {
+        R(i,j) = x(i,j)
+        R(i,j) = R(i,j) * 3 where i in 0:N, j in 2:M-1
+        Q(i,j,k) = x(i,j) + k
+        Q(i,j,k) = Q(i,j,k) * 7 where i in 0:N, j in 2:M-1, k in 0:3
+        C(i,j,k) = R(i,j) + Q(i,j,k)
+    }";
+    let steps = "split C.j -> jo, jv:16\nvectorize C.jv\nunroll C.k\ncompute_at R, C.jv\nunroll R[2].j\ncompute_at Q, C.k\nunroll Q[2].j\npromote C at C.jo -> acc registers";
+    agrees(both, &[("N", 3), ("M", 37)], steps);
 }
 
 #[test]

@@ -180,10 +180,30 @@ impl<'ctx> Unit<'ctx, '_> {
         // An integer with more digits than float32 has is converted through float64, so that it is
         // not rounded to float32 on the way to 16 bits.
         if narrow && from != DType::Bool && from.bits() > 16 {
+            let value = if from.bits() > 53 { self.shortened(value, signed) } else { value };
             let exact = self.ops.cast(op, value, self.ops.context.f64_type());
             return self.float_to_float(exact, DType::Float64, to);
         }
         self.rounded(to, self.ops.cast(op, value, self.ops.compute_type(to)))
+    }
+
+    /// Changes a 64-bit integer of more than 53 digits to one that float64 represents and that is
+    /// rounded to the same 16-bit float. The last 12 digits are replaced by half of their unit
+    /// unless they are all 0. Midpoints between 16-bit floats of this size have zeros there, so the
+    /// integer stays on its side of each midpoint.
+    fn shortened(&self, value: Value<'ctx>, signed: bool) -> Value<'ctx> {
+        /// The last 12 digits.
+        const LAST: i64 = 0xfff;
+        let ops = &self.ops;
+        let int = |number: i64| ops.int_like(value, number);
+        let rest = ops.icmp(IntPredicate::NE, ops.and(value, int(LAST)), int(0));
+        let half = ops.select(rest, int(LAST / 2 + 1), int(0));
+        let short = ops.or(ops.and(value, int(!LAST)), half);
+        // The digits in front of the last 53 are 0, or -1 for a negative number.
+        let shift = if signed { InstructionOpcode::AShr } else { InstructionOpcode::LShr };
+        let front = ops.binary(shift, value, int(53));
+        let fits = ops.icmp(IntPredicate::ULE, ops.add(front, int(1)), int(1));
+        ops.select(fits, value, short)
     }
 
     fn float_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Value<'ctx> {

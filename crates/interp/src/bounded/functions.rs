@@ -24,6 +24,11 @@ pub(super) fn call(builtin: Builtin, arguments: &[Bounded], dtype: DType) -> Bou
     if arguments.iter().any(|argument| !argument.is_decided()) {
         return exact.undecided();
     }
+    // `pow` of any number and 0 is 1, even of NaN.
+    let is_power_of_nan = builtin == Builtin::Pow && arguments[0].is_nan();
+    if is_power_of_nan && arguments[1].error > 0.0 && arguments[1].may_be_zero() {
+        return exact.undecided();
+    }
     if !dtype.is_float() || arguments[0].is_nan() {
         // Predicates are exact: an interval of finite numbers contains no infinity, because
         // `Bounded::new` marks values that may overflow as undecided.

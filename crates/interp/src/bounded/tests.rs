@@ -266,6 +266,9 @@ fn what_hangs_on_rounding_is_undecided() {
         about(1.5, 0.25).convert(DType::Int32),
         Bounded::call(Builtin::Sqrt, &[about(1.5, 0.25)], F32),
         Bounded::call(Builtin::Pow, &[near, float(2.0)], F32),
+        // `pow` of NaN is NaN unless the exponent is 0.
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), about(1.0, 0.5)], F32),
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), float(0.0)], F32),
         // The argument is certainly outside the domain.
         Bounded::call(Builtin::Log, &[about(-1.0, 0.5)], F32),
         float(1.0).binary(BinaryOp::Div, float(0.0), F32),
@@ -286,6 +289,8 @@ fn what_hangs_on_rounding_is_undecided() {
         Bounded::call(Builtin::Acos, &[about(1.5, 3.0)], F32),
         Bounded::call(Builtin::Tan, &[about(std::f64::consts::FRAC_PI_2, 1e-7)], F32),
         Bounded::call(Builtin::Pow, &[near, float(0.5)], F32),
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), near], F32),
+        Bounded::call(Builtin::Pow, &[float(f64::NAN), about(0.0, 1e-7)], F32),
         Bounded::call(Builtin::Atan2, &[near, float(-1.0)], F32),
         Bounded::call(Builtin::Copysign, &[float(1.0), near], F32),
         about(4.0, 1e-6).binary(BinaryOp::Mod, float(2.0), F32),

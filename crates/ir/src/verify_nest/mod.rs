@@ -46,6 +46,8 @@ mod bounds;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+
 use thiserror::Error;
 
 use self::bounds::{Guard, Path};
@@ -82,7 +84,8 @@ impl<'n> VerifiedNest<'n> {
 /// Checks every invariant of a loop nest.
 pub fn verify_nest(nest: &LoopNest) -> Result<VerifiedNest<'_>, InvalidNest> {
     let rooms = vec![Room::None; nest.buffers.len()];
-    let check = Check { nest, path: Path::default(), rooms, part: Part::Setup };
+    let spread = RefCell::new(vec![None; nest.buffers.len()]);
+    let check = Check { nest, path: Path::default(), rooms, spread, part: Part::Setup };
     match check.run() {
         Ok(()) => Ok(VerifiedNest(nest)),
         Err(what) => Err(InvalidNest { nest: nest.name.clone(), what }),
@@ -95,6 +98,8 @@ struct Check<'a> {
     path: Path<'a>,
     /// The allocation state of each buffer.
     rooms: Vec<Room>,
+    /// For each register buffer in use, the thread axis of each of its subscripts, if it has one.
+    spread: RefCell<Vec<Option<Vec<Option<Axis>>>>>,
     part: Part,
 }
 
@@ -369,22 +374,30 @@ impl<'a> Check<'a> {
             _ => last,
         };
         let own = self.rooms[access.tensor.index()];
-        let known = |index: &IndexExpr| self.is_written_out(index) || self.is_thread_inside(index, own);
-        let written_out = others.iter().chain([start]).all(known);
+        let subscripts = || others.iter().chain([start]);
+        let axes: Vec<Option<Axis>> = subscripts().map(|index| self.thread_inside(index, own)).collect();
+        let mut known = subscripts().zip(&axes);
+        let written_out = known.all(|(index, axis)| axis.is_some() || self.is_written_out(index));
         hold(written_out, || {
             format!("{} has a subscript that is not known in registers", print::access(access, self.nest))
+        })?;
+        let mut spread = self.spread.borrow_mut();
+        let same = spread[access.tensor.index()].get_or_insert_with(|| axes.clone()) == &axes;
+        hold(same, || {
+            let element = print::access(access, self.nest);
+            format!("{element} names the threads that have it otherwise than other uses of the buffer")
         })
     }
 
-    /// Returns true when the subscript is the variable of a thread loop inside the buffer's
+    /// The axis of the subscript, if it is the variable of a thread loop inside the buffer's
     /// allocation.
-    fn is_thread_inside(&self, index: &IndexExpr, room: Room) -> bool {
-        let Room::Here { loops } = room else { return false };
-        let inside = self.path.loops().skip(loops);
-        index.as_var().is_some_and(|var| {
-            let mut threads = inside.filter(|around| matches!(around.kind, LoopKind::Thread(_)));
-            threads.any(|around| around.var == var)
-        })
+    fn thread_inside(&self, index: &IndexExpr, room: Room) -> Option<Axis> {
+        let (Room::Here { loops }, Some(var)) = (room, index.as_var()) else { return None };
+        let own = self.path.loops().skip(loops).find(|around| around.var == var)?;
+        match own.kind {
+            LoopKind::Thread(axis) => Some(axis),
+            _ => None,
+        }
     }
 
     fn on_gpu(&self) -> bool {

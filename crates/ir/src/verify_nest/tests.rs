@@ -256,6 +256,26 @@ fn register_subscripts_are_known_when_loops_are_written_out() {
 }
 
 #[test]
+fn registers_are_spread_over_threads_in_one_way() {
+    let threads = |axis, var, row: IndexExpr, lane: IndexExpr| {
+        each(Thread(axis), var, c(2), vec![store(R, &[row, lane], one())])
+    };
+    let first = || threads(Axis::X, I, v(I), c(0));
+    let then = |second: Stmt| {
+        let block = each(Block(Axis::X), K, c(8), vec![allocate(R, vec![first(), second])]);
+        bare(vec![allocate(S, vec![block])])
+    };
+    accepted(&then(threads(Axis::X, J, v(J), c(1))));
+    let refuse = |second, text: &str| {
+        let what = "names the threads that have it otherwise than other uses of the buffer";
+        refused(&then(second), &format!("{text} {what}, in {text} = 1.0"));
+    };
+    refuse(threads(Axis::Y, J, v(J), c(1)), "R[j, 1]");
+    refuse(threads(Axis::X, J, c(0), c(1)), "R[0, 1]");
+    refuse(threads(Axis::X, J, c(0), v(J)), "R[0, j]");
+}
+
+#[test]
 fn threads_write_different_elements() {
     let threads = |extent, body| nest(vec![each(Parallel, I, c(extent), body)]);
     accepted(&threads(8, vec![set(A, v(I))]));

@@ -42,6 +42,15 @@ pub fn beginnings(
         own.into_iter().partition(|claimed| claimed.claim.role == ClaimRole::Neutral);
     let places =
         |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
+    // Where data chooses the location of a neutral element, `places` holds every location that it may
+    // be, and most of them are not set.
+    let is_exact = |own: &&Claimed| {
+        let site = &nest.sites[own.site];
+        nest.places(site, &site.store.target).1
+    };
+    if !starts.iter().all(is_exact) {
+        return Ok(None);
+    }
     let set = starts.iter().filter_map(|own| Some(own.runs.reverse().then(places(own)?)));
     let Some(set) = set.reduce(|all, own| all.union(&own)) else { return Ok(None) };
     // Only one run may ever write a location.

@@ -23,7 +23,7 @@ pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
 /// Checks a launch against the limit of its compiled kernel: many registers leave room for few
 /// threads.
 pub(super) fn check_threads(launch: &Launch, kernel: &KernelResources) -> Result<(), GpuError> {
-    at_most(launch, "threads a block, with the registers that it takes,", threads(launch), kernel.threads)
+    at_most(launch, "threads a block, with the registers that it takes", threads(launch), kernel.threads)
 }
 
 fn threads(launch: &Launch) -> usize {
@@ -79,6 +79,10 @@ mod tests {
             threads,
         };
         assert!(check_threads(&launch, &kernel(512)).is_ok());
-        assert!(matches!(check_threads(&launch, &kernel(256)), Err(GpuError::Limit { wanted: 512, .. })));
+        let says = check_threads(&launch, &kernel(256)).unwrap_err().to_string();
+        assert_eq!(
+            says,
+            "kernel `k` asks for 512 threads a block, with the registers that it takes, and the device has 256"
+        );
     }
 }

@@ -187,12 +187,13 @@ fn numbers_are_rounded_once_to_16_bits() {
         steps: "",
     };
     // The values are just above the middle between two neighbouring 16-bit floats, by less than
-    // single precision resolves; just below the middle; and beyond the range of 16-bit floats.
+    // single precision resolves, or double precision for the last integer; just below the middle;
+    // and beyond the range of 16-bit floats.
     let (half, brain) = (2f64.powi(-11), 2f64.powi(-8));
     let above = |middle: f64| 1.0 + middle + 2f64.powi(-40);
     let x = [above(half), above(brain), -1e300];
     let n = [(1 << 24) + (1 << 16) + 1, -(1 << 24) - (1 << 16) - 1, (1 << 24) + (1 << 16) - 1];
-    let u = [(1u64 << 40) + (1 << 32) + 1, u64::MAX, 3];
+    let u = [(1u64 << 40) + (1 << 32) + 1, u64::MAX, 0x0101_0000_0000_0001];
     on_every_device(|device| {
         let mut found = [[0.0f32; 3]; 4];
         let inputs = [
@@ -209,7 +210,10 @@ fn numbers_are_rounded_once_to_16_bits() {
         assert_eq!(found[1], [1.0, 1.0 + 2.0 * brain as f32, f32::NEG_INFINITY]);
         let next = f64::from((1 << 24) + (1 << 17));
         assert_eq!(found[2], of([next, -next, f64::from(1 << 24)]));
-        assert_eq!(found[3], of([2f64.powi(40) + 2f64.powi(33), 2f64.powi(64), 3.0]));
+        assert_eq!(
+            found[3],
+            of([2f64.powi(40) + 2f64.powi(33), 2f64.powi(64), 2f64.powi(56) + 2f64.powi(49)])
+        );
     });
     compiles_as_cuda(&case);
 }

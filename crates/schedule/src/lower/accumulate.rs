@@ -247,7 +247,7 @@ impl Emitter<'_> {
 
     fn check_thread_registers(&self, buffer: &Buffer, elements: usize, gpu: &Gpu) -> Legal<()> {
         let needed = elements * buffer.dtype.bytes().div_ceil(4);
-        if needed < gpu.thread_registers {
+        if needed <= gpu.thread_registers {
             return Ok(());
         }
         Err(Illegal::ThreadRegisters { name: buffer.name.clone(), needed, available: gpu.thread_registers })

@@ -53,6 +53,20 @@ fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
     vec![Stmt::If(If { conditions: guards.to_vec(), then: body, otherwise: Vec::new() })]
 }
 
+/// Returns a loop that the lanes of a vector would run differently often. An unrolled loop is
+/// written out with a condition before each iteration, which masks lanes, so its extent may differ
+/// between lanes. This is checked here and not by the steps: a loop may be unrolled by a step after
+/// the one that vectorises a loop around it.
+fn uneven_in(stmts: &[Stmt], lanes: VarId) -> Option<VarId> {
+    stmts.iter().find_map(|stmt| match stmt {
+        Stmt::For(own) if own.kind != LoopKind::Unrolled && own.extent.mentions(lanes) => Some(own.var),
+        Stmt::For(own) => uneven_in(&own.body, lanes),
+        Stmt::If(own) => uneven_in(&own.then, lanes).or_else(|| uneven_in(&own.otherwise, lanes)),
+        Stmt::Allocate(own) => uneven_in(&own.body, lanes),
+        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => None,
+    })
+}
+
 /// Rewrites subscripts in terms of the copies of loops.
 pub(super) type Renaming<'r> = dyn Fn(&IndexExpr) -> IndexExpr + 'r;
 
@@ -143,6 +157,16 @@ impl<'a> Emitter<'a> {
             let named = || Illegal::VectorBuffer { name, loop_name: self.draft.loop_text(var) };
             return Err(wide.unwrap_or_else(named));
         }
+        if own.kind == LoopKind::Vector
+            && let Some(inner) = uneven_in(&body, var)
+        {
+            return Err(Illegal::DependentExtent {
+                outer: self.draft.loop_text(var),
+                inner: self.text_of(inner),
+                problem: "the lanes of a vector would run it differently often, unless it is unrolled"
+                    .to_string(),
+            });
+        }
         let body = guarded(&self.needed_guards(var, &inside), body);
         let mut out: Vec<Stmt> = inside.iter().flat_map(|id| self.resets_before(*id, var)).collect();
         out.push(Stmt::For(For { var, extent: own.extent.clone(), kind: own.kind, body }));
@@ -168,6 +192,14 @@ impl<'a> Emitter<'a> {
             Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
             Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => None,
         })
+    }
+
+    /// A loop's name for messages; a copy of a loop has the name of the loop alone.
+    fn text_of(&self, var: VarId) -> String {
+        match var.index().checked_sub(self.draft.loops.len()) {
+            Some(new) => self.new_vars[new].name.clone(),
+            None => self.draft.loop_text(var),
+        }
     }
 
     /// Returns true when a buffer of the draft is scratch memory or registers, which must be

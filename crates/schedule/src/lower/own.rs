@@ -78,7 +78,7 @@ impl Check<'_> {
             )));
         }
         let needed = own.elements() as usize * own.dtype.bytes().div_ceil(4);
-        if needed < self.gpu.thread_registers {
+        if needed <= self.gpu.thread_registers {
             return Ok(());
         }
         Err(Illegal::ThreadRegisters { name: own.name.clone(), needed, available: self.gpu.thread_registers })

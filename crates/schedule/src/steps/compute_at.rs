@@ -248,7 +248,7 @@ fn uses_once(
     around.retain(|var| draft.loop_of(*var).extent != one || draft.loop_of(*var).role != LoopRole::Spatial);
     let shape = &draft.buffers[tensor.index()].buffer.shape;
     let mut used: Vec<VarId> = Vec::new();
-    let mut decided: Vec<&IndexExpr> = Vec::new();
+    let mut decided: Vec<(&IndexExpr, i64)> = Vec::new();
     for ((index, extent), interval) in read.indices.iter().zip(shape).zip(region) {
         if interval.is_whole(*extent) {
             continue;
@@ -256,19 +256,23 @@ fn uses_once(
         let is_whole_variable = |(value, count): &(IndexExpr, IndexExpr)| {
             value == index && *count == IndexExpr::constant(*extent)
         };
-        if decided.contains(&index) || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
-            return false;
-        }
-        if draft.statement(*consumer).is_narrowed && !draft.takes_all_values(*consumer, index, *extent) {
+        if is_among(&decided, index) || !draft.statement(*consumer).vars.iter().any(is_whole_variable) {
             return false;
         }
         used.extend(index.vars());
-        decided.push(index);
+        decided.push((index, *extent));
+    }
+    if draft.statement(*consumer).is_narrowed && !draft.takes_all_values(*consumer, &decided) {
+        return false;
     }
     // A fused loop belongs to several variables, all of which must index the tensor.
     let is_around = |value: &IndexExpr| around.iter().any(|var| value.mentions(*var));
-    let other = |(value, _): &(IndexExpr, IndexExpr)| is_around(value) && !decided.contains(&value);
+    let other = |(value, _): &(IndexExpr, IndexExpr)| is_around(value) && !is_among(&decided, value);
     around.iter().all(|var| used.contains(var)) && !draft.statement(*consumer).vars.iter().any(other)
+}
+
+fn is_among(decided: &[(&IndexExpr, i64)], value: &IndexExpr) -> bool {
+    decided.iter().any(|(own, _)| *own == value)
 }
 
 /// Returns true when no element is in the regions of two iterations. In every dimension in which

@@ -80,10 +80,9 @@ fn written_alike(draft: &Draft, var: VarId, kind: LoopKind, inside: &[StatementI
 }
 
 /// Refuses kinds of loops that cannot be nested. Threads start outside vectors and unrolled code,
-/// neither threads nor vectors are nested, and all lanes of a vector run the loops inside equally
-/// often.
+/// and neither threads nor vectors are nested. Lowering refuses loops that the lanes of a vector
+/// would run differently often.
 pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
-    lanes_run_alike(draft, var)?;
     let own = draft.loop_of(var).kind;
     let clash = |outer: LoopKind, inner: LoopKind| match inner {
         LoopKind::Parallel => outer != LoopKind::Serial,
@@ -115,21 +114,6 @@ pub(super) fn nests_legally(draft: &Draft, var: VarId) -> Legal<()> {
             draft.loop_text(outer),
             adjective(draft.loop_of(outer).kind)
         ))),
-    }
-}
-
-fn lanes_run_alike(draft: &Draft, var: VarId) -> Legal<()> {
-    if draft.loop_of(var).kind != LoopKind::Vector {
-        return Ok(());
-    }
-    let inner = draft.loops_in(draft.body_of(var));
-    match inner.into_iter().find(|inner| draft.loop_of(*inner).extent.mentions(var)) {
-        Some(inner) => Err(Illegal::DependentExtent {
-            outer: draft.loop_text(var),
-            inner: draft.loop_text(inner),
-            problem: "the lanes of a vector would run it differently often".to_string(),
-        }),
-        None => Ok(()),
     }
 }
 

@@ -102,3 +102,23 @@ fn what_a_block_reads_again_is_near_if_it_fits() {
     // million does not stay in the cache.
     assert!(sectors(64) * 4.0 < sectors(1 << 19), "{} {}", sectors(64), sectors(1 << 19));
 }
+
+#[test]
+fn registers_count_for_each_thread_wherever_they_are_allocated() {
+    let resident = |size: i64, at: &str| {
+        let steps = format!(
+            "split C.i -> ib, it:16, ii:8\nsplit C.j -> jb, jt:16, jj:8\n\
+             reorder C.ib, C.jb, C.it, C.jt, C.k, C.ii, C.jj\nbind C.ib -> block.y\nbind C.jb -> block.x\n\
+             bind C.it -> thread.y\nbind C.jt -> thread.x\nunroll C.ii\nunroll C.jj\n\
+             promote C at C.{at} -> acc registers"
+        );
+        let sizes = [("M", size), ("N", size), ("K", 64)];
+        expected(GEMM, &sizes, &steps).kernels[0].resident
+    };
+    let of_block = resident(1024, "jb");
+    assert!(of_block < 4.0, "{of_block}");
+    assert_eq!(resident(1024, "jt"), of_block);
+    assert_eq!(resident(1024, "it"), of_block);
+    // Whole and partial tiles have versions of their own, of which a thread runs one.
+    assert_eq!(resident(1020, "jt"), of_block);
+}

@@ -71,7 +71,7 @@ pub(super) fn parts(block: &Block, gpu: &Gpu) -> Parts {
 /// The number of blocks that run on a multiprocessor at the same time, and the share of a thread's
 /// registers that are spilled.
 fn resident(block: &Block, gpu: &Gpu) -> (f64, f64) {
-    // A register buffer is allocated for all threads of a block together.
+    // The registers are those of all threads of a block together.
     let wanted = block.registers / block.threads.max(1.0) + OTHER_REGISTERS;
     // A block must fit on a multiprocessor, so blocks with many threads have few registers per
     // thread.

@@ -31,7 +31,7 @@ pub(super) struct Block {
     pub threads: f64,
     /// The bytes of shared memory.
     pub shared_bytes: f64,
-    /// The number of 32-bit registers of all register buffers.
+    /// The number of 32-bit registers of all register buffers, for all threads of the block.
     pub registers: f64,
     /// The number of arithmetic instructions, and of all instructions.
     pub arithmetic: f64,
@@ -105,11 +105,14 @@ impl<'a> Walk<'a> {
             match stmt {
                 Stmt::For(own) => self.run_loop(own),
                 Stmt::If(own) => {
-                    let before = self.share;
+                    let (before, registers) = (self.share, self.block.registers);
                     self.stmts(&own.then);
                     if !own.otherwise.is_empty() {
                         self.share = before * SELDOM;
+                        // A thread that runs one side has its registers for that side alone.
+                        let then = std::mem::replace(&mut self.block.registers, registers);
                         self.stmts(&own.otherwise);
+                        self.block.registers = self.block.registers.max(then);
                     }
                     self.share = before;
                 }
@@ -131,9 +134,7 @@ impl<'a> Walk<'a> {
         match own.kind {
             LoopKind::Block(_) => self.block.blocks *= trips,
             LoopKind::Thread(_) => {
-                let around = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
-                let threads = trips * around.map(|own| own.trips).product::<f64>();
-                self.block.threads = self.block.threads.max(threads);
+                self.block.threads = self.block.threads.max(trips * self.threads_around());
             }
             LoopKind::Serial | LoopKind::Parallel => {
                 let instructions = PER_ITERATION * trips * self.runs() * self.warps();
@@ -154,16 +155,22 @@ impl<'a> Walk<'a> {
 
     /// The number of warps of a block that run the current statement.
     fn warps(&self) -> f64 {
-        let threads = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
-        let threads: f64 = threads.map(|own| own.trips).product();
-        (threads / self.gpu.warp.max(1) as f64).ceil()
+        (self.threads_around() / self.gpu.warp.max(1) as f64).ceil()
     }
 
+    /// The number of threads of a block that run the current statement.
+    fn threads_around(&self) -> f64 {
+        let threads = self.loops.iter().filter(|own| matches!(own.kind, LoopKind::Thread(_)));
+        threads.map(|own| own.trips).product()
+    }
+
+    /// Counts a buffer. Outside of thread loops, a register buffer holds the elements of all
+    /// threads; inside, each thread has a buffer of its own.
     fn allocate(&mut self, buffer: TensorId) {
         let own = self.nest.buffer(buffer);
         match own.scope {
             Scope::Shared => self.block.shared_bytes += own.bytes() as f64,
-            Scope::Register => self.block.registers += own.bytes() as f64 / 4.0,
+            Scope::Register => self.block.registers += own.bytes() as f64 / 4.0 * self.threads_around(),
             _ => {}
         }
     }
