@@ -415,7 +415,7 @@ mod tests {
         let [value, other] = [v, w].map(IndexExpr::var);
         let quotient = value.scale(2).add(&other).floor_div(&IndexExpr::constant(4));
         let key = Key { value: value.add(&quotient), count: 8 };
-        // Taking the key out of `v` alone would add the quotient, whose dividend contains `v` again.
+        // Taking the key out of `v` alone would add the quotient, whose dividend contains `v`.
         assert_eq!(restated(&value, std::slice::from_ref(&key), &[v, w]), None);
         let whole = key.value.scale(3);
         assert_eq!(restated(&whole, &[key], &[v, w]), Some(IndexExpr::var(standin(0)).scale(3)));
