@@ -235,7 +235,7 @@ fn reduced(vectors: Vectors, dtype: DType, op: ReduceOp, in_registers: bool) {
     let step = when(&[c(20).sub(&at)], vec![step], vec![]);
     let loops = each(outer, 3, LoopKind::Serial, vec![each(lane, 8, LoopKind::Vector, vec![step])]);
     let body = match in_registers {
-        false => vec![loops],
+        false => vec![allocate(register, vec![loops])],
         true => {
             let (first, last) = (b.value(out, &[c(1)]), b.value(register, &[c(1)]));
             vec![allocate(register, vec![set(register, &[c(1)], first), loops, set(out, &[c(1)], last)])]

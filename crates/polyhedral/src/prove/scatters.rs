@@ -42,8 +42,8 @@ pub fn beginnings(
         own.into_iter().partition(|claimed| claimed.claim.role == ClaimRole::Neutral);
     let places =
         |claimed: &Claimed| stores.iter().find(|(site, _)| *site == claimed.site).map(|(_, own)| own);
-    // Where data chooses the location of a neutral element, `places` holds every location that it may
-    // be, and most of them are not set.
+    // Where data chooses the location of a neutral element, `places` holds every location that it
+    // may be, and most of them are not set.
     let is_exact = |own: &&Claimed| {
         let site = &nest.sites[own.site];
         nest.places(site, &site.store.target).1
