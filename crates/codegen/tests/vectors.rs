@@ -360,24 +360,25 @@ fn each_lane_has_its_own_room() {
     }
 }
 
-/// Accesses that suit no slots: a serial loop over registers, and vectors of two lengths.
+/// Vectors of two lengths in one buffer suit no slots.
 #[test]
-fn registers_without_fixed_subscripts_are_an_array() {
+fn registers_with_vectors_of_two_lengths_are_an_array() {
     for vectors in runnable() {
         let mut b = Builder::new();
         let (input, out) = (b.argument(DType::Float16, &[16]), b.argument(DType::Float16, &[16]));
         let room = b.register(DType::Float16, &[16]);
-        let (i, j, l) = (b.var("i"), b.var("j"), b.var("l"));
-        let fill = set(room, &[v(i)], b.value(input, &[v(i)]));
+        let (i, k, j, l) = (b.var("i"), b.var("k"), b.var("j"), b.var("l"));
+        let filled = v(i).scale(8).add(&v(k));
+        let fill = set(room, &[filled.clone()], b.value(input, &[filled]));
         let twice = binary(BinaryOp::Add, b.value(room, &[v(j).scale(4).add(&v(l))]), float(0.5));
         let body = allocate(
             room,
             vec![
-                each(i, 16, LoopKind::Serial, vec![fill]),
+                each(i, 2, LoopKind::Unrolled, vec![each(k, 8, LoopKind::Vector, vec![fill])]),
                 each(
                     j,
                     4,
-                    LoopKind::Serial,
+                    LoopKind::Unrolled,
                     vec![each(l, 4, LoopKind::Vector, vec![set(out, &[v(j).scale(4).add(&v(l))], twice)])],
                 ),
             ],
