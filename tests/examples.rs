@@ -1,4 +1,5 @@
-//! The examples of the repository, for the tests of every crate: `#[path]` brings this file into each of them.
+//! The examples of the repository, for the tests of every crate: `#[path]` brings this file into
+//! each of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

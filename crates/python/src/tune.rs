@@ -16,7 +16,7 @@ use tilewright_runtime::Buffer;
 use tilewright_schedule::text::parse as parse_schedule;
 use tilewright_search::strategy::{find, usual};
 use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::given::Given;
+use tilewright_tuner::input_files::InputFiles;
 use tilewright_tuner::keeper::Keeper;
 use tilewright_tuner::note::Note;
 use tilewright_tuner::task::Task;
@@ -82,7 +82,7 @@ pub fn search<'py>(
         proving: Proving::Winners,
         prover: prove,
     };
-    let given = Given::write(&program, &example(function, &request)?)?;
+    let given = InputFiles::write(&program, &example(function, &request)?)?;
     let task = task(function, &request, out, seed, &given)?;
     let key = function.key(&request, out)?;
     let launch = Launch { program: python, arguments, variables: Vec::new() };
@@ -185,7 +185,7 @@ fn task<'py>(
     request: &Request<'py>,
     out: Option<&Bound<'py, PyAny>>,
     seed: u64,
-    given: &Given,
+    given: &InputFiles,
 ) -> PyResult<Task> {
     let sizes = function.sizes(request, out)?;
     Ok(Task {

@@ -3,7 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point};
-use tilewright_search::strategy::{ALL, Start, Strategy, Told, by_name};
+use tilewright_search::strategy::{ALL, Start, Strategy, TrialResult, by_name};
 
 const POINTS: usize = 1000;
 
@@ -50,8 +50,8 @@ fn search(strategy: &mut dyn Strategy, knobs: &Knobs) {
         let points = strategy.ask(8);
         assert!(!points.is_empty(), "a space of more than {POINTS} points is exhausted");
         tried += points.len();
-        let results: Vec<Told> =
-            points.into_iter().map(|point| Told { cost: cost(knobs, &point), point }).collect();
+        let results: Vec<TrialResult> =
+            points.into_iter().map(|point| TrialResult { cost: cost(knobs, &point), point }).collect();
         strategy.tell(&results);
     }
 }

@@ -6,7 +6,7 @@
 //! invalid.
 
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
-use tilewright_search::strategy::{ALL as ALL_STRATEGIES, Experience, Features, Start, Told, by_name};
+use tilewright_search::strategy::{ALL as ALL_STRATEGIES, Experience, Features, Start, TrialResult, by_name};
 
 /// A search space with a cost function whose optimum is 1, except for roughness.
 struct Landscape {
@@ -124,7 +124,7 @@ fn trials_from(landscape: &Landscape, name: &str, start: Start<'_>, quality: f64
             if cost.is_some_and(|cost| cost <= quality) {
                 return tried;
             }
-            results.push(Told { point, cost });
+            results.push(TrialResult { point, cost });
         }
         strategy.tell(&results);
     }
@@ -227,8 +227,8 @@ fn best_of(landscape: &Landscape, name: &str, seed: u64, trials: usize) -> f64 {
     while tried < trials {
         let points = strategy.ask(8.min(trials - tried));
         tried += points.len();
-        let tell = |point: Point| Told { cost: (landscape.cost)(&point), point };
-        let results: Vec<Told> = points.into_iter().map(tell).collect();
+        let tell = |point: Point| TrialResult { cost: (landscape.cost)(&point), point };
+        let results: Vec<TrialResult> = points.into_iter().map(tell).collect();
         best = results.iter().filter_map(|told| told.cost).fold(best, f64::min);
         strategy.tell(&results);
     }

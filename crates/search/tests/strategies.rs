@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use tilewright_search::knob::{Divisors, Knob, Knobs, Point, Value};
 use tilewright_search::strategy::{
-    ALL, Start, Strategy, Told, Unsuitable, by_name, gbfs, genetic, guided, opevo,
+    ALL, Start, Strategy, TrialResult, Unsuitable, by_name, gbfs, genetic, guided, opevo,
 };
 
 /// A space of 18 · 6 · 3 · 2 points.
@@ -32,8 +32,8 @@ fn cost(knobs: &Knobs, point: &Point) -> Option<f64> {
     (sum as i64 % 3 != 0).then_some(f64::from(sum) + 1.0)
 }
 
-fn told(knobs: &Knobs, point: &Point) -> Told {
-    Told { point: point.clone(), cost: cost(knobs, point) }
+fn told(knobs: &Knobs, point: &Point) -> TrialResult {
+    TrialResult { point: point.clone(), cost: cost(knobs, point) }
 }
 
 fn make(name: &str, knobs: &Knobs, start: Start<'static>) -> Box<dyn Strategy> {
@@ -51,7 +51,7 @@ fn drive(
     count: usize,
     late: usize,
     most: usize,
-    tell: impl Fn(&Point) -> Told,
+    tell: impl Fn(&Point) -> TrialResult,
 ) -> Vec<Point> {
     let (mut asked, mut open) = (Vec::new(), VecDeque::new());
     while asked.len() < most {
@@ -62,7 +62,7 @@ fn drive(
         }
         open.extend(batch.iter().cloned());
         let keep = if batch.is_empty() { 0 } else { late };
-        let ready: Vec<Told> =
+        let ready: Vec<TrialResult> =
             open.drain(..open.len().saturating_sub(keep)).map(|point| tell(&point)).collect();
         strategy.tell(&ready);
         asked.extend(batch);
@@ -99,7 +99,7 @@ fn every_strategy_visits_all_points_and_stops() {
 fn every_strategy_visits_all_points_if_all_are_invalid() {
     let knobs = every_kind(4);
     for entry in ALL {
-        let invalid = |point: &Point| Told { point: point.clone(), cost: None };
+        let invalid = |point: &Point| TrialResult { point: point.clone(), cost: None };
         let asked = drive(&mut *make(entry.name, &knobs, seed(2)), 8, 0, usize::MAX, invalid);
         assert_eq!(asked.len() as u128, knobs.size(), "{}", entry.name);
     }
@@ -152,11 +152,11 @@ fn starting_points_come_first_and_once() {
 fn foreign_results_are_learned_from() {
     let knobs = every_kind(4);
     let best = knobs.nth(120).unwrap();
-    let foreign: Vec<Told> = (100..150)
+    let foreign: Vec<TrialResult> = (100..150)
         .map(|index| knobs.nth(index).unwrap())
-        .map(|point| Told { point, cost: Some(1.0) })
+        .map(|point| TrialResult { point, cost: Some(1.0) })
         .collect();
-    let outside = Told { point: Point(Vec::new()), cost: Some(0.0) };
+    let outside = TrialResult { point: Point(Vec::new()), cost: Some(0.0) };
     for entry in ALL {
         let mut strategy =
             make(entry.name, &knobs, Start { seed: 1, points: vec![best.clone()], ..Start::default() });
@@ -179,7 +179,7 @@ fn strange_costs_do_no_harm() {
     for entry in ALL {
         let tell = |point: &Point| {
             let at = knobs.features(point).iter().sum::<f32>() as usize;
-            Told { point: point.clone(), cost: Some(strange[at % strange.len()]) }
+            TrialResult { point: point.clone(), cost: Some(strange[at % strange.len()]) }
         };
         let asked = drive(&mut *make(entry.name, &knobs, seed(5)), 8, 0, usize::MAX, tell);
         assert_eq!(asked.len() as u128, knobs.size(), "{}", entry.name);
@@ -248,10 +248,10 @@ fn opevo_breeds_from_the_best() {
     let mut strategy = opevo::OpEvo::new(&knobs, seed(1), still);
     let founders = strategy.ask(100);
     assert_eq!(founders.len(), 8);
-    let results: Vec<Told> = founders
+    let results: Vec<TrialResult> = founders
         .iter()
         .enumerate()
-        .map(|(at, point)| Told { point: point.clone(), cost: (at < 2).then_some(1.0) })
+        .map(|(at, point)| TrialResult { point: point.clone(), cost: (at < 2).then_some(1.0) })
         .collect();
     strategy.tell(&results);
     let children = strategy.ask(100);
@@ -276,13 +276,13 @@ fn gbfs_goes_from_neighbour_to_neighbour() {
     let mut strategy = published_gbfs(&knobs);
     let mut from = knobs.nth(0).unwrap();
     assert_eq!(strategy.ask(8), [from.clone()]);
-    strategy.tell(&[Told { point: from.clone(), cost: Some(100.0) }]);
+    strategy.tell(&[TrialResult { point: from.clone(), cost: Some(100.0) }]);
     for round in 0..4 {
         let around: HashSet<Point> = knobs.neighbours(&from).into_iter().collect();
         let asked = strategy.ask(5);
         assert_eq!(asked.len(), 5);
         assert!(asked.iter().all(|point| around.contains(point)));
-        let results = asked.iter().enumerate().map(|(at, point)| Told {
+        let results = asked.iter().enumerate().map(|(at, point)| TrialResult {
             point: point.clone(),
             cost: Some(if at == 3 { 50.0 - f64::from(round) } else { 200.0 }),
         });
@@ -312,14 +312,14 @@ fn gbfs_goes_back_to_neighbours_left() {
     let plain = knobs.nth(0).unwrap();
     let around: HashSet<Point> = knobs.neighbours(&plain).into_iter().collect();
     let mut strategy = published_gbfs(&knobs);
-    strategy.tell(&[Told { point: plain, cost: Some(1.0) }]);
+    strategy.tell(&[TrialResult { point: plain, cost: Some(1.0) }]);
     let mut left = around.len();
     while left > 0 {
         let asked = strategy.ask(8);
         assert_eq!(asked.len(), left.min(5));
         assert!(asked.iter().all(|point| around.contains(point)));
         left -= asked.len();
-        strategy.tell(&asked.into_iter().map(|point| Told { point, cost: None }).collect::<Vec<_>>());
+        strategy.tell(&asked.into_iter().map(|point| TrialResult { point, cost: None }).collect::<Vec<_>>());
     }
     assert!(strategy.ask(8).iter().all(|point| !around.contains(point)));
 }
@@ -335,7 +335,7 @@ fn genetic_children_have_three_parents() {
     let mut strategy =
         genetic::Genetic::new(&knobs, Start { seed: 1, points, ..Start::default() }, parameters);
     let first = strategy.ask(40).into_iter().enumerate();
-    let results = first.map(|(at, point)| Told { point, cost: (at < 3).then_some(1.0) });
+    let results = first.map(|(at, point)| TrialResult { point, cost: (at < 3).then_some(1.0) });
     strategy.tell(&results.collect::<Vec<_>>());
     let children = strategy.ask(40);
     assert_eq!(children.len(), 40);
@@ -357,7 +357,7 @@ fn genetic_breeds_whole_generations() {
     for expected in [24, 18, 18] {
         let generation = strategy.ask(1000);
         assert_eq!(generation.len(), expected);
-        let results: Vec<Told> = generation.iter().map(|point| told(&knobs, point)).collect();
+        let results: Vec<TrialResult> = generation.iter().map(|point| told(&knobs, point)).collect();
         strategy.tell(&results[1..]);
         assert_eq!(strategy.ask(10), []);
         strategy.tell(&results[..1]);

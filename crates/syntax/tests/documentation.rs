@@ -100,3 +100,58 @@ fn paths_that_the_documents_name_exist() {
         }
     }
 }
+
+/// The most columns of a line of prose.
+const WIDEST: usize = 100;
+
+#[test]
+fn lines_of_prose_are_short() {
+    let mut wide = Vec::new();
+    for path in files(&root(), &["rs", "md"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        let prose = if is_rust { comments(&text) } else { paragraphs(&text) };
+        let lines = prose.into_iter().filter(|(_, line)| line.chars().count() > WIDEST);
+        wide.extend(lines.map(|(number, _)| format!("{}:{number}", path.display())));
+    }
+    assert!(wide.is_empty(), "prose has at most {WIDEST} columns:\n{}", wide.join("\n"));
+}
+
+/// The files with these extensions, without what was built or installed.
+fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+        let is_built = name.starts_with('.') || name == "target" || name == "snapshots";
+        let is_wanted = || extensions.iter().any(|own| entry.extension().is_some_and(|other| other == *own));
+        match entry.is_dir() {
+            true if !is_built => found.extend(files(&entry, extensions)),
+            false if is_wanted() => found.push(entry),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The lines of comments, without code blocks, tables and addresses.
+fn comments(text: &str) -> Vec<(usize, &str)> {
+    let mut in_block = false;
+    let lines = text.lines().enumerate().filter(|(_, line)| {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']).trim_start());
+        in_block ^= comment.is_some_and(|comment| comment.starts_with("```"));
+        comment.is_some_and(|comment| !in_block && !comment.starts_with('|') && !comment.contains("http"))
+    });
+    lines.map(|(at, line)| (at + 1, line)).collect()
+}
+
+/// The lines of a document, without code blocks, tables and addresses.
+fn paragraphs(text: &str) -> Vec<(usize, &str)> {
+    let mut in_block = false;
+    let lines = text.lines().enumerate().filter(|(_, line)| {
+        in_block ^= line.trim_start().starts_with("```");
+        let is_code = in_block || line.starts_with("    ") && !line.trim_start().starts_with("- ");
+        !is_code && !line.starts_with('|') && !line.contains("http") && !line.contains("](")
+    });
+    lines.map(|(at, line)| (at + 1, line)).collect()
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tilewright::knob::{Knobs, Point};
-use tilewright::strategy::{Entry, Start, Strategy, Told};
+use tilewright::strategy::{Entry, Start, Strategy, TrialResult};
 use tilewright::{Error, Module, Tune, serve_if_worker};
 
 /// Proposes neighbours of the best point, and random points if there are none.
@@ -59,8 +59,8 @@ impl Strategy for Downhill {
         batch
     }
 
-    fn tell(&mut self, results: &[Told]) {
-        for Told { point, cost } in results {
+    fn tell(&mut self, results: &[TrialResult]) {
+        for TrialResult { point, cost } in results {
             let Some(cost) = cost else { continue };
             if self.best.as_ref().is_none_or(|(best, _)| cost < best) {
                 self.best = Some((*cost, point.clone()));

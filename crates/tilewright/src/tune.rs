@@ -20,7 +20,7 @@ use tilewright_schedule::{Schedule, text};
 use tilewright_search::strategy::{Entry, usual};
 use tilewright_target::Machine;
 use tilewright_tuner::fleet::Fleet;
-use tilewright_tuner::given::Given;
+use tilewright_tuner::input_files::InputFiles;
 use tilewright_tuner::keeper::Keeper;
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{self, Attempt, Options, STARTS, Watcher};
@@ -220,7 +220,8 @@ impl Program {
             OpenTarget::Cpu(cpu) => Machine::Cpu(cpu.clone()),
             OpenTarget::Gpu(device) => Machine::Gpu(device.gpu().clone()),
         };
-        let given = Given::write(&self.ir, &tune.inputs()?).map_err(|why| Error::Worker(why.to_string()))?;
+        let given =
+            InputFiles::write(&self.ir, &tune.inputs()?).map_err(|why| Error::Worker(why.to_string()))?;
         let task = self.task(tune, &machine, &given);
         let mut options = self.search_options(tune, &machine);
         let cache = tune.cache.as_deref().map(Cache::open).transpose()?;
@@ -265,7 +266,7 @@ impl Program {
         }
     }
 
-    fn task(&self, tune: &Tune<'_>, machine: &Machine, given: &Given) -> Task {
+    fn task(&self, tune: &Tune<'_>, machine: &Machine, given: &InputFiles) -> Task {
         let name = match &tune.target {
             OpenTarget::Cpu(_) => TargetName::Cpu,
             OpenTarget::Gpu(device) => device.name().parse().unwrap_or(TargetName::Cpu),

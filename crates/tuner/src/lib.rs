@@ -3,9 +3,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`task`] | the task: a function at given sizes, on some threads or on a device |
-//! | [`given`] | the user's inputs, on their way to a worker |
+//! | [`input_files`] | the user's inputs, on their way to a worker |
 //! | [`tune`](mod@tune) | the loop: ask → legality and limits → build → check → measure → tell |
-//! | [`lessons`] | the features that cost models learn from |
+//! | [`schedule_features`] | the features that cost models learn from |
 //! | [`measure`] | the interface of measurers, and a worker process that is replaced when it is lost |
 //! | [`fleet`] | several workers, for several devices |
 //! | [`worker`] | the worker process, and its handle |
@@ -22,9 +22,8 @@
 pub mod bench;
 pub mod compare;
 pub mod fleet;
-pub mod given;
+pub mod input_files;
 pub mod keeper;
-pub mod lessons;
 pub mod measure;
 pub mod note;
 mod parallel;
@@ -32,6 +31,7 @@ pub mod peak;
 pub mod recording;
 mod rig;
 pub mod roofline;
+pub mod schedule_features;
 pub mod task;
 pub mod tune;
 mod turns;

@@ -27,8 +27,8 @@ pub struct Task {
     /// Whether products may be rounded together with sums: [`Program::contract`].
     #[serde(default = "contracts")]
     pub contract: bool,
-    /// The files of the given inputs by name, as [`Given::write`](crate::given::Given::write) makes
-    /// them.
+    /// The files of the given inputs by name, as
+    /// [`InputFiles::write`](crate::input_files::InputFiles::write) makes them.
     pub inputs: Vec<(String, PathBuf)>,
 }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 use tilewright_driver::TargetName;
 use tilewright_ir::Program;
 use tilewright_target::Machine;
-use tilewright_tuner::given::Given;
+use tilewright_tuner::input_files::InputFiles;
 use tilewright_tuner::recording::{Answer, Setting};
 use tilewright_tuner::task::{Place, Task};
 use tilewright_tuner::tune::{Attempt, Progress, Stop, Tuned, Watcher, refuse_unsuitable};
@@ -160,10 +160,10 @@ fn program_args(args: &TuneArgs) -> ProgramArgs {
 }
 
 /// Returns the task for the workers, and the input files that they read.
-fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, Given), Failure> {
+fn task(args: &TuneArgs, place: Place, problem: &mut Problem) -> Result<(Task, InputFiles), Failure> {
     let sizes = problem.given_sizes();
     let inputs = problem.given_inputs()?;
-    let given = Given::write(&problem.program, &inputs);
+    let given = InputFiles::write(&problem.program, &inputs);
     let given = given.map_err(|error| Failure::Machine(error.to_string()))?;
     let task = Task {
         source: problem.source.file.text.clone(),

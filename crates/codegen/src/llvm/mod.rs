@@ -12,7 +12,6 @@
 //!
 //! All emitters build their instructions with [`ops`].
 
-mod apart;
 mod arith;
 mod builtin;
 mod convert;
@@ -23,6 +22,7 @@ mod jit;
 mod kernel;
 mod layout;
 mod load;
+mod load_barriers;
 mod machine;
 mod masks;
 mod math;

@@ -45,10 +45,10 @@ impl<'ctx> Emitter<'ctx, '_> {
         }
         if is_written_out(inner) {
             let extent = inner.extent.as_constant().unwrap_or(0);
-            let apart = self.is_kept_apart(inner);
+            let apart = self.needs_load_barrier(inner);
             return (0..extent).try_for_each(|at| {
                 if apart && at > 0 {
-                    self.forget_loads();
+                    self.fence_loads();
                 }
                 self.bind(inner.var, Binding::Number(at));
                 self.stmts(&inner.body)

@@ -2,9 +2,9 @@
 //!
 //! 1. `emit` writes out the decisions that steps only recorded: where reductions are reset to their
 //!    neutral element, where results are accumulated and stored, where buffers are allocated and,
-//!    by [`mod@idle`], where threads may compute unused values. [`mod@effort`] and [`mod@size`]
-//!    refuse code that would take too long to compile.
-//! 2. [`mod@sieve`] removes iterations that add nothing.
+//!    by [`mod@unneeded_guards`], where threads may compute unused values. [`mod@effort`] and
+//!    [`mod@size`] refuse code that would take too long to compile.
+//! 2. [`mod@strided_reductions`] removes iterations that add nothing.
 //! 3. [`mod@remainders`] gives partial tiles a version of their own, or a mask.
 //! 4. [`mod@conditions`] lifts conditions on indices, such as those of padding, out of inner loops.
 //! 5. [`mod@expand`] writes out unrolled loops whose iterations differ in a condition.
@@ -12,29 +12,29 @@
 //!    never run.
 //! 7. For a GPU, [`mod@kernels`] puts scratch memory into shared memory or, with [`mod@private`],
 //!    into registers, and checks limits. [`mod@pipeline`] lets copies run ahead, and
-//!    [`mod@barriers`] inserts barriers. Before versions are made, [`mod@apart`] splits thread
-//!    loops around statements that need all threads of a block. Conditions stay where they are on a
-//!    GPU, whose threads need not branch for them.
+//!    [`mod@barriers`] inserts barriers. Before versions are made, [`mod@split_thread_loops`]
+//!    splits thread loops around statements that need all threads of a block. Conditions stay where
+//!    they are on a GPU, whose threads need not branch for them.
 
 mod accumulate;
-mod apart;
 mod barriers;
 mod claim;
 mod conditions;
 pub(crate) mod effort;
 mod emit;
 mod expand;
-mod idle;
 mod kernels;
-mod own;
+mod operand_registers;
 mod pipeline;
 mod prefetch;
 mod private;
 pub(crate) mod remainders;
-mod sieve;
 pub(crate) mod size;
+mod split_thread_loops;
 pub(crate) mod stmts;
+mod strided_reductions;
 pub(crate) mod tidy;
+mod unneeded_guards;
 
 use tilewright_ir::LoopNest;
 use tilewright_target::Target;
@@ -48,11 +48,11 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
     let [setup, body] = [&nest.setup, &nest.body].map(|stmts| Effort::of(stmts, draft.vectors()));
     setup.and(body).check()?;
     tidy::tidy(&mut nest);
-    sieve::sieve(&mut nest);
+    strided_reductions::sieve(&mut nest);
     tidy::tidy(&mut nest);
     remainders::guard_ends(&mut nest);
     if let Target::Gpu(_) = draft.target {
-        apart::take_apart(&mut nest)?;
+        split_thread_loops::take_apart(&mut nest)?;
     }
     remainders::version(&mut nest);
     tidy::tidy(&mut nest);
@@ -67,7 +67,7 @@ pub(crate) fn lower(draft: &Draft) -> Legal<LoopNest> {
             kernels::share(&mut nest, draft);
             pipeline::pipeline(&mut nest, &draft.pipelines);
             kernels::check(&nest, gpu)?;
-            own::check(&nest, draft, gpu)?;
+            operand_registers::check(&nest, draft, gpu)?;
             barriers::synchronise(&mut nest);
         }
     }

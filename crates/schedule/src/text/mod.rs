@@ -9,7 +9,10 @@
 //!           | ( "unroll" | "vectorize" | "parallel" ) loop
 //!           | "inline" tensor
 //!           | "compute_at" tensor "," loop
-//!           | "promote" tensor "at" ( loop | "root" ) "->" NAME ( "packed" | "registers" ) [ layout ]
+//!           | "bind" loop "->" ( "block" | "thread" ) "." ( "x" | "y" | "z" )
+//!           | "promote" tensor "at" ( loop | "root" ) "->" NAME
+//!             ( "packed" | "shared" | "registers" ) [ "gathered" ] [ layout ] [ "pad" NUMBER ]
+//!           | "pipeline" loop "stages" NUMBER
 //!           | "rfactor" loop "->" NAME
 //!           | "prefetch" tensor "at" loop "ahead" NUMBER [ "of" loop ] .
 //! loops     = loop "," loop { "," loop } .

@@ -16,7 +16,7 @@ const FURTHEST: f64 = 16.0;
 
 /// The estimate of the model for a nest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct EstimateFeatures {
     /// The estimated seconds of a call.
     pub seconds: f64,
     /// The seconds of its parts, which overlap.
@@ -27,7 +27,7 @@ pub struct Look {
 
 impl Model<'_> {
     /// Estimates a nest.
-    pub fn look(&self, nest: &LoopNest) -> Look {
+    pub fn estimate(&self, nest: &LoopNest) -> EstimateFeatures {
         match self {
             Model::Cpu(target, machine) => of_cpu(cpu::estimate(nest, target, machine)),
             Model::Gpu(target) => of_gpu(&gpu::estimate(nest, target)),
@@ -35,7 +35,7 @@ impl Model<'_> {
     }
 }
 
-impl Look {
+impl EstimateFeatures {
     /// The features of the nest, where `default` is the estimated seconds of the default schedule.
     pub fn features(&self, default: f64) -> Vec<f32> {
         let whole = self.seconds.max(f64::MIN_POSITIVE);
@@ -51,18 +51,18 @@ impl Look {
     }
 }
 
-fn of_cpu(estimate: cpu::Estimate) -> Look {
+fn of_cpu(estimate: cpu::Estimate) -> EstimateFeatures {
     let cpu::Estimate { seconds, parts } = estimate;
     let mut times = vec![parts.compute, parts.memory_instructions, parts.loops, parts.threads, parts.spills];
     let mut transfers = parts.transfers;
     transfers.resize(LEVELS, 0.0);
     times.extend(transfers);
-    Look { seconds, times, shares: vec![parts.masked_lanes, parts.idle_cores] }
+    EstimateFeatures { seconds, times, shares: vec![parts.masked_lanes, parts.idle_cores] }
 }
 
 /// Adds up the times of all kernels. The numbers of blocks and threads are those of the longest
 /// kernel.
-fn of_gpu(estimate: &gpu::Estimate) -> Look {
+fn of_gpu(estimate: &gpu::Estimate) -> EstimateFeatures {
     let sum = |of: fn(&gpu::Parts) -> f64| estimate.kernels.iter().map(of).sum::<f64>();
     let times = vec![
         sum(|own| own.compute),
@@ -78,7 +78,7 @@ fn of_gpu(estimate: &gpu::Estimate) -> Look {
         vec![logarithm(own.blocks), logarithm(own.threads), logarithm(own.resident)]
     });
     let kernels = estimate.kernels.len() as f64;
-    Look { seconds: estimate.seconds, times, shares: [shares, vec![kernels]].concat() }
+    EstimateFeatures { seconds: estimate.seconds, times, shares: [shares, vec![kernels]].concat() }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub mod gpu;
 
 use tilewright_target::{Cpu, Gpu, Target};
 
-pub use features::Look;
+pub use features::EstimateFeatures;
 
 /// The cost model of a machine.
 #[derive(Clone, Debug)]

@@ -30,8 +30,8 @@ use std::collections::HashMap;
 use rand::RngExt;
 
 use super::explored::{Explored, Planner};
-use super::learning::{Judge, Sight};
-use super::{Entry, Start, Strategy, Told};
+use super::learning::{FeatureSet, RankModel};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point, Value};
 
 pub(super) const NAME: &str = "trees";
@@ -75,7 +75,7 @@ impl Default for Parameters {
 pub struct Annealing<'a> {
     parameters: Parameters,
     explored: Explored,
-    judge: Judge<'a>,
+    rank_model: RankModel<'a>,
     chains: Vec<Point>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Annealing<'a> {
         Annealing {
             parameters,
             chains: chains.take(parameters.chains).collect(),
-            judge: Judge::new(knobs, &start, Sight::Nests),
+            rank_model: RankModel::new(knobs, &start, FeatureSet::Nests),
             explored: Explored::new(knobs, start),
         }
     }
@@ -101,15 +101,15 @@ impl<'a> Annealing<'a> {
             self.chains.push(point);
         }
         let mut at = std::mem::take(&mut self.chains);
-        self.judge.look(&at);
-        let mut scores: Vec<f32> = at.iter().map(|point| self.judge.score(point)).collect();
+        self.rank_model.compute_features(&at);
+        let mut scores: Vec<f32> = at.iter().map(|point| self.rank_model.score(point)).collect();
         let mut passed: HashMap<Point, f32> = HashMap::new();
         for step in 0..steps {
             let heat = 1.0 - step as f32 / steps as f32;
             let next: Vec<Point> = at.iter().map(|point| self.changed(point)).collect();
-            self.judge.look(&next);
+            self.rank_model.compute_features(&next);
             for (chain, next) in next.into_iter().enumerate() {
-                let score = self.judge.score(&next);
+                let score = self.rank_model.score(&next);
                 if score.is_finite() && !self.explored.is_visited(&next) {
                     passed.insert(next.clone(), score);
                 }
@@ -180,7 +180,7 @@ impl Planner for Annealing<'_> {
     /// Draws a batch of points with high scores, and a few random points.
     fn plan(&mut self) {
         let Parameters { batch, random, .. } = self.parameters;
-        if self.judge.learn() {
+        if self.rank_model.learn() {
             let liked = self.anneal();
             for point in self.different(liked) {
                 if !self.explored.chance(random) {
@@ -201,11 +201,11 @@ impl Strategy for Annealing<'_> {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             if self.explored.is_visited(&told.point) {
-                self.judge.tell(&told.point, cost);
+                self.rank_model.tell(&told.point, cost);
             }
         }
     }

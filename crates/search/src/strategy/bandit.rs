@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::explored::Explored;
 use super::ranking::Cost;
-use super::{Entry, Start, Strategy, Told, Unsuitable, by_name};
+use super::{Entry, Start, Strategy, TrialResult, Unsuitable, by_name};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "bandit";
@@ -147,7 +147,7 @@ impl Strategy for Bandit<'_> {
         all
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             let better = cost.filter(|cost| self.best.is_none_or(|best| *cost < best));

@@ -27,7 +27,7 @@ use super::decisions::Decisions;
 use super::explored::{Explored, Planner};
 use super::learning::{Recurrent, rows, sure};
 use super::ranking::Cost;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "rnn";
@@ -193,7 +193,7 @@ impl Strategy for Controller {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             if let Some(cost) = cost {

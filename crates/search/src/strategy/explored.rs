@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::ranking::Cost;
-use super::{Start, Told};
+use super::{Start, TrialResult};
 use crate::knob::{Knobs, Point};
 
 /// The number of random draws before the space is enumerated in order. If half of the points are
@@ -162,7 +162,7 @@ impl Explored {
 
     /// Records the result of a point. Returns its cost if the point is valid and belongs to the
     /// space.
-    pub fn told(&mut self, told: &Told) -> Option<Cost> {
+    pub fn told(&mut self, told: &TrialResult) -> Option<Cost> {
         if !self.open.remove(&told.point) && !self.visited.contains(&told.point) {
             if !self.knobs.contains(&told.point) {
                 return None;

@@ -24,7 +24,7 @@ use rand::seq::SliceRandom;
 
 use super::explored::{Explored, Planner};
 use super::ranking::{Cost, Ranking};
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "gbfs";
@@ -128,7 +128,7 @@ impl Strategy for Gbfs {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             if let Some(cost) = self.explored.told(told) {
                 self.queue.insert(told.point.clone(), cost);

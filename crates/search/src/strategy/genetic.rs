@@ -21,7 +21,7 @@ use rand::distr::weighted::WeightedIndex;
 
 use super::explored::Explored;
 use super::ranking::Ranking;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "genetic";
@@ -146,7 +146,7 @@ impl Strategy for Genetic {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             if let Some(cost) = self.explored.told(told) {
                 self.population.insert(told.point.clone(), cost);

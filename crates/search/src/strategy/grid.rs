@@ -1,7 +1,7 @@
 //! Enumerates every point in the order of the knobs, for small spaces and to find the true optimum.
 
 use super::explored::Explored;
-use super::{Entry, Start, Strategy, Told, Unsuitable};
+use super::{Entry, Start, Strategy, TrialResult, Unsuitable};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "grid";
@@ -42,7 +42,7 @@ impl Strategy for Grid {
         std::iter::from_fn(next).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             self.explored.told(told);
         }

@@ -26,9 +26,9 @@ use rand::RngExt;
 use rand::seq::{IndexedRandom, IteratorRandom};
 
 use super::explored::{Explored, Planner};
-use super::learning::{Judge, Meaning, Sight};
+use super::learning::{FeatureSet, Meaning, RankModel};
 use super::ranking::Ranking;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "guided";
@@ -71,7 +71,7 @@ impl Default for Parameters {
 pub struct Guided<'a> {
     parameters: Parameters,
     explored: Explored,
-    judge: Judge<'a>,
+    rank_model: RankModel<'a>,
     ranking: Ranking,
     /// The meanings of all tried points.
     tried: HashSet<Meaning>,
@@ -83,7 +83,7 @@ impl<'a> Guided<'a> {
         let batch = parameters.batch.max(start.together).max(1);
         Guided {
             parameters: Parameters { batch, ..parameters },
-            judge: Judge::new(knobs, &start, Sight::Everything),
+            rank_model: RankModel::new(knobs, &start, FeatureSet::Everything),
             explored: Explored::new(knobs, start),
             ranking: Ranking::default(),
             tried: HashSet::new(),
@@ -122,14 +122,14 @@ impl<'a> Guided<'a> {
 
     /// Keeps one child for each schedule that is new and not rejected.
     fn different(&mut self, mut children: Vec<Point>) -> Vec<Point> {
-        let Guided { judge, tried, .. } = self;
+        let Guided { rank_model, tried, .. } = self;
         let mut others = HashSet::new();
         children.retain(|child| {
-            let meaning = judge.meaning(child);
+            let meaning = rank_model.meaning(child);
             !tried.contains(&meaning) && others.insert(meaning)
         });
-        judge.look(&children);
-        children.retain(|child| judge.score(child).is_finite());
+        rank_model.compute_features(&children);
+        children.retain(|child| rank_model.score(child).is_finite());
         children
     }
 
@@ -166,7 +166,7 @@ impl<'a> Guided<'a> {
 
     /// Draws the batch: the children with the highest scores, and a few random ones.
     fn choose(&mut self, children: Vec<Point>) {
-        let score = |child: &Point| self.judge.score(child);
+        let score = |child: &Point| self.rank_model.score(child);
         let mut liked: Vec<(f32, Point)> = children.into_iter().map(|child| (score(&child), child)).collect();
         liked.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
         while self.explored.drawn() < self.parameters.batch && !liked.is_empty() {
@@ -185,8 +185,8 @@ impl Planner for Guided<'_> {
 
     fn plan(&mut self) {
         // Rejected points alone teach nothing.
-        let knows = !self.ranking.is_empty() || self.judge.knows_others();
-        if knows && self.judge.learn() {
+        let knows = !self.ranking.is_empty() || self.rank_model.knows_others();
+        if knows && self.rank_model.learn() {
             let children = if self.ranking.is_empty() { self.strangers() } else { self.breed() };
             let children = self.different(children);
             self.choose(children);
@@ -206,15 +206,15 @@ impl Strategy for Guided<'_> {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             if let Some(cost) = cost {
                 self.ranking.insert(told.point.clone(), cost);
             }
             if self.explored.is_visited(&told.point) {
-                self.judge.tell(&told.point, cost);
-                self.tried.insert(self.judge.meaning(&told.point));
+                self.rank_model.tell(&told.point, cost);
+                self.tried.insert(self.rank_model.meaning(&told.point));
             }
         }
     }

@@ -47,7 +47,7 @@ use crate::knob::{Knobs, Point};
 
 /// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct TrialResult {
     /// The point.
     pub point: Point,
     /// The cost in seconds, or `None` for an invalid point. A point is invalid if it was rejected,
@@ -70,7 +70,7 @@ pub trait Strategy: Send {
     /// result eventually, together with its batch or not; an abandoned point is invalid. Results of
     /// points that were never proposed, such as the default schedule or cached points, are also
     /// allowed. The strategy learns from them and does not propose them again.
-    fn tell(&mut self, results: &[Told]);
+    fn tell(&mut self, results: &[TrialResult]);
 }
 
 /// What is known about points before they are tried.

@@ -43,7 +43,7 @@ use rand::distr::weighted::WeightedIndex;
 use super::explored::{Explored, Planner};
 use super::learning::{Imagined, Inputs, Network, imagined, rows, sure};
 use super::ranking::Cost;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Move, Point};
 
 pub(super) const NAME: &str = "na2c";
@@ -342,7 +342,7 @@ impl Strategy for Na2c {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             if !self.explored.is_visited(&told.point) {

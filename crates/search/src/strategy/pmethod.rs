@@ -10,7 +10,7 @@
 
 use super::explored::{Explored, Planner};
 use super::pool::Pool;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "p-method";
@@ -89,7 +89,7 @@ impl Strategy for PMethod {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             if let Some(cost) = self.explored.told(told) {
                 self.pool.insert(told.point.clone(), cost);

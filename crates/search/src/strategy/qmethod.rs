@@ -34,7 +34,7 @@ use super::explored::{Explored, Planner};
 use super::learning::{AdaDelta, Imagined, Inputs, Network, imagined, rows, sure};
 use super::pool::Pool;
 use super::ranking::Cost;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "q-method";
@@ -275,7 +275,7 @@ impl Strategy for QMethod {
         std::iter::from_fn(|| self.next()).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             let cost = self.explored.told(told);
             if self.explored.is_visited(&told.point) {

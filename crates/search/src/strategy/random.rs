@@ -1,7 +1,7 @@
 //! Draws points uniformly from the whole space, none twice: the baseline of all other strategies.
 
 use super::explored::Explored;
-use super::{Entry, Start, Strategy, Told};
+use super::{Entry, Start, Strategy, TrialResult};
 use crate::knob::{Knobs, Point};
 
 pub(super) const NAME: &str = "random";
@@ -36,7 +36,7 @@ impl Strategy for Random {
         std::iter::from_fn(next).take(count).collect()
     }
 
-    fn tell(&mut self, results: &[Told]) {
+    fn tell(&mut self, results: &[TrialResult]) {
         for told in results {
             self.explored.told(told);
         }

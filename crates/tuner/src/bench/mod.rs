@@ -40,7 +40,7 @@ const GIVEN_UP: [(f64, f64); 2] = [(0.33, 1.15), (0.67, 1.05)];
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The reference kernel that candidates are compared with.
-    pub rival: Option<Rival>,
+    pub rival: Option<ReferenceSchedule>,
     /// The best time so far, in seconds. A candidate that seems faster is measured again.
     pub best: f64,
     /// The longest first call, in seconds, that is worth a second one. The first call also warms up
@@ -68,7 +68,7 @@ impl Plan {
 
 /// A reference schedule whose time is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rival {
+pub struct ReferenceSchedule {
     /// The text of the schedule.
     pub schedule: String,
     /// Its time in seconds. The limits of a plan assume that the machine is as fast as when this
@@ -154,13 +154,13 @@ pub(crate) struct Bench<'r, R> {
 }
 
 /// The rival while candidates are measured.
-pub(crate) struct Opponent<K> {
+pub(crate) struct BoundReference<K> {
     kernel: K,
     usual: f64,
     now: f64,
 }
 
-impl<K> Opponent<K> {
+impl<K> BoundReference<K> {
     /// The current slowdown of the machine: 2 if the rival takes twice its usual time.
     fn pace(&self) -> f64 {
         self.now / self.usual
@@ -173,13 +173,13 @@ impl<R: Runner> Bench<'_, R> {
         &mut self,
         executable: &R::Executable,
         usual: f64,
-    ) -> Result<Opponent<R::Kernel>, RunError> {
+    ) -> Result<BoundReference<R::Kernel>, RunError> {
         let kernel = self.runner.bind(executable)?;
         self.runner.settle(&kernel)?;
         let rounds = Rounds { samples: WARMING_UP, time: 0.0, cap: 4.0 * usual };
         let taken = self.in_turn(rounds, &[&kernel], |_| true)?;
         let now = undisturbed(&taken[0]).unwrap_or(usual);
-        Ok(Opponent { kernel, usual, now })
+        Ok(BoundReference { kernel, usual, now })
     }
 
     /// Runs a kernel, checks its results, and measures it.
@@ -187,7 +187,7 @@ impl<R: Runner> Bench<'_, R> {
         &mut self,
         kernel: &R::Kernel,
         plan: &Plan,
-        opponent: Option<&mut Opponent<R::Kernel>>,
+        opponent: Option<&mut BoundReference<R::Kernel>>,
     ) -> Result<Trial, RunError> {
         let pace = opponent.as_ref().map_or(1.0, |opponent| opponent.pace());
         let first = self.runner.first_call(kernel)?;
@@ -226,7 +226,7 @@ impl<R: Runner> Bench<'_, R> {
         rounds: Rounds,
         kernel: &R::Kernel,
         plan: &Plan,
-        opponent: &mut Opponent<R::Kernel>,
+        opponent: &mut BoundReference<R::Kernel>,
     ) -> Result<Trial, RunError> {
         let usual = opponent.usual;
         let seconds = |taken: &[Vec<f64>]| {

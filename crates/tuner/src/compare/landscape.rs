@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::CompareError;
 use crate::measure::Measurer;
-use crate::tune::{Habits, Reference, THOROUGHLY};
+use crate::tune::{MachineParameters, REFERENCE_PLAN, Reference};
 use crate::turns::{self, mean};
 use crate::worker::Lost;
 
@@ -180,10 +180,14 @@ impl<'m> Landscape<'m> {
 
     /// Measures the default schedule if its cost is unknown, and makes it the first reference.
     /// Returns its time in seconds.
-    pub(super) fn begin(&mut self, default: String, habits: &Habits) -> Result<f64, CompareError> {
+    pub(super) fn begin(
+        &mut self,
+        default: String,
+        machine_parameters: &MachineParameters,
+    ) -> Result<f64, CompareError> {
         if let (None, Some(source)) = (self.known.get(&default), &mut self.source) {
             let begun = Instant::now();
-            let tried = source.measurer.try_all(std::slice::from_ref(&default), &THOROUGHLY)?;
+            let tried = source.measurer.try_all(std::slice::from_ref(&default), &REFERENCE_PLAN)?;
             let (_, trial) = tried.into_iter().next().ok_or(CompareError::Stopped)?;
             let seconds = trial.seconds().ok_or(CompareError::Default(trial.outcome))?;
             let took = begun.elapsed().as_secs_f64();
@@ -197,7 +201,7 @@ impl<'m> Landscape<'m> {
         })?;
         self.default.clone_from(&default);
         self.reference = Reference { schedule: default, seconds };
-        self.reconsider(habits)?;
+        self.reconsider(machine_parameters)?;
         Ok(seconds)
     }
 
@@ -205,22 +209,26 @@ impl<'m> Landscape<'m> {
     pub(super) fn costs(
         &mut self,
         schedules: &[String],
-        habits: &Habits,
+        machine_parameters: &MachineParameters,
     ) -> Result<Vec<Known>, CompareError> {
         // Several searches may ask for the same schedule.
         let mut asked = HashSet::new();
         let new = schedules.iter().filter(|own| !self.known.contains_key(*own) && asked.insert(*own));
         let new: Vec<String> = new.cloned().collect();
         if self.source.is_some() && !new.is_empty() {
-            self.measure(&new, habits)?;
+            self.measure(&new, machine_parameters)?;
         } else {
             self.unknown.extend(new);
         }
         Ok(schedules.iter().map(|own| self.known.get(own).copied().unwrap_or_default()).collect())
     }
 
-    fn measure(&mut self, schedules: &[String], habits: &Habits) -> Result<(), CompareError> {
-        let plan = habits.plan(
+    fn measure(
+        &mut self,
+        schedules: &[String],
+        machine_parameters: &MachineParameters,
+    ) -> Result<(), CompareError> {
+        let plan = machine_parameters.plan(
             &self.reference,
             self.fastest().map_or(self.reference.seconds, |(_, seconds)| seconds),
             None,
@@ -235,19 +243,19 @@ impl<'m> Landscape<'m> {
             source.keeper.keep(&schedules[at], known)?;
             self.known.insert(schedules[at].clone(), known);
         }
-        self.reconsider(habits)?;
+        self.reconsider(machine_parameters)?;
         if complete { Ok(()) } else { Err(CompareError::Stopped) }
     }
 
     /// Makes the fastest schedule the reference of further candidates, if it is clearly faster.
-    fn reconsider(&mut self, habits: &Habits) -> Result<(), CompareError> {
+    fn reconsider(&mut self, machine_parameters: &MachineParameters) -> Result<(), CompareError> {
         let Some((schedule, seconds)) =
             self.fastest().map(|(schedule, seconds)| (schedule.to_owned(), seconds))
         else {
             return Ok(());
         };
         let Some(source) = &mut self.source else { return Ok(()) };
-        self.reference.reconsider(source.measurer, &schedule, seconds, habits)?;
+        self.reference.reconsider(source.measurer, &schedule, seconds, machine_parameters)?;
         Ok(())
     }
 }

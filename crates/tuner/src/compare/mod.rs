@@ -12,16 +12,16 @@
 //! | `search.rs` | one search |
 //! | `settle.rs` | the final times of the schedules that searches found |
 //! | `landscape.rs` | the costs of schedules, recorded or measured on demand |
-//! | `tape.rs` | landscapes in files |
+//! | `landscape_file.rs` | landscapes in files |
 //! | `found.rs`, `summary.rs` | the results, and their statistics |
 
 mod found;
 mod landscape;
+mod landscape_file;
 mod race;
 mod search;
 mod settle;
 mod summary;
-mod tape;
 
 use std::time::{Duration, Instant};
 
@@ -34,12 +34,12 @@ use tilewright_target::Machine;
 
 pub use found::{Best, Compared, Comparison, Contender, Search, Strategy};
 pub use landscape::{Keeper, Known, Landscape};
+pub use landscape_file::{Entry, LandscapeFile, TapeError};
 pub use summary::{Overall, Reached, Summary, overall, summaries};
-pub use tape::{Entry, Tape, TapeError};
 
-use crate::lessons::Lessons;
+use crate::schedule_features::ScheduleFeatures;
 use crate::task::TaskError;
-use crate::tune::{Candidates, Habits, Stop};
+use crate::tune::{Candidates, MachineParameters, Stop};
 use crate::worker::Lost;
 use settle::Finalists;
 use tilewright_cache::outcome::Outcome;
@@ -125,8 +125,8 @@ pub trait Observer {
 /// A program with its search space, on which strategies compete.
 pub struct Arena<'p> {
     space: &'p Space<'p>,
-    habits: Habits,
-    lessons: Lessons<'p>,
+    machine_parameters: MachineParameters,
+    schedule_features: ScheduleFeatures<'p>,
     /// Trials of other programs.
     experience: &'p [Experience],
 }
@@ -149,15 +149,15 @@ impl<'p> Arena<'p> {
         space: &'p Space<'p>,
         experience: &'p [Experience],
     ) -> Arena<'p> {
-        let lessons = Lessons::new(program, machine);
-        Arena { space, habits: Habits::on(machine), lessons, experience }
+        let schedule_features = ScheduleFeatures::new(program, machine);
+        Arena { space, machine_parameters: MachineParameters::on(machine), schedule_features, experience }
     }
 
     /// The measurements on this program, as training data for other programs.
     pub fn experience(&self, landscape: &Landscape<'_>) -> Experience {
         let trials = landscape.measured_so_far().into_iter();
-        let trials =
-            trials.filter_map(|(schedule, seconds)| Some((self.lessons.of_schedule(schedule)?, seconds)));
+        let trials = trials
+            .filter_map(|(schedule, seconds)| Some((self.schedule_features.of_schedule(schedule)?, seconds)));
         Experience { trials: trials.take(MOST_LESSONS).collect() }
     }
 
@@ -176,7 +176,7 @@ impl<'p> Arena<'p> {
             compared.strategies.push(Strategy { name: name.clone(), searches: Vec::new() });
         }
         let default = self.candidates(contest).default_schedule();
-        compared.default = Some(landscape.begin(default, &self.habits)?);
+        compared.default = Some(landscape.begin(default, &self.machine_parameters)?);
         let ended = self.compete(contest, landscape, observer, stop, &mut compared);
         if !matches!(ended, Err(CompareError::Stopped)) {
             ended?;
@@ -202,11 +202,11 @@ impl<'p> Arena<'p> {
             compared.is_optimum = landscape.unknown() == 0;
         }
         let race = race::Race::new(self, contest, landscape);
-        race.run(&self.lessons.of_points(self.space), observer, stop, compared)
+        race.run(&self.schedule_features.of_points(self.space), observer, stop, compared)
     }
 
     fn candidates(&self, contest: &Contest) -> Candidates<'p> {
-        let candidates = Candidates::new(&self.lessons, self.space);
+        let candidates = Candidates::new(&self.schedule_features, self.space);
         if contest.is_blind() { candidates.without_model() } else { candidates }
     }
 
@@ -248,7 +248,7 @@ impl<'p> Arena<'p> {
             let mut schedules = candidates.schedules(&points);
             schedules.sort();
             schedules.dedup();
-            landscape.costs(&schedules, &self.habits)?;
+            landscape.costs(&schedules, &self.machine_parameters)?;
             observer.tried_all(done, knobs.size());
         }
         Ok(())

@@ -93,7 +93,7 @@ impl<'s, 'p, 'm> Race<'s, 'p, 'm> {
             }
         }
         let over = before - self.going.len();
-        let known = self.landscape.costs(&wanted, &self.arena.habits)?;
+        let known = self.landscape.costs(&wanted, &self.arena.machine_parameters)?;
         let mut rest: &[Known] = &known;
         for ((_, searching), share) in self.going.iter_mut().zip(shares) {
             let (own, others) = rest.split_at(share);

@@ -53,7 +53,7 @@ impl<'s, 'p> Searching<'s, 'p> {
             points: beginning.points.clone(),
             // The searches of the papers see the results of a few points before they propose
             // others, however many cores are idle.
-            together: if contest.is_blind() { 1 } else { arena.habits.together },
+            together: if contest.is_blind() { 1 } else { arena.machine_parameters.together },
             features: contest.sees_nests.then_some(features),
             experience: arena.experience,
         };
@@ -143,7 +143,7 @@ impl<'s, 'p> Searching<'s, 'p> {
 
     fn most_proposals(&self) -> usize {
         let left = self.allowed_proposals().map_or(usize::MAX, |most| most - self.search.proposals.min(most));
-        self.arena.habits.batch.min(left)
+        self.arena.machine_parameters.batch.min(left)
     }
 
     fn allowed_proposals(&self) -> Option<usize> {

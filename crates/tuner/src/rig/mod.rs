@@ -25,7 +25,7 @@ use tilewright_schedule::{Schedule, apply, default_schedule};
 use tilewright_target::Target;
 
 use crate::bench::{Bench, Plan, Runner, Wanted, conditioning};
-use crate::given;
+use crate::input_files;
 use crate::note::Note;
 use crate::task::{Task, TaskError};
 use tilewright_cache::outcome::Outcome;
@@ -156,7 +156,7 @@ pub(crate) struct Rig<S> {
 }
 
 /// Compiles kernels of a rig's program.
-pub(crate) struct Forge<'r, B> {
+pub(crate) struct KernelBuilder<'r, B> {
     program: &'r Program,
     pub builder: &'r B,
 }
@@ -166,7 +166,7 @@ impl<S: Site> Rig<S> {
     pub fn new(task: &Task, builder: &S::Builder) -> Result<Rig<S>, RigError> {
         let lesson = smaller::check_default::<S>(task, builder)?;
         let program = task.program()?;
-        let given = given::read(&program, task)?;
+        let given = input_files::read(&program, task)?;
         let mut rig = Rig::with(program, given, task.seed, builder, lesson.is_delicate)?;
         let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
         rig.notes = lesson.notes.into_iter().chain(doubts.map(|doubt| Note::of(&doubt, None))).collect();
@@ -198,13 +198,13 @@ impl<S: Site> Rig<S> {
     }
 
     fn computed_by_default(&mut self, is_delicate: bool) -> Result<Vec<Expected>, RigError> {
-        let (forge, mut bench) = self.parts();
-        let executable = forge.built_by_default()?;
+        let (kernel_builder, mut bench) = self.parts();
+        let executable = kernel_builder.built_by_default()?;
         let kernel = bench.runner.bind(&executable)?;
         bench.runner.first_call(&kernel)?;
         let tensors = bench.runner.results()?.iter().map(Buffer::to_tensor).collect::<Result<Vec<_>, _>>()?;
         let mut expected: Vec<Expected> =
-            tensors.into_iter().map(|tensor| Expected::by_scale(forge.program, tensor)).collect();
+            tensors.into_iter().map(|tensor| Expected::by_scale(kernel_builder.program, tensor)).collect();
         if is_delicate {
             conditioning::widen(&mut bench.runner, &kernel, &mut expected)?;
         }
@@ -212,20 +212,20 @@ impl<S: Site> Rig<S> {
     }
 
     /// The compiler of kernels, and the bench that they run on.
-    pub fn parts(&mut self) -> (Forge<'_, S::Builder>, Bench<'_, S::Runner<'_>>) {
+    pub fn parts(&mut self) -> (KernelBuilder<'_, S::Builder>, Bench<'_, S::Runner<'_>>) {
         let Rig { program, site, wanted, .. } = self;
         let (builder, runner) = site.parts();
-        (Forge { program, builder }, Bench { runner, wanted })
+        (KernelBuilder { program, builder }, Bench { runner, wanted })
     }
 }
 
-impl<B: Builder> Forge<'_, B> {
+impl<B: Builder> KernelBuilder<'_, B> {
     /// Compiles a schedule. Several threads may call this at once.
-    pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, Unbuilt> {
+    pub fn build(&self, schedule: &Schedule) -> Result<B::Executable, BuildFailure> {
         self.built(schedule).map_err(|refused| {
-            Unbuilt::Failed(match refused {
+            BuildFailure::Failed(match refused {
                 Refused::Build(BuildError::Gpu(error)) if error.is_sticky() => {
-                    return Unbuilt::DeviceLost(error.to_string());
+                    return BuildFailure::DeviceLost(error.to_string());
                 }
                 Refused::Illegal(why) => Outcome::Illegal(why),
                 Refused::Build(BuildError::Gpu(limit @ GpuError::Limit { .. })) => {
@@ -312,7 +312,7 @@ fn data<'g>(
 }
 
 /// Why a candidate has no kernel.
-pub(crate) enum Unbuilt {
+pub(crate) enum BuildFailure {
     /// The candidate cannot be compiled.
     Failed(Outcome),
     /// The device is unusable for this process, whichever candidate caused that.

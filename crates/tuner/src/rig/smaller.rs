@@ -10,7 +10,7 @@ use tilewright_ir::{Number, Program, Tensor, TensorId};
 
 use super::{ENOUGH_TO_COMPARE, MOST_INTERPRETED, ONCE, Rig, RigError, Site, suits_interpreter};
 use crate::bench::{Runner, Wanted};
-use crate::given;
+use crate::input_files;
 use crate::note::Note;
 use crate::task::Task;
 use tilewright_cache::outcome::Outcome;
@@ -29,7 +29,7 @@ pub(super) struct Lesson {
 pub(super) fn check_default<S: Site>(task: &Task, builder: &S::Builder) -> Result<Lesson, RigError> {
     let Some(small) = shrunk(task) else { return Ok(Lesson::default()) };
     let (large, program) = (task.program()?, small.program()?);
-    let data = part(&large, &program, given::read(&large, task)?);
+    let data = part(&large, &program, input_files::read(&large, task)?);
     let compared = match check::<S>(&program, data.clone(), &small, builder) {
         // Indices that the smaller sizes make invalid say nothing about the schedule. Indices from
         // a seed are valid.
@@ -63,8 +63,8 @@ fn check<S: Site>(
     let is_delicate = rig.wanted.iter().any(|wanted| is_delicate(program, wanted));
     let doubts = rig.wanted.iter().filter_map(|wanted| wanted.expected.doubt(&wanted.name));
     let notes = doubts.map(|doubt| Note::of(&doubt, Some(&sizes(task)))).collect();
-    let (forge, mut bench) = rig.parts();
-    let executable = forge.built_by_default()?;
+    let (kernel_builder, mut bench) = rig.parts();
+    let executable = kernel_builder.built_by_default()?;
     let trial = bench.runner.bind(&executable).and_then(|kernel| bench.measure(&kernel, &ONCE, None));
     match trial.map(|trial| trial.outcome) {
         Ok(Outcome::Measured) => Ok(Lesson { is_delicate, notes }),

@@ -55,13 +55,13 @@ impl Run<'_, '_> {
 
     /// The longest call, in seconds, that is worth many samples.
     pub(super) fn worth_many_samples(&self) -> f64 {
-        self.left().map_or(f64::INFINITY, |left| THOROUGH * left).min(super::THOROUGHLY.promising)
+        self.left().map_or(f64::INFINITY, |left| THOROUGH * left).min(super::REFERENCE_PLAN.promising)
     }
 
     /// The number of items of this pace that fit into the remaining time, from 1 to the size of a
     /// batch.
     pub(super) fn as_many_as_fit(&mut self, pace: Pace) -> Result<usize, Lost> {
-        let batch = self.habits.batch;
+        let batch = self.machine_parameters.batch;
         let fit = self.left_to_search().map_or(batch, |left| (left / pace.seconds().max(1e-6)) as usize);
         self.measurer.decide(fit.clamp(1, batch))
     }

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use tilewright_schedule::{apply, default_schedule, effort, text};
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Rejection, Rejections, Space};
-use tilewright_search::strategy::{self, Start, Told};
+use tilewright_search::strategy::{self, Start, TrialResult};
 use tilewright_target::Target;
 
-use crate::lessons::Lessons;
 use crate::parallel;
+use crate::schedule_features::ScheduleFeatures;
 use crate::worker::Lost;
 
 /// The number of points that the cost model ranks before anything is measured.
@@ -55,7 +55,7 @@ type Look = Option<Candidate>;
 /// The schedules that were tried, and the cost model that judges others.
 #[derive(Clone)]
 pub(crate) struct Candidates<'p> {
-    lessons: Lessons<'p>,
+    schedule_features: ScheduleFeatures<'p>,
     space: &'p Space<'p>,
     /// The time of every schedule that was tried, in seconds; `None` if it failed.
     known: HashMap<String, Option<f64>>,
@@ -74,9 +74,9 @@ pub(crate) struct Candidates<'p> {
 }
 
 impl<'p> Candidates<'p> {
-    pub fn new(lessons: &Lessons<'p>, space: &'p Space<'p>) -> Candidates<'p> {
+    pub fn new(schedule_features: &ScheduleFeatures<'p>, space: &'p Space<'p>) -> Candidates<'p> {
         Candidates {
-            lessons: lessons.clone(),
+            schedule_features: schedule_features.clone(),
             space,
             known: HashMap::new(),
             told: HashSet::new(),
@@ -95,7 +95,7 @@ impl<'p> Candidates<'p> {
 
     /// The text of the default schedule.
     pub fn default_schedule(&self) -> String {
-        default_schedule(self.lessons.program, self.lessons.target).to_string()
+        default_schedule(self.schedule_features.program, self.schedule_features.target).to_string()
     }
 
     /// Returns true if a schedule was tried.
@@ -115,14 +115,18 @@ impl<'p> Candidates<'p> {
 
     /// The costs of points for the strategy. Each schedule reports its cost only once. Where knobs
     /// make no difference, a search would otherwise wander among equivalent points of equal cost.
-    pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<Told> {
+    pub fn told(&mut self, points: Vec<Point>, judged: &[Judged]) -> Vec<TrialResult> {
         let mut cost = |judged: &Judged| match judged {
             Judged::Worth(own) if self.knows(&own.schedule) && self.told.insert(own.schedule.clone()) => {
                 self.cost(&own.schedule)
             }
             Judged::Worth(_) | Judged::Rejected => None,
         };
-        points.into_iter().zip(judged).map(|(point, judged)| Told { point, cost: cost(judged) }).collect()
+        points
+            .into_iter()
+            .zip(judged)
+            .map(|(point, judged)| TrialResult { point, cost: cost(judged) })
+            .collect()
     }
 
     /// Records the time of a schedule that was tried.
@@ -133,9 +137,9 @@ impl<'p> Candidates<'p> {
     /// Checks whether a schedule from elsewhere can be used here. Counts a refusal.
     pub fn accepts(&mut self, schedule: &str) -> bool {
         let parsed = text::parse(schedule);
-        match apply(self.lessons.program, &parsed.schedule, self.lessons.target) {
+        match apply(self.schedule_features.program, &parsed.schedule, self.schedule_features.target) {
             Ok(nest) => {
-                self.features.insert(schedule.to_owned(), self.lessons.of_nest(&nest).1);
+                self.features.insert(schedule.to_owned(), self.schedule_features.of_nest(&nest).1);
                 !parsed.has_errors()
             }
             Err(refusal) => {
@@ -186,13 +190,13 @@ impl<'p> Candidates<'p> {
 
     fn expectation(&self, point: &Point) -> Result<Candidate, Rejection> {
         let schedule = self.space.decode(point)?;
-        let Lessons { program, target, .. } = self.lessons;
+        let ScheduleFeatures { program, target, .. } = self.schedule_features;
         let nest = apply(program, &schedule, target).map_err(|refusal| Rejection::from(&refusal.reason))?;
         let effort = effort(&nest, target);
         if matches!(target, Target::Gpu(_)) && effort > MOST_EFFORT {
             return Err(Rejection::CodeSize);
         }
-        let (expected, features) = self.lessons.of_nest(&nest);
+        let (expected, features) = self.schedule_features.of_nest(&nest);
         Ok(Candidate { schedule: schedule.to_string(), expected, effort, features })
     }
 
@@ -249,7 +253,7 @@ impl<'p> Candidates<'p> {
             for (point, look) in points.into_iter().zip(looks) {
                 let cost = look.map(|own| own.expected);
                 liked.extend(cost.map(|cost| (cost, point.clone())));
-                told.push(Told { point, cost });
+                told.push(TrialResult { point, cost });
             }
             search.tell(&told);
         }
@@ -278,7 +282,7 @@ mod tests {
         let schedule = space.decode(&first).unwrap();
         let stands_for_it = |point: &Point| space.decode(point).is_ok_and(|own| own == schedule);
         let other = space.knobs().neighbours(&first).into_iter().find(stands_for_it).unwrap();
-        let mut candidates = Candidates::new(&Lessons::new(&program, &cpu), &space);
+        let mut candidates = Candidates::new(&ScheduleFeatures::new(&program, &cpu), &space);
         let points = vec![first, other];
         let judged = candidates.judge(&points);
         candidates.tried(&schedule.to_string(), Some(0.5));

@@ -104,7 +104,11 @@ impl Run<'_, '_> {
             let finalists = self.finalists(others);
             let rounds = self.rounds(&finalists).max(FEWEST_SAMPLES);
             let time = rounds * self.fastest(&finalists);
-            Comparison { finalists, samples: rounds.min(self.habits.final_samples) as usize, time }
+            Comparison {
+                finalists,
+                samples: rounds.min(self.machine_parameters.final_samples) as usize,
+                time,
+            }
         }))
     }
 

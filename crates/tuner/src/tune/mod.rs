@@ -19,7 +19,7 @@ mod background;
 mod budget;
 mod candidates;
 mod finals;
-mod habits;
+mod machine_parameters;
 mod proofs;
 mod reference;
 mod report;
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tilewright_search::knob::Point;
 use tilewright_search::space::{Space, TemplateError};
-use tilewright_search::strategy::{Entry, Experience, Start, Strategy, Told, Unsuitable};
+use tilewright_search::strategy::{Entry, Experience, Start, Strategy, TrialResult, Unsuitable};
 
 pub use candidates::STARTS;
 pub use proofs::{Proof, Prover, Proving, Refuted};
@@ -42,15 +42,15 @@ pub use stop::Stop;
 pub use tilewright_polyhedral::{Verdict, prove};
 
 use crate::bench::Plan;
-use crate::lessons::Lessons;
 use crate::measure::Measurer;
+use crate::schedule_features::ScheduleFeatures;
 use crate::task::{Task, TaskError};
 use crate::worker::Lost;
 use budget::Pace;
 pub(crate) use candidates::{Candidate, Candidates, Judged};
-use habits::HOPELESS;
-pub(crate) use habits::Habits;
-pub(crate) use habits::THOROUGHLY;
+use machine_parameters::HOPELESS;
+pub(crate) use machine_parameters::MachineParameters;
+pub(crate) use machine_parameters::REFERENCE_PLAN;
 use proofs::Proofs;
 pub(crate) use reference::Reference;
 use spent::timed;
@@ -125,14 +125,14 @@ pub fn tune(
     let (program, machine) = (task.program()?, task.target()?);
     let space = Space::chosen(options.template.as_deref(), &program, &machine)?;
     refuse_unsuitable(options.strategy, &space)?;
-    let lessons = Lessons::new(&program, &machine);
+    let schedule_features = ScheduleFeatures::new(&program, &machine);
     let mut run = Run {
         options,
         measurer,
         watcher,
         stop,
-        candidates: Candidates::new(&lessons, &space),
-        habits: Habits::on(&machine),
+        candidates: Candidates::new(&schedule_features, &space),
+        machine_parameters: MachineParameters::on(&machine),
         trials: Vec::new(),
         outcomes: BTreeMap::new(),
         counted: 0,
@@ -150,11 +150,11 @@ pub fn tune(
     run.try_first_choice(starts.first())?;
     run.try_hints()?;
     let points = starts.into_iter().take(options.starts).collect();
-    let features = lessons.of_points(&space);
+    let features = schedule_features.of_points(&space);
     let start = Start {
         seed: options.seed,
         points,
-        together: run.habits.together,
+        together: run.machine_parameters.together,
         features: Some(&features),
         experience: &options.experience,
     };
@@ -191,7 +191,7 @@ struct Run<'a, 'p> {
     watcher: &'a mut dyn Watcher,
     stop: &'a Stop,
     candidates: Candidates<'p>,
-    habits: Habits,
+    machine_parameters: MachineParameters,
     /// All schedules that were tried, the default schedule first.
     trials: Vec<Tried>,
     /// The number of trials by kind of outcome.
@@ -225,11 +225,11 @@ impl Run<'_, '_> {
         if let Some(refuted) = self.refutation(&schedule) {
             return Err(TuneError::Default(refuted));
         }
-        let plan = Plan { promising: self.worth_many_samples(), ..THOROUGHLY };
+        let plan = Plan { promising: self.worth_many_samples(), ..REFERENCE_PLAN };
         let trial = self.try_one(&schedule, &plan)?.ok_or(Lost::Hurried)?;
         self.default = trial.seconds().ok_or_else(|| TuneError::Default(trial.outcome.clone()))?;
-        self.proposal.learn(self.habits.at_once, begun.elapsed());
-        self.candidate.learn(self.habits.at_once, begun.elapsed());
+        self.proposal.learn(self.machine_parameters.at_once, begun.elapsed());
+        self.candidate.learn(self.machine_parameters.at_once, begun.elapsed());
         self.reference = Reference { schedule: schedule.clone(), seconds: self.default };
         self.note(schedule, trial, Kind::Default);
         Ok(())
@@ -256,7 +256,7 @@ impl Run<'_, '_> {
         }
         let promising = self.worth_many_samples();
         let rival = Some(self.reference.rival());
-        let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..THOROUGHLY };
+        let plan = Plan { rival, hopeless: HOPELESS * self.default, promising, ..REFERENCE_PLAN };
         let tried = match self.refutation(&schedule) {
             Some(refuted) => Some(Trial::failed(refuted)),
             None => self.try_one(&schedule, &plan)?,
@@ -295,7 +295,7 @@ impl Run<'_, '_> {
     }
 
     /// Judges points, and measures those that are worth it, as many as there are trials left.
-    fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<Told>, TuneError> {
+    fn judge_and_measure(&mut self, points: Vec<Point>) -> Result<Vec<TrialResult>, TuneError> {
         let judged = timed(&mut self.spent.proposing, || self.candidates.judge(&points));
         let mut fresh: Vec<&Candidate> = Vec::new();
         for judged in &judged {
@@ -320,7 +320,7 @@ impl Run<'_, '_> {
         }
         let begun = Instant::now();
         let schedules = self.without_refuted(schedules, kind);
-        let plan = self.habits.plan(&self.reference, self.best_seconds(), self.left_to_search());
+        let plan = self.machine_parameters.plan(&self.reference, self.best_seconds(), self.left_to_search());
         let trials = self.try_all(&schedules, &plan)?;
         self.candidate.learn(trials.len(), begun.elapsed());
         for (at, trial) in trials {
@@ -332,7 +332,12 @@ impl Run<'_, '_> {
     /// Makes the best candidate the new reference kernel, if it is clearly faster.
     fn reconsider_reference(&mut self) -> Result<(), TuneError> {
         if let Some((at, seconds)) = self.best
-            && self.reference.reconsider(self.measurer, &self.trials[at].schedule, seconds, &self.habits)?
+            && self.reference.reconsider(
+                self.measurer,
+                &self.trials[at].schedule,
+                seconds,
+                &self.machine_parameters,
+            )?
         {
             self.best = Some((at, self.reference.seconds));
         }

@@ -4,8 +4,8 @@
 //! optimistic, and measuring each new best against the last one would accumulate errors. The
 //! reference stays the same until a candidate is clearly faster. Then the two are compared well.
 
-use super::Habits;
-use crate::bench::Rival;
+use super::MachineParameters;
+use crate::bench::ReferenceSchedule;
 use crate::measure::Measurer;
 use crate::worker::Lost;
 use tilewright_cache::outcome::undisturbed;
@@ -24,8 +24,8 @@ pub(crate) struct Reference {
 
 impl Reference {
     /// The reference in the form of a plan.
-    pub fn rival(&self) -> Rival {
-        Rival { schedule: self.schedule.clone(), seconds: self.seconds }
+    pub fn rival(&self) -> ReferenceSchedule {
+        ReferenceSchedule { schedule: self.schedule.clone(), seconds: self.seconds }
     }
 
     /// Replaces the reference by the best candidate if that is clearly faster. Returns true if it
@@ -35,9 +35,9 @@ impl Reference {
         measurer: &mut dyn Measurer,
         best: &str,
         seconds: f64,
-        habits: &Habits,
+        machine_parameters: &MachineParameters,
     ) -> Result<bool, Lost> {
-        if self.schedule == best || self.seconds < habits.clearly * seconds {
+        if self.schedule == best || self.seconds < machine_parameters.clearly * seconds {
             return Ok(false);
         }
         let Some(seconds) = self.well_compared(measurer, best, seconds)? else { return Ok(false) };

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tilewright_target::GpuApi;
 
-use super::last_words::LastWords;
 use super::protocol::{Reply, Request};
+use super::stderr_tail::StderrTail;
 use crate::bench::Plan;
 use crate::note::Note;
 use crate::task::{Place, Task};
@@ -76,7 +76,7 @@ pub struct Worker {
     child: Child,
     requests: ChildStdin,
     replies: Receiver<Option<Reply>>,
-    last_words: LastWords,
+    stderr_tail: StderrTail,
     stop: Arc<Stop>,
     least_deadline: Duration,
     /// The notes on how results are compared, for the user.
@@ -100,7 +100,7 @@ impl Worker {
         let missing = || Lost::Start(io::Error::other("it has no pipes"));
         let requests = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
-        let last_words = LastWords::of(child.stderr.take().ok_or_else(missing)?);
+        let stderr_tail = StderrTail::of(child.stderr.take().ok_or_else(missing)?);
         let (sender, replies) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
@@ -113,7 +113,7 @@ impl Worker {
         });
         let (stop, least_deadline) = (Arc::clone(stop), least_deadline(&task.place));
         let notes = Vec::new();
-        let mut worker = Worker { child, requests, replies, last_words, stop, least_deadline, notes };
+        let mut worker = Worker { child, requests, replies, stderr_tail, stop, least_deadline, notes };
         worker.say(&Request::Open(task.clone()))?;
         match worker.hear(OPENING)? {
             Reply::Ready(notes) => {
@@ -217,7 +217,7 @@ impl Worker {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        match self.last_words.read().as_str() {
+        match self.stderr_tail.read().as_str() {
             "" => Lost::Ended(how),
             said => Lost::Ended(format!("{how}: {said}")),
         }

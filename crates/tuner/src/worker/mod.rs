@@ -9,10 +9,10 @@
 //! error makes the device unusable for this process, the process ends and the tuner starts another.
 
 mod client;
-mod last_words;
 mod protocol;
 mod serve;
 mod session;
+mod stderr_tail;
 
 pub use client::{Launch, Lost, Worker};
 pub use serve::serve;

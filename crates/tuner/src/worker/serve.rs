@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use super::protocol::{Reply, Request};
-use super::session::{Fate, Session, open};
+use super::session::{Session, WorkerState, open};
 use crate::bench::Rounds;
 
 /// Answers requests until the input ends or the device is unusable for this process. In the latter
@@ -13,7 +13,7 @@ pub fn serve(requests: impl BufRead, replies: impl Write) -> io::Result<()> {
     let mut server = Server { session: None, replies };
     for line in requests.lines() {
         let request = serde_json::from_str(&line?).map_err(io::Error::other)?;
-        if server.answer(request)? == Fate::Lost {
+        if server.answer(request)? == WorkerState::Lost {
             // The driver has already released everything, and would fail if it were asked to.
             std::mem::forget(server.session.take());
             break;
@@ -28,7 +28,7 @@ struct Server<W> {
 }
 
 impl<W: Write> Server<W> {
-    fn answer(&mut self, request: Request) -> io::Result<Fate> {
+    fn answer(&mut self, request: Request) -> io::Result<WorkerState> {
         let Server { session, replies } = self;
         let mut say = |reply: &Reply| say(replies, reply);
         match (request, session) {
@@ -41,21 +41,21 @@ impl<W: Write> Server<W> {
                     }
                     Err(error) => say(&Reply::Failed(error.to_string()))?,
                 }
-                Ok(Fate::Sound)
+                Ok(WorkerState::Sound)
             }
-            (_, None) => say(&Reply::Failed("no task is open".to_owned())).map(|()| Fate::Sound),
+            (_, None) => say(&Reply::Failed("no task is open".to_owned())).map(|()| WorkerState::Sound),
             (Request::Try { schedules, plan }, Some(session)) => {
-                let fate = session.batch(&schedules, &plan, &mut say)?;
-                if fate == Fate::Sound {
+                let state = session.batch(&schedules, &plan, &mut say)?;
+                if state == WorkerState::Sound {
                     say(&Reply::End)?;
                 }
-                Ok(fate)
+                Ok(state)
             }
             (Request::Race { schedules, samples, time }, Some(session)) => {
                 let rounds = Rounds { samples, time, cap: 20.0 * time };
-                let (reply, fate) = session.race(&schedules, rounds);
+                let (reply, state) = session.race(&schedules, rounds);
                 say(&reply)?;
-                Ok(fate)
+                Ok(state)
             }
         }
     }

@@ -9,12 +9,12 @@ use tilewright_schedule::Schedule;
 use tilewright_schedule::text::parse;
 
 use super::protocol::Reply;
-use crate::bench::{Bench, Opponent, Plan, Rounds, Runner};
+use crate::bench::{Bench, BoundReference, Plan, Rounds, Runner};
 use crate::note::Note;
 use crate::parallel;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::gpu::{GpuBuilder, GpuSite};
-use crate::rig::{Builder, ExecutableOf, Forge, Rig, RigError, Site, Unbuilt};
+use crate::rig::{BuildFailure, Builder, ExecutableOf, KernelBuilder, Rig, RigError, Site};
 use crate::task::{Place, Task, host};
 use tilewright_cache::outcome::{Effort, Outcome, Trial};
 
@@ -23,18 +23,18 @@ pub(super) type Say<'a> = dyn FnMut(&Reply) -> io::Result<()> + 'a;
 
 /// Whether the worker can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum WorkerState {
     /// The worker can continue.
     Sound,
     /// The device is unusable for this process. Another process can use it.
     Lost,
 }
 
-impl Fate {
-    fn after(error: &RunError) -> Fate {
+impl WorkerState {
+    fn after(error: &RunError) -> WorkerState {
         match error {
-            RunError::Gpu(error) if error.is_sticky() => Fate::Lost,
-            _ => Fate::Sound,
+            RunError::Gpu(error) if error.is_sticky() => WorkerState::Lost,
+            _ => WorkerState::Sound,
         }
     }
 }
@@ -45,10 +45,10 @@ pub(super) trait Session {
     fn notes(&self) -> &[Note];
 
     /// Compiles schedules, checks their results, and measures them.
-    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate>;
+    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<WorkerState>;
 
     /// Measures schedules in turn.
-    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate);
+    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, WorkerState);
 }
 
 /// Opens a task on the CPU or on a device.
@@ -70,19 +70,19 @@ struct Opened<S: Site> {
 }
 
 /// A compiled schedule or the reason of the failure, with the seconds that compiling took.
-type Built<E> = (Result<E, Unbuilt>, f64);
+type Built<E> = (Result<E, BuildFailure>, f64);
 
 impl<S: Site> Session for Opened<S> {
     fn notes(&self) -> &[Note] {
         &self.rig.notes
     }
 
-    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<Fate> {
+    fn batch(&mut self, schedules: &[String], plan: &Plan, say: &mut Say<'_>) -> io::Result<WorkerState> {
         let begun = Instant::now();
-        let (forge, mut bench) = self.rig.parts();
-        build_rival(&mut self.rival, &forge, plan);
+        let (kernel_builder, mut bench) = self.rig.parts();
+        build_rival(&mut self.rival, &kernel_builder, plan);
         let (mut is_first, mut opponent) = (true, None);
-        let mut ended = Ok(Fate::Sound);
+        let mut ended = Ok(WorkerState::Sound);
         let take = |at: usize, built: Built<ExecutableOf<S>>| {
             if plan.within.is_some_and(|within| begun.elapsed().as_secs_f64() > within) {
                 return ControlFlow::Break(());
@@ -92,25 +92,25 @@ impl<S: Site> Session for Opened<S> {
             {
                 opponent = bench.opponent(executable, rival.seconds).ok();
             }
-            ended = tried(&forge, &mut bench, at, built, plan, opponent.as_mut(), say);
+            ended = tried(&kernel_builder, &mut bench, at, built, plan, opponent.as_mut(), say);
             match ended {
-                Ok(Fate::Sound) => ControlFlow::Continue(()),
+                Ok(WorkerState::Sound) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
             }
         };
-        each_built(&forge, schedules, take);
+        each_built(&kernel_builder, schedules, take);
         ended
     }
 
-    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, Fate) {
-        let (forge, mut bench) = self.rig.parts();
-        let built = parallel::map(schedules, |text| build(&forge, text).0);
-        match built.into_iter().collect::<Result<Vec<_>, Unbuilt>>() {
-            Err(Unbuilt::Failed(outcome)) => (Reply::Failed(outcome.to_string()), Fate::Sound),
-            Err(Unbuilt::DeviceLost(why)) => (Reply::Failed(why), Fate::Lost),
+    fn race(&mut self, schedules: &[String], rounds: Rounds) -> (Reply, WorkerState) {
+        let (kernel_builder, mut bench) = self.rig.parts();
+        let built = parallel::map(schedules, |text| build(&kernel_builder, text).0);
+        match built.into_iter().collect::<Result<Vec<_>, BuildFailure>>() {
+            Err(BuildFailure::Failed(outcome)) => (Reply::Failed(outcome.to_string()), WorkerState::Sound),
+            Err(BuildFailure::DeviceLost(why)) => (Reply::Failed(why), WorkerState::Lost),
             Ok(built) => match bench.race(&built, rounds) {
-                Ok(samples) => (Reply::Raced(samples), Fate::Sound),
-                Err(error) => (Reply::Failed(error.to_string()), Fate::after(&error)),
+                Ok(samples) => (Reply::Raced(samples), WorkerState::Sound),
+                Err(error) => (Reply::Failed(error.to_string()), WorkerState::after(&error)),
             },
         }
     }
@@ -118,10 +118,14 @@ impl<S: Site> Session for Opened<S> {
 
 /// Compiles the rival of a plan, unless it is already compiled. If that fails, the batch runs
 /// without a rival.
-fn build_rival<B: Builder>(known: &mut Option<(String, B::Executable)>, forge: &Forge<'_, B>, plan: &Plan) {
+fn build_rival<B: Builder>(
+    known: &mut Option<(String, B::Executable)>,
+    kernel_builder: &KernelBuilder<'_, B>,
+    plan: &Plan,
+) {
     let wanted = plan.rival.as_ref().map(|rival| &rival.schedule);
     if known.as_ref().map(|(schedule, _)| schedule) != wanted {
-        *known = wanted.and_then(|text| Some((text.clone(), build(forge, text).0.ok()?)));
+        *known = wanted.and_then(|text| Some((text.clone(), build(kernel_builder, text).0.ok()?)));
     }
 }
 
@@ -129,43 +133,43 @@ fn build_rival<B: Builder>(known: &mut Option<(String, B::Executable)>, forge: &
 /// measurements, they are passed in their order after all are compiled. Otherwise each one is
 /// passed at once.
 fn each_built<B: Builder>(
-    forge: &Forge<'_, B>,
+    kernel_builder: &KernelBuilder<'_, B>,
     schedules: &[String],
     mut take: impl FnMut(usize, Built<B::Executable>) -> ControlFlow<()>,
 ) {
-    let work = |text: &String| build(forge, text);
-    if forge.builder.is_apart() {
+    let work = |text: &String| build(kernel_builder, text);
+    if kernel_builder.builder.is_apart() {
         return parallel::as_made(schedules, work, take);
     }
     let built = parallel::map(schedules, work);
     let _ = built.into_iter().enumerate().try_for_each(|(at, built)| take(at, built));
 }
 
-fn build<B: Builder>(forge: &Forge<'_, B>, text: &str) -> Built<B::Executable> {
+fn build<B: Builder>(kernel_builder: &KernelBuilder<'_, B>, text: &str) -> Built<B::Executable> {
     let begun = Instant::now();
-    let built = read(text).and_then(|schedule| forge.build(&schedule));
+    let built = read(text).and_then(|schedule| kernel_builder.build(&schedule));
     (built, begun.elapsed().as_secs_f64())
 }
 
 /// Measures a candidate, and reports its trial.
 fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
-    forge: &Forge<'_, B>,
+    kernel_builder: &KernelBuilder<'_, B>,
     bench: &mut Bench<'_, R>,
     at: usize,
     (built, compiling): Built<R::Executable>,
     plan: &Plan,
-    opponent: Option<&mut Opponent<R::Kernel>>,
+    opponent: Option<&mut BoundReference<R::Kernel>>,
     say: &mut Say<'_>,
-) -> io::Result<Fate> {
+) -> io::Result<WorkerState> {
     let begun = Instant::now();
-    let mut fate = Fate::Sound;
+    let mut state = WorkerState::Sound;
     let mut trial = match built {
         // This candidate is not at fault. Another worker tries it again.
-        Err(Unbuilt::DeviceLost(why)) => {
+        Err(BuildFailure::DeviceLost(why)) => {
             eprintln!("{why}");
-            return Ok(Fate::Lost);
+            return Ok(WorkerState::Lost);
         }
-        Err(Unbuilt::Failed(outcome)) => Trial::failed(outcome),
+        Err(BuildFailure::Failed(outcome)) => Trial::failed(outcome),
         Ok(executable) => {
             let measured = match bench.runner.bind(&executable) {
                 Err(error) => Err(error),
@@ -175,21 +179,21 @@ fn tried<R: Runner, B: Builder<Executable = R::Executable>>(
                 }
             };
             let trial = measured.unwrap_or_else(|error| {
-                fate = Fate::after(&error);
+                state = WorkerState::after(&error);
                 Trial::failed(Outcome::Crashed(error.to_string()))
             });
-            Trial { resources: forge.builder.resources(&executable), ..trial }
+            Trial { resources: kernel_builder.builder.resources(&executable), ..trial }
         }
     };
     trial.effort = Effort { compiling, measuring: begun.elapsed().as_secs_f64() };
     say(&Reply::Done(at, trial))?;
-    Ok(fate)
+    Ok(state)
 }
 
-fn read(text: &str) -> Result<Schedule, Unbuilt> {
+fn read(text: &str) -> Result<Schedule, BuildFailure> {
     let parsed = parse(text);
     match parsed.has_errors() {
-        true => Err(Unbuilt::Failed(Outcome::Illegal("its text cannot be read".to_owned()))),
+        true => Err(BuildFailure::Failed(Outcome::Illegal("its text cannot be read".to_owned()))),
         false => Ok(parsed.schedule),
     }
 }
@@ -309,21 +313,21 @@ mod tests {
         opened::<Fragile>(&task, &FragileBuilder(cpu)).unwrap()
     }
 
-    /// The fate of the worker after a batch, and the replies.
-    fn batch(session: &mut dyn Session, schedules: &[String]) -> (Fate, Vec<Reply>) {
+    /// The state of the worker after a batch, and the replies.
+    fn batch(session: &mut dyn Session, schedules: &[String]) -> (WorkerState, Vec<Reply>) {
         let mut said = Vec::new();
-        let fate = session.batch(schedules, &PLAN, &mut |reply| {
+        let state = session.batch(schedules, &PLAN, &mut |reply| {
             said.push(reply.clone());
             Ok(())
         });
-        (fate.unwrap(), said)
+        (state.unwrap(), said)
     }
 
     #[test]
     fn a_device_that_is_lost_while_compiling_is_nobodys_fault() {
         let schedules = ["", "split y.i -> o, u:2"].map(str::to_owned);
-        let (fate, said) = batch(&mut *fragile(), &schedules);
-        assert_eq!(fate, Fate::Lost);
+        let (state, said) = batch(&mut *fragile(), &schedules);
+        assert_eq!(state, WorkerState::Lost);
         // The order of compilation decides which replies came before.
         assert!(matches!(said[..], [] | [Reply::Running(0), Reply::Done(0, _)]), "{said:?}");
     }
@@ -332,8 +336,8 @@ mod tests {
     fn a_device_that_is_lost_ends_the_batch_after_telling_who_did_it() {
         let schedules = ["", "unroll y.i"].map(str::to_owned);
         let mut session = fragile();
-        let (fate, said) = batch(&mut *session, &schedules);
-        assert_eq!(fate, Fate::Lost);
+        let (state, said) = batch(&mut *session, &schedules);
+        assert_eq!(state, WorkerState::Lost);
         let (before, [Reply::Running(1), Reply::Done(1, broken)]) = said.split_at(said.len() - 2) else {
             panic!("{said:?}");
         };
@@ -347,6 +351,6 @@ mod tests {
         let words = "waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS".to_owned();
         assert_eq!(broken.outcome, Outcome::Crashed(words.clone()));
         let rounds = Rounds { samples: 2, time: 0.0, cap: 1.0 };
-        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), Fate::Lost));
+        assert_eq!(session.race(&schedules, rounds), (Reply::Failed(words), WorkerState::Lost));
     }
 }

@@ -7,7 +7,7 @@ use tilewright_search::knob::Knobs;
 use tilewright_search::strategy::{ALL, Experience, Start, by_name};
 use tilewright_target::host_model;
 use tilewright_tuner::compare::{
-    Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, Tape, TapeError,
+    Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, LandscapeFile, TapeError,
 };
 use tilewright_tuner::fleet::Fleet;
 use tilewright_tuner::task::Place;
@@ -92,11 +92,11 @@ fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
 
 /// Opens the file of earlier measurements: for appending with `--record`, for reading with
 /// `--replay`.
-fn tape(args: &CompareArgs) -> Result<Tape, Failure> {
+fn tape(args: &CompareArgs) -> Result<LandscapeFile, Failure> {
     let opened = match (&args.record, &args.replay) {
-        (Some(path), _) => (path, Tape::open(path)),
-        (None, Some(path)) => (path, Tape::read(path)),
-        (None, None) => return Ok(Tape::default()),
+        (Some(path), _) => (path, LandscapeFile::open(path)),
+        (None, Some(path)) => (path, LandscapeFile::read(path)),
+        (None, None) => return Ok(LandscapeFile::default()),
     };
     let failure = |error: TapeError| Failure::Input(format!("{}: {error}", opened.0.display()));
     opened.1.map_err(failure)
@@ -108,7 +108,7 @@ fn compare(
     args: &CompareArgs,
     entry: &Entry,
     contest: &Contest,
-    tape: &mut Tape,
+    tape: &mut LandscapeFile,
     experience: &[Experience],
     stop: &Arc<Stop>,
 ) -> Result<(Compared, Option<Experience>), Failure> {

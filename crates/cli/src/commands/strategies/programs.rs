@@ -1,7 +1,7 @@
 //! The programs of a comparison, from the command line or from a recording.
 
 use tilewright_target::{Cpu, Machine, Vectors};
-use tilewright_tuner::compare::{Entry, Tape};
+use tilewright_tuner::compare::{Entry, LandscapeFile};
 use tilewright_tuner::task::{Place, Task};
 
 use crate::args::strategies::CompareArgs;
@@ -21,7 +21,7 @@ pub fn given(args: &CompareArgs) -> Result<Vec<Entry>, Failure> {
 }
 
 /// Returns the programs of a recording: all, or those that the command line names.
-pub fn recorded(args: &CompareArgs, tape: &Tape) -> Result<Vec<Entry>, Failure> {
+pub fn recorded(args: &CompareArgs, tape: &LandscapeFile) -> Result<Vec<Entry>, Failure> {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in tape.entries() {
         if !entries.contains(entry) {

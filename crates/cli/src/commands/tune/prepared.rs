@@ -6,7 +6,7 @@ use tilewright_cache::TOOL_VERSION;
 use tilewright_ir::Program;
 use tilewright_search::strategy::Experience;
 use tilewright_target::{Cpu, Machine};
-use tilewright_tuner::given;
+use tilewright_tuner::input_files;
 use tilewright_tuner::peak::{Kept, Peaks};
 use tilewright_tuner::recording::{Recording, Setting};
 use tilewright_tuner::task::{Place, Task};
@@ -93,7 +93,7 @@ fn asked_for(
     let setting = Setting {
         tool_version: TOOL_VERSION.to_owned(),
         task: Task { inputs: Vec::new(), ..task.clone() },
-        inputs: given::digests(task)
+        inputs: input_files::digests(task)
             .map_err(|error| Failure::Machine(format!("inputs cannot be read again: {error}")))?,
         caches: match machine {
             Machine::Cpu(cpu) => cpu.caches.clone(),

@@ -80,7 +80,7 @@ pub(super) fn rows(tile: &Tile, stage: &Stage, all: &Knobs, rows: i64, point: &m
     for (place, (at, knob)) in tile.spatial.iter().zip(&tile.cuts).enumerate().rev() {
         let (domain, trips) = (&all[knob.0].domain, stage.loops[*at].trips);
         let value = match place {
-            0 => near(domain, trips, &[1, rows, 1], GivesWay::Largest),
+            0 => near(domain, trips, &[1, rows, 1], Shrink::Largest),
             _ => {
                 let thread = (1..=threads.min(trips)).rev().find(|thread| trips % thread == 0).unwrap_or(1);
                 threads /= thread;
@@ -170,26 +170,26 @@ impl Shape {
     /// Returns the second, third and fourth part of a result loop: results apart, threads, and
     /// adjacent results. Also returns which of them decreases if they are too large. `left` is the
     /// number of remaining threads.
-    fn parts(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
+    fn parts(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], Shrink) {
         let Shape { rows, columns, third, threads, .. } = *self;
         match role {
-            Role::Column => ([columns.0, threads.1.min(left), columns.1], GivesWay::Largest),
-            Role::Row if is_last => ([rows.0, left, rows.1], GivesWay::Threads),
-            Role::Row => ([rows.0, threads.0.min(left), rows.1], GivesWay::Threads),
-            Role::Third => ([1, left, third], GivesWay::Threads),
-            Role::Other | Role::Remainder => ([1, left, 1], GivesWay::Threads),
+            Role::Column => ([columns.0, threads.1.min(left), columns.1], Shrink::Largest),
+            Role::Row if is_last => ([rows.0, left, rows.1], Shrink::Threads),
+            Role::Row => ([rows.0, threads.0.min(left), rows.1], Shrink::Threads),
+            Role::Third => ([1, left, third], Shrink::Threads),
+            Role::Other | Role::Remainder => ([1, left, 1], Shrink::Threads),
         }
     }
 
     /// The same for statements without a reduction. Their results share no operands, but adjacent
     /// results are stored together.
-    fn pointwise(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], GivesWay) {
+    fn pointwise(&self, role: Role, left: i64, is_last: bool) -> ([i64; 3], Shrink) {
         let ([_, threads, inner], _) = self.parts(role, left, is_last);
         match role {
-            Role::Column if is_last => ([1, left, inner], GivesWay::Largest),
-            Role::Column => ([1, threads, inner], GivesWay::Largest),
-            Role::Row => ([1, threads, 1], GivesWay::Threads),
-            Role::Third | Role::Other | Role::Remainder => ([1, left, 1], GivesWay::Threads),
+            Role::Column if is_last => ([1, left, inner], Shrink::Largest),
+            Role::Column => ([1, threads, inner], Shrink::Largest),
+            Role::Row => ([1, threads, 1], Shrink::Threads),
+            Role::Third | Role::Other | Role::Remainder => ([1, left, 1], Shrink::Threads),
         }
     }
 }
@@ -205,7 +205,7 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
         let inner = depth.min(trips).max(1);
         let value = match Some(*at) == tile.shared_out {
             true => with_share(&all[knob.0].domain, trips, shape.shares, inner),
-            false => near(&all[knob.0].domain, trips, &[inner], GivesWay::Largest),
+            false => near(&all[knob.0].domain, trips, &[inner], Shrink::Largest),
         };
         if let Some(value) = value {
             if let Value::Factors(factors) = &value {
@@ -219,7 +219,7 @@ fn set_reduced(tile: &Tile, stage: &Stage, all: &Knobs, shape: &Shape, point: &m
 /// Returns the parts of a loop with `inner` as the parts after the first, or with smaller ones if
 /// the domain does not contain those. Parts that divide the loop are preferred unless their product
 /// is less than three quarters of the other product.
-fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: GivesWay) -> Option<Value> {
+fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: Shrink) -> Option<Value> {
     let smaller = std::iter::successors(Some(inner.to_vec()), |inner| gives_way.smaller(inner));
     let whole = |inner: &Vec<i64>| trips % inner.iter().product::<i64>() == 0;
     let valued = |inner: Vec<i64>| {
@@ -235,7 +235,7 @@ fn near(domain: &Domain, trips: i64, inner: &[i64], gives_way: GivesWay) -> Opti
 
 /// Which part of a loop decreases if the parts are too large together.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum GivesWay {
+enum Shrink {
     /// The largest part.
     Largest,
     /// The threads, because they can go to other loops. The results of one thread along this loop
@@ -243,10 +243,10 @@ enum GivesWay {
     Threads,
 }
 
-impl GivesWay {
+impl Shrink {
     fn smaller(self, inner: &[i64]) -> Option<Vec<i64>> {
         let largest = (0..inner.len()).max_by_key(|at| inner[*at])?;
-        let threads = (self == GivesWay::Threads).then_some(1).filter(|at| inner.get(*at) > Some(&1));
+        let threads = (self == Shrink::Threads).then_some(1).filter(|at| inner.get(*at) > Some(&1));
         let at = threads.unwrap_or(largest);
         let mut smaller = inner.to_vec();
         smaller[at] -= 1;

@@ -7,7 +7,7 @@ use tilewright_target::{Cpu, Target};
 
 use super::*;
 use crate::bench::cpu::CpuRunner;
-use crate::given::Given;
+use crate::input_files::InputFiles;
 use crate::rig::cpu::{CpuBuilder, CpuSite};
 use crate::rig::{Builder, Data};
 use crate::task::Place;
@@ -88,7 +88,7 @@ fn the_data_of_a_smaller_problem_is_a_part_of_what_was_given() {
     let mut task = task(SINKHORN, &[("N", size as i64)]);
     let program = task.program().unwrap_or_else(|error| panic!("{error}"));
     let inputs = Inputs { tensors: [("K".to_owned(), positive(&[size, size]))].into(), ..Inputs::default() };
-    let given = Given::write(&program, &inputs).unwrap();
+    let given = InputFiles::write(&program, &inputs).unwrap();
     task.inputs = given.files.clone();
     let rig = Rig::<CpuSite>::new(&task, &builder()).unwrap();
     assert_eq!(rig.notes, Vec::new());

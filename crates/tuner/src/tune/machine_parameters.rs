@@ -12,12 +12,12 @@ pub(super) const HOPELESS: f64 = 2.0;
 /// A call that takes longer than this times the best time is not worth a third call.
 const PROMISING: f64 = 1.1;
 /// The plan for reference kernels, which are measured well however long that takes.
-pub(crate) const THOROUGHLY: Plan =
+pub(crate) const REFERENCE_PLAN: Plan =
     Plan { rival: None, best: 0.0, hopeless: 600.0, promising: 600.0, samples: 10, time: 0.05, within: None };
 
 /// The tuning parameters of a kind of machine.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct MachineParameters {
     /// The number of points that a strategy is asked for at a time.
     pub batch: usize,
     /// The number of these points that a strategy should propose at least, if it can.
@@ -37,10 +37,10 @@ pub(crate) struct Habits {
     pub final_samples: f64,
 }
 
-impl Habits {
-    pub fn on(machine: &Machine) -> Habits {
+impl MachineParameters {
+    pub fn on(machine: &Machine) -> MachineParameters {
         match machine {
-            Machine::Cpu(_) => Habits {
+            Machine::Cpu(_) => MachineParameters {
                 batch: 16,
                 together: 1,
                 at_once: 1,
@@ -51,7 +51,7 @@ impl Habits {
             },
             // Compilation takes longest. It uses all cores and continues while other candidates are
             // measured, and a GPU has little noise.
-            Machine::Gpu(_) => Habits {
+            Machine::Gpu(_) => MachineParameters {
                 batch: 48,
                 together: 48,
                 at_once: parallel::cores(),

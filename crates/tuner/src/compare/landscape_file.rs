@@ -68,19 +68,19 @@ enum Line {
 
 /// The contents of a file, and the file to append to.
 #[derive(Debug, Default)]
-pub struct Tape {
+pub struct LandscapeFile {
     programs: Vec<(Entry, HashMap<String, Known>)>,
     file: Option<File>,
 }
 
-impl Tape {
+impl LandscapeFile {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Tape, TapeError> {
-        Tape::from_text(&std::fs::read_to_string(path)?)
+    pub fn read(path: &Path) -> Result<LandscapeFile, TapeError> {
+        LandscapeFile::from_text(&std::fs::read_to_string(path)?)
     }
 
     /// Opens a file to append to, after reading it if it exists.
-    pub fn open(path: &Path) -> Result<Tape, TapeError> {
+    pub fn open(path: &Path) -> Result<LandscapeFile, TapeError> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -88,7 +88,8 @@ impl Tape {
         };
         // A file that was cut off in its first line has no contents yet.
         let is_new = !text.contains('\n') && first_line().starts_with(&text);
-        let mut tape = if is_new { Tape::default() } else { Tape::from_text(&text)? };
+        let mut landscape_file =
+            if is_new { LandscapeFile::default() } else { LandscapeFile::from_text(&text)? };
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if is_new {
             file.set_len(0)?;
@@ -97,8 +98,8 @@ impl Tape {
             // The process that wrote the file was killed in the middle of a line.
             file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
         }
-        tape.file = Some(file);
-        Ok(tape)
+        landscape_file.file = Some(file);
+        Ok(landscape_file)
     }
 
     /// The programs, in the order in which they came.
@@ -138,7 +139,7 @@ impl Tape {
 
     /// Reads the text of a file. Nothing in the text is executed, and impossible measurements are
     /// refused.
-    pub fn from_text(text: &str) -> Result<Tape, TapeError> {
+    pub fn from_text(text: &str) -> Result<LandscapeFile, TapeError> {
         // A last line without a line end was never finished.
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let mut lines = whole.lines().enumerate();
@@ -150,24 +151,24 @@ impl Tape {
             _ => return Err(TapeError::Other),
         }
         let is_time = |time: f64| time.is_finite() && time >= 0.0;
-        let mut tape = Tape::default();
+        let mut landscape_file = LandscapeFile::default();
         for (at, line) in lines {
             let wrong = |why: &str| TapeError::Line(at + 1, why.to_owned());
             match serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))? {
                 Line::Format(..) => return Err(wrong("a second beginning")),
-                Line::Program(entry) => tape.programs.push((*entry, HashMap::new())),
+                Line::Program(entry) => landscape_file.programs.push((*entry, HashMap::new())),
                 Line::Measured(schedule, seconds, took) => {
                     if !is_time(took) || seconds.is_some_and(|seconds| !is_time(seconds) || seconds == 0.0) {
                         return Err(wrong("its numbers cannot have been measured"));
                     }
                     let (_, known) =
-                        tape.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
+                        landscape_file.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
                     let confirmed = known.get(&schedule).and_then(|known| known.confirmed);
                     known.insert(schedule, Known { seconds, took, confirmed });
                 }
                 Line::Confirmed(schedule, seconds) => {
                     let (_, known) =
-                        tape.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
+                        landscape_file.programs.last_mut().ok_or_else(|| wrong("there is no program yet"))?;
                     if !is_time(seconds) || seconds == 0.0 {
                         return Err(wrong("its numbers cannot have been measured"));
                     }
@@ -175,11 +176,11 @@ impl Tape {
                 }
             }
         }
-        Ok(tape)
+        Ok(landscape_file)
     }
 }
 
-impl Keeper for Tape {
+impl Keeper for LandscapeFile {
     fn keep(&mut self, schedule: &str, known: Known) -> io::Result<()> {
         self.add(&Line::Measured(schedule.to_owned(), known.seconds, known.took))
     }
@@ -225,25 +226,25 @@ mod tests {
     #[test]
     fn what_is_added_is_there_again() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tape");
+        let path = folder.path().join("landscape_file");
         for (at, name) in ["one", "two", "one"].into_iter().enumerate() {
-            let mut tape = Tape::open(&path).unwrap();
-            tape.begin(&entry(name)).unwrap();
+            let mut landscape_file = LandscapeFile::open(&path).unwrap();
+            landscape_file.begin(&entry(name)).unwrap();
             let known = |seconds: Option<f64>, took: f64| Known { seconds, took, confirmed: None };
-            tape.keep(&format!("{at}"), known(Some(0.1 + at as f64), 0.5)).unwrap();
-            tape.keep("always", known(None, 0.25)).unwrap();
-            tape.confirm(&format!("{at}"), 0.2 + at as f64).unwrap();
+            landscape_file.keep(&format!("{at}"), known(Some(0.1 + at as f64), 0.5)).unwrap();
+            landscape_file.keep("always", known(None, 0.25)).unwrap();
+            landscape_file.confirm(&format!("{at}"), 0.2 + at as f64).unwrap();
         }
         // The process was killed in the middle of a line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"measured\":[\"cut").unwrap();
-        let tape = Tape::open(&path).unwrap();
-        let one = tape.known(&entry("one"));
+        let landscape_file = LandscapeFile::open(&path).unwrap();
+        let one = landscape_file.known(&entry("one"));
         assert_eq!(one.len(), 3);
         // Only the last run's race times count.
         assert_eq!((one["0"].confirmed, one["2"].confirmed), (None, Some(2.2)));
         let known = Known { seconds: Some(1.1), took: 0.5, confirmed: Some(1.2) };
-        assert_eq!(tape.known(&entry("two"))["1"], known);
-        assert_eq!(tape.known(&entry("three")).len(), 0);
+        assert_eq!(landscape_file.known(&entry("two"))["1"], known);
+        assert_eq!(landscape_file.known(&entry("three")).len(), 0);
         assert!(std::fs::read_to_string(&path).unwrap().ends_with("]}\n"));
     }
 
@@ -251,18 +252,21 @@ mod tests {
     fn nonsense_is_refused() {
         let beginning = format!("{{\"format\":[\"{FORMAT}\",1]}}\n");
         let program = format!("{}\n", serde_json::to_string(&Line::Program(Box::new(entry("f")))).unwrap());
-        assert!(matches!(Tape::from_text(""), Err(TapeError::Other)));
-        assert!(matches!(Tape::from_text("{}\n"), Err(TapeError::Other)));
-        assert!(matches!(Tape::from_text(&beginning.replace(",1]", ",9]")), Err(TapeError::Version(9))));
+        assert!(matches!(LandscapeFile::from_text(""), Err(TapeError::Other)));
+        assert!(matches!(LandscapeFile::from_text("{}\n"), Err(TapeError::Other)));
+        assert!(matches!(
+            LandscapeFile::from_text(&beginning.replace(",1]", ",9]")),
+            Err(TapeError::Version(9))
+        ));
         for line in ["{\"measured\":[\"s\",1.0,1.0]}\n", "nonsense\n"] {
             assert!(
-                matches!(Tape::from_text(&format!("{beginning}{line}")), Err(TapeError::Line(2, _))),
+                matches!(LandscapeFile::from_text(&format!("{beginning}{line}")), Err(TapeError::Line(2, _))),
                 "{line}"
             );
         }
         for line in ["[\"s\",-1.0,1.0]", "[\"s\",0.0,1.0]", "[\"s\",1.0,-1.0]", "[\"s\",1e999,1.0]"] {
             let text = format!("{beginning}{program}{{\"measured\":{line}}}\n");
-            assert!(matches!(Tape::from_text(&text), Err(TapeError::Line(3, _))), "{line}");
+            assert!(matches!(LandscapeFile::from_text(&text), Err(TapeError::Line(3, _))), "{line}");
         }
     }
 }

@@ -18,7 +18,7 @@ const FADES: f32 = 64.0;
 
 /// Which features of a point the trees see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::strategy) enum Sight {
+pub(in crate::strategy) enum FeatureSet {
     /// How the cost model divides the time of the loop nest, or the features of the point if that
     /// is not available. The trials of other programs take part in every training.
     Nests,
@@ -30,10 +30,10 @@ pub(in crate::strategy) enum Sight {
 }
 
 /// The results of a search as training data, and the trees trained with them.
-pub(in crate::strategy) struct Judge<'a> {
+pub(in crate::strategy) struct RankModel<'a> {
     knobs: Knobs,
     features: Option<&'a dyn Features>,
-    sight: Sight,
+    sight: FeatureSet,
     /// The trials of other programs, and the trees that have learned from them.
     before: Vec<Group>,
     prior: Option<Trees>,
@@ -60,16 +60,16 @@ pub(in crate::strategy) enum Meaning {
     Itself(Point),
 }
 
-impl<'a> Judge<'a> {
-    pub fn new(knobs: &Knobs, start: &Start<'a>, sight: Sight) -> Judge<'a> {
+impl<'a> RankModel<'a> {
+    pub fn new(knobs: &Knobs, start: &Start<'a>, sight: FeatureSet) -> RankModel<'a> {
         let features = start.features;
         let mut before = features.map(|features| experience(knobs, features, start)).unwrap_or_default();
         let mut prior = None;
-        if sight == Sight::Everything {
+        if sight == FeatureSet::Everything {
             prior = Trees::fit(&before.iter().collect::<Vec<&Group>>());
             before.clear();
         }
-        Judge {
+        RankModel {
             knobs: knobs.clone(),
             features,
             sight,
@@ -112,7 +112,7 @@ impl<'a> Judge<'a> {
             return None;
         }
         let points: Vec<Point> = self.told.iter().map(|(point, _)| point.clone()).collect();
-        self.look(&points);
+        self.compute_features(&points);
         let mut own = Group::default();
         // A point without a cost whose nest equals that of a valid point is a duplicate, not an
         // invalid point. Skip it.
@@ -132,7 +132,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Computes the features of points.
-    pub fn look(&mut self, points: &[Point]) {
+    pub fn compute_features(&mut self, points: &[Point]) {
         let new: Vec<Point> =
             points.iter().filter(|point| !self.rows.contains_key(*point)).cloned().collect();
         let nests = match self.features {
@@ -149,7 +149,7 @@ impl<'a> Judge<'a> {
     fn completed(&self, nest: Vec<f32>, point: &Point) -> Row {
         let seen = nest.len();
         let mut numbers = nest;
-        if self.sight == Sight::Everything && self.features.is_some() {
+        if self.sight == FeatureSet::Everything && self.features.is_some() {
             let prior = self.prior.as_ref().map(|prior| prior.score(&numbers));
             numbers.extend(prior);
             numbers.extend(self.knobs.features(point));

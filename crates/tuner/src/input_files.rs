@@ -21,15 +21,15 @@ use crate::rig::RigError;
 use crate::task::Task;
 
 /// Inputs in files, which live as long as this value.
-pub struct Given {
+pub struct InputFiles {
     /// The files by the names of the inputs, for a [`Task`].
     pub files: Vec<(String, PathBuf)>,
     _open: Vec<OpenFile>,
 }
 
-impl Given {
+impl InputFiles {
     /// Writes the inputs of a program.
-    pub fn write(program: &Program, inputs: &Inputs) -> io::Result<Given> {
+    pub fn write(program: &Program, inputs: &Inputs) -> io::Result<InputFiles> {
         let scalars = inputs.scalars.iter().filter_map(|(name, value)| {
             let declared = program.scalars.iter().find(|scalar| scalar.name == *name)?;
             Some((name, scalar(declared.dtype, *value)))
@@ -50,7 +50,7 @@ impl Given {
             io::Error::new(error.kind(), what)
         })?;
         let files = written.iter().map(|(name, open)| (name.clone(), open.path())).collect();
-        Ok(Given { files, _open: written.into_iter().map(|(_, open)| open).collect() })
+        Ok(InputFiles { files, _open: written.into_iter().map(|(_, open)| open).collect() })
     }
 }
 

@@ -16,7 +16,7 @@ use super::walk::{bodies, is_written_out, vector_lanes};
 impl Emitter<'_, '_> {
     /// Whether the copies of a loop's body must not share loads. This is so if they accumulate into
     /// the same tile, and the tile takes at least 5/8 of the vector registers.
-    pub(super) fn is_kept_apart(&self, inner: &For) -> bool {
+    pub(super) fn needs_load_barrier(&self, inner: &For) -> bool {
         let registers = self.machine.registers as i64;
         let own = |store: &Store| !store.target.indices.iter().any(|index| index.mentions(inner.var));
         8 * self.results(&inner.body, &own) >= 5 * registers
@@ -42,7 +42,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Emits a fence, after which LLVM must reload values from memory.
-    pub(super) fn forget_loads(&self) {
+    pub(super) fn fence_loads(&self) {
         self.ops.builder.build_fence(AtomicOrdering::SequentiallyConsistent, true, "").expect(BUILT);
     }
 }

@@ -14,14 +14,14 @@ const LINES: usize = 8;
 const LONGEST_LINE: u64 = 500;
 
 /// The last lines of a process.
-pub(super) struct LastWords {
+pub(super) struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
     reader: JoinHandle<()>,
 }
 
-impl LastWords {
+impl StderrTail {
     /// Reads from now on, so that the pipe never fills up.
-    pub fn of(errors: ChildStderr) -> LastWords {
+    pub fn of(errors: ChildStderr) -> StderrTail {
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
@@ -33,7 +33,7 @@ impl LastWords {
                 kept.drain(..surplus);
             }
         });
-        LastWords { lines, reader }
+        StderrTail { lines, reader }
     }
 
     /// The last lines, once the process has ended.

@@ -13,7 +13,7 @@ use crate::parallel;
 
 /// Computes the features of a program's schedules on a machine.
 #[derive(Clone)]
-pub struct Lessons<'p> {
+pub struct ScheduleFeatures<'p> {
     pub(crate) program: &'p Program,
     pub(crate) target: Target<'p>,
     model: Model<'p>,
@@ -22,19 +22,21 @@ pub struct Lessons<'p> {
     default: f64,
 }
 
-impl<'p> Lessons<'p> {
+impl<'p> ScheduleFeatures<'p> {
     /// The features of a program's schedules.
-    pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> Lessons<'p> {
+    pub fn new(program: &'p Program, target: impl Into<Target<'p>>) -> ScheduleFeatures<'p> {
         let target = target.into();
-        let mut lessons = Lessons { program, target, model: Model::of(target), default: 1.0 };
+        let mut schedule_features =
+            ScheduleFeatures { program, target, model: Model::of(target), default: 1.0 };
         let default = apply(program, &default_schedule(program, target), target);
-        lessons.default = default.map_or(1.0, |nest| lessons.model.look(&nest).seconds);
-        lessons
+        schedule_features.default =
+            default.map_or(1.0, |nest| schedule_features.model.estimate(&nest).seconds);
+        schedule_features
     }
 
     /// The predicted time of a nest in seconds, and its features.
     pub(crate) fn of_nest(&self, nest: &LoopNest) -> (f64, Vec<f32>) {
-        let look = self.model.look(nest);
+        let look = self.model.estimate(nest);
         (look.seconds, look.features(self.default))
     }
 
@@ -46,23 +48,23 @@ impl<'p> Lessons<'p> {
     }
 
     /// The features of the points of a space.
-    pub fn of_points<'s>(&'s self, space: &'s Space<'s>) -> PointLessons<'s> {
-        PointLessons { lessons: self, space }
+    pub fn of_points<'s>(&'s self, space: &'s Space<'s>) -> PointFeatures<'s> {
+        PointFeatures { schedule_features: self, space }
     }
 }
 
 /// Computes the features of the points of a space.
-pub struct PointLessons<'s> {
-    lessons: &'s Lessons<'s>,
+pub struct PointFeatures<'s> {
+    schedule_features: &'s ScheduleFeatures<'s>,
     space: &'s Space<'s>,
 }
 
-impl Features for PointLessons<'_> {
+impl Features for PointFeatures<'_> {
     fn of(&self, points: &[Point]) -> Vec<Option<Vec<f32>>> {
-        let Lessons { program, target, .. } = self.lessons;
+        let ScheduleFeatures { program, target, .. } = self.schedule_features;
         parallel::map(points, |point| {
             let nest = apply(program, &self.space.decode(point).ok()?, *target).ok()?;
-            Some(self.lessons.of_nest(&nest).1)
+            Some(self.schedule_features.of_nest(&nest).1)
         })
     }
 
