@@ -368,8 +368,8 @@ fn registers_with_vectors_of_two_lengths_are_an_array() {
         let (input, out) = (b.argument(DType::Float16, &[16]), b.argument(DType::Float16, &[16]));
         let room = b.register(DType::Float16, &[16]);
         let (i, k, j, l) = (b.var("i"), b.var("k"), b.var("j"), b.var("l"));
-        let filled = v(i).scale(8).add(&v(k));
-        let fill = set(room, &[filled.clone()], b.value(input, &[filled]));
+        let filled = [v(i).scale(8).add(&v(k))];
+        let fill = set(room, &filled, b.value(input, &filled));
         let twice = binary(BinaryOp::Add, b.value(room, &[v(j).scale(4).add(&v(l))]), float(0.5));
         let body = allocate(
             room,
