@@ -52,7 +52,8 @@ fn lacking(version: i64) -> &'static [&'static str] {
     ADDED.get(has..).unwrap_or_default()
 }
 
-/// Opens a cache file, or makes a new one if `create` is set.
+/// Opens a cache file. A missing file is made if `create` is set. A file that cannot be written is
+/// opened for reading.
 pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> {
     look_at(path, create)?;
     match open_checked(path, create) {
@@ -62,7 +63,7 @@ pub(super) fn open(path: &Path, create: bool) -> Result<Connection, CacheError> 
     }
 }
 
-/// Makes a cache in memory, without a file.
+/// Makes a cache in memory, without a file. Errors name `path`.
 pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let connection = Connection::open_in_memory().map_err(sql)?;
@@ -123,8 +124,8 @@ fn open_checked(path: &Path, create: bool) -> Result<Connection, CacheError> {
     Ok(connection)
 }
 
-/// Opens a file that cannot be written, in a folder that cannot be written either. There the log
-/// has no place, so records in another process's log stay invisible.
+/// Opens a file that cannot be written, as immutable. SQLite then ignores the write-ahead log, so
+/// records that are only in another process's log stay invisible.
 fn open_unwritable(path: &Path) -> Result<Connection, CacheError> {
     let sql = |error| CacheError::from_sql(path, error);
     let Some(uri) = immutable_uri(path) else { return Err(CacheError::ReadOnly(path.to_owned())) };

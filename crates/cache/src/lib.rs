@@ -99,7 +99,7 @@ impl Cache {
         Cache::open(&Cache::default_path()?)
     }
 
-    /// Makes a cache in memory, which is lost with the value.
+    /// Makes a cache in memory. Its records are lost when the cache is dropped.
     pub fn in_memory() -> Result<Cache, CacheError> {
         let path = PathBuf::from(":memory:");
         Ok(Cache { connection: file::in_memory(&path)?, path })
@@ -117,8 +117,9 @@ impl Cache {
         &self.path
     }
 
-    /// Inserts a record. The record is durable when this returns. A very long message is cut.
-    /// Returns false if the cache already has the same record.
+    /// Inserts a record. When this returns, killing the process does not lose the record; a power
+    /// failure may lose the last seconds. A very long message is cut. Returns false if the cache
+    /// already has the same record.
     pub fn insert(&self, record: &TuningRecord) -> Result<bool, CacheError> {
         let record = &TuningRecord { outcome: record.outcome.cut(), ..record.clone() };
         record.check().map_err(CacheError::Invalid)?;
@@ -155,8 +156,8 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes invalid rows, which are otherwise an error wherever they are read. Returns their
-    /// number.
+    /// Removes invalid rows and returns their number. An invalid row is otherwise an error for
+    /// every operation that reads it.
     pub fn clear_damaged(&self) -> Result<usize, CacheError> {
         let transaction = self.begin()?;
         let removed = rows::remove_damaged(&transaction).map_err(|error| self.sql(error))?;

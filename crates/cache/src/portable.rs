@@ -2,8 +2,8 @@
 //! merging another cache.
 //!
 //! The messages are written here by hand, so that the build needs no protobuf compiler. A test
-//! compares them with the `.proto`. A file is read one record at a time, so that a small file
-//! cannot demand much memory.
+//! compares them with the `.proto`. A file is read one record at a time, and memory is taken only
+//! for bytes that are present, so that a small damaged file cannot demand much memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -151,7 +151,7 @@ pub enum Stage {
     Asm,
     /// CUDA C++: the kernels for an NVIDIA GPU. The machine needs no such GPU.
     Cuda,
-    /// OpenCL C: the kernels for any other device.
+    /// OpenCL C: the kernels for an OpenCL device. The machine needs no such device.
     Opencl,
     /// C++ for high-level synthesis.
     #[value(hide = true)]
@@ -308,11 +308,12 @@ pub struct BenchArgs {
     /// The cache of tuned schedules to use.
     #[command(flatten)]
     pub file: cache::CacheFile,
-    /// Minimum time that all samples take together, such as 500ms or 2s.
+    /// Minimum time that all samples on a CPU take together, such as 500ms or 2s. A fifth of it is
+    /// the minimum time of warming up, on a CPU and on a device.
     #[arg(long, default_value = "500ms", value_parser = duration, allow_hyphen_values = true)]
     pub time: Duration,
-    /// Minimum number of samples, at most 1000000, however long they take. Without this option,
-    /// bench takes 30 samples, or fewer where 30 take longer than several seconds.
+    /// Minimum number of samples on a CPU, exact number on a device, at most 1000000, however long
+    /// they take. The default is 30, or fewer where 30 samples take longer than several seconds.
     #[arg(long, value_name = "N", value_parser = samples)]
     pub samples: Option<usize>,
     /// Empty the CPU's caches before every sample.
@@ -329,22 +330,24 @@ pub struct BenchArgs {
 
 /// `tilewright tune`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Every candidate is compiled and run in a process of its own, compared with the reference, and measured; one that crashes, \
-    hangs or computes something else is counted and left behind. What wins is never slower than the default schedule, and is proved to compute what the program says \
-    before it is kept: `tilewright prove --help` says how. A winner that is refuted is left behind, and the next best is taken; one of which \
-    nothing can be proved is kept, for its results were right.\n\n\
-    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best so far; a second Ctrl-C does without \
-    comparing the best ones again. With --trials 0 nothing but the first choice of the cost model is tried.\n\n\
+#[command(after_help = "Every candidate is compiled and run in a worker process, compared with the \
+    reference, and measured. A candidate that crashes, hangs or computes wrong results is counted \
+    and discarded. The winner is never slower than the default schedule, and is proved to compute \
+    what the program says before it is kept: `tilewright prove --help` says how. If the winner is \
+    refuted, the next best candidate takes its place. If the proof is undecided, the winner is \
+    kept, because its results agreed with the reference.\n\n\
+    The search ends after --time, after --trials candidates, or with Ctrl-C, which keeps the best \
+    so far; a second Ctrl-C skips the final comparison of the best candidates. With --trials 0 \
+    only the first choice of the cost model is tried.\n\n\
     Give inputs where the time of a program depends on its data, as with lookups and scatter.\n\n\
-    Speeds are told as a part of what this machine can do at most, which is measured before the first search and kept; a device is \
-    taken at its word. On a device, calls are timed by its own clock, with an empty cache, as `bench` does.\n\n\
+    Speeds are also printed as a share of the machine's peak rates. Those of a CPU are measured \
+    before the first search and kept; those of a device come from its description. On a \
+    device, calls are timed by its own clock, with an empty cache, as `bench` does.\n\n\
     Examples:\n  tilewright tune examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --time 20s\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --strategy random --trials 200 --seed 7 --json\n  \
     tilewright tune gemm.tw --sizes M=4096,N=4096,K=4096 --target cuda:0 --time 2m\n  \
     tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --report gemm.html --record gemm.tape\n  \
-    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape"
-)]
+    tilewright tune gemm.tw --sizes M=512,N=512,K=512 --time 20s --replay gemm.tape")]
 pub struct TuneArgs {
     /// Source file. FILE:NAME picks a function.
     #[arg(value_name = "FILE[:NAME]")]

@@ -40,7 +40,8 @@ impl Compiler {
         Ok(Compiler { schedule, target: open(name, args)? })
     }
 
-    /// Compiles a program. Without `--schedule`, it uses the best schedule of the cache.
+    /// Compiles a program with the schedule of `--schedule`, else with the best usable schedule of
+    /// the cache, else with the default schedule.
     pub fn compile(self, file: &CacheFile, program: &Program) -> Result<(Compiled, OpenTarget), Failure> {
         let Compiler { schedule, target } = self;
         let schedule = schedule.choose(program, &target, file)?;

@@ -20,11 +20,12 @@ use crate::source::Source;
 
 /// How to time calls.
 pub struct Clock {
-    /// The time to take samples for, after a fifth of it for warming up.
+    /// The minimum time of all samples together on a CPU. A fifth of it is the minimum time of
+    /// warming up, on a CPU and on a device.
     pub time: Duration,
-    /// The number of samples to take at least.
+    /// The minimum number of samples on a CPU, and the number of samples on a device.
     pub samples: usize,
-    /// The time after which no more samples are taken.
+    /// The time after which no more samples are taken, even if there are too few.
     pub cap: Duration,
     /// Whether the caches of a CPU are emptied before each sample. The caches of a device always
     /// are.

@@ -102,10 +102,9 @@ pub struct LookupArgs {
 
 /// `tilewright cache export`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The file is a protobuf message, as crates/tuner/proto/tuning_records.proto says. It is written whole or not at all.\n\n\
-    Examples:\n  tilewright cache export records.pb\n  tilewright cache export records.pb --cache shared.sqlite"
-)]
+#[command(after_help = "The file is a protobuf message; crates/cache/proto/tuning_records.proto defines \
+    it. It is written whole or not at all.\n\n\
+    Examples:\n  tilewright cache export records.pb\n  tilewright cache export records.pb --cache shared.sqlite")]
 pub struct ExportArgs {
     /// The file to write.
     #[arg(value_name = "OUT")]
@@ -147,11 +146,10 @@ pub struct MergeArgs {
 
 /// `tilewright cache clear`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Conditions add up: a record is removed if it fits all of them. Without any, --yes must be given.\n\n\
+#[command(after_help = "A record is removed if it meets all the given conditions. Without any condition, \
+    --yes must be given.\n\n\
     Examples:\n  tilewright cache clear --yes\n  tilewright cache clear --failed --older-than 30d\n  \
-    tilewright cache clear examples/paper/mv.tw --sizes M=1024,K=1024"
-)]
+    tilewright cache clear examples/paper/mv.tw --sizes M=1024,K=1024")]
 pub struct ClearArgs {
     /// Remove only records of this program, at all sizes unless --sizes is given. FILE:NAME picks a
     /// function.
@@ -173,10 +171,10 @@ pub struct ClearArgs {
     /// Remove only records older than this, such as 30d or 12h.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
-    /// Remove only rows that Tilewright did not write.
+    /// Remove only damaged rows: those that cannot be read as a valid record.
     #[arg(long, conflicts_with_all = ["source", "threads", "failed", "older_than"])]
     pub damaged: bool,
-    /// Remove every record.
+    /// Confirm that every record is to be removed. Needed only if no condition is given.
     #[arg(long)]
     pub yes: bool,
     /// The cache to clear.

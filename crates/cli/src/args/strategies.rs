@@ -30,19 +30,19 @@ pub enum StrategiesCommand {
 
 /// `tilewright strategies compare`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "A schedule is measured once, whoever asks for it first; all others are told the same and are charged the same time. So \
-    strategies differ in nothing but what they ask for. With --record, measurements are kept in a file as they are made; what it has \
-    already is not measured again, so a comparison can be interrupted and go on. With --replay nothing is measured: the same options \
-    give the same searches, on any machine.\n\n\
-    The best known kernel is the best that anybody found. Where the space is small enough, all of it is tried, and the best known is the best.\n\n\
-    docs/strategies.md has comparisons that were made like this, and what they say.\n\n\
+#[command(after_help = "A schedule is measured once, when the first strategy proposes it. All other \
+    strategies get the same result and are charged the same time, so strategies differ only in the \
+    points that they propose. With --record, each measurement is appended to a file and never \
+    repeated, so an interrupted comparison can be continued. With --replay nothing is measured: \
+    the same options give the same searches, on any machine.\n\n\
+    The best known kernel is the fastest that any search found. A space of at most --exhaustive \
+    points is tried completely, and then the best known kernel is the optimum.\n\n\
+    docs/strategies.md shows and discusses such comparisons.\n\n\
     Examples:\n  tilewright strategies compare examples/flextensor/gemm.tw --sizes M=512,N=512,K=512 --trials 100 --seeds 5\n  \
     tilewright strategies compare gemm.tw@M=512,N=512,K=512 gemm.tw@M=64,N=2048,K=64 --strategies bandit,opevo,trees --time 20s\n  \
     tilewright strategies compare gemm.tw@M=1024,N=1024,K=1024 --template tvm.template --starts 0 --share 0.001 --out figures\n  \
     tilewright strategies compare gemm.tw@M=512,N=512,K=512 --trials 100 --record gemm.tape --out gemm\n  \
-    tilewright strategies compare --replay gemm.tape --strategies gbfs,random --trials 100"
-)]
+    tilewright strategies compare --replay gemm.tape --strategies gbfs,random --trials 100")]
 pub struct CompareArgs {
     /// Programs with their sizes: FILE, FILE:NAME or FILE@M=64,N=32. With --replay, the default is
     /// every recorded program.
@@ -51,8 +51,8 @@ pub struct CompareArgs {
     /// Sizes and integer scalars of the programs that have no @SIZES.
     #[arg(long, value_name = "NAME=N,…", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<(String, i64)>,
-    /// Strategies, in the order of the table. The default is all but grid. `tilewright strategies`
-    /// lists them.
+    /// Strategies to compare; the table lists them in the given order. The default is all but grid.
+    /// `tilewright strategies` lists all names.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub strategies: Vec<String>,
     /// The number of searches per strategy, with the seeds 1, 2, …, or a range of seeds such as
@@ -69,8 +69,9 @@ pub struct CompareArgs {
     /// Maximum share of the space that a search may propose, such as 0.001.
     #[arg(long, value_name = "PART", value_parser = share)]
     pub share: Option<f64>,
-    /// Maximum number of starting points that the cost model proposes. With 0 searches are blind:
-    /// the model rejects no candidate, and the default schedule does not count as found.
+    /// Maximum number of starting points that the cost model proposes. With 0, searches run
+    /// without the model: it rejects no candidate, and the default schedule does not count as
+    /// found.
     #[arg(long, value_name = "N", default_value_t = STARTS)]
     pub starts: usize,
     /// The number of searches that run at the same time. More searches keep more cores busy with
@@ -102,8 +103,8 @@ pub struct CompareArgs {
     /// Write measurements to this file, and reuse those that it already has.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Take every measurement from this file and measure nothing. A missing measurement counts as a
-    /// failure, and the failures are counted.
+    /// Take every measurement from this file and measure nothing. A candidate without a
+    /// measurement counts as failed, and a warning gives the number of such candidates.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Write an HTML page, pictures and all numbers into this folder.

@@ -1,4 +1,5 @@
-//! `tilewright cache`: lists, explains, exports, imports, merges and clears tuning records.
+//! `tilewright cache`: lists, shows, exports, imports, merges and clears tuning records, and
+//! explains why a lookup finds a record or none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -49,8 +50,8 @@ impl CacheFile {
         self.cache.clone().map_or_else(|| Cache::default_path().map_err(failure), Ok)
     }
 
-    /// Opens the cache for reading. Returns `None` if it is the user's default cache and nothing
-    /// was tuned yet.
+    /// Opens the cache without creating it, for reading or for removing records. Returns `None` if
+    /// no cache was named and the user's default cache does not exist yet.
     pub fn existing(&self) -> Result<Option<Cache>, Failure> {
         match Cache::open_existing(&self.path()?) {
             Err(CacheError::Missing(_)) if self.cache.is_none() => Ok(None),
@@ -58,7 +59,7 @@ impl CacheFile {
         }
     }
 
-    /// Opens the cache for writing, and creates it if it is missing.
+    /// Opens the cache, and creates it if it is missing.
     pub fn made(&self) -> Result<Cache, Failure> {
         Cache::open(&self.path()?).map_err(failure)
     }

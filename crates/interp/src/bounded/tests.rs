@@ -1,6 +1,6 @@
-//! Tests that simulated kernels stay within the bound. The simulation computes in single precision,
-//! with fused or separate products, with functions that are some units in the last place off, and
-//! with sums in any order.
+//! Tests that the results of kernels stay within the error bounds of [`Bounded`]. Kernels are
+//! simulated: in single precision, with fused or separate products, with functions that are some
+//! units in the last place off, and with sums in any order.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,5 +1,6 @@
-//! Distributes the statements that already run inside a GPU's block, beside the statement that owns
-//! the block loops: copies of operands, and statements that are computed where they are used.
+//! Default schedules for a GPU: distributes statements over the threads of a thread block that
+//! another statement has created. Such statements are copies of operands, and producers that are
+//! computed inside the block of their consumer.
 //!
 //! All threads of the block share the work, and neighbouring threads handle neighbours in memory. A
 //! reduction keeps its total in a register and has several loads in flight at a time. Constants
@@ -25,7 +26,7 @@ const WRITTEN_OUT: i64 = 64;
 const ENOUGH_WARPS: i64 = 2;
 
 impl Planner<'_, Gpu> {
-    /// Distributes a statement over the threads of its block.
+    /// Distributes a statement over the threads of its block. Returns false if a step was refused.
     pub(super) fn spread_in_block(&mut self, statement: StatementId) -> bool {
         let own = self.name_of(statement);
         let reduces = !self.loops_with(statement, LoopRole::Reduction).is_empty();

@@ -6,9 +6,10 @@
 //! The body of a loop is walked twice, the second time with the accesses that its own end leaves,
 //! because the next iteration meets those.
 //!
-//! Two accesses are recognised as meeting only within one thread if they are the same expression of
-//! the thread index and of loops of the same length. No two threads write the same element, so the
-//! sets of elements of different threads are disjoint.
+//! No barrier is needed between two accesses if their subscripts are the same expression of the
+//! thread indices and of loops of the same length: each element is then touched by one thread only,
+//! because no two threads write the same element. Nor is one needed if the accesses provably touch
+//! different rows of the buffer, or different slots of a pipeline.
 
 use std::collections::BTreeSet;
 

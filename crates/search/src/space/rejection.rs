@@ -9,7 +9,8 @@ use tilewright_schedule::{GpuResource, Illegal};
 /// Why a point was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rejection {
-    /// The vectorised part of a loop is not a multiple of the vector's lanes.
+    /// The tile of the vectorised loop is not a multiple of the vector's lanes, or the vector of
+    /// partial totals would be too wide.
     VectorWidth,
     /// The tile and its operands need more registers than the machine has.
     Registers,
@@ -17,19 +18,20 @@ pub enum Rejection {
     CodeSize,
     /// Some cores would have no work.
     Threads,
-    /// A thread block would have more threads than allowed, or too few to be efficient.
+    /// A thread block would have more threads than allowed, or too many idle lanes in its warps.
     BlockThreads,
-    /// The lanes of a warp cannot form the chosen rectangle, or they form it already when threads
-    /// are in order.
+    /// The lanes of a warp cannot form the chosen rectangle, or the rectangle equals the default
+    /// order of threads, so that another point has the same schedule.
     Lanes,
-    /// The rows of a tensor or the distances between tiles are not multiples of a group of
-    /// elements.
+    /// An operand cannot be copied in groups of elements: no group size divides its rows and the
+    /// distances between its tiles.
     Groups,
-    /// Some multiprocessors would have no work.
+    /// There would be too few blocks to keep the multiprocessors busy, or a reduction is split
+    /// among too many blocks.
     Blocks,
     /// The operands need more shared memory than a thread block has.
     SharedMemory,
-    /// The position chosen for a stage has no loop.
+    /// The loop at which the point computes a producer does not exist.
     NoPlace,
     /// A step is illegal. The text names the kind of the violation.
     Illegal(&'static str),

@@ -72,7 +72,8 @@ pub(super) fn magnitude(model: &Model, coefficient: IndexExpr) -> Option<IndexEx
     }
 }
 
-/// Returns true when nothing is left of the region after the boxes are subtracted.
+/// Returns true if the boxes provably cover the region. False may also mean that the steps or the
+/// number of pieces are too large for the analysis.
 pub(super) fn covers(model: &Model, region: &Region, boxes: &[Region], facts: &[IndexExpr]) -> bool {
     let mut steps = vec![1i64; region.len()];
     for interval in boxes.iter().flat_map(|inner| inner.iter().enumerate()) {

@@ -2,7 +2,7 @@
 //!
 //! The solution holds for all values of the other variables in the subscript, whose ranges are
 //! known. Only upper limits are useful, since ranges begin at 0. An inequality that cannot be
-//! solved gives no limit, and `bounds` checks the access later.
+//! solved gives no limit, and the `bounds` pass checks the access later.
 
 use tilewright_ir::interval::{lower_bound, plainly_nonnegative, upper_bound};
 use tilewright_ir::prove::nonnegative;
@@ -10,6 +10,7 @@ use tilewright_ir::{Atom, IndexExpr, VarId};
 
 use super::model::Model;
 
+/// The direction of an inequality.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     AtLeast,
@@ -28,7 +29,8 @@ impl End {
 /// The solution of an inequality for a variable.
 pub(super) enum Solution {
     AtMost(IndexExpr),
-    /// A lower bound, or no solution; `bounds` checks the access later.
+    /// No upper limit: the solution is a lower limit, the inequality always holds, or it cannot be
+    /// solved. The `bounds` pass checks the access later.
     Other,
 }
 

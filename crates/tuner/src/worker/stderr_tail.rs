@@ -20,7 +20,7 @@ pub(super) struct StderrTail {
 }
 
 impl StderrTail {
-    /// Reads from now on, so that the pipe never fills up.
+    /// Starts a thread that reads standard error, so that the pipe never fills up.
     pub fn of(errors: ChildStderr) -> StderrTail {
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
@@ -36,7 +36,8 @@ impl StderrTail {
         StderrTail { lines, reader }
     }
 
-    /// The last lines, once the process has ended.
+    /// Returns the last lines. Call this after the process has ended; it waits at most 100 ms for
+    /// the end of the output.
     pub fn read(&self) -> String {
         // A child of the process may hold the pipe open, so the wait is bounded.
         for _ in 0..50 {

@@ -1,4 +1,5 @@
-//! The stage `cost`: the time that the cost model predicts for a schedule, in its parts.
+//! `tilewright show --stage cost`: the time that the cost model predicts for a schedule, and the
+//! parts of that time.
 
 use tilewright_ir::LoopNest;
 use tilewright_search::cost::cpu::{Estimate, Machine, estimate};

@@ -1,4 +1,4 @@
-//! Invented comparisons, to preview drawings and to test them.
+//! Artificial comparisons, for tests of the drawings and the page.
 
 use tilewright_tuner::compare::{Best, Compared, Comparison, Search, Strategy};
 

@@ -97,8 +97,8 @@ fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     Ok((Place::of(name, &machine), caches))
 }
 
-/// Returns the machine of an entry. It may be another machine than this one, because its schedules
-/// are only analysed here.
+/// Returns the machine that an entry was measured on. In a replay it may differ from this machine,
+/// because nothing is run.
 pub fn machine_of(entry: &Entry) -> Result<Machine, Failure> {
     match &entry.task.place {
         Place::Device { gpu, .. } => Ok(Machine::Gpu(gpu.clone())),

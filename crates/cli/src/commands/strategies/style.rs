@@ -1,7 +1,8 @@
 //! The style sheets of the page and of standalone drawings.
 //!
-//! Both sheets have one rule per line, and their light colours in a `:root` at the start of a line.
-//! This module relies on both to find the rules of a drawing.
+//! The page's sheet consists of [`STYLE`] and `strategies.css`. Both have one rule per line, and
+//! their light colours in a `:root` at the start of a line. [`light`] relies on this to find the
+//! rules and colours of a drawing.
 
 use crate::page::STYLE;
 

@@ -18,7 +18,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Checks that every file of the options is writable.
+    /// Checks that every file that the options name is writable.
     pub fn new(args: &TuneArgs) -> Result<Files, Failure> {
         Ok(Files {
             out: Pending::new("--out", args.out.as_deref())?,

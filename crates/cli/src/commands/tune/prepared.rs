@@ -31,13 +31,14 @@ pub struct Prepared<'a> {
     pub options: Options,
     /// The source of measurements.
     pub answers: Answers,
-    /// Writes trials to the cache; `None` in a replay, whose trials are in the cache already.
+    /// Writes trials to the cache; `None` in a replay, which measures nothing new.
     pub recorder: Option<Recorder<'a>>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Opens everything that the search needs, to measure at the task's place and at `others`.
-    /// Unknown peaks of the machine are measured here, while nothing else runs.
+    /// Prepares a search that measures on the device of the task and on those in `others`, or that
+    /// replays a recording. Peaks of the CPU that are not known yet are measured here, before any
+    /// worker runs.
     pub fn new(
         args: &TuneArgs,
         task: Task,

@@ -1,4 +1,5 @@
-//! Runs the search with measurements of workers or of a recording.
+//! Runs the search of `tilewright tune`. Its measurements come from worker processes or from a
+//! recording.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub enum Answers {
     Measured(Workers),
     /// Worker processes whose answers are recorded.
     Recorded(Workers),
-    /// The answers of an earlier run.
+    /// The recorded answers of an earlier run; nothing is measured.
     Replayed(Vec<Answer>),
 }
 
@@ -32,7 +33,7 @@ pub struct Workers {
     pub launch: Launch,
     /// The task of the first worker.
     pub task: Task,
-    /// The same task at other places.
+    /// The same task for each further device; one worker per task.
     pub others: Vec<Task>,
 }
 
@@ -64,14 +65,14 @@ pub fn search(
     }
 }
 
-/// Returns the place of a recorded run if it has this name.
+/// Returns the place where the kernels of a recorded run ran, if that place has this name.
 pub fn recorded_place(path: &Path, name: &str) -> Option<Place> {
     let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
     Some(recording.setting.task.place).filter(|place| place.name() == name)
 }
 
-/// Reads the recording of a run with the same options. A search with other options would ask for
-/// candidates that were never measured.
+/// Reads a recording, and refuses it if its run had other options than this one: the search would
+/// then ask for candidates that were never measured.
 pub fn recording(path: &Path, setting: &Setting) -> Result<Recording, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::Input(format!("{shown}: {error}")))?;

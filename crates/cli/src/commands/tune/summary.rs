@@ -17,10 +17,10 @@ pub struct Summary<'a> {
     pub place: &'a Place,
     /// The outcome.
     pub tuned: &'a Tuned,
-    /// How near the kernels come to the machine's peaks.
+    /// The work of the program and the machine's peaks, to express times as shares of the limit.
     pub roofline: &'a Roofline,
-    /// Describes what the cache keeps of this run. `None` after a replay, which also spends no time
-    /// worth reporting.
+    /// Describes what the cache keeps of this run. `None` after a replay, whose time spent is not
+    /// reported either.
     pub kept: Option<&'a str>,
 }
 

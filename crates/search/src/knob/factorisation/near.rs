@@ -2,8 +2,9 @@
 //!
 //! The inner factors are free, and the outermost factor is the smallest one that covers the extent.
 //! Hence the inner factors alone determine the factorisation, and their product alone decides
-//! whether it is allowed. If `p` is that product and `a = ceil(extent / p)`, the condition is
-//! `a * p <= most`. The rest of this module relies on two consequences:
+//! whether it is allowed. Let `p` be that product, `a = ceil(extent / p)` the outermost factor, and
+//! `most` the largest allowed product of all factors. Then the condition is `a * p <= most`. The
+//! rest of this module relies on two consequences:
 //!
 //! - A divisor of an allowed product is allowed: `p / d` needs an outermost factor of at most
 //!   `a * d`, which gives the same total product.
@@ -11,8 +12,8 @@
 //!
 //! A table of the allowed products, each with the number of its ordered factorisations, gives the
 //! count and the enumeration. To keep the table small, products above [`TABLE`] must divide the
-//! extent. Tiles of that size are larger than any cache, so exact factorisations are sufficient
-//! there.
+//! extent. Such tiles have more than 2^18 iterations along one loop, so exact factorisations are
+//! sufficient there.
 //!
 //! There are three kinds of neighbours:
 //!

@@ -1,6 +1,8 @@
-//! Schedules for a CPU. For every statement with a significant share of the work, the knobs say how
-//! its loops are tiled, ordered and run (`tile.rs`) and whether its operands are packed (`pack.rs`)
-//! or prefetched (`prefetch.rs`).
+//! The search space of schedules for a CPU. For every statement with a significant share of the
+//! work, the knobs say how its loops are tiled, ordered and run (`tile.rs`) and whether its
+//! operands are packed (`pack.rs`) or prefetched (`prefetch.rs`). Other knobs choose the loop at
+//! which a producer is computed (`place.rs`). `limits.rs` rejects slow points, and `initial.rs`
+//! chooses starting points.
 
 mod initial;
 mod limits;
@@ -25,7 +27,7 @@ use tile::{Levels, Tile};
 /// The largest number of starting points.
 const MOST_BEGINNINGS: usize = 16;
 
-/// The meaning of the knobs of a program on a CPU.
+/// Translates the knobs of a program into schedules for a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<'a> {
     program: &'a Program,
@@ -86,9 +88,9 @@ impl<'a> Plan<'a> {
             .map_err(|refusal| Rejection::from(&refusal.reason))
     }
 
-    /// Returns the starting points of a search. The first two are the initial point and its variant
-    /// with `near` set. The others repeat this pair for every statement and every loop along which
-    /// its vector can run.
+    /// Returns the starting points of a search, at most `MOST_BEGINNINGS`. The first is the initial
+    /// point, followed by its variant with `near` set. The others repeat this pair for every
+    /// statement and every loop that it can vectorise. Repeated and rejected points are left out.
     pub fn beginnings(&self, knobs: &Knobs) -> Vec<Point> {
         let vectors = self.tiles.iter().enumerate().flat_map(|(at, tile)| {
             let loops = tile.as_ref().map_or(0, |(tile, _)| tile.vector_loops.len());
@@ -107,8 +109,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the point that static analysis would choose. `vector` selects a statement and the
-    /// index of its vectorised loop. If `near` is set, producers are computed just before their
-    /// consumer, as deep in its loops as nothing is computed twice.
+    /// index of its vectorised loop. If `near` is set, producers are computed inside the loops of
+    /// their consumer, as deep as possible without computing anything twice.
     pub fn initial(&self, knobs: &Knobs, vector: Option<(usize, usize)>, near: bool) -> Point {
         let mut point = knobs.nth(0).unwrap_or_default();
         for (at, (stage, tile)) in self.stages.iter().zip(&self.tiles).enumerate() {

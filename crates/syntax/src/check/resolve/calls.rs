@@ -12,6 +12,8 @@ use crate::parser::MOST_NESTING;
 use crate::span::Span;
 
 impl Resolver<'_> {
+    /// Resolves `targets = callee(arguments)`: a call of a function of the module, or else the
+    /// definition of a scalar by an element of a tensor or by a builtin function.
     pub(super) fn call_or_definition(
         &mut self,
         targets: &[Name],
@@ -46,6 +48,7 @@ impl Resolver<'_> {
         }
     }
 
+    /// Marks the targets as wrong, so that later passes report no consequences of the same mistake.
     pub(super) fn poison(&mut self, targets: &[Name], scope: &Scope) {
         for target in targets {
             if let Some(id) = scope.tensors.get(&target.text) {

@@ -109,8 +109,8 @@ pub fn overhead(programs: &[Compared]) -> String {
     out + "</svg>"
 }
 
-/// Returns a logarithmic axis whose ends are powers of ten, because bar lengths on such an axis
-/// need round numbers.
+/// Returns a logarithmic axis whose ends are powers of ten, so that all bars start at a round
+/// number.
 fn decades(times: impl Iterator<Item = f64> + Clone) -> Scale {
     let positive = times.filter(|time| *time > 0.0);
     let lowest = positive.clone().fold(f64::INFINITY, f64::min);

@@ -1,5 +1,6 @@
-//! Draws the quality of the best candidate so far over trials and over time: a line for the median
-//! search of a strategy, and a band for its other searches.
+//! Draws the quality of the best candidate so far over trials and over time: for each strategy, a
+//! line for the median of its searches and a band around it. With more than five searches, the band
+//! contains the middle half of them, otherwise all.
 //!
 //! Both horizontal axes are logarithmic, because strategies differ most at the start. After its
 //! end, a search keeps its last quality.

@@ -7,7 +7,7 @@
 //! | `curves.rs` | the quality of the best so far, over trials and over time |
 //! | `boxes.rs` | the final quality of each strategy, and its time per proposal |
 //! | `steps.rs` | the step functions that curves draw |
-//! | `spread.rs` | the quality of kernels, and the quartiles of a set of values |
+//! | `spread.rs` | the quality of kernels in percent of the best known, quartiles, and the quality axis |
 //! | `legend.rs`, `text.rs`, `colours.rs` | names, numbers and colours |
 
 pub mod boxes;

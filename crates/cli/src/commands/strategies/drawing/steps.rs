@@ -1,5 +1,5 @@
-//! The best so far as a step function: the median of a strategy's searches, and a band for the
-//! others.
+//! The quality of the best candidate so far as a step function: the median of a strategy's
+//! searches, and a band that contains all of them, or the middle half if more than [`FEW`] ran.
 
 use super::spread::{Spread, quality};
 use tilewright_tuner::compare::{Best, Compared, Search, Strategy};

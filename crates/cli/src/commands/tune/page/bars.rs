@@ -1,4 +1,4 @@
-//! Bar charts: horizontal bars with a label each, and a histogram.
+//! Bar charts of the tuning report, as SVG: labelled horizontal bars, and a histogram of times.
 
 use std::fmt::Write;
 
