@@ -654,3 +654,20 @@ fn ordered_loops_inside_of_a_block_order_no_other_blocks() {
     let own = source.replace("x1(t - 1, 1, j)", "x1(t - 1, i, j)");
     agrees(&own, &[("N", 2)], &format!("{split}\n{outer}\n{inner}"));
 }
+
+#[test]
+fn subscripts_that_may_need_more_than_64_bits_are_computed_only_where_the_program_does() {
+    let source = "def f(float(N, 4) a) -> (x) {
+        uint64() far
+        far() = uint64(0) - uint64(1)
+        x(i, j) = (j % 2 == 0) ? 1 : (0 <= j - 2 && j - 2 < 4 ? a(min(max(far() + j, 0), N - 1), j - 2) : 1)
+            where i in 0:4, j in 0:3
+    }";
+    let steps = "split x.i -> ib, it:1
+        split x.j -> jb, jt:3
+        reorder x.ib, x.jb, x.jt, x.it
+        fuse x.ib, x.jb -> block
+        promote a at x.block -> rows shared gathered";
+    // The program reads nothing, so nothing may fail.
+    agrees(source, &[("N", 3)], steps);
+}

@@ -5,7 +5,7 @@
 //! leave the tensor. A promotion then stages the value of the select. The buffer holds the padding
 //! too, the copy checks the condition, and the loops that compute need no checks.
 
-use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
+use tilewright_ir::{Access, Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Number, TensorId};
 
 use crate::draft::comparison::{as_condition, parts};
 use crate::draft::simplify::Ranges;
@@ -99,13 +99,34 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     // no longer check it.
     let always_inside = |dimension: &usize| {
         let index = &access.indices[*dimension];
-        ranges.never_negative(index) && ranges.never_negative(&index.scale(-1).offset(shape[*dimension] - 1))
+        let last = shape[*dimension] - 1;
+        has_a_value(index)
+            && ranges.never_negative(index)
+            && ranges.never_negative(&index.scale(-1).offset(last))
     };
     let mut others = (0..shape.len()).filter(|dimension| !dimensions.contains(dimension));
     if !dimensions.iter().all(inside) || !others.all(|dimension| always_inside(&dimension)) {
         return None;
     }
     Some(Padding { dimensions, conditions, outside: arms[2].clone(), dtype: choice.dtype })
+}
+
+/// Returns true when a subscript has a value whatever the data: sums and products of 64-bit data may
+/// need more than 64 bits, and so may an unsigned value alone. Clamping comes too late for them.
+fn has_a_value(index: &IndexExpr) -> bool {
+    let is_alone = index.constant_part() == 0
+        && matches!(index.terms(), [term] if term.coefficient == 1 && term.factors.len() == 1);
+    index.terms().iter().flat_map(|term| &term.factors).all(|atom| match atom {
+        Atom::Data(data) => match data.value.dtype {
+            DType::UInt64 => false,
+            DType::Int64 => is_alone,
+            _ => true,
+        },
+        Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
+            has_a_value(&pair.0) && has_a_value(&pair.1)
+        }
+        Atom::Var(_) | Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => true,
+    })
 }
 
 impl Padding {
