@@ -111,8 +111,8 @@ fn of_choice(choice: &Expr, shape: &[i64], ranges: &Ranges) -> Option<Padding> {
     Some(Padding { dimensions, conditions, outside: arms[2].clone(), dtype: choice.dtype })
 }
 
-/// Returns true when a subscript has a value whatever the data: sums and products of 64-bit data may
-/// need more than 64 bits, and so may an unsigned value alone. Clamping comes too late for them.
+/// Returns true when a subscript has a value whatever the data. Sums and products of 64-bit data
+/// may need more than 64 bits, and so may an unsigned value alone; clamping comes too late then.
 fn has_a_value(index: &IndexExpr) -> bool {
     let is_alone = index.constant_part() == 0
         && matches!(index.terms(), [term] if term.coefficient == 1 && term.factors.len() == 1);
