@@ -113,7 +113,9 @@ impl CacheError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::TooBig) => {
                 CacheError::Corrupt { path, why: error.to_string() }
             }
-            Some(ErrorCode::NotADatabase) => CacheError::NotACache { path, why: error.to_string() },
+            Some(ErrorCode::NotADatabase) => {
+                CacheError::NotACache { path, why: "it is not a SQLite file".to_owned() }
+            }
             Some(ErrorCode::ReadOnly) => CacheError::ReadOnly(path),
             Some(ErrorCode::DiskFull) => CacheError::Full(path),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CacheError::Busy(path),

@@ -7,7 +7,6 @@
 //! support write-ahead mode, SQLite keeps a rollback journal, which needs `FULL`.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +71,10 @@ pub(super) fn in_memory(path: &Path) -> Result<Connection, CacheError> {
 }
 
 /// Refuses paths that are plainly not a cache. Makes the folder of a new file.
+///
+/// Only SQLite may read the content. The operating system drops all of a process's locks on a file
+/// as soon as the process closes any handle of it. Without their locks, other connections of this
+/// process would go on to write to a log that another process has removed.
 fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -80,21 +83,15 @@ fn look_at(path: &Path, create: bool) -> Result<(), CacheError> {
         }
         Err(error) => return Err(CacheError::io(path, error)),
     };
-    let not_a_cache = |why: &str| Err(CacheError::NotACache { path: path.to_owned(), why: why.to_owned() });
     if found.is_dir() {
         return Err(CacheError::Folder(path.to_owned()));
     }
     if !found.is_file() {
-        return not_a_cache("it is not a plain file");
+        let why = "it is not a plain file".to_owned();
+        return Err(CacheError::NotACache { path: path.to_owned(), why });
     }
-    let mut start = Vec::new();
-    let file = fs::File::open(path).map_err(|error| CacheError::io(path, error))?;
-    file.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| CacheError::io(path, error))?;
-    if start.is_empty() || start == MAGIC { Ok(()) } else { not_a_cache("it is not a SQLite file") }
+    Ok(())
 }
-
-/// The first bytes of a SQLite file.
-const MAGIC: &[u8] = b"SQLite format 3\0";
 
 fn make_folder(path: &Path) -> Result<(), CacheError> {
     match path.parent() {

@@ -145,6 +145,10 @@ impl Cache {
     /// Adds the records of a portable file: all of them, or none if one cannot be read.
     pub fn import(&self, path: &Path) -> Result<Merged, CacheError> {
         let why = |why| CacheError::Import { path: path.to_owned(), why };
+        // Opening the cache's own file, and closing it, would drop the locks of this process.
+        if self.is_at(path) {
+            return Err(why("it is this cache itself, not an export".to_owned()));
+        }
         let file = File::open(path).map_err(|error| CacheError::io(path, error))?;
         let metadata = file.metadata().map_err(|error| CacheError::io(path, error))?;
         if !metadata.is_file() {
@@ -169,8 +173,7 @@ impl Cache {
 
     /// Adds the records of another cache: all of them, or none if one cannot be read.
     pub fn merge(&self, other: &Path) -> Result<Merged, CacheError> {
-        let same = |one: &Path| one.canonicalize().ok();
-        if same(other).is_some() && same(other) == same(&self.path) {
+        if self.is_at(other) {
             let known = self.count(&Filter::default())?;
             return Ok(Merged { added: 0, known });
         }
@@ -183,6 +186,12 @@ impl Cache {
         })?;
         transaction.commit().map_err(|error| self.sql(error))?;
         Ok(merged)
+    }
+
+    /// Returns true if the path names the file of this cache.
+    fn is_at(&self, path: &Path) -> bool {
+        let whole = |path: &Path| path.canonicalize().ok();
+        whole(path).is_some_and(|path| Some(path) == whole(&self.path))
     }
 }
 

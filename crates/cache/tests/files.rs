@@ -201,6 +201,29 @@ fn threads_and_processes_insert_at_once() {
     assert_eq!(count(&path), 6 * 40);
 }
 
+/// A process loses its locks on a file when it closes any handle of the file.
+#[cfg(target_os = "linux")]
+#[test]
+fn opening_a_cache_again_keeps_the_locks_of_the_process() {
+    use std::os::unix::fs::MetadataExt;
+
+    let (_folder, path) = cache_in_folder(5);
+    let file = format!(":{} ", fs::metadata(&path).unwrap().ino());
+    let own = format!(" {} ", std::process::id());
+    let is_locked = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|lock| lock.contains(&file) && lock.contains(&own))
+    };
+    let cache = Cache::open(&path).unwrap();
+    if !is_locked() {
+        eprintln!("skipped: this system does not tell the locks of files");
+        return;
+    }
+    drop(Cache::open(&path).unwrap());
+    assert!(cache.import(&path).is_err());
+    assert!(is_locked());
+}
+
 #[test]
 fn a_killed_process_loses_no_record_that_it_has_inserted() {
     let folder = tempdir().unwrap();
@@ -253,6 +276,7 @@ fn an_export_brings_everything_to_another_cache_once() {
     let cache = Cache::open(&path).unwrap();
     let export = folder.path().join("records.pb");
     assert_eq!(cache.export(&export, &Filter::default()).unwrap(), 20);
+    assert!(cache.import(&path).unwrap_err().to_string().contains("this cache itself"));
     let other = Cache::in_memory().unwrap();
     assert_eq!(other.import(&export).unwrap(), Merged { added: 20, known: 0 });
     assert_eq!(other.import(&export).unwrap(), Merged { added: 0, known: 20 });
