@@ -10,7 +10,8 @@
 use std::collections::HashMap;
 
 use tilewright_ir::TensorId;
-use tilewright_ir::nest::{Axis, For, LoopKind, LoopNest, Scope, any_loop};
+use tilewright_ir::nest::{Axis, For, LoopKind, LoopNest, Scope};
+use tilewright_ir::walk::any_loop;
 
 /// The point of execution of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// A tracker for a nest, or `None` if the nest has no loops over blocks or threads.
     pub(crate) fn of(nest: &LoopNest) -> Option<Watch> {
-        let has_threads = [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, &For::is_spread));
+        let has_threads = [&nest.setup, &nest.body].into_iter().any(|stmts| any_loop(stmts, For::is_spread));
         let shared = nest.buffers.iter().map(|buffer| buffer.scope != Scope::Register).collect();
         has_threads.then(|| Watch {
             at: At::default(),

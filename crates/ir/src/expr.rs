@@ -430,13 +430,70 @@ impl Expr {
         }
     }
 
+    /// Calls `each` on the loads of the value, without those inside subscripts.
+    pub fn visit_loads<'e>(&'e self, each: &mut dyn FnMut(&'e Access)) {
+        match &self.kind {
+            ExprKind::Load(access) => each(access),
+            _ => self.operands().iter().for_each(|operand| operand.visit_loads(each)),
+        }
+    }
+
+    /// Changes the loads of the value, but none inside subscripts.
+    pub fn edit_loads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+        match &mut self.kind {
+            ExprKind::Load(access) => edit(access),
+            _ => self.operands_mut().iter_mut().for_each(|operand| operand.edit_loads(edit)),
+        }
+    }
+
+    /// Calls `each` on every access that the value depends on, those inside a load's subscripts
+    /// before the load.
+    pub fn visit_reads<'e>(&'e self, each: &mut dyn FnMut(&'e Access)) {
+        match &self.kind {
+            ExprKind::Load(access) => {
+                access.indices.iter().for_each(|index| index.visit_reads(each));
+                each(access);
+            }
+            ExprKind::Index(index) => index.visit_reads(each),
+            _ => self.operands().iter().for_each(|operand| operand.visit_reads(each)),
+        }
+    }
+
+    /// Changes every access that the value depends on, those inside a load's subscripts before the
+    /// load.
+    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+        match &mut self.kind {
+            ExprKind::Load(access) => {
+                access.indices.iter_mut().for_each(|index| index.edit_reads(edit));
+                edit(access);
+            }
+            ExprKind::Index(index) => index.edit_reads(edit),
+            _ => self.operands_mut().iter_mut().for_each(|operand| operand.edit_reads(edit)),
+        }
+    }
+
+    /// Calls `each` on every subscript and index value. The method does not descend into the
+    /// data-dependent parts of subscripts.
+    pub fn visit_indices<'e>(&'e self, each: &mut dyn FnMut(&'e IndexExpr)) {
+        match &self.kind {
+            ExprKind::Index(index) => each(index),
+            ExprKind::Load(access) => access.indices.iter().for_each(each),
+            _ => self.operands().iter().for_each(|operand| operand.visit_indices(each)),
+        }
+    }
+
+    /// Returns true when some subscript or index value satisfies the predicate.
+    pub fn any_index(&self, test: &mut dyn FnMut(&IndexExpr) -> bool) -> bool {
+        match &self.kind {
+            ExprKind::Index(index) => test(index),
+            ExprKind::Load(access) => access.indices.iter().any(test),
+            _ => self.operands().iter().any(|operand| operand.any_index(test)),
+        }
+    }
+
     /// Returns true when the variable occurs in any subscript or index value.
     pub fn mentions(&self, var: VarId) -> bool {
-        match &self.kind {
-            ExprKind::Index(index) => index.mentions(var),
-            ExprKind::Load(access) => access.indices.iter().any(|index| index.mentions(var)),
-            _ => self.operands().iter().any(|operand| operand.mentions(var)),
-        }
+        self.any_index(&mut |index| index.mentions(var))
     }
 
     /// Replaces every subscript and index value by the result of `map`. The method does not descend

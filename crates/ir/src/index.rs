@@ -17,7 +17,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::DType;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Access, Expr, ExprKind};
 use crate::program::{SymbolId, TensorId, VarId};
 
 /// An expression with more terms than this becomes an [`Atom::Overflow`].
@@ -327,12 +327,39 @@ impl IndexExpr {
 
     /// Calls `visit` on every atom, outermost first, including the atoms inside data and in
     /// declared bounds.
-    pub fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
+    pub fn visit<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
         for term in &self.terms {
             for factor in &term.factors {
                 factor.visit(visit);
             }
         }
+    }
+
+    /// Calls `each` on every access that the value depends on.
+    pub fn visit_reads<'s>(&'s self, each: &mut dyn FnMut(&'s Access)) {
+        // `visit` also descends into the subscripts of data, so only the loads of each data value
+        // itself are left to find.
+        self.visit(&mut |atom| {
+            if let Atom::Data(data) = atom {
+                data.value.visit_loads(each);
+            }
+        });
+    }
+
+    /// Changes every access that the value depends on, those inside subscripts first.
+    pub fn edit_reads(&mut self, edit: &mut dyn FnMut(&mut Access)) {
+        if !self.has_data() {
+            return;
+        }
+        *self = self.substitute(&mut |atom| match atom {
+            Atom::Data(data) => {
+                let Data { mut value, declared } = Data::clone(data);
+                // `substitute` has already changed the loads inside subscripts.
+                value.edit_loads(edit);
+                Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value, declared }))))
+            }
+            _ => None,
+        });
     }
 
     /// The variables that occur anywhere in the expression, also inside data.
@@ -460,7 +487,7 @@ impl Atom {
         })
     }
 
-    fn visit(&self, visit: &mut dyn FnMut(&Atom)) {
+    fn visit<'s>(&'s self, visit: &mut dyn FnMut(&'s Atom)) {
         visit(self);
         match self {
             Atom::FloorDiv(pair) | Atom::Mod(pair) | Atom::Min(pair) | Atom::Max(pair) => {
@@ -478,7 +505,7 @@ impl Atom {
     }
 }
 
-fn visit_expr(expr: &Expr, visit: &mut dyn FnMut(&Atom)) {
+fn visit_expr<'s>(expr: &'s Expr, visit: &mut dyn FnMut(&'s Atom)) {
     match &expr.kind {
         ExprKind::Index(index) => index.visit(visit),
         ExprKind::Load(access) => access.indices.iter().for_each(|index| index.visit(visit)),

@@ -15,7 +15,7 @@
 //!
 //! [`arithmetic`] defines operators and functions on single numbers. Read next: [`program`] for the
 //! structure of a program, [`index`] for subscripts, [`prove`] for proofs about subscripts,
-//! [`nest`] for loops.
+//! [`nest`] for loops, [`walk`] for passes over loops.
 
 pub mod arithmetic;
 pub mod dtype;
@@ -29,6 +29,7 @@ pub mod prove;
 pub mod tensor;
 pub mod verify;
 pub mod verify_nest;
+pub mod walk;
 
 pub use dtype::DType;
 pub use expr::{Access, BinaryOp, Builtin, Expr, ExprKind, Number, Origin, UnaryOp};

@@ -362,29 +362,6 @@ impl For {
     }
 }
 
-impl Stmt {
-    /// Returns true when this statement, or a statement inside at any depth, combines threads.
-    pub fn combines(&self) -> bool {
-        match self {
-            Stmt::For(own) => own.body.iter().any(Stmt::combines),
-            Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(Stmt::combines),
-            Stmt::Allocate(own) => own.body.iter().any(Stmt::combines),
-            Stmt::Combine(_) => true,
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-        }
-    }
-}
-
-/// Returns true when some loop in the statements, at any depth, satisfies the predicate.
-pub fn any_loop(stmts: &[Stmt], test: &dyn Fn(&For) -> bool) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => test(own) || any_loop(&own.body, test),
-        Stmt::If(own) => any_loop(&own.then, test) || any_loop(&own.otherwise, test),
-        Stmt::Allocate(own) => any_loop(&own.body, test),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
-    })
-}
-
 impl LoopNest {
     /// The buffer behind an id.
     pub fn buffer(&self, id: TensorId) -> &Buffer {

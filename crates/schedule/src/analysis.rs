@@ -12,7 +12,6 @@ use crate::draft::comparison::as_condition;
 pub use crate::draft::multiples::Multiple;
 use crate::draft::multiples::{multiples, settled};
 use crate::draft::simplify::{Ranges, clamped};
-use crate::draft::visit_reads;
 
 /// The distance in memory that an access moves when a loop advances by one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ fn unclamped(index: &IndexExpr) -> IndexExpr {
 /// The accesses in an expression, including those inside subscripts.
 pub fn accesses(expr: &Expr) -> Vec<Access> {
     let mut found = Vec::new();
-    visit_reads(expr, &mut |access| found.push(access.clone()));
+    expr.visit_reads(&mut |access| found.push(access.clone()));
     found
 }
 

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{Combine, For, LoopKind, Scope, Stmt, any_loop};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::walk::{self, any_loop};
+use tilewright_ir::{Access, DType, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::{Gpu, GpuApi};
 
 use super::combine::Way;
@@ -235,7 +236,7 @@ fn no_data(index: &IndexExpr) -> Emit<()> {
 }
 
 fn has_spread(stmts: &[Stmt]) -> bool {
-    any_loop(stmts, &For::is_spread)
+    any_loop(stmts, For::is_spread)
 }
 
 /// The grid and block sizes of a kernel.
@@ -247,33 +248,19 @@ struct Shape {
 impl Shape {
     fn of(stmt: &Stmt) -> Shape {
         let mut shape = Shape { grid: [1; 3], block: [1; 3] };
-        shape.stmts(std::slice::from_ref(stmt));
+        walk::visit(std::slice::from_ref(stmt), &mut |stmt| shape.include(stmt));
         shape
     }
 
-    fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
-            match stmt {
-                Stmt::For(own) => {
-                    let extent = own.extent.as_constant().and_then(|extent| u32::try_from(extent).ok());
-                    let place = match own.kind {
-                        LoopKind::Block(axis) => Some(&mut self.grid[axis as usize]),
-                        LoopKind::Thread(axis) => Some(&mut self.block[axis as usize]),
-                        _ => None,
-                    };
-                    if let Some(place) = place {
-                        *place = (*place).max(extent.unwrap_or(1));
-                    }
-                    self.stmts(&own.body);
-                }
-                Stmt::If(own) => {
-                    self.stmts(&own.then);
-                    self.stmts(&own.otherwise);
-                }
-                Stmt::Allocate(own) => self.stmts(&own.body),
-                Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
-            }
-        }
+    fn include(&mut self, stmt: &Stmt) {
+        let Stmt::For(own) = stmt else { return };
+        let place = match own.kind {
+            LoopKind::Block(axis) => &mut self.grid[axis as usize],
+            LoopKind::Thread(axis) => &mut self.block[axis as usize],
+            _ => return,
+        };
+        let extent = own.extent.as_constant().and_then(|extent| u32::try_from(extent).ok());
+        *place = (*place).max(extent.unwrap_or(1));
     }
 }
 
@@ -284,11 +271,6 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
     let mut end = start;
     for stmt in stmts {
         end = match stmt {
-            Stmt::For(own) => place_shared(&own.body, nest, end, places),
-            Stmt::If(own) => {
-                let then = place_shared(&own.then, nest, end, places);
-                then.max(place_shared(&own.otherwise, nest, end, places))
-            }
             Stmt::Allocate(own) => {
                 let buffer = nest.buffer(own.buffer);
                 let mut inside = end;
@@ -298,7 +280,10 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
                 }
                 place_shared(&own.body, nest, inside, places)
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => end,
+            other => {
+                let ends = other.bodies().map(|body| place_shared(body, nest, end, places));
+                ends.max().unwrap_or(end)
+            }
         };
     }
     end
@@ -306,14 +291,13 @@ fn place_shared(stmts: &[Stmt], nest: &LoopNest, start: i64, places: &mut BTreeM
 
 /// The size in bytes of the largest value that a reduction across threads combines.
 fn combined_bytes(stmt: &Stmt) -> i64 {
-    let most = |stmts: &[Stmt]| stmts.iter().map(combined_bytes).max().unwrap_or(0);
-    match stmt {
-        Stmt::For(own) => most(&own.body),
-        Stmt::If(own) => most(&own.then).max(most(&own.otherwise)),
-        Stmt::Allocate(own) => most(&own.body),
-        Stmt::Combine(own) => own.store.value.dtype.bytes() as i64,
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => 0,
-    }
+    let mut most = 0;
+    walk::visit(std::slice::from_ref(stmt), &mut |stmt| {
+        if let Stmt::Combine(own) = stmt {
+            most = most.max(own.store.value.dtype.bytes() as i64);
+        }
+    });
+    most
 }
 
 /// Collects the properties of a nest that are needed before any kernel is written.
@@ -340,43 +324,35 @@ impl<'a> Survey<'a> {
 
     fn stmts(&mut self, stmts: &[Stmt], on_host: bool) {
         for stmt in stmts {
-            match stmt {
-                Stmt::For(own) => {
-                    let host = on_host && !own.is_spread() && has_spread(&own.body);
-                    if host {
-                        self.host_vars.insert(own.var);
-                    }
-                    if matches!(own.kind, LoopKind::Thread(_)) {
-                        self.threads.insert(own.var);
-                    }
-                    self.stmts(&own.body, host);
-                }
-                Stmt::If(own) => {
-                    let host = on_host && (has_spread(&own.then) || has_spread(&own.otherwise));
-                    self.stmts(&own.then, host);
-                    self.stmts(&own.otherwise, host);
-                }
+            let inside_on_host = match stmt {
+                Stmt::For(own) => self.for_loop(own, on_host),
                 Stmt::Allocate(own) => {
                     if on_host && self.nest.buffer(own.buffer).scope == Scope::Scratch {
                         self.host_rooms.insert(own.buffer);
                     }
-                    self.stmts(&own.body, on_host);
+                    on_host
                 }
-                Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                    self.written.insert(own.target.tensor);
-                    self.register_access(&own.target);
-                    self.loads(&own.value);
-                }
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                other => on_host && other.bodies().any(has_spread),
+            };
+            if let Some(store) = stmt.store() {
+                self.written.insert(store.target.tensor);
+                self.register_access(&store.target);
+                store.value.visit_loads(&mut |access| self.register_access(access));
             }
+            stmt.bodies().for_each(|body| self.stmts(body, inside_on_host));
         }
     }
 
-    fn loads(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Load(access) => self.register_access(access),
-            _ => expr.operands().iter().for_each(|operand| self.loads(operand)),
+    /// Records a loop. Returns true when the host runs the loop.
+    fn for_loop(&mut self, own: &For, on_host: bool) -> bool {
+        let host = on_host && !own.is_spread() && has_spread(&own.body);
+        if host {
+            self.host_vars.insert(own.var);
         }
+        if own.thread_axis().is_some() {
+            self.threads.insert(own.var);
+        }
+        host
     }
 
     /// Records which dimensions of a register buffer are distributed over threads.

@@ -9,15 +9,14 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::index::Atom;
-use tilewright_ir::nest::{Stmt, Store};
-use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, TensorId};
+use tilewright_ir::nest::Stmt;
+use tilewright_ir::{TensorId, walk};
 
 /// Whether the pointers of a kernel may be `restrict`. `reaches` says whether a buffer is memory
 /// that several threads access through a pointer.
 pub(super) fn is_restrict(kernel: &Stmt, reaches: &dyn Fn(TensorId) -> bool) -> bool {
     let mut survey = Survey::default();
-    survey.stmt(kernel);
+    walk::visit(std::slice::from_ref(kernel), &mut |stmt| survey.stmt(stmt));
     let updated = if survey.waits { survey.updated } else { BTreeSet::new() };
     !survey.written.iter().any(|id| reaches(*id) && (survey.read.contains(id) || updated.contains(id)))
 }
@@ -35,62 +34,21 @@ struct Survey {
 
 impl Survey {
     fn stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::For(own) => {
-                self.index(&own.extent);
-                own.body.iter().for_each(|stmt| self.stmt(stmt));
+        self.waits |= matches!(stmt, Stmt::Sync(_) | Stmt::Combine(_));
+        if let Some(store) = stmt.store() {
+            self.written.insert(store.target.tensor);
+            if store.reduce.is_some() {
+                self.updated.insert(store.target.tensor);
             }
-            Stmt::If(own) => {
-                own.conditions.iter().for_each(|condition| self.index(condition));
-                own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
-            }
-            Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
-            Stmt::Store(own) => self.store(own),
-            Stmt::Combine(own) => {
-                self.waits = true;
-                self.store(&own.store);
-            }
-            Stmt::Sync(_) => self.waits = true,
-            Stmt::Prefetch(_) => {}
         }
-    }
-
-    fn store(&mut self, own: &Store) {
-        self.written.insert(own.target.tensor);
-        if own.reduce.is_some() {
-            self.updated.insert(own.target.tensor);
-        }
-        own.target.indices.iter().for_each(|index| self.index(index));
-        self.expr(&own.value);
-    }
-
-    fn expr(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Load(access) => self.access(access),
-            ExprKind::Index(index) => self.index(index),
-            _ => expr.operands().iter().for_each(|operand| self.expr(operand)),
-        }
-    }
-
-    fn access(&mut self, access: &Access) {
-        self.read.insert(access.tensor);
-        access.indices.iter().for_each(|index| self.index(index));
-    }
-
-    fn index(&mut self, index: &IndexExpr) {
-        // The visit includes data inside the subscripts of other data.
-        index.visit(&mut |atom| {
-            if let Atom::Data(data) = atom {
-                self.expr(&data.value);
-            }
-        });
+        stmt.own_reads(&mut |access| _ = self.read.insert(access.tensor));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tilewright_ir::nest::{Axis, For, LoopKind, Sync};
-    use tilewright_ir::{DType, Number, Origin, ReduceOp, VarId};
+    use tilewright_ir::nest::{Axis, For, LoopKind, Store, Sync};
+    use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, Number, Origin, ReduceOp, VarId};
 
     use super::*;
 

@@ -6,8 +6,8 @@
 //! barriers, and the threads wait whether or not the condition holds. Reductions across threads
 //! wait too: all threads run their code, and take part where the condition holds.
 
-use tilewright_ir::IndexExpr;
 use tilewright_ir::nest::{Allocate, Combining, For, If, Stmt};
+use tilewright_ir::{IndexExpr, walk};
 
 /// Returns equivalent statements with no barrier inside a condition, except for conditions that
 /// depend on data.
@@ -101,13 +101,7 @@ pub(super) fn combining(own: &If) -> Option<Combining<'_>> {
 }
 
 fn waits(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::Sync(_) | Stmt::Combine(_) => true,
-        Stmt::For(own) => waits(&own.body),
-        Stmt::If(own) => waits(&own.then) || waits(&own.otherwise),
-        Stmt::Allocate(own) => waits(&own.body),
-        Stmt::Store(_) | Stmt::Prefetch(_) => false,
-    })
+    walk::any(stmts, &mut |stmt| matches!(stmt, Stmt::Sync(_) | Stmt::Combine(_)))
 }
 
 #[cfg(test)]

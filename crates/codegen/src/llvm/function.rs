@@ -15,14 +15,13 @@ use inkwell::module::Linkage;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
 use tilewright_ir::nest::{Scope, Stmt};
-use tilewright_ir::{LoopNest, TensorId, VarId};
+use tilewright_ir::{LoopNest, TensorId, VarId, walk};
 
 use super::layout::{ALIGNMENT, Layout};
 use super::machine::Machine;
 use super::ops::{BUILT, Ops, Value};
 use super::pointers::{Known, OpenLoop};
 use super::registers::Room;
-use super::walk::buffers_used;
 use crate::{Check, CodegenError};
 
 pub(super) type Emit<T> = Result<T, CodegenError>;
@@ -128,7 +127,7 @@ impl<'ctx> Unit<'ctx, '_> {
     pub(super) fn entry(&self, name: &str, stmts: &[Stmt], checks: &mut Vec<Check>) -> Emit<()> {
         let outside =
             |id: &TensorId| matches!(self.nest.buffer(*id).scope, Scope::Argument(_) | Scope::Constant);
-        let buffers = buffers_used(stmts).into_iter().filter(outside).collect();
+        let buffers = walk::buffers(stmts).into_iter().filter(outside).collect();
         let parameters = Parameters { buffers, vars: Vec::new(), ranged: false };
         let inner = self.declare(&format!("{name}.body"), &parameters);
         self.entry_wrapper(name, inner, &parameters);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tilewright_ir::nest::{LoopKind, Scope, Stmt};
 use tilewright_ir::{LoopNest, TensorId, VarId};
 
-use super::walk::{bodies, is_written_out};
+use super::loops::is_written_out;
 
 /// The alignment of scratch buffers, and of the stacks, in bytes.
 pub(super) const ALIGNMENT: i64 = 64;
@@ -61,7 +61,7 @@ impl Layout {
                 let units = (nest.buffer(room.buffer).bytes() + ALIGNMENT - 1) / ALIGNMENT;
                 self.place(nest, &room.body, top + units * ALIGNMENT)
             }
-            other => bodies(other).iter().map(|body| self.place(nest, body, top)).max().unwrap_or(top),
+            other => other.bodies().map(|body| self.place(nest, body, top)).max().unwrap_or(top),
         }
     }
 }

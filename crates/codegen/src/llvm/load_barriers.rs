@@ -10,8 +10,8 @@ use inkwell::AtomicOrdering;
 use tilewright_ir::nest::{For, Scope, Stmt, Store};
 
 use super::function::Emitter;
+use super::loops::{is_written_out, vector_lanes};
 use super::ops::BUILT;
-use super::walk::{bodies, is_written_out, vector_lanes};
 
 impl Emitter<'_, '_> {
     /// Whether the copies of a loop's body must not share loads. This is so if they accumulate into
@@ -36,7 +36,7 @@ impl Emitter<'_, '_> {
                 };
                 copies * self.results(&inner.body, counts)
             }
-            other => bodies(other).iter().map(|body| self.results(body, counts)).max().unwrap_or(0),
+            other => other.bodies().map(|body| self.results(body, counts)).max().unwrap_or(0),
         });
         each.fold(0, i64::saturating_add)
     }

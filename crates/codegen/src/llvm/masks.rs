@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_ir::nest::{LoopNest, Scope, Stmt};
 use tilewright_ir::{Atom, IndexExpr, TensorId, VarId};
 
-use super::walk::vector_lanes;
+use super::loops::vector_lanes;
 
 /// The number that replaces the lane variable in masks. The numbers after it replace the variables
 /// of subscripts, so masks from different loops can be compared.
@@ -95,7 +95,7 @@ impl Survey<'_> {
                         self.store(store.target.tensor, &store.target.indices);
                     }
                 }
-                Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+                other => other.bodies().for_each(|body| self.stmts(body)),
             }
         }
     }

@@ -23,6 +23,7 @@ mod kernel;
 mod layout;
 mod load;
 mod load_barriers;
+mod loops;
 mod machine;
 mod masks;
 mod math;
@@ -37,7 +38,6 @@ mod private;
 mod registers;
 mod stmt;
 mod store;
-mod walk;
 
 use inkwell::context::Context;
 use inkwell::module::Module;

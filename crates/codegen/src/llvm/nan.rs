@@ -8,9 +8,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::nest::{Scope, Stmt, Store};
-use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId};
-
-use super::walk::bodies;
+use tilewright_ir::{Expr, ExprKind, LoopNest, ReduceOp, TensorId, walk};
 
 /// Returns the scratch and register buffers that hold only numbers, never NaN.
 pub(super) fn buffers_of_numbers(nest: &LoopNest) -> BTreeSet<TensorId> {
@@ -38,14 +36,12 @@ pub(super) fn is_number(value: &Expr, numbers: &BTreeSet<TensorId>) -> bool {
 }
 
 fn drop_others(stmts: &[Stmt], numbers: &mut BTreeSet<TensorId>) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::Store(store) if !keeps_numbers(store, numbers) => {
-                numbers.remove(&store.target.tensor);
-            }
-            other => bodies(other).iter().for_each(|body| drop_others(body, numbers)),
+    walk::visit(stmts, &mut |stmt| match stmt {
+        Stmt::Store(store) if !keeps_numbers(store, numbers) => {
+            numbers.remove(&store.target.tensor);
         }
-    }
+        _ => {}
+    });
 }
 
 /// Whether the target of a store still holds only numbers after it.

@@ -12,10 +12,10 @@ use inkwell::module::Linkage;
 use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tilewright_ir::nest::For;
+use tilewright_ir::walk;
 
 use super::function::{Binding, CallField, Emit, Emitter, Parameters};
 use super::ops::{BUILT, Value};
-use super::walk::buffers_used;
 use crate::CodegenError;
 
 impl<'ctx> Emitter<'ctx, '_> {
@@ -54,7 +54,7 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     /// The buffers and variables that the body of a parallel loop needs from outside.
     fn captures(&self, inner: &For) -> Emit<Parameters> {
-        let used = buffers_used(&inner.body);
+        let used = walk::buffers(&inner.body);
         if used.iter().any(|id| self.frame.slots.contains_key(id)) {
             return Err(CodegenError::Unsupported("registers shared by the threads of a loop".into()));
         }

@@ -10,10 +10,10 @@
 //! for v in 0:16 vector { allocate t(4, 16) { t(1, v) = …; … = t(1, v) } }
 //! ```
 
-use tilewright_ir::nest::{Combine, Stmt};
+use tilewright_ir::nest::Stmt;
 use tilewright_ir::{Access, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
-use super::walk::{index_accesses, vector_lanes};
+use super::loops::vector_lanes;
 use crate::CodegenError;
 
 /// Returns the nest with an additional last dimension, over the lanes, on every buffer that is
@@ -43,31 +43,27 @@ impl Rooms {
     }
 
     fn stmt(&mut self, stmt: &mut Stmt, lane: Option<(VarId, u32)>) -> Result<(), CodegenError> {
+        stmt.bounds().iter().try_for_each(|bound| self.refuse_in(bound))?;
+        let mut inside = lane;
         match stmt {
             Stmt::For(inner) => {
-                self.refuse_in(&inner.extent)?;
-                let lane = vector_lanes(inner).map(|lanes| (inner.var, lanes)).or(lane);
-                self.stmts(&mut inner.body, lane)
-            }
-            Stmt::If(choice) => {
-                choice.conditions.iter().try_for_each(|condition| self.refuse_in(condition))?;
-                self.stmts(&mut choice.then, lane)?;
-                self.stmts(&mut choice.otherwise, lane)
+                inside = vector_lanes(inner).map(|lanes| (inner.var, lanes)).or(lane);
             }
             Stmt::Allocate(room) => {
                 if let Some((var, lanes)) = lane {
                     self.lane_of[room.buffer.index()] = Some(var);
                     self.extents.push((room.buffer.index(), lanes));
                 }
-                self.stmts(&mut room.body, lane)
             }
-            Stmt::Store(store) | Stmt::Combine(Combine { store, .. }) => {
-                self.access(&mut store.target)?;
-                self.expr(&mut store.value)
-            }
-            Stmt::Sync(_) => Ok(()),
-            Stmt::Prefetch(ahead) => self.access(&mut ahead.element),
+            _ => {}
         }
+        if let Some(element) = stmt.element_mut() {
+            self.access(element)?;
+        }
+        if let Some(store) = stmt.store_mut() {
+            self.expr(&mut store.value)?;
+        }
+        stmt.bodies_mut().try_for_each(|body| self.stmts(body, inside))
     }
 
     fn access(&self, access: &mut Access) -> Result<(), CodegenError> {
@@ -90,7 +86,7 @@ impl Rooms {
     /// lane cannot be added to such a load from outside.
     fn refuse_in(&self, index: &IndexExpr) -> Result<(), CodegenError> {
         let mut found = false;
-        index_accesses(index, &mut |access| found |= self.lane_of[access.tensor.index()].is_some());
+        index.visit_reads(&mut |access| found |= self.lane_of[access.tensor.index()].is_some());
         match found {
             true => Err(CodegenError::Unsupported("a subscript that depends on a lane's own buffer".into())),
             false => Ok(()),

@@ -11,8 +11,8 @@ use tilewright_ir::nest::{Scope, Stmt};
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
 
 use super::function::Emitter;
+use super::loops::{is_written_out, vector_lanes};
 use super::ops::{BUILT, Value};
-use super::walk::{bodies, is_written_out, own_accesses, vector_lanes};
 
 /// The storage of a register buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,7 @@ struct Survey {
 impl Survey {
     fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
-            let mut accesses = Vec::new();
-            own_accesses(stmt, &mut |access| accesses.push(access.clone()));
-            accesses.iter().for_each(|access| self.access(access));
+            stmt.own_accesses(&mut |access| self.access(access));
             let (outer, numbers) = (self.lane, self.numbers.len());
             if let Stmt::For(inner) = stmt {
                 if let Some(lanes) = vector_lanes(inner) {
@@ -64,7 +62,7 @@ impl Survey {
                     self.numbers.push(inner.var);
                 }
             }
-            bodies(stmt).iter().for_each(|body| self.stmts(body));
+            stmt.bodies().for_each(|body| self.stmts(body));
             self.numbers.truncate(numbers);
             self.lane = outer;
         }

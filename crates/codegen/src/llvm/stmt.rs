@@ -6,10 +6,10 @@ use tilewright_ir::nest::{Allocate, For, If, LoopKind, Prefetch, Scope, Stmt};
 use tilewright_ir::{IndexExpr, VarId};
 
 use super::function::{Binding, Emit, Emitter, Lanes};
+use super::loops::{is_written_out, vector_lanes};
 use super::ops::{BUILT, Value};
 use super::place::Address;
 use super::pointers::OpenLoop;
-use super::walk::{is_written_out, vector_lanes};
 use crate::CodegenError;
 
 /// The error for a statement that only a GPU supports.

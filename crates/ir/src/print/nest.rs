@@ -6,6 +6,7 @@ use super::{Names, access, expr, index};
 use crate::index::IndexExpr;
 use crate::nest::{Allocate, Buffer, Combine, For, If, LoopKind, LoopNest, Scope, Stmt, Store, Sync};
 use crate::program::{ScalarId, SymbolId, TensorId, VarId};
+use crate::walk;
 
 /// Prints a whole loop nest: its arguments, the constant buffers, the statements that fill them,
 /// and the body.
@@ -256,25 +257,10 @@ impl Writer<'_> {
 
 /// The buffers that some statement stores to.
 fn written(nest: &LoopNest) -> Vec<TensorId> {
-    fn collect(statements: &[Stmt], out: &mut Vec<TensorId>) {
-        for statement in statements {
-            match statement {
-                Stmt::For(inner) => collect(&inner.body, out),
-                Stmt::If(inner) => {
-                    collect(&inner.then, out);
-                    collect(&inner.otherwise, out);
-                }
-                Stmt::Allocate(inner) => collect(&inner.body, out),
-                Stmt::Store(inner) | Stmt::Combine(Combine { store: inner, .. }) => {
-                    out.push(inner.target.tensor);
-                }
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
-            }
-        }
-    }
     let mut out = Vec::new();
-    collect(&nest.setup, &mut out);
-    collect(&nest.body, &mut out);
+    for stmts in [&nest.setup, &nest.body] {
+        walk::visit(stmts, &mut |stmt| out.extend(stmt.store().map(|store| store.target.tensor)));
+    }
     out
 }
 

@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 
 use tilewright_ir::nest::{Claim, ClaimRole, Combine, If, LoopNest, Stmt, Store};
-use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic};
+use tilewright_ir::{Expr, IndexExpr, VarId, arithmetic, walk};
 
 /// The nest, with a store of the neutral element before every combination that replaces its target.
 pub fn begun(nest: &LoopNest) -> Cow<'_, LoopNest> {
@@ -25,30 +25,20 @@ pub fn begun(nest: &LoopNest) -> Cow<'_, LoopNest> {
     }
     let mut nest = nest.clone();
     for stmts in [&mut nest.setup, &mut nest.body] {
-        *stmts = begun_in(std::mem::take(stmts));
+        *stmts = walk::rewrite(std::mem::take(stmts), &mut begin);
     }
     Cow::Owned(nest)
 }
 
-fn begun_in(stmts: Vec<Stmt>) -> Vec<Stmt> {
-    let mut out = Vec::with_capacity(stmts.len());
-    for mut stmt in stmts {
-        match &mut stmt {
-            Stmt::For(own) => own.body = begun_in(std::mem::take(&mut own.body)),
-            Stmt::If(own) => {
-                own.then = begun_in(std::mem::take(&mut own.then));
-                own.otherwise = begun_in(std::mem::take(&mut own.otherwise));
-            }
-            Stmt::Allocate(own) => own.body = begun_in(std::mem::take(&mut own.body)),
-            Stmt::Combine(own) if own.store.reduce.is_none() => {
-                out.push(beginning(own));
-                own.store.reduce = Some(own.op);
-            }
-            Stmt::Combine(_) | Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => {}
-        }
-        out.push(stmt);
+/// Adds the store of the neutral element before a combination that replaces its target.
+fn begin(mut stmt: Stmt, out: &mut Vec<Stmt>) {
+    if let Stmt::Combine(own) = &mut stmt
+        && own.store.reduce.is_none()
+    {
+        out.push(beginning(own));
+        own.store.reduce = Some(own.op);
     }
-    out
+    out.push(stmt);
 }
 
 /// The store of the neutral element by the first lane.

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_ir::nest::{For, If, LoopNest, LoopVar, Stmt, Store};
-use tilewright_ir::{Atom, IndexExpr, VarId};
+use tilewright_ir::{Atom, IndexExpr, VarId, walk};
 use tilewright_isl::Context;
 
 use crate::coordinates::Coordinates;
@@ -26,7 +26,9 @@ use crate::coordinates::Coordinates;
 /// The nest, with a loop for each digit of the variables that it decomposes.
 pub fn apart<'n>(context: &Context, nest: Cow<'n, LoopNest>) -> Cow<'n, LoopNest> {
     let mut survey = Survey::default();
-    nest.setup.iter().chain(&nest.body).for_each(|stmt| survey.stmt(stmt));
+    for stmts in [&nest.setup, &nest.body] {
+        walk::visit(stmts, &mut |stmt| survey.stmt(stmt));
+    }
     let lanes = std::mem::take(&mut survey.lanes);
     survey.places.retain(|var, _| !lanes.contains(var));
     if survey.places.is_empty() {
@@ -63,33 +65,22 @@ struct Survey {
 
 impl Survey {
     fn stmt(&mut self, stmt: &Stmt) {
+        stmt.bounds().iter().for_each(|bound| self.index(bound));
         match stmt {
             Stmt::For(own) => {
-                self.index(&own.extent);
                 self.extents.entry(own.var).or_default().insert(own.extent.as_constant());
-                own.body.iter().for_each(|stmt| self.stmt(stmt));
             }
-            Stmt::If(own) => {
-                own.conditions.iter().for_each(|condition| self.index(condition));
-                own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
-            }
-            Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
-            Stmt::Store(own) => self.store(own),
-            Stmt::Combine(own) => {
-                self.lanes.insert(own.lane);
-                self.store(&own.store);
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+            Stmt::Combine(own) => _ = self.lanes.insert(own.lane),
+            _ => {}
+        }
+        if let Some(store) = stmt.store() {
+            self.store(store);
         }
     }
 
     fn store(&mut self, store: &Store) {
         store.target.indices.iter().for_each(|index| self.index(index));
-        // The clone is discarded: cloning avoids the need for a second, read-only walk.
-        store.value.clone().map_indices(&mut |index| {
-            self.index(index);
-            index.clone()
-        });
+        store.value.visit_indices(&mut |index| self.index(index));
         let claim = store.claim.iter();
         claim
             .flat_map(|claim| claim.point.iter().flatten().chain(&claim.run))
@@ -179,24 +170,16 @@ impl Rewrite {
     }
 
     fn stmt(&mut self, stmt: Stmt) -> Stmt {
-        match stmt {
-            Stmt::For(own) => self.for_loop(own),
-            Stmt::If(own) => Stmt::If(If {
-                conditions: own.conditions.iter().map(|condition| self.index(condition)).collect(),
-                then: self.stmts(own.then),
-                otherwise: self.stmts(own.otherwise),
-            }),
-            Stmt::Allocate(mut own) => {
-                own.body = self.stmts(own.body);
-                Stmt::Allocate(own)
-            }
-            Stmt::Store(own) => Stmt::Store(self.store(own)),
-            Stmt::Combine(mut own) => {
-                own.store = self.store(own.store);
-                Stmt::Combine(own)
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => stmt,
+        let mut stmt = match stmt {
+            Stmt::For(own) => return self.for_loop(own),
+            other => other,
+        };
+        stmt.bounds_mut().iter_mut().for_each(|bound| *bound = self.index(bound));
+        if let Some(store) = stmt.store_mut() {
+            self.store(store);
         }
+        stmt.bodies_mut().for_each(|body| *body = self.stmts(std::mem::take(body)));
+        stmt
     }
 
     fn for_loop(&mut self, mut own: For) -> Stmt {
@@ -243,14 +226,13 @@ impl Rewrite {
         digits
     }
 
-    fn store(&self, mut store: Store) -> Store {
+    fn store(&self, store: &mut Store) {
         store.target.indices.iter_mut().for_each(|index| *index = self.index(index));
         store.value.map_indices(&mut |index| self.index(index));
         if let Some(claim) = &mut store.claim {
             claim.point.iter_mut().flatten().for_each(|value| *value = self.index(value));
             claim.run = self.run(claim.computation, &claim.run);
         }
-        store
     }
 
     fn run(&self, computation: usize, run: &[IndexExpr]) -> Vec<IndexExpr> {

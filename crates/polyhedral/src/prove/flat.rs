@@ -16,8 +16,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tilewright_ir::nest::{Allocate, Combine, For, If, LoopKind, LoopNest, LoopVar, Scope, Stmt, Store};
-use tilewright_ir::{Access, Atom, Expr, ExprKind, IndexExpr, TensorId, VarId};
+use tilewright_ir::nest::{For, LoopKind, LoopNest, LoopVar, Scope, Stmt};
+use tilewright_ir::{Atom, IndexExpr, TensorId, VarId, walk};
 
 /// The nest with flat loops, or `None` if no loops can be merged.
 pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
@@ -27,27 +27,17 @@ pub fn merged(nest: &LoopNest) -> Option<LoopNest> {
     count_claims(&nest.body, &mut claims);
     let body = std::mem::take(&mut nest.body);
     let mut merge = Merge { nest: &mut nest, claims, found: false };
-    let body = merge.stmts(body);
+    let body = walk::rewrite(body, &mut |stmt, out| out.push(merge.stmt(stmt)));
     merge.found.then(|| LoopNest { body, ..nest })
 }
 
 /// Counts the stores of each computation.
 fn count_claims(stmts: &[Stmt], counts: &mut BTreeMap<usize, usize>) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => count_claims(&own.body, counts),
-            Stmt::If(own) => {
-                count_claims(&own.then, counts);
-                count_claims(&own.otherwise, counts);
-            }
-            Stmt::Allocate(own) => count_claims(&own.body, counts),
-            Stmt::Store(store) | Stmt::Combine(Combine { store, .. }) => {
-                let own = store.claim.iter().map(|claim| claim.computation);
-                own.for_each(|own| *counts.entry(own).or_default() += 1);
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+    walk::visit(stmts, &mut |stmt| {
+        if let Some(claim) = stmt.store().and_then(|store| store.claim.as_ref()) {
+            *counts.entry(claim.computation).or_default() += 1;
         }
-    }
+    });
 }
 
 struct Merge<'n> {
@@ -58,28 +48,13 @@ struct Merge<'n> {
 }
 
 impl Merge<'_> {
-    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
-        stmts.into_iter().map(|stmt| self.stmt(stmt)).collect()
-    }
-
     fn stmt(&mut self, stmt: Stmt) -> Stmt {
-        match stmt {
-            Stmt::For(own) => {
-                let own = For { body: self.stmts(own.body), ..own };
-                match self.flat(&own) {
-                    Some(flat) => {
-                        self.found = true;
-                        Stmt::For(flat)
-                    }
-                    None => Stmt::For(own),
-                }
-            }
-            Stmt::If(own) => {
-                Stmt::If(If { then: self.stmts(own.then), otherwise: self.stmts(own.otherwise), ..own })
-            }
-            Stmt::Allocate(own) => Stmt::Allocate(Allocate { body: self.stmts(own.body), ..own }),
-            Stmt::Store(_) | Stmt::Combine(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => stmt,
-        }
+        let flat = match &stmt {
+            Stmt::For(own) => self.flat(own),
+            _ => None,
+        };
+        self.found |= flat.is_some();
+        flat.map_or(stmt, Stmt::For)
     }
 
     /// Merges a loop over blocks or threads with the only loop inside it.
@@ -117,65 +92,15 @@ impl Merge<'_> {
 
     /// Checks whether threads that run `stmts` neither synchronise nor use registers from outside.
     fn is_independent(&self, stmts: &[Stmt]) -> bool {
-        let mut used = Used::default();
-        used.stmts(stmts);
-        let in_registers = |buffer: &TensorId| self.nest.buffer(*buffer).scope == Scope::Register;
-        !used.meets && !used.buffers.difference(&used.own).any(in_registers)
-    }
-}
-
-/// The buffers and synchronisation that statements use.
-#[derive(Default)]
-struct Used {
-    buffers: BTreeSet<TensorId>,
-    /// The buffers that are allocated inside the statements.
-    own: BTreeSet<TensorId>,
-    /// Whether the statements synchronise or combine threads.
-    meets: bool,
-}
-
-impl Used {
-    fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
-            match stmt {
-                Stmt::For(own) => self.stmts(&own.body),
-                Stmt::If(own) => {
-                    self.stmts(&own.then);
-                    self.stmts(&own.otherwise);
-                }
-                Stmt::Allocate(own) => {
-                    self.own.insert(own.buffer);
-                    self.stmts(&own.body);
-                }
-                Stmt::Store(own) => {
-                    self.access(&own.target);
-                    self.expr(&own.value);
-                }
-                Stmt::Combine(_) | Stmt::Sync(_) => self.meets = true,
-                Stmt::Prefetch(_) => {}
+        let mut own = BTreeSet::new();
+        let meets = walk::any(stmts, &mut |stmt| {
+            if let Stmt::Allocate(room) = stmt {
+                own.insert(room.buffer);
             }
-        }
-    }
-
-    fn expr(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Load(access) => self.access(access),
-            ExprKind::Index(index) => self.index(index),
-            _ => expr.operands().iter().for_each(|operand| self.expr(operand)),
-        }
-    }
-
-    fn access(&mut self, access: &Access) {
-        self.buffers.insert(access.tensor);
-        access.indices.iter().for_each(|index| self.index(index));
-    }
-
-    fn index(&mut self, index: &IndexExpr) {
-        index.visit(&mut |atom| {
-            if let Atom::Data(data) = atom {
-                self.expr(&data.value);
-            }
+            matches!(stmt, Stmt::Combine(_) | Stmt::Sync(_))
         });
+        let in_registers = |buffer: &TensorId| self.nest.buffer(*buffer).scope == Scope::Register;
+        !meets && !walk::buffers(stmts).difference(&own).any(in_registers)
     }
 }
 
@@ -193,46 +118,31 @@ impl Flat<'_> {
     /// The statements in terms of the flat variable, or `None` if one of the two variables occurs
     /// in any other form.
     fn stmts(&self, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
-        stmts.iter().map(|stmt| self.stmt(stmt)).collect()
-    }
-
-    fn stmt(&self, stmt: &Stmt) -> Option<Stmt> {
-        Some(match stmt {
-            Stmt::For(own) => Stmt::For(For {
-                extent: self.index(&own.extent)?,
-                body: self.stmts(&own.body)?,
-                ..own.clone()
-            }),
-            Stmt::If(own) => Stmt::If(If {
-                conditions: own.conditions.iter().map(|own| self.index(own)).collect::<Option<_>>()?,
-                then: self.stmts(&own.then)?,
-                otherwise: self.stmts(&own.otherwise)?,
-            }),
-            Stmt::Allocate(own) => Stmt::Allocate(Allocate { body: self.stmts(&own.body)?, ..own.clone() }),
-            Stmt::Store(own) => Stmt::Store(self.store(own.clone())?),
-            Stmt::Combine(_) | Stmt::Sync(_) => return None,
-            // A proof ignores prefetches.
-            Stmt::Prefetch(_) => stmt.clone(),
-        })
-    }
-
-    fn store(&self, mut store: Store) -> Option<Store> {
+        let mut stmts = stmts.to_vec();
         let mut is_flat = true;
-        let mut index = |own: &IndexExpr| {
+        walk::visit_mut(&mut stmts, &mut |stmt| is_flat = is_flat && self.flatten(stmt));
+        is_flat.then_some(stmts)
+    }
+
+    /// Rewrites the expressions of a statement itself. Returns false if one of them cannot be
+    /// expressed by the flat variable.
+    fn flatten(&self, stmt: &mut Stmt) -> bool {
+        // A proof ignores prefetches.
+        if matches!(stmt, Stmt::Prefetch(_)) {
+            return true;
+        }
+        if let Some(claim) = stmt.store_mut().and_then(|store| store.claim.as_mut())
+            && self.computations.contains(&claim.computation)
+        {
+            self.tell_apart(&mut claim.run);
+        }
+        let mut is_flat = true;
+        stmt.map_own_indices(&mut |own| {
             let flat = self.index(own);
             is_flat &= flat.is_some();
             flat.unwrap_or_else(|| own.clone())
-        };
-        store.target.indices.iter_mut().for_each(|own| *own = index(own));
-        store.value.map_indices(&mut index);
-        if let Some(claim) = &mut store.claim {
-            if self.computations.contains(&claim.computation) {
-                self.tell_apart(&mut claim.run);
-            }
-            let values = claim.point.iter_mut().flatten().chain(&mut claim.run);
-            values.for_each(|own| *own = index(own));
-        }
-        is_flat.then_some(store)
+        });
+        is_flat
     }
 
     /// If both variables distinguish runs, the flat variable replaces them.

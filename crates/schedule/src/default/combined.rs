@@ -7,8 +7,8 @@
 //! used where neighbours in memory belong to different results, as in sums of columns. There each
 //! thread computes one part of one result.
 
+use tilewright_ir::VarId;
 use tilewright_ir::nest::Axis;
-use tilewright_ir::{Access, Expr, ExprKind, VarId};
 use tilewright_target::Gpu;
 
 use super::gpu::THREADS;
@@ -89,7 +89,7 @@ impl Planner<'_, Gpu> {
     fn walks_memory(&self, statement: StatementId, var: VarId) -> bool {
         // Reads inside subscripts cost little compared with the reads that they index.
         let mut reads = Vec::new();
-        loads(&self.draft.statement(statement).value, &mut reads);
+        self.draft.statement(statement).value.visit_loads(&mut |load| reads.push(load));
         self.trips(var) > 1 && reads.iter().any(|read| self.stride(read, var) == Stride::Elements(1))
     }
 
@@ -198,13 +198,5 @@ impl Planner<'_, Gpu> {
         self.take(cut)
             && self.bind(own.at(block), Unit::Block(Axis::X))
             && self.bind(own.at(beside), Unit::Thread(Axis::Y))
-    }
-}
-
-/// Collects the loads of a value, without those inside subscripts.
-fn loads<'e>(expr: &'e Expr, found: &mut Vec<&'e Access>) {
-    match &expr.kind {
-        ExprKind::Load(access) => found.push(access),
-        _ => expr.operands().iter().for_each(|operand| loads(operand, found)),
     }
 }

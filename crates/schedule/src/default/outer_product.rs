@@ -13,7 +13,6 @@ use tilewright_target::Gpu;
 use super::gpu::WORTH_TILES;
 use super::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
-use crate::lower::stmts::any_index_in;
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};
 
 /// The numbers of results of a block along each of two loops. Along rows, the first that keeps the
@@ -228,7 +227,7 @@ impl Planner<'_, Gpu> {
     /// Returns true when the value of a statement depends on a remainder of an expression in the
     /// loop's variable.
     fn asks_remainder(&self, statement: StatementId, var: VarId) -> bool {
-        any_index_in(&self.draft.statement(statement).value, &mut |index| {
+        self.draft.statement(statement).value.any_index(&mut |index| {
             index.any(&mut |atom| matches!(atom, Atom::Mod(pair) if pair.0.mentions(var)))
         })
     }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use tilewright_ir::nest::{Buffer, LoopKind};
 use tilewright_ir::{
-    Access, Expr, ExprKind, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
+    Access, Expr, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
 };
 use tilewright_target::{Target, Vectors};
 
@@ -178,11 +178,9 @@ impl Statement {
         found
     }
 
-    fn visit_reads(&self, visit: &mut dyn FnMut(&Access)) {
-        visit_reads(&self.value, visit);
-        for index in &self.target.indices {
-            visit_index_reads(index, visit);
-        }
+    fn visit_reads<'s>(&'s self, visit: &mut dyn FnMut(&'s Access)) {
+        self.value.visit_reads(visit);
+        self.target.indices.iter().for_each(|index| index.visit_reads(visit));
     }
 
     /// The numbers that the statement requires to be divisible before it reads anything, both as
@@ -211,35 +209,6 @@ impl Statement {
         for instance in &mut self.instances {
             instance.map_indices(map);
         }
-    }
-}
-
-/// Calls `visit` on the accesses in an expression, those inside subscripts first.
-pub(crate) fn visit_reads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
-    match &expr.kind {
-        ExprKind::Load(access) => {
-            access.indices.iter().for_each(|index| visit_index_reads(index, visit));
-            visit(access);
-        }
-        ExprKind::Index(index) => visit_index_reads(index, visit),
-        _ => expr.operands().iter().for_each(|operand| visit_reads(operand, visit)),
-    }
-}
-
-fn visit_index_reads(index: &IndexExpr, visit: &mut dyn FnMut(&Access)) {
-    // `IndexExpr::visit` also descends into the subscripts of data. So each access is visited only
-    // where it belongs directly to a data value.
-    index.visit(&mut |atom| {
-        if let Atom::Data(data) = atom {
-            visit_own_loads(&data.value, visit);
-        }
-    });
-}
-
-fn visit_own_loads(expr: &Expr, visit: &mut dyn FnMut(&Access)) {
-    match &expr.kind {
-        ExprKind::Load(access) => visit(access),
-        _ => expr.operands().iter().for_each(|operand| visit_own_loads(operand, visit)),
     }
 }
 

@@ -10,7 +10,6 @@ use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
 use tilewright_ir::{Atom, BinaryOp, Expr, ExprKind, IndexExpr, Number};
 
 use super::comparison::parts;
-use super::visit_reads;
 
 /// A number, and a divisor of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub struct Multiple {
 pub(crate) fn multiples(value: &Expr) -> Vec<Multiple> {
     let ExprKind::Select(arms) = &value.kind else { return Vec::new() };
     let mut always = false;
-    [&arms[0], &arms[2]].into_iter().for_each(|arm| visit_reads(arm, &mut |_| always = true));
+    [&arms[0], &arms[2]].into_iter().for_each(|arm| arm.visit_reads(&mut |_| always = true));
     match always {
         true => Vec::new(),
         false => parts(&arms[0]).into_iter().filter_map(multiple).collect(),

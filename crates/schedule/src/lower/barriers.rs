@@ -13,10 +13,9 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, Combine, For, LoopKind, Scope, Stmt, Sync, any_loop};
+use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Sync};
+use tilewright_ir::walk::any_loop;
 use tilewright_ir::{Access, Atom, IndexExpr, LoopNest, TensorId, VarId};
-
-use crate::draft::visit_reads;
 
 /// Inserts barriers into all kernels.
 pub(super) fn synchronise(nest: &mut LoopNest) {
@@ -34,13 +33,7 @@ fn each_kernel(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut For)) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) if matches!(own.kind, LoopKind::Block(_)) => visit(own),
-            Stmt::For(own) => each_kernel(&mut own.body, visit),
-            Stmt::If(own) => {
-                each_kernel(&mut own.then, visit);
-                each_kernel(&mut own.otherwise, visit);
-            }
-            Stmt::Allocate(own) => each_kernel(&mut own.body, visit),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+            other => other.bodies_mut().for_each(|body| each_kernel(body, visit)),
         }
     }
 }
@@ -208,42 +201,22 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::For(own) => {
-                let part = match own.kind {
-                    LoopKind::Thread(axis) => Part::Thread(axis),
-                    _ => Part::Inside(self.loops.len()),
-                };
-                let extent = own.extent.as_constant().unwrap_or(-1);
-                self.index_reads(&own.extent);
-                self.loops.push((own.var, part, extent));
-                own.body.iter().for_each(|stmt| self.stmt(stmt));
-                self.loops.pop();
-            }
-            Stmt::If(own) => {
-                own.conditions.iter().for_each(|condition| self.index_reads(condition));
-                own.then.iter().chain(&own.otherwise).for_each(|stmt| self.stmt(stmt));
-            }
-            Stmt::Allocate(own) => own.body.iter().for_each(|stmt| self.stmt(stmt)),
-            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                let mut reads = Vec::new();
-                visit_reads(&own.value, &mut |access| reads.push(access.clone()));
-                own.target.indices.iter().for_each(|index| self.index_reads(index));
-                reads.iter().for_each(|access| self.touch(access, false));
-                self.touch(&own.target, true);
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
-        }
-    }
-
-    fn index_reads(&mut self, index: &IndexExpr) {
-        let value = tilewright_ir::Expr {
-            dtype: tilewright_ir::DType::Int64,
-            kind: tilewright_ir::ExprKind::Index(Box::new(index.clone())),
-        };
         let mut reads = Vec::new();
-        visit_reads(&value, &mut |access| reads.push(access.clone()));
-        reads.iter().for_each(|access| self.touch(access, false));
+        stmt.own_reads(&mut |access| reads.push(access));
+        reads.into_iter().for_each(|access| self.touch(access, false));
+        if let Some(store) = stmt.store() {
+            self.touch(&store.target, true);
+        }
+        let outside = self.loops.len();
+        if let Stmt::For(own) = stmt {
+            let part = match own.kind {
+                LoopKind::Thread(axis) => Part::Thread(axis),
+                _ => Part::Inside(outside),
+            };
+            self.loops.push((own.var, part, own.extent.as_constant().unwrap_or(-1)));
+        }
+        stmt.bodies().flatten().for_each(|stmt| self.stmt(stmt));
+        self.loops.truncate(outside);
     }
 
     fn touch(&mut self, access: &Access, writes: bool) {
@@ -317,5 +290,5 @@ fn axis(part: Part) -> Option<Axis> {
 }
 
 fn has_threads(stmts: &[Stmt]) -> bool {
-    any_loop(stmts, &|own| matches!(own.kind, LoopKind::Thread(_)))
+    any_loop(stmts, |own| matches!(own.kind, LoopKind::Thread(_)))
 }

@@ -9,8 +9,8 @@
 //! `max(0, min(x - 1, W - 1))`, contains the same kind of condition and is lifted in the same way.
 
 use tilewright_ir::interval::lower_bound;
-use tilewright_ir::nest::{Buffer, Combine, If, LoopKind, Stmt};
-use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
+use tilewright_ir::nest::{Buffer, If, LoopKind, Stmt};
+use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId, walk};
 
 use super::stmts::{choose_around, duplicate, stores};
 use crate::draft::comparison::{as_condition, parts, plain_condition};
@@ -50,12 +50,7 @@ impl Lifting<'_> {
                     own.body = self.body(std::mem::take(&mut own.body), own.var, &inside);
                 }
             }
-            Stmt::If(own) => {
-                own.then.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
-                own.otherwise.iter_mut().for_each(|stmt| self.inside(stmt, ranges));
-            }
-            Stmt::Allocate(own) => own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges)),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+            other => other.bodies_mut().flatten().for_each(|stmt| self.inside(stmt, ranges)),
         }
     }
 
@@ -109,13 +104,9 @@ struct Interior {
 
 /// Returns true when a value inside depends on one of these conditions.
 fn asks(stmt: &Stmt, conditions: &[IndexExpr]) -> bool {
-    match stmt {
-        Stmt::For(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
-        Stmt::Allocate(own) => own.body.iter().any(|stmt| asks(stmt, conditions)),
-        Stmt::If(own) => own.then.iter().chain(&own.otherwise).any(|stmt| asks(stmt, conditions)),
-        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => asks_in(&own.value, conditions),
-        Stmt::Prefetch(_) | Stmt::Sync(_) => false,
-    }
+    walk::any(std::slice::from_ref(stmt), &mut |stmt| {
+        stmt.store().is_some_and(|store| asks_in(&store.value, conditions))
+    })
 }
 
 fn asks_in(expr: &Expr, conditions: &[IndexExpr]) -> bool {
@@ -158,15 +149,12 @@ fn collect(
                 inside.all.pop();
                 inside.loops.forget(own.var);
             }
-            Stmt::If(own) => {
-                collect(&own.then, ranges, inside, visit);
-                collect(&own.otherwise, ranges, inside, visit);
+            other => {
+                if let Some(store) = other.store() {
+                    collect_in(&store.value, ranges, inside, visit);
+                }
+                other.bodies().for_each(|body| collect(body, ranges, inside, visit));
             }
-            Stmt::Allocate(own) => collect(&own.body, ranges, inside, visit),
-            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                collect_in(&own.value, ranges, inside, visit)
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
         }
     }
 }
@@ -245,20 +233,11 @@ fn is_worth_it(least: &IndexExpr, var: VarId, ranges: &Ranges) -> bool {
 
 /// Drops conditions that are known to hold.
 fn assume(stmts: &mut [Stmt], holding: &[IndexExpr]) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => assume(&mut own.body, holding),
-            Stmt::Allocate(own) => assume(&mut own.body, holding),
-            Stmt::If(own) => {
-                assume(&mut own.then, holding);
-                assume(&mut own.otherwise, holding);
-            }
-            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                assume_in(&mut own.value, holding)
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+    walk::visit_mut(stmts, &mut |stmt| {
+        if let Some(store) = stmt.store_mut() {
+            assume_in(&mut store.value, holding);
         }
-    }
+    });
 }
 
 fn assume_in(expr: &mut Expr, holding: &[IndexExpr]) {

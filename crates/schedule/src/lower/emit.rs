@@ -7,7 +7,7 @@
 use tilewright_ir::nest::{
     Allocate, Buffer, Claim, ClaimRole, Combine, For, If, LoopKind, LoopVar, Scope, Stmt, Store,
 };
-use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic};
+use tilewright_ir::{Access, Expr, IndexExpr, LoopNest, ReduceOp, TensorId, VarId, arithmetic, walk};
 
 use super::accumulate::Room;
 use super::claim::in_copy;
@@ -58,12 +58,9 @@ fn guarded(guards: &[IndexExpr], body: Vec<Stmt>) -> Vec<Stmt> {
 /// between lanes. This is checked here and not by the steps: a loop may be unrolled by a step after
 /// the one that vectorises a loop around it.
 fn uneven_in(stmts: &[Stmt], lanes: VarId) -> Option<VarId> {
-    stmts.iter().find_map(|stmt| match stmt {
+    walk::find_map(stmts, &mut |stmt| match stmt {
         Stmt::For(own) if own.kind != LoopKind::Unrolled && own.extent.mentions(lanes) => Some(own.var),
-        Stmt::For(own) => uneven_in(&own.body, lanes),
-        Stmt::If(own) => uneven_in(&own.then, lanes).or_else(|| uneven_in(&own.otherwise, lanes)),
-        Stmt::Allocate(own) => uneven_in(&own.body, lanes),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => None,
+        _ => None,
     })
 }
 
@@ -186,11 +183,9 @@ impl<'a> Emitter<'a> {
 
     /// The name of a buffer that is allocated somewhere in the statements.
     fn allocated_in(&self, stmts: &[Stmt]) -> Option<String> {
-        stmts.iter().find_map(|stmt| match stmt {
+        walk::find_map(stmts, &mut |stmt| match stmt {
             Stmt::Allocate(own) => Some(self.buffer(own.buffer).name.clone()),
-            Stmt::For(own) => self.allocated_in(&own.body),
-            Stmt::If(own) => self.allocated_in(&own.then).or_else(|| self.allocated_in(&own.otherwise)),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => None,
+            _ => None,
         })
     }
 

@@ -5,10 +5,11 @@
 //! variable is a number, the ranges of the other loops often decide the condition. An unrolled loop
 //! that ends early is just made shorter.
 
-use tilewright_ir::nest::{Combine, For, LoopKind, Stmt};
+use tilewright_ir::nest::{For, LoopKind, Stmt};
+use tilewright_ir::walk::{self, map_indices};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
-use super::stmts::{map_indices, stores};
+use super::stmts::stores;
 
 /// The most stores that the code may have after this pass.
 const MOST_STORES: usize = 2000;
@@ -17,41 +18,31 @@ const MOST_STORES: usize = 2000;
 pub(super) fn expand(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
         let mut left = MOST_STORES.saturating_sub(stores(stmts));
-        *stmts = expanded(std::mem::take(stmts), &mut left);
+        walk::visit_mut(stmts, &mut |stmt| {
+            if let Stmt::For(own) = stmt {
+                shorten(own);
+            }
+        });
+        *stmts = walk::rewrite(std::mem::take(stmts), &mut |stmt, out| match copies(&stmt, &mut left) {
+            Some(copies) => out.extend(copies),
+            None => out.push(stmt),
+        });
     }
 }
 
-fn expanded(stmts: Vec<Stmt>, left: &mut usize) -> Vec<Stmt> {
-    stmts.into_iter().flat_map(|stmt| expand_one(stmt, left)).collect()
-}
-
-fn expand_one(stmt: Stmt, left: &mut usize) -> Vec<Stmt> {
-    match stmt {
-        Stmt::For(own) => expand_for(own, left),
-        Stmt::If(mut own) => {
-            own.then = expanded(own.then, left);
-            own.otherwise = expanded(own.otherwise, left);
-            vec![Stmt::If(own)]
-        }
-        Stmt::Allocate(mut own) => {
-            own.body = expanded(own.body, left);
-            vec![Stmt::Allocate(own)]
-        }
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => vec![stmt],
+/// The iterations of an unrolled loop one after the other, if that decides a condition.
+fn copies(stmt: &Stmt, left: &mut usize) -> Option<Vec<Stmt>> {
+    let Stmt::For(own) = stmt else { return None };
+    let extent = own.extent.as_constant().filter(|_| own.kind == LoopKind::Unrolled)?;
+    if !depends_on(&own.body, own.var) {
+        return None;
     }
-}
-
-fn expand_for(own: For, left: &mut usize) -> Vec<Stmt> {
-    let mut own = shortened(own);
-    own.body = expanded(own.body, left);
-    let extent = own.extent.as_constant().filter(|_| own.kind == LoopKind::Unrolled);
-    let Some(extent) = extent.filter(|_| depends_on(&own.body, own.var)) else { return vec![Stmt::For(own)] };
     let added = stores(&own.body) * extent.max(0) as usize;
     if added > *left || allocates(&own.body) {
-        return vec![Stmt::For(own)];
+        return None;
     }
     *left -= added;
-    (0..extent).flat_map(|at| at_iteration(&own.body, own.var, at)).collect()
+    Some((0..extent).flat_map(|at| at_iteration(&own.body, own.var, at)).collect())
 }
 
 fn at_iteration(body: &[Stmt], var: VarId, at: i64) -> Vec<Stmt> {
@@ -64,28 +55,21 @@ fn at_iteration(body: &[Stmt], var: VarId, at: i64) -> Vec<Stmt> {
 }
 
 /// Turns `unroll i in 12: if i <= 3` into `unroll i in 4`.
-fn shortened(mut own: For) -> For {
-    let (LoopKind::Unrolled, [Stmt::If(guard)]) = (own.kind, own.body.as_slice()) else { return own };
-    let ([condition], true) = (guard.conditions.as_slice(), guard.otherwise.is_empty()) else { return own };
-    let last = condition.add(&IndexExpr::var(own.var)).as_constant();
-    let (Some(last), Some(extent)) = (last, own.extent.as_constant()) else { return own };
-    own.extent = IndexExpr::constant(extent.min(last + 1));
-    own.body = guard.then.clone();
-    shortened(own)
+fn shorten(own: &mut For) {
+    while let (LoopKind::Unrolled, [Stmt::If(guard)]) = (own.kind, own.body.as_mut_slice()) {
+        let ([condition], true) = (guard.conditions.as_slice(), guard.otherwise.is_empty()) else { return };
+        let last = condition.add(&IndexExpr::var(own.var)).as_constant();
+        let (Some(last), Some(extent)) = (last, own.extent.as_constant()) else { return };
+        own.extent = IndexExpr::constant(extent.min(last + 1));
+        own.body = std::mem::take(&mut guard.then);
+    }
 }
 
 /// Returns true when a condition inside depends on the variable.
 fn depends_on(stmts: &[Stmt], var: VarId) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::For(own) => depends_on(&own.body, var),
-        Stmt::Allocate(own) => depends_on(&own.body, var),
-        Stmt::If(own) => {
-            own.conditions.iter().any(|condition| condition.mentions(var))
-                || depends_on(&own.then, var)
-                || depends_on(&own.otherwise, var)
-        }
-        Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => chooses_by(&own.value, var),
-        Stmt::Prefetch(_) | Stmt::Sync(_) => false,
+    walk::any(stmts, &mut |stmt| match stmt {
+        Stmt::If(own) => own.conditions.iter().any(|condition| condition.mentions(var)),
+        other => other.store().is_some_and(|store| chooses_by(&store.value, var)),
     })
 }
 
@@ -105,10 +89,5 @@ fn mentions(expr: &Expr, var: VarId) -> bool {
 }
 
 fn allocates(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::Allocate(_) => true,
-        Stmt::For(own) => allocates(&own.body),
-        Stmt::If(own) => allocates(&own.then) || allocates(&own.otherwise),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
-    })
+    walk::any(stmts, &mut |stmt| matches!(stmt, Stmt::Allocate(_)))
 }

@@ -7,7 +7,8 @@
 //! resources of a kernel are limited ([`check`]).
 
 use tilewright_ir::LoopNest;
-use tilewright_ir::nest::{Buffer, Combine, For, LoopKind, Scope, Stmt, any_loop};
+use tilewright_ir::nest::{Buffer, For, LoopKind, Scope, Stmt};
+use tilewright_ir::walk::{self, any_loop};
 use tilewright_target::Gpu;
 
 use super::private::is_private;
@@ -43,23 +44,19 @@ impl Place {
 
 fn share_in(stmts: &[Stmt], place: Place, buffers: &mut [Buffer], staged: &[bool]) {
     for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => share_in(&own.body, place.inside(own.kind), buffers, staged),
-            Stmt::If(own) => {
-                share_in(&own.then, place, buffers, staged);
-                share_in(&own.otherwise, place, buffers, staged);
+        if let Stmt::Allocate(own) = stmt {
+            let at = own.buffer.index();
+            if place == Place::Block && buffers[at].scope == Scope::Scratch {
+                let private =
+                    staged.get(at) == Some(&false) && is_private(own.buffer, &buffers[at], &own.body);
+                buffers[at].scope = if private { Scope::Register } else { Scope::Shared };
             }
-            Stmt::Allocate(own) => {
-                let at = own.buffer.index();
-                if place == Place::Block && buffers[at].scope == Scope::Scratch {
-                    let private =
-                        staged.get(at) == Some(&false) && is_private(own.buffer, &buffers[at], &own.body);
-                    buffers[at].scope = if private { Scope::Register } else { Scope::Shared };
-                }
-                share_in(&own.body, place, buffers, staged);
-            }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
+        let inside = match stmt {
+            Stmt::For(own) => place.inside(own.kind),
+            _ => place,
+        };
+        stmt.bodies().for_each(|body| share_in(body, inside, buffers, staged));
     }
 }
 
@@ -76,39 +73,26 @@ pub(super) fn check(nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
 fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
     stmts.iter().try_for_each(|stmt| match stmt {
         Stmt::For(own) if own.is_spread() => Ok(()),
-        Stmt::For(own) => check_registers(&own.body, nest),
-        Stmt::If(own) => {
-            check_registers(&own.then, nest)?;
-            check_registers(&own.otherwise, nest)
+        Stmt::Allocate(own)
+            if nest.buffer(own.buffer).scope == Scope::Register && any_loop(&own.body, For::is_spread) =>
+        {
+            let name = &nest.buffer(own.buffer).name;
+            Err(Illegal::Kernel(format!(
+                "`{name}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
+            )))
         }
-        Stmt::Allocate(own) => {
-            let Buffer { name, scope, .. } = nest.buffer(own.buffer);
-            if *scope == Scope::Register && any_loop(&own.body, &For::is_spread) {
-                return Err(Illegal::Kernel(format!(
-                    "`{name}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
-                )));
-            }
-            check_registers(&own.body, nest)
-        }
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => Ok(()),
+        other => other.bodies().try_for_each(|body| check_registers(body, nest)),
     })
 }
 
 /// Refuses statements between two nested loops over blocks: each block of the inner loop would
 /// repeat them.
 fn check_grid(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
-    stmts.iter().try_for_each(|stmt| match stmt {
-        Stmt::For(own) if is_over_blocks(own) && any_loop(&own.body, &is_over_blocks) => {
-            expect_alone(&own.body, nest)?;
-            check_grid(&own.body, nest)
+    walk::check(stmts, &mut |stmt| match stmt {
+        Stmt::For(own) if is_over_blocks(own) && any_loop(&own.body, is_over_blocks) => {
+            expect_alone(&own.body, nest)
         }
-        Stmt::For(own) => check_grid(&own.body, nest),
-        Stmt::If(own) => {
-            check_grid(&own.then, nest)?;
-            check_grid(&own.otherwise, nest)
-        }
-        Stmt::Allocate(own) => check_grid(&own.body, nest),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => Ok(()),
+        _ => Ok(()),
     })
 }
 
@@ -137,17 +121,13 @@ const THREAD_BYTES: usize = 64 << 10;
 
 /// Checks the kernels inside: the outermost loops over blocks or threads.
 fn check_kernels(stmt: &Stmt, nest: &LoopNest, gpu: &Gpu) -> Legal<()> {
-    let mut inside: Box<dyn Iterator<Item = &Stmt>> = match stmt {
+    match stmt {
         // Loops without any loop over blocks or threads are a kernel of one thread.
-        Stmt::For(own) if own.is_spread() || !any_loop(&own.body, &For::is_spread) => {
-            return Shape::of(stmt, nest).check(nest, gpu, stmt);
+        Stmt::For(own) if own.is_spread() || !any_loop(&own.body, For::is_spread) => {
+            Shape::of(stmt, nest).check(nest, gpu, stmt)
         }
-        Stmt::For(own) => Box::new(own.body.iter()),
-        Stmt::If(own) => Box::new(own.then.iter().chain(&own.otherwise)),
-        Stmt::Allocate(own) => Box::new(own.body.iter()),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => return Ok(()),
-    };
-    inside.try_for_each(|stmt| check_kernels(stmt, nest, gpu))
+        other => other.bodies().flatten().try_for_each(|stmt| check_kernels(stmt, nest, gpu)),
+    }
 }
 
 /// The resources that a kernel needs.
@@ -165,34 +145,27 @@ struct Shape {
 
 impl Shape {
     fn of(stmt: &Stmt, nest: &LoopNest) -> Shape {
-        let mut shape = match stmt {
-            Stmt::For(own) => Shape::all(&own.body, nest),
-            Stmt::If(own) => Shape::all(&own.then, nest).either(Shape::all(&own.otherwise, nest)),
-            Stmt::Allocate(own) => {
-                let inner = Shape::all(&own.body, nest);
-                let buffer = nest.buffer(own.buffer);
-                let has_threads = any_loop(&own.body, &|own| own.thread_axis().is_some());
-                match buffer.scope {
-                    Scope::Shared => Shape { shared_bytes: inner.shared_bytes + buffer.bytes(), ..inner },
-                    Scope::Register if has_threads => {
-                        Shape { spread_bytes: inner.spread_bytes + buffer.bytes(), ..inner }
-                    }
-                    Scope::Register | Scope::Scratch => {
-                        Shape { own_bytes: inner.own_bytes + buffer.bytes(), ..inner }
-                    }
-                    Scope::Argument(_) | Scope::Constant => inner,
+        let inside = stmt.bodies().map(|body| Shape::all(body, nest));
+        let mut shape = inside.fold(Shape::default(), Shape::either);
+        match stmt {
+            Stmt::For(own) => {
+                if let Some(axis) = own.thread_axis() {
+                    let extent = own.extent.as_constant().unwrap_or(1);
+                    shape.threads[axis as usize] = shape.threads[axis as usize].max(extent);
                 }
             }
-            Stmt::Combine(own) => {
-                Shape { combined_bytes: own.store.value.dtype.bytes() as i64, ..Shape::default() }
+            Stmt::Allocate(own) => {
+                let buffer = nest.buffer(own.buffer);
+                let has_threads = any_loop(&own.body, |own| own.thread_axis().is_some());
+                match buffer.scope {
+                    Scope::Shared => shape.shared_bytes += buffer.bytes(),
+                    Scope::Register if has_threads => shape.spread_bytes += buffer.bytes(),
+                    Scope::Register | Scope::Scratch => shape.own_bytes += buffer.bytes(),
+                    Scope::Argument(_) | Scope::Constant => {}
+                }
             }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => Shape::default(),
-        };
-        if let Stmt::For(own) = stmt
-            && let LoopKind::Thread(axis) = own.kind
-        {
-            let extent = own.extent.as_constant().unwrap_or(1);
-            shape.threads[axis as usize] = shape.threads[axis as usize].max(extent);
+            Stmt::Combine(own) => shape.combined_bytes = own.store.value.dtype.bytes() as i64,
+            _ => {}
         }
         shape
     }
@@ -240,14 +213,9 @@ impl Shape {
 /// The name of a tensor that the kernel writes, to identify the kernel in messages.
 fn written_first(stmt: &Stmt, nest: &LoopNest) -> String {
     fn find(stmts: &[Stmt], nest: &LoopNest) -> Option<String> {
-        stmts.iter().rev().find_map(|stmt| match stmt {
-            Stmt::For(own) => find(&own.body, nest),
-            Stmt::If(own) => find(&own.then, nest).or_else(|| find(&own.otherwise, nest)),
-            Stmt::Allocate(own) => find(&own.body, nest),
-            Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                Some(nest.buffer(own.target.tensor).name.clone())
-            }
-            Stmt::Prefetch(_) | Stmt::Sync(_) => None,
+        stmts.iter().rev().find_map(|stmt| match stmt.store() {
+            Some(store) => Some(nest.buffer(store.target.tensor).name.clone()),
+            None => stmt.bodies().find_map(|body| find(body, nest)),
         })
     }
     find(std::slice::from_ref(stmt), nest).unwrap_or_else(|| nest.name.clone())

@@ -4,11 +4,11 @@
 //! over threads. Its subscripts must be known when code is generated: constants, and variables of
 //! unrolled or vector loops.
 
-use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
+use tilewright_ir::nest::{For, LoopKind, Scope, Stmt, Store};
 use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
-use crate::draft::{Draft, Legal, visit_reads};
+use crate::draft::{Draft, Legal};
 use crate::illegal::Illegal;
 
 /// Refuses operands in registers that are outside thread loops, whose subscripts are not known when
@@ -36,36 +36,32 @@ impl Check<'_> {
     }
 
     fn stmts<'n>(&self, stmts: &'n [Stmt], around: &mut Vec<&'n For>) -> Legal<()> {
-        stmts.iter().try_for_each(|stmt| match stmt {
-            Stmt::For(own) => {
+        stmts.iter().try_for_each(|stmt| {
+            match stmt {
+                Stmt::Allocate(own) if self.is_staged(own.buffer) => self.room(own.buffer, around)?,
+                Stmt::Store(own) => self.store(own, around)?,
+                _ => {}
+            }
+            let outside = around.len();
+            if let Stmt::For(own) = stmt {
                 around.push(own);
-                let checked = self.stmts(&own.body, around);
-                around.pop();
-                checked
             }
-            Stmt::If(own) => {
-                self.stmts(&own.then, around)?;
-                self.stmts(&own.otherwise, around)
-            }
-            Stmt::Allocate(own) => {
-                if self.is_staged(own.buffer) {
-                    self.room(own.buffer, around)?;
-                }
-                self.stmts(&own.body, around)
-            }
-            Stmt::Store(own) => {
-                let mut found = Ok(());
-                let mut see = |access: &Access| {
-                    if found.is_ok() {
-                        found = self.access(access, around);
-                    }
-                };
-                visit_reads(&own.value, &mut see);
-                see(&own.target);
-                found
-            }
-            Stmt::Combine(_) | Stmt::Prefetch(_) | Stmt::Sync(_) => Ok(()),
+            stmt.bodies().try_for_each(|body| self.stmts(body, around))?;
+            around.truncate(outside);
+            Ok(())
         })
+    }
+
+    fn store(&self, store: &Store, around: &[&For]) -> Legal<()> {
+        let mut found = Ok(());
+        let mut see = |access: &Access| {
+            if found.is_ok() {
+                found = self.access(access, around);
+            }
+        };
+        store.value.visit_reads(&mut see);
+        see(&store.target);
+        found
     }
 
     fn room(&self, buffer: TensorId, around: &[&For]) -> Legal<()> {

@@ -17,11 +17,9 @@
 //! One barrier in each iteration is enough. It comes after the wait for the operands of this
 //! iteration, and after the last use of the slot that is written next.
 
-use tilewright_ir::nest::{Allocate, Buffer, Combine, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::walk::{edit_accesses, map_indices, visit_mut};
 use tilewright_ir::{Access, Atom, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, TensorId, VarId};
-
-use super::stmts::map_indices;
-use crate::draft::rewrite::replace_loads;
 
 /// Pipelines the marked loops, each given with its number of stages.
 pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(VarId, i64)]) {
@@ -31,7 +29,7 @@ pub(super) fn pipeline(nest: &mut LoopNest, loops: &[(VarId, i64)]) {
     }
 }
 
-fn pipeline_in(stmts: &mut Vec<Stmt>, var: VarId, stages: i64, buffers: &mut [Buffer]) {
+fn pipeline_in(stmts: &mut [Stmt], var: VarId, stages: i64, buffers: &mut [Buffer]) {
     for stmt in stmts {
         match stmt {
             Stmt::For(own) if own.var == var => {
@@ -39,13 +37,7 @@ fn pipeline_in(stmts: &mut Vec<Stmt>, var: VarId, stages: i64, buffers: &mut [Bu
                     *stmt = staged;
                 }
             }
-            Stmt::For(own) => pipeline_in(&mut own.body, var, stages, buffers),
-            Stmt::If(own) => {
-                pipeline_in(&mut own.then, var, stages, buffers);
-                pipeline_in(&mut own.otherwise, var, stages, buffers);
-            }
-            Stmt::Allocate(own) => pipeline_in(&mut own.body, var, stages, buffers),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+            other => other.bodies_mut().for_each(|body| pipeline_in(body, var, stages, buffers)),
         }
     }
 }
@@ -119,10 +111,10 @@ fn is_copy(stmt: &Stmt, rooms: &[TensorId]) -> bool {
         Stmt::If(own) => own.then.iter().chain(&own.otherwise).all(|stmt| is_copy(stmt, rooms)),
         Stmt::Store(own) => {
             let mut reads = false;
-            crate::draft::visit_reads(&own.value, &mut |access| reads |= rooms.contains(&access.tensor));
+            own.value.visit_reads(&mut |access| reads |= rooms.contains(&access.tensor));
             rooms.contains(&own.target.tensor) && !reads
         }
-        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
+        _ => false,
     }
 }
 
@@ -157,49 +149,21 @@ impl Stage<'_> {
     }
 
     fn redirect(&self, stmts: &mut [Stmt], place: &IndexExpr) {
-        for stmt in stmts {
-            match stmt {
-                Stmt::For(own) => self.redirect(&mut own.body, place),
-                Stmt::If(own) => {
-                    self.redirect(&mut own.then, place);
-                    self.redirect(&mut own.otherwise, place);
-                }
-                Stmt::Allocate(own) => self.redirect(&mut own.body, place),
-                Stmt::Store(own) | Stmt::Combine(Combine { store: own, .. }) => {
-                    self.redirect_store(own, place)
-                }
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
-            }
-        }
-    }
-
-    fn redirect_store(&self, store: &mut Store, place: &IndexExpr) {
-        if self.rooms.contains(&store.target.tensor) {
-            store.target.indices.insert(0, place.clone());
-        }
-        replace_loads(&mut store.value, &mut |access: &Access| {
-            self.rooms.contains(&access.tensor).then(|| {
-                let mut access = access.clone();
+        edit_accesses(stmts, &mut |access: &mut Access| {
+            if self.rooms.contains(&access.tensor) {
                 access.indices.insert(0, place.clone());
-                Expr { dtype: self.buffers[access.tensor.index()].dtype, kind: ExprKind::Load(access) }
-            })
+            }
         });
     }
 }
 
 /// Marks copies from memory as asynchronous: copies of an element, or of 0 where there is none.
 fn mark_later(stmts: &mut [Stmt], buffers: &[Buffer]) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => mark_later(&mut own.body, buffers),
-            Stmt::If(own) => {
-                mark_later(&mut own.then, buffers);
-                mark_later(&mut own.otherwise, buffers);
-            }
-            Stmt::Store(own) => own.later = can_be_later(own, buffers),
-            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+    visit_mut(stmts, &mut |stmt| {
+        if let Stmt::Store(own) = stmt {
+            own.later = can_be_later(own, buffers);
         }
-    }
+    });
 }
 
 fn can_be_later(store: &Store, buffers: &[Buffer]) -> bool {

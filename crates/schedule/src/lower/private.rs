@@ -9,10 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::nest::{Axis, Buffer, Combine, LoopKind, Stmt};
-use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
-
-use crate::draft::visit_reads;
+use tilewright_ir::nest::{Axis, Buffer, LoopKind, Stmt, Store};
+use tilewright_ir::{Access, IndexExpr, TensorId, VarId};
 
 /// The most elements of one buffer that a thread holds in registers.
 const MOST_ELEMENTS: i64 = 16;
@@ -101,35 +99,30 @@ struct Walk {
 impl Walk {
     fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
+            stmt.bounds().iter().for_each(|bound| self.index(bound));
             match stmt {
-                Stmt::For(own) => {
-                    self.index(&own.extent);
-                    self.loops.push((own.var, own.kind));
-                    self.stmts(&own.body);
-                    self.loops.pop();
-                }
-                Stmt::If(own) => {
-                    own.conditions.iter().for_each(|condition| self.index(condition));
-                    self.stmts(&own.then);
-                    self.stmts(&own.otherwise);
-                }
-                Stmt::Allocate(own) => self.stmts(&own.body),
                 Stmt::Store(own) => self.store(own, Role::Write),
-                Stmt::Combine(Combine { store, .. }) => {
+                Stmt::Combine(own) => {
                     let before = self.found.len();
-                    self.store(store, Role::Total);
+                    self.store(&own.store, Role::Total);
                     self.combined |= self.found.len() > before;
                 }
                 Stmt::Prefetch(own) if own.element.tensor == self.tensor => self.add(Role::Read, None),
-                Stmt::Prefetch(_) | Stmt::Sync(_) => {}
+                _ => {}
             }
+            let outside = self.loops.len();
+            if let Stmt::For(own) = stmt {
+                self.loops.push((own.var, own.kind));
+            }
+            stmt.bodies().for_each(|body| self.stmts(body));
+            self.loops.truncate(outside);
         }
     }
 
-    fn store(&mut self, store: &tilewright_ir::nest::Store, role: Role) {
+    fn store(&mut self, store: &Store, role: Role) {
         let mut reads = Vec::new();
-        visit_reads(&store.value, &mut |access| reads.push(access.clone()));
-        reads.iter().for_each(|access| self.access(access, Role::Read));
+        store.value.visit_reads(&mut |access| reads.push(access));
+        reads.into_iter().for_each(|access| self.access(access, Role::Read));
         store.target.indices.iter().for_each(|index| self.index(index));
         if store.reduce.is_some() {
             self.access(&store.target, Role::Read);
@@ -146,15 +139,8 @@ impl Walk {
 
     /// Records a use that rules out registers if a subscript, extent or condition reads the buffer.
     fn index(&mut self, index: &IndexExpr) {
-        let tensor = self.tensor;
-        let reads = index.any(&mut |atom| match atom {
-            Atom::Data(data) => {
-                let mut reads = false;
-                visit_reads(&data.value, &mut |access| reads |= access.tensor == tensor);
-                reads
-            }
-            _ => false,
-        });
+        let mut reads = false;
+        index.visit_reads(&mut |access| reads |= access.tensor == self.tensor);
         if reads {
             self.add(Role::Read, None);
         }

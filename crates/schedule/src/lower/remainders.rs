@@ -17,10 +17,11 @@
 //! conditions handle the rest. On a GPU, versions are made inside thread loops only: the code that
 //! the threads of a block run together, with barriers in between, is the same for all blocks.
 
-use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt, any_loop};
+use tilewright_ir::nest::{Buffer, For, If, LoopKind, Stmt};
+use tilewright_ir::walk::{self, any_loop, map_indices};
 use tilewright_ir::{IndexExpr, LoopNest, index::Atom};
 
-use super::stmts::{any_index, choose_around, duplicate, map_indices, stores};
+use super::stmts::{choose_around, duplicate, stores};
 use crate::draft::simplify::Ranges;
 
 /// The stores that the code may have with versions: this many, or this many times the number
@@ -64,12 +65,7 @@ fn guard_rigid(stmts: &mut [Stmt], ranges: &Ranges) {
                     only_if(stmt, agreed);
                 }
             }
-            Stmt::If(own) => {
-                guard_rigid(&mut own.then, ranges);
-                guard_rigid(&mut own.otherwise, ranges);
-            }
-            Stmt::Allocate(own) => guard_rigid(&mut own.body, ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+            other => other.bodies_mut().for_each(|body| guard_rigid(body, ranges)),
         }
     }
 }
@@ -143,7 +139,7 @@ struct Versions<'a> {
 }
 
 fn has_blocks(stmts: &[Stmt]) -> bool {
-    any_loop(stmts, &|own| matches!(own.kind, LoopKind::Block(_)))
+    any_loop(stmts, |own| matches!(own.kind, LoopKind::Block(_)))
 }
 
 impl Versions<'_> {
@@ -157,8 +153,7 @@ impl Versions<'_> {
                 break;
             }
             let minimum = tile.minimum.clone();
-            let concerns =
-                |stmt: &Stmt| any_index(stmt, &mut |index| index.any(&mut |atom| *atom == minimum));
+            let concerns = |stmt: &Stmt| mentions(stmt, &minimum);
             stmts = choose_around(stmts, &concerns, &mut |stmts| self.versions(stmts, tile, ranges));
             self.stores += stores(&stmts) - before.min(stores(&stmts));
             next = partial_tile(&stmts, ranges);
@@ -200,10 +195,18 @@ impl Versions<'_> {
             Stmt::Allocate(own) if settled => {
                 own.body.iter_mut().for_each(|stmt| self.inside(stmt, ranges, settled));
             }
-            Stmt::Allocate(own) => own.body = self.body(std::mem::take(&mut own.body), ranges),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+            other => {
+                other.bodies_mut().for_each(|body| *body = self.body(std::mem::take(body), ranges));
+            }
         }
     }
+}
+
+/// Returns true when an index expression inside a statement contains the atom.
+fn mentions(stmt: &Stmt, atom: &Atom) -> bool {
+    walk::any(std::slice::from_ref(stmt), &mut |stmt| {
+        stmt.any_own_index(&mut |index| index.any(&mut |own| own == atom))
+    })
 }
 
 /// A tile whose number of iterations is `minimum`, the smaller of `whole` and `rest`.
@@ -242,25 +245,19 @@ fn as_tile(atom: &Atom, open: &Ranges) -> Option<Tile> {
 /// Calls `visit` on the conditions directly inside loops with a fixed number of iterations, and on
 /// conditions directly around such a loop.
 fn visit_guards(stmts: &[Stmt], visit: &mut dyn FnMut(&IndexExpr)) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => {
-                if let ([Stmt::If(guard)], true) = (own.body.as_slice(), is_rigid(own)) {
-                    guard.conditions.iter().for_each(&mut *visit);
-                }
-                visit_guards(&own.body, visit);
+    walk::visit(stmts, &mut |stmt| match stmt {
+        Stmt::For(own) => {
+            if let ([Stmt::If(guard)], true) = (own.body.as_slice(), is_rigid(own)) {
+                guard.conditions.iter().for_each(&mut *visit);
             }
-            Stmt::If(own) => {
-                if matches!(own.then.as_slice(), [Stmt::For(inner)] if is_rigid(inner)) {
-                    own.conditions.iter().for_each(&mut *visit);
-                }
-                visit_guards(&own.then, visit);
-                visit_guards(&own.otherwise, visit);
-            }
-            Stmt::Allocate(own) => visit_guards(&own.body, visit),
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
         }
-    }
+        Stmt::If(own) => {
+            if matches!(own.then.as_slice(), [Stmt::For(inner)] if is_rigid(inner)) {
+                own.conditions.iter().for_each(&mut *visit);
+            }
+        }
+        _ => {}
+    });
 }
 
 fn is_rigid(own: &For) -> bool {

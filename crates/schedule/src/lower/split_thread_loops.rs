@@ -16,10 +16,10 @@
 //!                                             s[row] = sum of p[row, lane]
 //! ```
 
-use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt, any_loop};
-use tilewright_ir::{IndexExpr, LoopNest, VarId};
+use tilewright_ir::nest::{Allocate, Buffer, For, If, LoopKind, Scope, Stmt};
+use tilewright_ir::walk::{self, any_loop, edit_accesses};
+use tilewright_ir::{Access, IndexExpr, LoopNest, VarId};
 
-use super::stmts::prepend_indices;
 use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
 use crate::illegal::Illegal;
@@ -70,16 +70,12 @@ impl Apart<'_> {
                     own.body = self.in_range(own.var, &own.extent, |this| this.outside(body))?;
                     out.push(Stmt::For(own));
                 }
-                Stmt::If(mut own) => {
-                    own.then = self.outside(own.then)?;
-                    own.otherwise = self.outside(own.otherwise)?;
-                    out.push(Stmt::If(own));
+                mut other => {
+                    for body in other.bodies_mut() {
+                        *body = self.outside(std::mem::take(body))?;
+                    }
+                    out.push(other);
                 }
-                Stmt::Allocate(mut own) => {
-                    own.body = self.outside(own.body)?;
-                    out.push(Stmt::Allocate(own));
-                }
-                leaf => out.push(leaf),
             }
         }
         Ok(out)
@@ -94,14 +90,10 @@ impl Apart<'_> {
 
     /// Returns true when scratch memory is allocated outside other thread loops, which use it.
     fn has_room_for_threads(&self, stmts: &[Stmt]) -> bool {
-        stmts.iter().any(|stmt| match stmt {
-            Stmt::For(own) => self.has_room_for_threads(&own.body),
-            Stmt::If(own) => {
-                self.has_room_for_threads(&own.then) || self.has_room_for_threads(&own.otherwise)
-            }
+        walk::any(stmts, &mut |stmt| match stmt {
             Stmt::Allocate(own) => {
                 let is_memory = self.buffers[own.buffer.index()].scope == Scope::Scratch;
-                is_memory && has_threads(&own.body) || self.has_room_for_threads(&own.body)
+                is_memory && has_threads(&own.body)
             }
             _ => false,
         })
@@ -146,8 +138,11 @@ impl Apart<'_> {
             self.loops().map(|own| (own.var, own.extent.as_constant().unwrap_or(1))).unzip();
         self.buffers[buffer.index()].shape.splice(0..0, extents);
         let indices: Vec<IndexExpr> = vars.into_iter().map(IndexExpr::var).collect();
-        let dtype = self.buffers[buffer.index()].dtype;
-        prepend_indices(&mut body, (buffer, dtype), &indices);
+        edit_accesses(&mut body, &mut |access: &mut Access| {
+            if access.tensor == buffer {
+                access.indices.splice(0..0, indices.iter().cloned());
+            }
+        });
         Ok(Stmt::Allocate(Allocate { buffer, body: self.inside(body)? }))
     }
 
@@ -216,15 +211,9 @@ fn is_over_threads(own: &For) -> bool {
 /// exchange values.
 fn has_company(stmts: &[Stmt]) -> bool {
     let alone = stmts.len() == 1 || !has_threads(stmts);
-    !alone
-        || stmts.iter().any(|stmt| match stmt {
-            Stmt::For(own) => has_company(&own.body),
-            Stmt::If(own) => has_company(&own.then) || has_company(&own.otherwise),
-            Stmt::Allocate(own) => has_company(&own.body),
-            _ => false,
-        })
+    !alone || stmts.iter().flat_map(Stmt::bodies).any(has_company)
 }
 
 fn has_threads(stmts: &[Stmt]) -> bool {
-    any_loop(stmts, &is_over_threads)
+    any_loop(stmts, is_over_threads)
 }

@@ -14,30 +14,22 @@
 
 use tilewright_ir::index::Term;
 use tilewright_ir::nest::{For, If, LoopKind, Stmt, Store};
+use tilewright_ir::walk::{map_indices, visit_mut};
 use tilewright_ir::{Atom, Expr, ExprKind, IndexExpr, LoopNest, VarId};
 
-use super::stmts::map_indices;
 use super::tidy::{adds_nothing, truth};
 use crate::draft::comparison::{parts, plain_condition};
 
 /// Removes iterations that add nothing.
 pub(super) fn sieve(nest: &mut LoopNest) {
     for stmts in [&mut nest.setup, &mut nest.body] {
-        stmts.iter_mut().for_each(sieve_one);
-    }
-}
-
-fn sieve_one(stmt: &mut Stmt) {
-    match stmt {
-        Stmt::For(own) => {
-            if let Some(sieve) = Sieve::of(own) {
+        visit_mut(stmts, &mut |stmt| {
+            if let Stmt::For(own) = stmt
+                && let Some(sieve) = Sieve::of(own)
+            {
                 sieve.apply(own);
             }
-            own.body.iter_mut().for_each(sieve_one);
-        }
-        Stmt::If(own) => own.then.iter_mut().chain(&mut own.otherwise).for_each(sieve_one),
-        Stmt::Allocate(own) => own.body.iter_mut().for_each(sieve_one),
-        Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+        });
     }
 }
 
@@ -102,7 +94,7 @@ fn only_stores<'a>(stmts: &'a [Stmt], stores: &mut Vec<&'a Store>, inside: &mut 
         Stmt::If(own) => {
             only_stores(&own.then, stores, inside) && only_stores(&own.otherwise, stores, inside)
         }
-        Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => false,
+        _ => false,
     })
 }
 
@@ -135,21 +127,13 @@ fn counting(question: &IndexExpr, var: VarId) -> Option<(IndexExpr, i64)> {
 
 /// Replaces a condition by true wherever these stores check it.
 fn answer(stmts: &mut [Stmt], question: &IndexExpr) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::Store(store) => {
-                if let ExprKind::Select(arms) = &mut store.value.kind {
-                    answer_in(&mut arms[0], question);
-                }
-            }
-            Stmt::For(own) => answer(&mut own.body, question),
-            Stmt::If(own) => {
-                answer(&mut own.then, question);
-                answer(&mut own.otherwise, question);
-            }
-            Stmt::Allocate(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
+    visit_mut(stmts, &mut |stmt| {
+        if let Stmt::Store(store) = stmt
+            && let ExprKind::Select(arms) = &mut store.value.kind
+        {
+            answer_in(&mut arms[0], question);
         }
-    }
+    });
 }
 
 fn answer_in(condition: &mut Expr, question: &IndexExpr) {

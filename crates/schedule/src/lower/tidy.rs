@@ -2,7 +2,7 @@
 //! selects, and drops loops that never run.
 
 use tilewright_ir::nest::{Combine, For, If, LoopKind, Stmt, Store};
-use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp};
+use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, LoopNest, Number, ReduceOp, walk};
 
 use crate::draft::comparison::as_condition;
 use crate::draft::simplify::{Ranges, sides_of_minima};
@@ -25,20 +25,12 @@ pub(super) fn tidy_minima(nest: &mut LoopNest) {
 }
 
 fn take_minima_apart(stmts: &mut [Stmt]) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::For(own) => take_minima_apart(&mut own.body),
-            Stmt::Allocate(own) => take_minima_apart(&mut own.body),
-            Stmt::If(own) => {
-                let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides_of_minima).collect();
-                let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
-                own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
-                take_minima_apart(&mut own.then);
-                take_minima_apart(&mut own.otherwise);
-            }
-            Stmt::Store(_) | Stmt::Prefetch(_) | Stmt::Sync(_) | Stmt::Combine(_) => {}
-        }
-    }
+    walk::visit_mut(stmts, &mut |stmt| {
+        let Stmt::If(own) = stmt else { return };
+        let all: Vec<IndexExpr> = own.conditions.iter().flat_map(sides_of_minima).collect();
+        let is_new = |at: &usize| !all[..*at].contains(&all[*at]);
+        own.conditions = (0..all.len()).filter(is_new).map(|at| all[at].clone()).collect();
+    });
 }
 
 fn tidied(stmts: Vec<Stmt>, ranges: &Ranges) -> Vec<Stmt> {
@@ -75,7 +67,7 @@ fn tidy_for(mut own: For, ranges: &Ranges) -> Vec<Stmt> {
     let stays = matches!(own.kind, LoopKind::Parallel | LoopKind::Block(_));
     if own.extent == IndexExpr::constant(1) && !stays {
         let mut body: Vec<Stmt> = own.body.into_iter().map(alone).collect();
-        super::stmts::map_indices(&mut body, &mut |index| {
+        walk::map_indices(&mut body, &mut |index| {
             index.substitute(&mut |atom| (*atom == Atom::Var(own.var)).then(|| IndexExpr::constant(0)))
         });
         return tidied(body, ranges);

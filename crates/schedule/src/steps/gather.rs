@@ -18,7 +18,7 @@ use tilewright_ir::index::{Atom, Data, Term};
 use tilewright_ir::{Access, BinaryOp, DType, Expr, ExprKind, IndexExpr, Origin, TensorId, UnaryOp, VarId};
 
 use super::padding::{Padding, element};
-use crate::draft::{Draft, Parent, Statement, StatementId, visit_reads};
+use crate::draft::{Draft, Parent, Statement, StatementId};
 
 /// A tensor, seen with the dimensions that a promotion arranges.
 pub(super) struct View {
@@ -53,12 +53,10 @@ struct Gather {
 impl Gather {
     /// The tensors that the data-dependent subscripts and the conditions read.
     fn tensors(&self) -> Vec<TensorId> {
-        let index =
-            |index: &IndexExpr| Expr { dtype: DType::Int64, kind: ExprKind::Index(Box::new(index.clone())) };
         let mut found = Vec::new();
-        for expr in self.chosen.iter().flatten().map(index).chain(self.given.iter().cloned()) {
-            visit_reads(&expr, &mut |access| found.push(access.tensor));
-        }
+        let mut add = |access: &Access| found.push(access.tensor);
+        self.chosen.iter().flatten().for_each(|index| index.visit_reads(&mut add));
+        self.given.iter().for_each(|condition| condition.visit_reads(&mut add));
         found
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Store, Sync, any_loop};
+use tilewright_ir::nest::{Axis, For, LoopKind, Scope, Stmt, Store, Sync};
+use tilewright_ir::walk::any_loop;
 use tilewright_ir::{Access, BinaryOp, Expr, ExprKind, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
@@ -302,7 +303,7 @@ impl<'a> Walk<'a> {
 /// Collects the kernels: statements at root level, and inside the loops and branches of the host.
 fn collect(nest: &LoopNest, gpu: &Gpu, stmts: &[Stmt], launches: f64, found: &mut Vec<Block>) {
     for stmt in stmts {
-        let is_spread = any_loop(std::slice::from_ref(stmt), &|own| own.is_spread());
+        let is_spread = any_loop(std::slice::from_ref(stmt), For::is_spread);
         match stmt {
             Stmt::For(own) if is_spread && !own.is_spread() => {
                 let trips = own.extent.as_constant().unwrap_or(1).max(0) as f64;
