@@ -18,6 +18,9 @@ pub struct ProgramKey {
     pub threads: usize,
 }
 
+/// The kind of device of a CPU, in records.
+const CPU: &str = "cpu";
+
 /// The properties of a target that influence which schedule is fast.
 ///
 /// The total number of cores is not among them: a container or `taskset` would otherwise turn one
@@ -45,7 +48,7 @@ impl TargetFingerprint {
     /// The fingerprint of a CPU with this model name.
     pub fn new(cpu: &Cpu, model: &str) -> TargetFingerprint {
         TargetFingerprint {
-            device: "cpu".to_owned(),
+            device: CPU.to_owned(),
             model: model.to_owned(),
             vectors: cpu.vectors.name().to_owned(),
             caches: cpu.caches.iter().map(|bytes| *bytes as u64).collect(),
@@ -71,6 +74,11 @@ impl TargetFingerprint {
         let caches =
             self.caches.iter().map(|bytes| usize::try_from(*bytes)).collect::<Result<_, _>>().ok()?;
         Some(Cpu { cores: threads, vectors, caches })
+    }
+
+    /// Returns true when the target is a CPU, and no device.
+    pub fn is_cpu(&self) -> bool {
+        self.device == CPU
     }
 
     /// The caches as text: `32768,1048576`.

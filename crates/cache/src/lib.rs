@@ -64,7 +64,7 @@ pub use canonical::Canonical;
 pub use error::CacheError;
 pub use key::{ProgramKey, TargetFingerprint};
 pub use lookup::{Choice, Difference, Explanation, FeaturedTrial, Near, Skipped, Summary};
-pub use outcome::{Outcome, Trial};
+pub use outcome::{Outcome, OutcomeKind, Trial};
 pub use portable::Merged;
 pub use record::TuningRecord;
 pub use rows::Filter;

@@ -130,7 +130,7 @@ const MOST_SKIPPED: usize = 64;
 /// The order of records, best first. Well measured records, such as the finalists of a run, come
 /// before others. Among many candidates with few samples, the luckiest would otherwise come first.
 fn best_first(target: &TargetFingerprint) -> String {
-    let samples = if target.device == "cpu" { WELL_MEASURED } else { WELL_MEASURED_ON_DEVICE };
+    let samples = if target.is_cpu() { WELL_MEASURED } else { WELL_MEASURED_ON_DEVICE };
     let bytes = samples * size_of::<f64>();
     format!("ORDER BY length(record.samples) < {bytes}, record.median, record.id")
 }

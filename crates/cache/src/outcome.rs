@@ -24,6 +24,46 @@ pub enum Outcome {
     TimedOut,
 }
 
+/// The kind of an outcome, in the order of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutcomeKind {
+    /// [`Outcome::CompileError`].
+    CompileError,
+    /// [`Outcome::Crashed`].
+    Crashed,
+    /// [`Outcome::Illegal`].
+    Illegal,
+    /// [`Outcome::Measured`].
+    Measured,
+    /// [`Outcome::Refuted`].
+    Refuted,
+    /// [`Outcome::TimedOut`].
+    TimedOut,
+    /// [`Outcome::WrongResult`].
+    WrongResult,
+}
+
+impl OutcomeKind {
+    /// Its name, in files and in counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            OutcomeKind::CompileError => "compile-error",
+            OutcomeKind::Crashed => "crashed",
+            OutcomeKind::Illegal => "illegal",
+            OutcomeKind::Measured => "measured",
+            OutcomeKind::Refuted => "refuted",
+            OutcomeKind::TimedOut => "timed-out",
+            OutcomeKind::WrongResult => "wrong-result",
+        }
+    }
+}
+
+impl fmt::Display for OutcomeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// An outcome with the sampled times of calls, in seconds. There are no samples unless the
 /// candidate was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,17 +161,22 @@ pub fn are_times(samples: &[f64]) -> bool {
 }
 
 impl Outcome {
+    /// The kind of outcome, without its detail.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Outcome::Measured => OutcomeKind::Measured,
+            Outcome::Illegal(_) => OutcomeKind::Illegal,
+            Outcome::CompileError(_) => OutcomeKind::CompileError,
+            Outcome::WrongResult(_) => OutcomeKind::WrongResult,
+            Outcome::Refuted(_) => OutcomeKind::Refuted,
+            Outcome::Crashed(_) => OutcomeKind::Crashed,
+            Outcome::TimedOut => OutcomeKind::TimedOut,
+        }
+    }
+
     /// The name of the kind of outcome, in files and in counts.
     pub fn name(&self) -> &'static str {
-        match self {
-            Outcome::Measured => "measured",
-            Outcome::Illegal(_) => "illegal",
-            Outcome::CompileError(_) => "compile-error",
-            Outcome::WrongResult(_) => "wrong-result",
-            Outcome::Refuted(_) => "refuted",
-            Outcome::Crashed(_) => "crashed",
-            Outcome::TimedOut => "timed-out",
-        }
+        self.kind().name()
     }
 
     /// The reason, message or counterexample; empty if there is none.

@@ -154,18 +154,17 @@ impl Accesses {
     }
 
     fn search(&self, group: &Group, found: &mut Flow) -> Answer<()> {
-        let reads = group.reads.iter().map(|at| ("r", *at, &self.reads[*at]));
-        let writes = group.writes.iter().map(|at| ("w", *at, &self.writes[*at]));
-        let all: Vec<(&str, usize, &Access)> = reads.chain(writes).collect();
+        let reads = group.reads.iter().map(|at| (format!("r{at}"), false, &self.reads[*at]));
+        let writes = group.writes.iter().map(|at| (format!("w{at}"), true, &self.writes[*at]));
+        let all: Vec<(String, bool, &Access)> = reads.chain(writes).collect();
         // A time coordinate that is the same constant in all accesses does not affect the order.
         let first = &all[0].2.known;
         let differ =
             |at: usize| first[at].is_none() || all.iter().any(|(_, _, own)| own.known[at] != first[at]);
         let kept: Vec<usize> = (0..first.len()).filter(|at| differ(*at)).collect();
         let [mut reads, mut writes, mut times] = std::array::from_fn(|_| UnionMap::empty(&self.context));
-        for (kind, at, own) in all {
-            let name = format!("{kind}{at}");
-            let accesses = if kind == "r" { &mut reads } else { &mut writes };
+        for (name, is_write, own) in all {
+            let accesses = if is_write { &mut writes } else { &mut reads };
             accesses.add(own.elements.named(&name, "a"));
             times.add(own.times.with_results(&kept).named(&name, "t"));
         }

@@ -37,7 +37,7 @@ fn culprit(program: &Program, schedule: &Schedule, target: Target<'_>, reason: &
         steps::apply(&mut draft, step).ok()?;
         drafts.push(draft);
     }
-    let is_legal = |draft: &Draft| !lowered(draft).is_err_and(|other| is_alike(&other, reason, draft));
+    let is_legal = |draft: &Draft| !lowered(draft).is_err_and(|other| is_alike(&other, reason));
     // The first draft is that of no step, so the number of the last legal draft is the number of
     // the step after it.
     drafts.iter().rposition(is_legal).filter(|at| *at < schedule.steps.len())
@@ -52,9 +52,8 @@ fn lowered(draft: &Draft) -> Legal<()> {
 }
 
 /// Returns true when two reasons are the same at different steps. Numbers, names of loops, and the
-/// loops that are still to be unrolled may differ. `draft` is one of the two drafts that are
-/// refused.
-fn is_alike(reason: &Illegal, later: &Illegal, draft: &Draft) -> bool {
+/// loops that are still to be unrolled may differ.
+fn is_alike(reason: &Illegal, later: &Illegal) -> bool {
     let registers = |reason: &Illegal| match reason {
         Illegal::RegisterTile { name, .. }
         | Illegal::ThreadRegisters { name, .. }
@@ -63,7 +62,7 @@ fn is_alike(reason: &Illegal, later: &Illegal, draft: &Draft) -> bool {
         _ => None,
     };
     match (reason, later) {
-        (Illegal::Kernel(one), Illegal::Kernel(other)) => says_the_same(one, other, draft),
+        (Illegal::Kernel(one), Illegal::Kernel(other)) => one.is_alike(other),
         (
             Illegal::GpuLimit { statement, what, .. },
             Illegal::GpuLimit { statement: other, what: other_what, .. },
@@ -73,17 +72,4 @@ fn is_alike(reason: &Illegal, later: &Illegal, draft: &Draft) -> bool {
             (one, other) => one == other,
         },
     }
-}
-
-/// Returns true when two messages differ at most in names of loops, which later steps replace.
-fn says_the_same(one: &str, other: &str, draft: &Draft) -> bool {
-    let is_buffer = |name: &str| draft.buffers.iter().any(|own| own.buffer.name == name);
-    // Every second part is a name between backquotes.
-    let (one, other): (Vec<&str>, Vec<&str>) = (one.split('`').collect(), other.split('`').collect());
-    let mut parts = one.iter().zip(&other).enumerate();
-    let same = parts.all(|(at, (one, other))| {
-        let are_loops = at % 2 == 1 && !is_buffer(one) && !is_buffer(other);
-        one == other || are_loops
-    });
-    same && one.len() == other.len()
 }

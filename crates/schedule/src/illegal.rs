@@ -180,7 +180,7 @@ pub enum Illegal {
     },
     /// Loops over blocks and threads that do not form a valid kernel.
     #[error("{0}")]
-    Kernel(String),
+    Kernel(KernelFault),
     /// A buffer in registers is indexed by a loop that is neither unrolled nor vectorised.
     /// Registers cannot be indexed at run time.
     #[error(
@@ -288,6 +288,65 @@ pub enum Illegal {
         /// Why.
         why: String,
     },
+}
+
+/// Why loops over blocks and threads do not form a valid kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KernelFault {
+    /// Registers that would have to outlive a kernel.
+    #[error(
+        "`{buffer}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
+    )]
+    RegistersOutsideKernel {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Registers that no thread would own.
+    #[error(
+        "`{buffer}` is in registers, which are a thread's own, but outside of the loops over threads: promote at a loop inside of them, or say `shared`"
+    )]
+    RegistersOutsideThreads {
+        /// The buffer.
+        buffer: String,
+    },
+    /// Statements between two nested loops over blocks.
+    #[error(
+        "what is computed beside or around `{beside}` is inside a loop over blocks and outside of another: every block of that would do it"
+    )]
+    BetweenBlocks {
+        /// A tensor that the statements write.
+        beside: String,
+    },
+    /// A loop around a barrier that threads run differently often.
+    #[error(
+        "threads wait for each other inside the loop `{loop_name}`, which those of `{threads}` run differently often"
+    )]
+    UnevenWait {
+        /// The loop.
+        loop_name: String,
+        /// The loop over the threads.
+        threads: String,
+    },
+    /// Data decides whether threads reach a barrier.
+    #[error("whether threads wait for each other depends on data")]
+    WaitDependsOnData,
+    /// A loop that cannot be pipelined.
+    #[error("`{loop_name}` cannot be a pipeline: {why}")]
+    Pipeline {
+        /// The loop.
+        loop_name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl KernelFault {
+    /// Returns true when two faults differ at most in names of loops, which later steps replace.
+    pub(crate) fn is_alike(&self, other: &KernelFault) -> bool {
+        let of_loops = matches!(self, KernelFault::UnevenWait { .. } | KernelFault::Pipeline { .. });
+        let same_kind = std::mem::discriminant(self) == std::mem::discriminant(other);
+        self == other || of_loops && same_kind
+    }
 }
 
 /// Formats names as "are `a`, `b` and `c`", or "is `a`".

@@ -30,7 +30,7 @@ use tilewright_target::Target;
 
 pub use blame::blame;
 pub use default::{complete, default_schedule};
-pub use illegal::{GpuResource, Illegal, Refusal};
+pub use illegal::{GpuResource, Illegal, KernelFault, Refusal};
 pub use lower::effort::effort;
 pub use rename::{NewNames, Renamed, rename};
 pub use step::{LayoutDim, LoopName, Place, PromoteScope, Schedule, StatementName, Step, Unit};

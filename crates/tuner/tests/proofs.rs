@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use support::pretended::{Heard, Pretended, options, task, tuned};
-use tilewright_cache::outcome::Outcome;
+use tilewright_cache::outcome::{Outcome, OutcomeKind};
 use tilewright_cache::{Cache, Filter};
 use tilewright_ir::{LoopNest, Program, print};
 use tilewright_schedule::{apply, default_schedule, text};
@@ -101,11 +101,11 @@ fn refuted_winners_are_failures_of_their_own_kind() {
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
     let outcome = tuned(&proving(9, Proving::Winners, refutes_all_but_default), &mut measurer).0.unwrap();
     assert!(outcome.is_default && outcome.proof == Proof::Proved);
-    let counts = |name: &str| outcome.outcomes.get(name).copied().unwrap_or_default();
-    assert_eq!(counts("measured") + counts("refuted"), 9);
+    let counts = |kind: OutcomeKind| outcome.outcomes.get(&kind).copied().unwrap_or_default();
+    assert_eq!(counts(OutcomeKind::Measured) + counts(OutcomeKind::Refuted), 9);
     // The first choice of the cost model is no trial.
     let one_shot = usize::from(matches!(outcome.one_shot_failure, Some(Outcome::Refuted(_))));
-    assert_eq!(counts("refuted") + one_shot, outcome.refuted.len());
+    assert_eq!(counts(OutcomeKind::Refuted) + one_shot, outcome.refuted.len());
     assert!(!outcome.refuted.is_empty());
 }
 
@@ -127,7 +127,7 @@ fn candidates_that_are_refuted_are_never_measured() {
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
     let (outcome, heard) = tuned(&proving(7, Proving::Candidates, refutes_all_but_default), &mut measurer);
     let outcome = outcome.unwrap();
-    assert_eq!((measurer.tried.len(), outcome.trials, outcome.outcomes["refuted"]), (1, 7, 7));
+    assert_eq!((measurer.tried.len(), outcome.trials, outcome.outcomes[&OutcomeKind::Refuted]), (1, 7, 7));
     assert!(outcome.is_default && outcome.proof == Proof::Proved && outcome.refuted.is_empty());
     assert_eq!(outcome.one_shot_failure, Some(Outcome::Refuted(COUNTEREXAMPLE.to_owned())));
     let failed = heard.trials.iter().filter(|(_, trial)| trial.outcome.name() == "refuted").count();
@@ -140,7 +140,7 @@ fn a_winner_of_which_nothing_can_be_proved_stays() {
     let mut measurer = Pretended::new(Duration::ZERO, &stop);
     let outcome = tuned(&proving(5, Proving::Candidates, decides_nothing), &mut measurer).0.unwrap();
     assert_eq!(outcome.proof, Proof::Undecided("nobody knows".to_owned()));
-    assert_eq!((outcome.outcomes["measured"], measurer.races), (5, 1));
+    assert_eq!((outcome.outcomes[&OutcomeKind::Measured], measurer.races), (5, 1));
 }
 
 static BEGUN: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use support::pretended::{Heard, Pretended, options, seconds, task, tuned};
-use tilewright_cache::outcome::Trial;
+use tilewright_cache::outcome::{OutcomeKind, Trial};
 use tilewright_search::strategy::find;
 use tilewright_tuner::bench::Plan;
 use tilewright_tuner::measure::Measurer;
@@ -89,7 +89,7 @@ fn trials_are_those_of_the_search() {
     assert_eq!(heard.kinds[..3], [(Kind::Default, 0), (Kind::OneShot, 0), (Kind::Hint, 1)]);
     assert!(heard.kinds[3..].iter().all(|(kind, _)| *kind == Kind::Search));
     assert_eq!(heard.kinds.last().unwrap().1, 9);
-    assert_eq!((outcome.trials, outcome.outcomes["measured"]), (9, 9));
+    assert_eq!((outcome.trials, outcome.outcomes[&OutcomeKind::Measured]), (9, 9));
     assert_eq!(measurer.tried.len(), 11);
     assert_eq!(measurer.tried[2], hint);
 }

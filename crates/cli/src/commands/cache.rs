@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tilewright_cache::{
-    Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, ProgramKey, Skipped, Summary,
-    TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
+    Cache, CacheError, Canonical, Choice, Difference, Filter, Merged, Near, OutcomeKind, ProgramKey, Skipped,
+    Summary, TOOL_VERSION, TargetFingerprint, TuningRecord, usable,
 };
 use tilewright_ir::Program;
 use tilewright_syntax::check;
@@ -209,9 +209,9 @@ fn show(args: &LookupArgs) -> Result<(), Failure> {
 
 /// The number of records of each outcome, as text.
 fn outcomes(records: &[TuningRecord]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    records.iter().for_each(|record| *counts.entry(record.outcome.name()).or_default() += 1);
-    counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    let mut counts: BTreeMap<OutcomeKind, usize> = BTreeMap::new();
+    records.iter().for_each(|record| *counts.entry(record.outcome.kind()).or_default() += 1);
+    counts.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
 fn record_row(record: &TuningRecord) -> [String; 5] {

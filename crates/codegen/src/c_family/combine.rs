@@ -19,6 +19,7 @@ use tilewright_target::GpuApi;
 use super::c_expr::CExpr;
 use super::dialect::{self, memory_type, value_type};
 use super::expr::{Stored, arithmetic};
+use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
 
 /// The number of threads of a warp on every CUDA device.
@@ -55,14 +56,35 @@ impl Way {
         }
     }
 
-    /// The name of the prelude function that computes the total.
-    fn function(self, op: ReduceOp) -> String {
-        let group = match self {
-            Way::Warp => "warp",
-            Way::Warps(_) => "warps",
-            Way::Memory => "threads",
-        };
-        format!("tw_{}_of_{group}", op.total())
+    /// The threads over which the prelude function for this method computes a total.
+    fn group(self) -> Group {
+        match self {
+            Way::Warp => Group::Warp,
+            Way::Warps(_) => Group::Warps,
+            Way::Memory => Group::Threads,
+        }
+    }
+}
+
+/// The threads over which a prelude function computes a total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// A whole warp or a part of one, by shuffles.
+    Warp,
+    /// Several whole warps, by shuffles and shared memory.
+    Warps,
+    /// Any row of threads, by shared memory.
+    Threads,
+}
+
+impl Group {
+    /// Its name, in names of functions.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Group::Warp => "warp",
+            Group::Warps => "warps",
+            Group::Threads => "threads",
+        }
     }
 }
 
@@ -143,10 +165,10 @@ impl Emitter<'_> {
 
     fn total(&mut self, op: ReduceOp, value: CExpr, dtype: DType) -> CExpr {
         let way = Way::of(self.unit.api, self.block);
-        let function = self.needs(&way.function(op), dtype);
+        let function = self.needs(Helper::Total(op, way.group()), dtype);
         self.needs_extreme(op.operator(), dtype);
         if let Way::Warps(_) = way {
-            self.needs(&Way::Warp.function(op), dtype);
+            self.needs(Helper::Total(op, Group::Warp), dtype);
         }
         let [row_threads, rows, _] = self.block.map(|threads| CExpr::atom(threads.to_string()));
         let thread = |axis| dialect::thread_index(self.unit.api, axis);
@@ -173,12 +195,9 @@ impl Emitter<'_> {
     }
 }
 
-/// The definition of a prelude function that reduces across threads, if `base` names one.
-pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Option<String> {
-    let (total, group) = base.strip_prefix("tw_")?.split_once("_of_")?;
-    let all = [ReduceOp::Add, ReduceOp::Mul, ReduceOp::Min, ReduceOp::Max];
-    let op = all.into_iter().find(|op| op.total() == total)?;
-    let own = super::prelude::name(base, dtype);
+/// The definition of the prelude function that reduces across a group of threads.
+pub(super) fn function(api: GpuApi, (op, group): (ReduceOp, Group), dtype: DType, head: &str) -> String {
+    let (own, total) = (Helper::Total(op, group).name(dtype), op.total());
     let (t, memory, space) = (value_type(api, dtype), memory_type(api, dtype), dialect::shared(api));
     let joined = |left: &str, right: &str| {
         let both = arithmetic(api, op.operator(), &CExpr::atom(left), &CExpr::atom(right), dtype);
@@ -186,35 +205,34 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType, head: &str) -> Opt
     };
     let barrier = dialect::sync(api, tilewright_ir::nest::Sync::Barrier).unwrap_or_default();
     match group {
-        "warp" => {
+        Group::Warp => {
             let lanes = shuffled(t, dtype);
             let both = joined("x", "other");
-            Some(format!(
+            format!(
                 "// The {total} of neighbouring threads, as many as a power of two, in each of them.\n{head} {t} {own}({t} x, int \
                  threads) {{\n  #pragma unroll\n  for (int step = threads / 2; step > 0; step /= 2) {{\n    const {t} other = \
                  {lanes};\n    x = {both};\n  }}\n  return x;\n}}\n"
-            ))
+            )
         }
-        "warps" => {
-            let warp = super::prelude::name(&format!("tw_{total}_of_warp"), dtype);
+        Group::Warps => {
+            let warp = Helper::Total(op, Group::Warp).name(dtype);
             let both = joined("x", "room[warps * row + warp]");
-            Some(format!(
+            format!(
                 "// The {total} of a row of threads, some whole warps, in each of them.\n{head} {t} {own}({t} x, {memory}* room, \
                  int row, int lane, int warps) {{\n  x = {warp}(x, {WARP});\n  if (lane % {WARP} == 0) room[warps * row + lane / \
                  {WARP}] = x;\n  {barrier}\n  x = room[warps * row];\n  for (int warp = 1; warp < warps; ++warp) x = {both};\n  \
                  {barrier}\n  return x;\n}}\n"
-            ))
+            )
         }
-        "threads" => {
+        Group::Threads => {
             let both = joined("room[lane]", "room[lane + step]");
-            Some(format!(
+            format!(
                 "// The {total} of a row of threads in each of them.\n{head} {t} {own}({t} x, {space}{memory}* room, int row, int \
                  lane, int threads) {{\n  room += threads * row;\n  room[lane] = x;\n  int step = 1;\n  while (step < threads) \
                  step *= 2;\n  for (step /= 2; step > 0; step /= 2) {{\n    {barrier}\n    if (lane < step && lane + step < \
                  threads) room[lane] = {both};\n  }}\n  {barrier}\n  x = room[0];\n  {barrier}\n  return x;\n}}\n"
-            ))
+            )
         }
-        _ => None,
     }
 }
 

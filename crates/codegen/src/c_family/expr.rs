@@ -6,7 +6,7 @@ use tilewright_target::GpuApi;
 
 use super::c_expr::CExpr;
 use super::dialect::{value_type, wrapping_type};
-use super::prelude;
+use super::prelude::Helper;
 use super::stmt::{Emit, Emitter};
 use crate::contract::{self, Product};
 
@@ -136,7 +136,7 @@ impl Emitter<'_> {
         let function = match (self.unit.api, dtype) {
             (GpuApi::Cuda, DType::Float64) => "fma".to_owned(),
             (GpuApi::Cuda, _) => "fmaf".to_owned(),
-            (GpuApi::OpenCl, _) => self.needs("tw_multiply_add", dtype),
+            (GpuApi::OpenCl, _) => self.needs(Helper::MultiplyAdd, dtype),
         };
         CExpr::call(&function, &[left.clone(), right.clone(), addend.clone()])
     }
@@ -145,8 +145,8 @@ impl Emitter<'_> {
     pub(super) fn binary(&mut self, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
         let both = || [left.clone(), right.clone()];
         match op {
-            BinaryOp::Mod => CExpr::call(&self.needs("tw_floor_mod", dtype.compute_type()), &both()),
-            BinaryOp::Div if !dtype.is_float() => CExpr::call(&self.needs("tw_floor_div", dtype), &both()),
+            BinaryOp::Mod => CExpr::call(&self.needs(Helper::FloorMod, dtype.compute_type()), &both()),
+            BinaryOp::Div if !dtype.is_float() => CExpr::call(&self.needs(Helper::FloorDiv, dtype), &both()),
             _ if op.is_logical() || op.is_comparison() => CExpr::binary(op, left, right),
             _ => {
                 self.needs_extreme(op, dtype);
@@ -157,8 +157,8 @@ impl Emitter<'_> {
 
     /// Records the prelude function for an integer minimum or maximum, if the operation is one.
     pub(super) fn needs_extreme(&mut self, op: BinaryOp, dtype: DType) {
-        if let Some(base) = integer_extreme(self.unit.api, op, dtype) {
-            self.needs(base, dtype);
+        if let Some(helper) = integer_extreme(self.unit.api, op, dtype) {
+            self.needs(helper, dtype);
         }
     }
 
@@ -180,16 +180,17 @@ impl Emitter<'_> {
                     DType::Float32 => value,
                     // A value with more digits than float32 has must not be rounded twice on the
                     // way to 16 bits.
-                    _ if from.bits() > 16 => CExpr::call(&self.needs("tw_to_odd", from), &[value]),
+                    _ if from.bits() > 16 => CExpr::call(&self.needs(Helper::ToOdd, from), &[value]),
                     _ => value.cast("float"),
                 };
-                let (load, store) = (self.needs("tw_load_half", to), self.needs("tw_store_half", to));
+                let (load, store) = (self.needs(Helper::LoadHalf, to), self.needs(Helper::StoreHalf, to));
                 CExpr::call(&load, &[CExpr::call(&store, &[single])])
             }
             (DType::Float16 | DType::BFloat16, DType::Float32) => value,
             _ if from.is_float() && to.is_integer() => {
-                let base = if from == DType::Float64 { "tw_from_double" } else { "tw_from_float" };
-                CExpr::call(&self.needs(base, to), &[value])
+                let is_double = from == DType::Float64;
+                let helper = if is_double { Helper::FromDouble } else { Helper::FromFloat };
+                CExpr::call(&self.needs(helper, to), &[value])
             }
             _ => value.cast(self.type_name(to)),
         }
@@ -204,11 +205,11 @@ impl Emitter<'_> {
         let infinity = CExpr::atom("INFINITY");
         Ok(match (builtin, values.as_slice()) {
             (Builtin::Abs, [own]) if !operand.is_float() => match operand.is_signed_integer() {
-                true => CExpr::call(&self.needs("tw_abs", operand), &values),
+                true => CExpr::call(&self.needs(Helper::Abs, operand), &values),
                 false => own.clone(),
             },
             (Builtin::Abs, _) => named("fabs", &values),
-            (Builtin::IsNan, _) => CExpr::call(&self.needs("tw_is_nan", operand.compute_type()), &values),
+            (Builtin::IsNan, _) => CExpr::call(&self.needs(Helper::IsNan, operand.compute_type()), &values),
             (Builtin::IsInf, _) => CExpr::binary(BinaryOp::Equal, &named("fabs", &values), &infinity),
             (Builtin::IsFinite, _) => CExpr::binary(BinaryOp::Less, &named("fabs", &values), &infinity),
             (Builtin::Sigmoid, [own]) => {
@@ -222,12 +223,12 @@ impl Emitter<'_> {
 }
 
 /// The prelude function for the minimum or maximum of integers or truth values.
-fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<&'static str> {
+fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<Helper> {
     match (op, api, dtype) {
-        (BinaryOp::Min, GpuApi::Cuda, DType::Int32) => Some("tw_data_min"),
-        (BinaryOp::Max, GpuApi::Cuda, DType::Int32) => Some("tw_data_max"),
-        (BinaryOp::Min, ..) if !dtype.is_float() => Some("tw_min"),
-        (BinaryOp::Max, ..) if !dtype.is_float() => Some("tw_max"),
+        (BinaryOp::Min, GpuApi::Cuda, DType::Int32) => Some(Helper::DataMin),
+        (BinaryOp::Max, GpuApi::Cuda, DType::Int32) => Some(Helper::DataMax),
+        (BinaryOp::Min, ..) if !dtype.is_float() => Some(Helper::Min),
+        (BinaryOp::Max, ..) if !dtype.is_float() => Some(Helper::Max),
         _ => None,
     }
 }
@@ -236,7 +237,7 @@ fn integer_extreme(api: GpuApi, op: BinaryOp, dtype: DType) -> Option<&'static s
 pub(super) fn arithmetic(api: GpuApi, op: BinaryOp, left: &CExpr, right: &CExpr, dtype: DType) -> CExpr {
     let both = [left.clone(), right.clone()];
     match (op, integer_extreme(api, op, dtype)) {
-        (_, Some(base)) => CExpr::call(&prelude::name(base, dtype), &both),
+        (_, Some(helper)) => CExpr::call(&helper.name(dtype), &both),
         (BinaryOp::Min | BinaryOp::Max, None) => {
             let single = api == GpuApi::Cuda && dtype != DType::Float64;
             let name = if op == BinaryOp::Min { "fmin" } else { "fmax" };

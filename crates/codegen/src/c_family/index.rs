@@ -12,6 +12,7 @@ use tilewright_ir::{BinaryOp, DType, VarId};
 
 use super::c_expr::CExpr;
 use super::dialect;
+use super::prelude::Helper;
 use super::range::{NARROW, WIDE};
 use super::stmt::{Emit, Emitter};
 use crate::CodegenError;
@@ -94,10 +95,10 @@ impl Emitter<'_> {
     fn atom(&mut self, atom: &Atom, width: Width) -> Emit<CExpr> {
         let (own, dtype) = match atom {
             Atom::Var(var) => (self.variable(*var), self.var_dtype(*var)),
-            Atom::FloorDiv(pair) => self.division(pair, BinaryOp::Div, "tw_floor_div")?,
-            Atom::Mod(pair) => self.division(pair, BinaryOp::Mod, "tw_floor_mod")?,
-            Atom::Min(pair) => self.extreme(pair, "tw_min")?,
-            Atom::Max(pair) => self.extreme(pair, "tw_max")?,
+            Atom::FloorDiv(pair) => self.division(pair, BinaryOp::Div, Helper::FloorDiv)?,
+            Atom::Mod(pair) => self.division(pair, BinaryOp::Mod, Helper::FloorMod)?,
+            Atom::Min(pair) => self.extreme(pair, Helper::Min)?,
+            Atom::Max(pair) => self.extreme(pair, Helper::Max)?,
             Atom::Data(data) => self.data(data)?,
             Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => {
                 return Err(CodegenError::Unsupported(
@@ -122,7 +123,7 @@ impl Emitter<'_> {
         &mut self,
         pair: &(IndexExpr, IndexExpr),
         op: BinaryOp,
-        rounded: &str,
+        rounded: Helper,
     ) -> Emit<(CExpr, DType)> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let dtype = width.dtype();
@@ -134,10 +135,10 @@ impl Emitter<'_> {
         })
     }
 
-    fn extreme(&mut self, pair: &(IndexExpr, IndexExpr), function: &str) -> Emit<(CExpr, DType)> {
+    fn extreme(&mut self, pair: &(IndexExpr, IndexExpr), helper: Helper) -> Emit<(CExpr, DType)> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let arguments = [self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?];
-        Ok((CExpr::call(&self.needs(function, width.dtype()), &arguments), width.dtype()))
+        Ok((CExpr::call(&self.needs(helper, width.dtype()), &arguments), width.dtype()))
     }
 
     /// Writes an integer from data, in a type that holds it. A value that does not fit 64 bits
@@ -145,7 +146,7 @@ impl Emitter<'_> {
     fn data(&mut self, data: &Data) -> Emit<(CExpr, DType)> {
         let value = self.value(&data.value)?;
         Ok(match data.value.dtype {
-            DType::UInt64 => (CExpr::call(&self.needs("tw_index", DType::UInt64), &[value]), DType::Int64),
+            DType::UInt64 => (CExpr::call(&self.needs(Helper::Index, DType::UInt64), &[value]), DType::Int64),
             dtype => (value, dtype),
         })
     }

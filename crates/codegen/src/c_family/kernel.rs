@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_ir::index::Atom;
 use tilewright_ir::nest::{For, LoopKind, Scope, Stmt};
 use tilewright_ir::walk::{self, any_loop};
-use tilewright_ir::{Access, DType, IndexExpr, LoopNest, TensorId, VarId};
+use tilewright_ir::{Access, DType, Expr, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::{Gpu, GpuApi};
 
 use super::combine::Way;
 use super::dialect::{self, memory_type, value_type};
 use super::host::{Argument, Command, GpuCode, Launch};
 use super::names::{Identifiers, identifier};
-use super::prelude;
+use super::prelude::{self, Helper};
 use super::promise::is_restrict;
 use super::range::Ranges;
 use super::stmt::{Emit, Emitter};
@@ -66,7 +66,7 @@ impl<'a> Unit<'a> {
         let mut program = Program {
             unit: self,
             kernels: String::new(),
-            functions: BTreeSet::new(),
+            functions: Vec::new(),
             checks: Vec::new(),
             ranges: Ranges::default(),
             count: 0,
@@ -78,13 +78,12 @@ impl<'a> Unit<'a> {
         }
         let body = program.commands(&self.nest.body)?;
         let scratch = self.host_rooms.iter().map(|id| (*id, self.nest.buffer(*id).bytes().max(1) as usize));
-        // Values may be doubles even where no buffer holds doubles.
-        let doubles = program.kernels.contains("double")
-            || program.functions.iter().any(|(_, dtype)| *dtype == DType::Float64);
         let mut text: String = about.lines().map(|line| format!("// {line}\n")).collect();
-        text.push_str(&prelude::head(self.api, doubles));
-        for (base, dtype) in &program.functions {
-            text.push_str(&prelude::function(self.api, base, *dtype));
+        text.push_str(&prelude::head(self.api, has_doubles(self.nest)));
+        program.functions.sort_by_key(|(helper, dtype)| (helper.base(), *dtype));
+        program.functions.dedup();
+        for (helper, dtype) in &program.functions {
+            text.push_str(&prelude::function(self.api, *helper, *dtype));
         }
         text.push_str(&program.kernels);
         Ok(GpuCode { api: self.api, text, setup, body, scratch: scratch.collect(), checks: program.checks })
@@ -154,7 +153,7 @@ impl<'a> Unit<'a> {
 struct Program<'a> {
     unit: &'a Unit<'a>,
     kernels: String,
-    functions: BTreeSet<(String, DType)>,
+    functions: Vec<(Helper, DType)>,
     checks: Vec<Check>,
     /// The intervals of the variables of the enclosing host loops.
     ranges: Ranges,
@@ -237,6 +236,27 @@ fn no_data(index: &IndexExpr) -> Emit<()> {
 
 fn has_spread(stmts: &[Stmt]) -> bool {
     any_loop(stmts, For::is_spread)
+}
+
+/// Whether some value of a nest is a double. Values may be doubles even where no buffer holds
+/// doubles.
+fn has_doubles(nest: &LoopNest) -> bool {
+    let is_double = |dtype: DType| dtype == DType::Float64;
+    let in_data = |atom: &Atom| matches!(atom, Atom::Data(data) if computes_doubles(&data.value));
+    let computed = |stmts: &[Stmt]| {
+        walk::any(stmts, &mut |stmt| {
+            stmt.store().is_some_and(|store| computes_doubles(&store.value))
+                || stmt.any_own_index(&mut |index| index.any(&mut { in_data }))
+        })
+    };
+    nest.buffers.iter().any(|buffer| is_double(buffer.dtype))
+        || nest.scalars.iter().any(|scalar| is_double(scalar.dtype))
+        || computed(&nest.setup)
+        || computed(&nest.body)
+}
+
+fn computes_doubles(expr: &Expr) -> bool {
+    expr.dtype == DType::Float64 || expr.operands().iter().any(computes_doubles)
 }
 
 /// The grid and block sizes of a kernel.

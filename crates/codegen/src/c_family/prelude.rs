@@ -1,14 +1,83 @@
 //! Writes helper functions for operations where the languages' own functions differ from
 //! Tilewright's definition. The text contains only the functions that kernels use.
 
-use tilewright_ir::DType;
+use tilewright_ir::{DType, ReduceOp};
 use tilewright_target::GpuApi;
 
+use super::combine::{self, Group};
 use super::dialect::value_type;
 
-/// The name of a helper function for a type.
-pub(super) fn name(base: &str, dtype: DType) -> String {
-    format!("{base}_{}", dtype.name())
+/// A helper function. It is written once for each type that kernels call it with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Helper {
+    /// The quotient, rounded toward minus infinity. A division by 0 gives 0.
+    FloorDiv,
+    /// The remainder, which has the sign of the divisor.
+    FloorMod,
+    /// The smaller of two values.
+    Min,
+    /// The larger of two values.
+    Max,
+    /// The smaller of two `int` values from data, for CUDA.
+    DataMin,
+    /// The larger of two `int` values from data, for CUDA.
+    DataMax,
+    /// The absolute value, which wraps for the least number.
+    Abs,
+    /// Whether a value is NaN.
+    IsNan,
+    /// A `uint64` as a subscript: the largest `int64` where the value does not fit.
+    Index,
+    /// A float as an integer, saturating; NaN gives 0.
+    FromFloat,
+    /// A double as an integer, saturating; NaN gives 0.
+    FromDouble,
+    /// A fused multiply-add where it is fast, for OpenCL.
+    MultiplyAdd,
+    /// A number as a float, rounded so that it can be rounded once more.
+    ToOdd,
+    /// The value of the bits of a 16-bit float.
+    LoadHalf,
+    /// The bits of a 16-bit float.
+    StoreHalf,
+    /// An asynchronous copy of this number of bytes to shared memory, for CUDA.
+    CopyLater(i64),
+    /// A subscript that is checked against its extent.
+    Checked,
+    /// The total over a group of threads, by this operator.
+    Total(ReduceOp, Group),
+}
+
+impl Helper {
+    /// The name of the function for a type.
+    pub(super) fn name(self, dtype: DType) -> String {
+        format!("{}_{}", self.base(), dtype.name())
+    }
+
+    /// The name without the type. The text has the functions in the order of these names.
+    pub(super) fn base(self) -> String {
+        let fixed = match self {
+            Helper::FloorDiv => "tw_floor_div",
+            Helper::FloorMod => "tw_floor_mod",
+            Helper::Min => "tw_min",
+            Helper::Max => "tw_max",
+            Helper::DataMin => "tw_data_min",
+            Helper::DataMax => "tw_data_max",
+            Helper::Abs => "tw_abs",
+            Helper::IsNan => "tw_is_nan",
+            Helper::Index => "tw_index",
+            Helper::FromFloat => "tw_from_float",
+            Helper::FromDouble => "tw_from_double",
+            Helper::MultiplyAdd => "tw_multiply_add",
+            Helper::ToOdd => "tw_to_odd",
+            Helper::LoadHalf => "tw_load_half",
+            Helper::StoreHalf => "tw_store_half",
+            Helper::CopyLater(bytes) => return format!("tw_copy_later_{bytes}"),
+            Helper::Checked => "tw_checked",
+            Helper::Total(op, group) => return format!("tw_{}_of_{}", op.total(), group.name()),
+        };
+        fixed.to_owned()
+    }
 }
 
 /// The first lines of the text. `doubles` says whether any value is a double.
@@ -27,66 +96,60 @@ pub(super) fn head(api: GpuApi, doubles: bool) -> String {
 }
 
 /// The definition of a helper function for a type.
-pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
-    let own = name(base, dtype);
+pub(super) fn function(api: GpuApi, helper: Helper, dtype: DType) -> String {
+    let own = helper.name(dtype);
     let t = value_type(api, dtype);
     let head = match api {
         GpuApi::Cuda => "static __device__ __forceinline__",
         GpuApi::OpenCl => "static inline",
     };
     let f = if dtype == DType::Float32 && api == GpuApi::Cuda { "f" } else { "" };
-    match base {
-        // Rounds toward minus infinity. A division by 0 gives 0.
-        "tw_floor_div" if dtype.is_unsigned_integer() => {
+    match helper {
+        Helper::FloorDiv if dtype.is_unsigned_integer() => {
             format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a / b; }}\n")
         }
-        "tw_floor_mod" if dtype.is_unsigned_integer() => {
+        Helper::FloorMod if dtype.is_unsigned_integer() => {
             format!("{head} {t} {own}({t} a, {t} b) {{ return b == 0 ? 0 : a % b; }}\n")
         }
-        "tw_floor_div" => format!(
+        Helper::FloorDiv => format!(
             "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0) return 0;\n  if (b == -1) return ({t})(0 - \
              ({wrap})a);\n  {t} q = a / b;\n  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;\n}}\n",
             wrap = super::dialect::wrapping_type(api, dtype)
         ),
-        "tw_floor_mod" if dtype.is_float() => format!(
+        Helper::FloorMod if dtype.is_float() => format!(
             "{head} {t} {own}({t} a, {t} b) {{\n  {t} r = fmod{f}(a, b);\n  return r != 0 && (r < 0) != (b < 0) ? r + b : \
              r;\n}}\n"
         ),
-        "tw_floor_mod" => format!(
+        Helper::FloorMod => format!(
             "{head} {t} {own}({t} a, {t} b) {{\n  if (b == 0 || b == -1) return 0;\n  {t} r = a % b;\n  return r != 0 && \
              (r < 0) != (b < 0) ? r + b : r;\n}}\n"
         ),
-        "tw_min" => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
-        "tw_max" => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
-        "tw_data_min" => cuda_extreme(&own, "<", "lt"),
-        "tw_data_max" => cuda_extreme(&own, ">", "gt"),
-        // The absolute value, which wraps for the least number. Narrow types are computed in 32
-        // bits: NVIDIA's compiler wrongly assumes that its 16-bit instruction gives a positive
-        // result for the least number.
-        "tw_abs" if dtype.bits() < 32 => {
+        Helper::Min => format!("{head} {t} {own}({t} a, {t} b) {{ return a < b ? a : b; }}\n"),
+        Helper::Max => format!("{head} {t} {own}({t} a, {t} b) {{ return a > b ? a : b; }}\n"),
+        Helper::DataMin => cuda_extreme(&own, "<", "lt"),
+        Helper::DataMax => cuda_extreme(&own, ">", "gt"),
+        // Narrow types are computed in 32 bits: NVIDIA's compiler wrongly assumes that its 16-bit
+        // instruction gives a positive result for the least number.
+        Helper::Abs if dtype.bits() < 32 => {
             format!("{head} {t} {own}({t} x) {{ int wide = x; return ({t})(wide < 0 ? -wide : wide); }}\n")
         }
-        "tw_abs" => format!(
+        Helper::Abs => format!(
             "{head} {t} {own}({t} x) {{ return x < 0 ? ({t})(0 - ({wrap})x) : x; }}\n",
             wrap = super::dialect::wrapping_type(api, dtype)
         ),
-        "tw_is_nan" => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
-        // Converts a `uint64` to a subscript: the largest `int64` where the value does not fit.
-        "tw_index" => {
+        Helper::IsNan => format!("{head} bool {own}({t} x) {{ return x != x; }}\n"),
+        Helper::Index => {
             let long = value_type(api, DType::Int64);
             format!("{head} {long} {own}({t} x) {{ return x >> 63 ? ({long})(({t})-1 >> 1) : ({long})x; }}\n")
         }
-        // Converts a float to an integer, saturating; NaN gives 0.
-        "tw_from_float" | "tw_from_double" => from_float(api, base, dtype, head),
-        "tw_multiply_add" => multiply_add(dtype, head),
-        "tw_to_odd" => to_odd(api, dtype, head),
-        "tw_load_half" => load_half(api, dtype, head),
-        "tw_store_half" => store_half(api, dtype, head),
-        "tw_copy_later_4" => copy_later(4),
-        "tw_copy_later_8" => copy_later(8),
-        "tw_copy_later_16" => copy_later(16),
+        Helper::FromFloat | Helper::FromDouble => from_float(api, helper, dtype, head),
+        Helper::MultiplyAdd => multiply_add(dtype, head),
+        Helper::ToOdd => to_odd(api, dtype, head),
+        Helper::LoadHalf => load_half(api, dtype, head),
+        Helper::StoreHalf => store_half(api, dtype, head),
+        Helper::CopyLater(bytes) => copy_later(&own, bytes),
         // Returns the subscript, or sets the status to the failed check's number and returns 0.
-        "tw_checked" => {
+        Helper::Checked => {
             let long = value_type(api, DType::Int64);
             let global = super::dialect::global(api);
             format!(
@@ -94,7 +157,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
                  return at;\n  *status = check;\n  return 0;\n}}\n"
             )
         }
-        _ => super::combine::function(api, base, dtype, head).unwrap_or_default(),
+        Helper::Total(op, group) => combine::function(api, (op, group), dtype, head),
     }
 }
 
@@ -102,7 +165,7 @@ pub(super) fn function(api: GpuApi, base: &str, dtype: DType) -> String {
 /// compiler reports that it is fast, so the runtime defines `TW_HAS_FMA` where the device has the
 /// instruction. CUDA always has it.
 fn multiply_add(dtype: DType, head: &str) -> String {
-    let (own, t) = (name("tw_multiply_add", dtype), value_type(GpuApi::OpenCl, dtype));
+    let (own, t) = (Helper::MultiplyAdd.name(dtype), value_type(GpuApi::OpenCl, dtype));
     let is_fast = if dtype == DType::Float64 { "FP_FAST_FMA" } else { "FP_FAST_FMAF" };
     format!(
         "#if defined({is_fast}) || defined(TW_HAS_FMA)\n{head} {t} {own}({t} a, {t} b, {t} c) {{ return fma(a, b, c); }}\n#else\n{head} {t} {own}({t} a, {t} b, \
@@ -112,8 +175,7 @@ fn multiply_add(dtype: DType, head: &str) -> String {
 
 /// Copies `bytes` bytes to shared memory asynchronously, or fills them with zeros. Only CUDA has
 /// this operation.
-fn copy_later(bytes: u32) -> String {
-    let own = name(&format!("tw_copy_later_{bytes}"), DType::Bool);
+fn copy_later(own: &str, bytes: i64) -> String {
     // A copy of 16 bytes can bypass the first-level cache.
     let through = if bytes == 16 { "cg" } else { "ca" };
     format!(
@@ -123,10 +185,11 @@ fn copy_later(bytes: u32) -> String {
     )
 }
 
-fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
-    let own = name(base, dtype);
+fn from_float(api: GpuApi, helper: Helper, dtype: DType, head: &str) -> String {
+    let own = helper.name(dtype);
     let t = value_type(api, dtype);
-    let source = if base == "tw_from_float" { "float" } else { "double" };
+    let is_single = helper == Helper::FromFloat;
+    let source = if is_single { "float" } else { "double" };
     if api == GpuApi::OpenCl {
         let plain = match dtype {
             DType::UInt8 => "uchar",
@@ -150,7 +213,7 @@ fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
     };
     let bound = |value: i128| {
         let exact = value as f64;
-        if source == "float" { format!("{exact:.1}f") } else { format!("{exact:.1}") }
+        if is_single { format!("{exact:.1}f") } else { format!("{exact:.1}") }
     };
     format!(
         "{head} {t} {own}({source} x) {{\n  if (x != x) return 0;\n  if (x >= {high_bound}) return {high};\n  if (x <= \
@@ -166,7 +229,7 @@ fn from_float(api: GpuApi, base: &str, dtype: DType, head: &str) -> String {
 /// something. Rounding the result to 16 bits gives the same as rounding the number itself. Rounding
 /// twice to nearest does not.
 fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
-    let own = name("tw_to_odd", dtype);
+    let own = Helper::ToOdd.name(dtype);
     let t = value_type(api, dtype);
     let cut = match (api, dtype) {
         (GpuApi::OpenCl, _) => "convert_float_rtz",
@@ -187,7 +250,7 @@ fn to_odd(api: GpuApi, dtype: DType, head: &str) -> String {
 
 /// Converts the bits of a 16-bit float to a float.
 fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
-    let own = name("tw_load_half", dtype);
+    let own = Helper::LoadHalf.name(dtype);
     let body = match (api, dtype) {
         (GpuApi::Cuda, DType::BFloat16) => "return __uint_as_float((unsigned int)bits << 16);",
         (GpuApi::Cuda, _) => "float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits)); return x;",
@@ -199,7 +262,7 @@ fn load_half(api: GpuApi, dtype: DType, head: &str) -> String {
 
 /// Rounds a float to a 16-bit float and returns its bits.
 fn store_half(api: GpuApi, dtype: DType, head: &str) -> String {
-    let own = name("tw_store_half", dtype);
+    let own = Helper::StoreHalf.name(dtype);
     let as_bits = if api == GpuApi::Cuda { "__float_as_uint(x)" } else { "as_uint(x)" };
     let body = match (api, dtype) {
         (_, DType::BFloat16) => format!(

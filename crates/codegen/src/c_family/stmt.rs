@@ -12,7 +12,7 @@ use super::expr::Stored;
 use super::host::Argument;
 use super::kernel::Unit;
 use super::lanes::Lanes;
-use super::prelude;
+use super::prelude::Helper;
 use super::range::Ranges;
 use super::waits;
 use crate::{Check, CodegenError};
@@ -38,7 +38,8 @@ pub(super) struct Emitter<'a> {
     pub(super) combine_room: i64,
     /// The arguments that the kernel needs.
     pub(super) arguments: Vec<Argument>,
-    pub(super) functions: BTreeSet<(String, DType)>,
+    /// The prelude functions that the kernel calls, each once.
+    pub(super) functions: Vec<(Helper, DType)>,
     pub(super) checks: &'a mut Vec<Check>,
     /// The elements that the lanes of a vector loop have loaded together.
     pub(super) lanes: Lanes,
@@ -63,7 +64,7 @@ impl<'a> Emitter<'a> {
             shared,
             combine_room,
             arguments: Vec::new(),
-            functions: BTreeSet::new(),
+            functions: Vec::new(),
             checks,
             lanes: Lanes::default(),
         }
@@ -88,9 +89,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Records that a prelude function is used, and returns its name.
-    pub(super) fn needs(&mut self, base: &str, dtype: DType) -> String {
-        self.functions.insert((base.to_owned(), dtype));
-        prelude::name(base, dtype)
+    pub(super) fn needs(&mut self, helper: Helper, dtype: DType) -> String {
+        if !self.functions.contains(&(helper, dtype)) {
+            self.functions.push((helper, dtype));
+        }
+        helper.name(dtype)
     }
 
     pub(super) fn uses(&mut self, argument: Argument) {
@@ -308,7 +311,7 @@ impl<'a> Emitter<'a> {
         let number = self.check_number(check);
         self.uses(Argument::Status);
         let width = self.width(index).max(self.place_width());
-        let function = self.needs("tw_checked", width.dtype());
+        let function = self.needs(Helper::Checked, width.dtype());
         let mut at = self.index_in(index, width)?;
         if is_declared {
             let holds = CExpr::all(&self.conditions(&declared)?);
@@ -358,7 +361,7 @@ impl<'a> Emitter<'a> {
     fn read(&mut self, stored: CExpr, dtype: Option<DType>) -> CExpr {
         match dtype {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                CExpr::call(&self.needs("tw_load_half", half), &[stored])
+                CExpr::call(&self.needs(Helper::LoadHalf, half), &[stored])
             }
             Some(DType::Bool) => CExpr::binary(BinaryOp::NotEqual, &stored, &CExpr::atom("0")),
             _ => stored,
@@ -388,7 +391,7 @@ impl<'a> Emitter<'a> {
             return Err(CodegenError::Unsupported("a store that is done later, and no copy".into()));
         };
         let source = self.element(from)?;
-        let function = self.needs(&format!("tw_copy_later_{bytes}"), DType::Bool);
+        let function = self.needs(Helper::CopyLater(bytes), DType::Bool);
         let first = self.unit.names.buffer(from.tensor);
         let (from, given) = match given {
             // Nothing is read where the condition fails, but the address must be valid.
@@ -436,7 +439,7 @@ impl<'a> Emitter<'a> {
         };
         let value = match memory {
             Some(half @ (DType::Float16 | DType::BFloat16)) => {
-                CExpr::call(&self.needs("tw_store_half", half), &[value])
+                CExpr::call(&self.needs(Helper::StoreHalf, half), &[value])
             }
             _ => value,
         };

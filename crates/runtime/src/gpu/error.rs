@@ -1,5 +1,7 @@
 //! The errors of devices and their drivers.
 
+use std::fmt;
+
 use thiserror::Error;
 use tilewright_target::GpuApi;
 
@@ -64,7 +66,7 @@ pub enum GpuError {
         /// The name of the kernel.
         kernel: String,
         /// The limited resource.
-        what: &'static str,
+        what: LaunchResource,
         /// The amount that the launch asks for.
         wanted: usize,
         /// The limit.
@@ -104,6 +106,33 @@ pub enum GpuError {
         /// Whether this process cannot use the device any more.
         sticky: bool,
     },
+}
+
+/// A resource of which a launch may use a limited amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchResource {
+    /// The threads of a block.
+    BlockThreads,
+    /// The threads of a block, given the registers that the compiled kernel takes.
+    ThreadsByRegisters,
+    /// The threads along one axis of a block.
+    AxisThreads,
+    /// The blocks along one axis of the grid.
+    AxisBlocks,
+    /// The bytes of shared memory of a block.
+    SharedBytes,
+}
+
+impl fmt::Display for LaunchResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LaunchResource::BlockThreads => "threads a block",
+            LaunchResource::ThreadsByRegisters => "threads a block, with the registers that it takes",
+            LaunchResource::AxisThreads => "threads along one axis of a block",
+            LaunchResource::AxisBlocks => "blocks along one axis of the grid",
+            LaunchResource::SharedBytes => "bytes of shared memory",
+        })
+    }
 }
 
 impl GpuError {

@@ -7,30 +7,30 @@ use tilewright_codegen::c_family::Launch;
 use tilewright_target::Gpu;
 
 use super::backend::KernelResources;
-use super::error::GpuError;
+use super::error::{GpuError, LaunchResource};
 
 /// Checks a launch against the limits that hold for every kernel on the device.
 pub(super) fn check_launch(launch: &Launch, gpu: &Gpu) -> Result<(), GpuError> {
     let limit = |what, wanted: usize, limit: usize| at_most(launch, what, wanted, limit);
-    limit("threads a block", threads(launch), gpu.block_threads)?;
+    limit(LaunchResource::BlockThreads, threads(launch), gpu.block_threads)?;
     for axis in 0..3 {
-        limit("threads along one axis of a block", launch.block[axis] as usize, gpu.block_shape[axis])?;
-        limit("blocks along one axis of the grid", launch.grid[axis] as usize, gpu.grid[axis])?;
+        limit(LaunchResource::AxisThreads, launch.block[axis] as usize, gpu.block_shape[axis])?;
+        limit(LaunchResource::AxisBlocks, launch.grid[axis] as usize, gpu.grid[axis])?;
     }
-    limit("bytes of shared memory", launch.shared_bytes as usize, gpu.block_shared)
+    limit(LaunchResource::SharedBytes, launch.shared_bytes as usize, gpu.block_shared)
 }
 
 /// Checks a launch against the limit of its compiled kernel: many registers leave room for few
 /// threads.
 pub(super) fn check_threads(launch: &Launch, kernel: &KernelResources) -> Result<(), GpuError> {
-    at_most(launch, "threads a block, with the registers that it takes", threads(launch), kernel.threads)
+    at_most(launch, LaunchResource::ThreadsByRegisters, threads(launch), kernel.threads)
 }
 
 fn threads(launch: &Launch) -> usize {
     launch.block.iter().fold(1, |product, extent| product.saturating_mul(*extent as usize))
 }
 
-fn at_most(launch: &Launch, what: &'static str, wanted: usize, limit: usize) -> Result<(), GpuError> {
+fn at_most(launch: &Launch, what: LaunchResource, wanted: usize, limit: usize) -> Result<(), GpuError> {
     if wanted <= limit {
         return Ok(());
     }

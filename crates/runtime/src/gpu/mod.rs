@@ -42,6 +42,6 @@ pub use bound::GpuBound;
 pub use buffer::DeviceBuffer;
 pub use cuda::{Cubin, compile_cuda, look_for_nvrtc_in};
 pub use device::{Device, DeviceInfo, devices};
-pub use error::GpuError;
+pub use error::{GpuError, LaunchResource};
 pub use executable::GpuExecutable;
 pub use timing::{Sampling, Stopwatch};

@@ -3,7 +3,7 @@
 use tilewright_codegen::c_family::{Argument, Command, GpuCode};
 use tilewright_ir::{ScalarId, TensorId};
 use tilewright_runtime::BuildError;
-use tilewright_runtime::gpu::{Device, GpuError, compile_cuda};
+use tilewright_runtime::gpu::{Device, GpuError, LaunchResource, compile_cuda};
 use tilewright_target::GpuApi;
 
 use crate::case::{ADD, LENGTH, adding_with, buffers, code, launch, on_every_device, skip};
@@ -67,7 +67,7 @@ fn launches_beyond_the_device_are_refused() {
         let Command::Launch(launch) = &mut code.body[0] else { unreachable!() };
         launch.shared_bytes = device.gpu().block_shared as u32 + 4;
         let error = refusal(device, code);
-        assert!(matches!(error, GpuError::Limit { what: "bytes of shared memory", .. }), "{error}");
+        assert!(matches!(error, GpuError::Limit { what: LaunchResource::SharedBytes, .. }), "{error}");
     });
 }
 

@@ -13,7 +13,7 @@ use tilewright_target::Gpu;
 
 use super::private::is_private;
 use crate::draft::{Draft, Legal};
-use crate::illegal::{GpuResource, Illegal};
+use crate::illegal::{GpuResource, Illegal, KernelFault};
 
 /// Makes scratch memory of blocks shared, unless it can be private to the threads. Buffers that a
 /// `promote` stages are always shared.
@@ -77,9 +77,7 @@ fn check_registers(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
             if nest.buffer(own.buffer).scope == Scope::Register && any_loop(&own.body, For::is_spread) =>
         {
             let name = &nest.buffer(own.buffer).name;
-            Err(Illegal::Kernel(format!(
-                "`{name}` is in registers outside of the loops over blocks and threads, and registers last as long as a kernel: promote at a loop inside"
-            )))
+            Err(Illegal::Kernel(KernelFault::RegistersOutsideKernel { buffer: name.clone() }))
         }
         other => other.bodies().try_for_each(|body| check_registers(body, nest)),
     })
@@ -104,9 +102,7 @@ fn expect_alone(stmts: &[Stmt], nest: &LoopNest) -> Legal<()> {
         [Stmt::If(own)] if own.otherwise.is_empty() => expect_alone(&own.then, nest),
         _ => {
             let beside = stmts.first().map_or_else(|| nest.name.clone(), |stmt| written_first(stmt, nest));
-            Err(Illegal::Kernel(format!(
-                "what is computed beside or around `{beside}` is inside a loop over blocks and outside of another: every block of that would do it"
-            )))
+            Err(Illegal::Kernel(KernelFault::BetweenBlocks { beside }))
         }
     }
 }

@@ -9,7 +9,7 @@ use tilewright_ir::{Access, IndexExpr, LoopNest, TensorId, VarId};
 use tilewright_target::Gpu;
 
 use crate::draft::{Draft, Legal};
-use crate::illegal::Illegal;
+use crate::illegal::{Illegal, KernelFault};
 
 /// Refuses operands in registers that are outside thread loops, whose subscripts are not known when
 /// code is generated, or that take too many registers.
@@ -68,10 +68,7 @@ impl Check<'_> {
         let own = self.nest.buffer(buffer);
         let in_thread = around.iter().any(|own| matches!(own.kind, LoopKind::Thread(_)));
         if !in_thread {
-            return Err(Illegal::Kernel(format!(
-                "`{}` is in registers, which are a thread's own, but outside of the loops over threads: promote at a loop inside of them, or say `shared`",
-                own.name
-            )));
+            return Err(Illegal::Kernel(KernelFault::RegistersOutsideThreads { buffer: own.name.clone() }));
         }
         let needed = own.elements() as usize * own.dtype.bytes().div_ceil(4);
         if needed <= self.gpu.thread_registers {

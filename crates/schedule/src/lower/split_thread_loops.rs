@@ -22,7 +22,7 @@ use tilewright_ir::{Access, IndexExpr, LoopNest, VarId};
 
 use crate::draft::Legal;
 use crate::draft::simplify::Ranges;
-use crate::illegal::Illegal;
+use crate::illegal::{Illegal, KernelFault};
 
 /// Splits all such loops.
 pub(super) fn take_apart(nest: &mut LoopNest) -> Legal<()> {
@@ -172,10 +172,8 @@ impl Apart<'_> {
         };
         let names = [own.var, threads.var].map(|var| &self.names[var.index()]);
         let most = self.ranges.most(&own.extent).ok_or_else(|| {
-            let [name, threads] = names;
-            Illegal::Kernel(format!(
-                "threads wait for each other inside the loop `{name}`, which those of `{threads}` run differently often"
-            ))
+            let [loop_name, threads] = names.map(String::clone);
+            Illegal::Kernel(KernelFault::UnevenWait { loop_name, threads })
         })?;
         let extent = IndexExpr::constant(most);
         let runs = own.extent.sub(&IndexExpr::var(own.var)).offset(-1);
@@ -197,7 +195,7 @@ impl Apart<'_> {
     /// Refuses conditions that depend on data, which the statements under them may change.
     fn expect_fixed(&self, conditions: &[IndexExpr]) -> Legal<()> {
         match conditions.iter().any(IndexExpr::has_data) {
-            true => Err(Illegal::Kernel("whether threads wait for each other depends on data".to_string())),
+            true => Err(Illegal::Kernel(KernelFault::WaitDependsOnData)),
             false => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use tilewright_ir::nest::LoopKind;
 use tilewright_target::Target;
 
 use crate::draft::{Draft, Legal, LoopRole};
-use crate::illegal::Illegal;
+use crate::illegal::{Illegal, KernelFault};
 use crate::step::LoopName;
 
 /// The most stages of a pipeline. More stages only take shared memory.
@@ -13,7 +13,10 @@ const MOST_STAGES: i64 = 8;
 /// Records that the copies of a loop run ahead. Lowering pipelines the loop, once all loops are
 /// known.
 pub(super) fn pipeline(draft: &mut Draft, target: &LoopName, stages: i64) -> Legal<()> {
-    let refuse = |why: &str| Err(Illegal::Kernel(format!("`{target}` cannot be a pipeline: {why}")));
+    let refuse = |why: &str| {
+        let fault = KernelFault::Pipeline { loop_name: target.to_string(), why: why.to_owned() };
+        Err(Illegal::Kernel(fault))
+    };
     let var = draft.find_loop(target)?;
     if let Target::Cpu(_) = draft.target {
         return refuse("a CPU has no shared memory; `prefetch` asks for memory ahead");

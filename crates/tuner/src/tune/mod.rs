@@ -54,7 +54,7 @@ pub(crate) use machine_parameters::REFERENCE_PLAN;
 use proofs::Proofs;
 pub(crate) use reference::Reference;
 use spent::timed;
-use tilewright_cache::outcome::{Outcome, Trial};
+use tilewright_cache::outcome::{Outcome, OutcomeKind, Trial};
 
 /// The number of candidates that are measured again at the end.
 const FINALISTS: usize = 8;
@@ -195,7 +195,7 @@ struct Run<'a, 'p> {
     /// All schedules that were tried, the default schedule first.
     trials: Vec<Tried>,
     /// The number of trials by kind of outcome.
-    outcomes: BTreeMap<&'static str, usize>,
+    outcomes: BTreeMap<OutcomeKind, usize>,
     /// The number of counted trials: all but the default schedule and the cost model's first
     /// choice.
     counted: usize,
@@ -348,7 +348,7 @@ impl Run<'_, '_> {
         self.candidates.tried(&schedule, trial.seconds());
         if kind.counts() {
             self.counted += 1;
-            *self.outcomes.entry(trial.outcome.name()).or_default() += 1;
+            *self.outcomes.entry(trial.outcome.kind()).or_default() += 1;
         }
         if let Some(seconds) = trial.seconds()
             && self.best.is_none_or(|(_, best)| seconds < best)

@@ -27,7 +27,7 @@ use super::spent::timed;
 use super::{Run, TuneError};
 use crate::parallel;
 use crate::worker::Lost;
-use tilewright_cache::outcome::{Outcome, Trial};
+use tilewright_cache::outcome::{Outcome, OutcomeKind, Trial};
 
 /// The share of a run's time that the winner's proof may take in addition.
 const PROVING: f64 = 0.2;
@@ -227,8 +227,8 @@ impl Run<'_, '_> {
         let tried = &mut self.trials[at];
         let outcome = Outcome::Refuted(reason.clone());
         if at > 0 && !is_one_shot {
-            *self.outcomes.entry(outcome.name()).or_default() += 1;
-            let measured = self.outcomes.entry(Outcome::Measured.name()).or_default();
+            *self.outcomes.entry(outcome.kind()).or_default() += 1;
+            let measured = self.outcomes.entry(OutcomeKind::Measured).or_default();
             *measured = measured.saturating_sub(1);
         }
         tried.trial = Trial { effort: tried.trial.effort, ..Trial::failed(outcome) };

@@ -9,7 +9,7 @@ use super::finals::Raced;
 use super::proofs::{Proof, Refuted};
 use super::spent::TimeSpent;
 use super::{Run, Tried};
-use tilewright_cache::outcome::{Outcome, Trial};
+use tilewright_cache::outcome::{Outcome, OutcomeKind, Trial};
 
 /// Why a candidate was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Progress {
     /// The time of the best candidate so far, in seconds.
     pub best: f64,
     /// The number of trials by kind of outcome.
-    pub outcomes: BTreeMap<&'static str, usize>,
+    pub outcomes: BTreeMap<OutcomeKind, usize>,
 }
 
 /// A candidate of the final comparison.
@@ -110,7 +110,7 @@ pub struct Tuned {
     /// The number of trials, without the default schedule and the cost model's first choice.
     pub trials: usize,
     /// The number of trials by kind of outcome.
-    pub outcomes: BTreeMap<&'static str, usize>,
+    pub outcomes: BTreeMap<OutcomeKind, usize>,
     /// The number of points that were refused before compilation, by reason.
     pub rejections: Rejections,
     /// The number of points that the cost model refused as too slow.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilewright_search::knob::Knobs;
-use tilewright_search::strategy::{ALL, Experience, Start, by_name};
+use tilewright_search::strategy::{ALL, Experience, Start, by_name, grid};
 use tilewright_target::host_model;
 use tilewright_tuner::compare::{
     Arena, Budget, CompareError, Compared, Comparison, Contest, Entry, Landscape, LandscapeFile, TapeError,
@@ -67,7 +67,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
 
 /// The strategies that are compared, their seeds and their budget.
 fn contest(args: &CompareArgs) -> Result<Contest, Failure> {
-    let all = || ALL.iter().map(|entry| entry.name).filter(|name| *name != "grid").map(str::to_owned);
+    let all =
+        || ALL.iter().map(|entry| entry.name).filter(|name| *name != grid::ENTRY.name).map(str::to_owned);
     let strategies = if args.strategies.is_empty() { all().collect() } else { args.strategies.clone() };
     for (at, name) in strategies.iter().enumerate() {
         by_name(name, &Knobs::default(), Start::default())

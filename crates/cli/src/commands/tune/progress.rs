@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tilewright_cache::outcome::Trial;
+use tilewright_cache::outcome::{OutcomeKind, Trial};
 use tilewright_tuner::tune::{Options, Progress};
 
 use crate::args::TuneArgs;
@@ -105,7 +105,7 @@ impl Display {
 /// The best so far, the number of trials, and the number of failures.
 fn summary(progress: &Progress) -> String {
     let rate = progress.trials as f64 / progress.elapsed.as_secs_f64().max(1e-3);
-    let failed = progress.outcomes.iter().filter(|(outcome, _)| **outcome != "measured");
+    let failed = progress.outcomes.iter().filter(|(outcome, _)| **outcome != OutcomeKind::Measured);
     let failed: Vec<String> = failed.map(|(outcome, count)| format!(", {count} {outcome}")).collect();
     format!(
         "best {} ({:.2} x default), {} trials, {rate:.0}/s{}",

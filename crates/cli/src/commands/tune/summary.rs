@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tilewright_cache::outcome::Outcome;
+use tilewright_cache::outcome::OutcomeKind;
 use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::{Proof, Refuted, Tuned};
 
@@ -105,8 +105,8 @@ impl Summary<'_> {
     /// Formats the outcome as one line of JSON.
     pub fn json(&self) -> String {
         let Summary { tuned, roofline, .. } = self;
-        let failures: BTreeMap<_, _> =
-            tuned.outcomes.iter().filter(|(outcome, _)| **outcome != Outcome::Measured.name()).collect();
+        let failures = tuned.outcomes.iter().filter(|(outcome, _)| **outcome != OutcomeKind::Measured);
+        let failures: BTreeMap<_, _> = failures.map(|(outcome, count)| (outcome.name(), *count)).collect();
         let device = match self.place {
             Place::Cpu { .. } => None,
             Place::Device { gpu, .. } => Some(&gpu.name),

@@ -370,11 +370,13 @@ impl Cutter<'_> {
         for (place, at) in tile.spatial.iter().enumerate() {
             let Parts { apart, thread, inner, .. } = tile.parts(point, *at);
             let lanes = lanes_of(place, thread);
-            let wanted = [("w", apart), ("v", thread / lanes), ("t", lanes), ("i", inner)];
+            // The loop over threads stays even where it has one iteration.
+            let wanted =
+                [("w", apart, false), ("v", thread / lanes, false), ("t", lanes, true), ("i", inner, false)];
             let inner: Vec<(String, i64)> = wanted
                 .into_iter()
-                .filter(|(part, count)| *count > 1 || *part == "t")
-                .map(|(part, count)| (self.name_of(*at, part), count))
+                .filter(|(_, count, stays)| *count > 1 || *stays)
+                .map(|(part, count, _)| (self.name_of(*at, part), count))
                 .collect();
             let target = self.own.at(self.stage.loops[*at].name.clone());
             self.steps.push(Step::Split { target, outer: self.name_of(*at, "b"), inner });

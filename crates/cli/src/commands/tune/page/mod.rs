@@ -138,7 +138,7 @@ impl Page<'_> {
 
     /// The number of candidates of each outcome, and of points that were never compiled, by reason.
     fn outcomes(&self) -> Vec<Bar> {
-        let ended = self.tuned.outcomes.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        let ended = self.tuned.outcomes.iter().map(|(kind, count)| (kind.to_string(), *count));
         let rejected = self.tuned.rejections.iter();
         let rejected = rejected.map(|(reason, count)| (format!("not compiled: {reason}"), *count));
         let slow = (self.tuned.too_slow > 0)
