@@ -4,7 +4,8 @@
 //! expressions with quotients and remainders by positive numbers, `min` and `max`. An expression
 //! that depends on data or multiplies variables has no conversion.
 
-use tilewright_ir::{Atom, BinaryOp, DType, Expr, ExprKind, IndexExpr, Term, VarId};
+use tilewright_ir::interval::{self, Interval, Intervals};
+use tilewright_ir::{Atom, BinaryOp, DType, Data, Expr, ExprKind, IndexExpr, Term, VarId};
 use tilewright_isl::{Affine, Context, Map, Set};
 
 /// The variable of a coordinate that belongs to no variable.
@@ -199,41 +200,23 @@ impl Coordinates {
     /// Checks whether a type represents all values of an expression exactly.
     pub fn fits(&self, index: &IndexExpr, dtype: DType) -> bool {
         let Some((low, high)) = dtype.integer_bounds() else { return false };
-        self.range(index).is_some_and(|(least, most)| least >= low && most <= high)
+        self.range(index).is_some_and(|range| range.low >= low && range.high <= high)
     }
 
-    /// The bounds of an expression, computed from the bounds of its variables.
-    pub fn range(&self, expr: &IndexExpr) -> Option<(i128, i128)> {
-        let mut sum = (expr.constant_part() as i128, expr.constant_part() as i128);
-        for term in expr.terms() {
-            let [factor] = term.factors.as_slice() else { return None };
-            let (low, high) = self.range_of_atom(factor)?;
-            let (low, high) = (low * term.coefficient as i128, high * term.coefficient as i128);
-            sum = (sum.0 + low.min(high), sum.1 + low.max(high));
-        }
-        Some(sum)
+    /// The interval of an expression, computed from the intervals of its variables.
+    pub fn range(&self, expr: &IndexExpr) -> Option<Interval> {
+        interval::interval(expr, self)
+    }
+}
+
+impl Intervals for Coordinates {
+    fn var(&self, var: VarId) -> Option<Interval> {
+        let (low, high) = self.ranges[self.position(var)?]?;
+        Some(Interval { low: low.into(), high: high.into() })
     }
 
-    fn range_of_atom(&self, atom: &Atom) -> Option<(i128, i128)> {
-        let both = |pair: &(IndexExpr, IndexExpr)| Some((self.range(&pair.0)?, self.range(&pair.1)?));
-        match atom {
-            Atom::Var(var) => {
-                self.ranges[self.position(*var)?].map(|(low, high)| (low as i128, high as i128))
-            }
-            Atom::FloorDiv(pair) => {
-                let by = pair.1.as_constant().filter(|by| *by > 0)? as i128;
-                let (low, high) = self.range(&pair.0)?;
-                Some((low.div_euclid(by), high.div_euclid(by)))
-            }
-            Atom::Mod(pair) => {
-                let by = pair.1.as_constant().filter(|by| *by > 0)? as i128;
-                let (low, high) = self.range(&pair.0)?;
-                Some(if low >= 0 && high < by { (low, high) } else { (0, by - 1) })
-            }
-            Atom::Min(pair) => both(pair).map(|(left, right)| (left.0.min(right.0), left.1.min(right.1))),
-            Atom::Max(pair) => both(pair).map(|(left, right)| (left.0.max(right.0), left.1.max(right.1))),
-            Atom::Symbol(_) | Atom::Extent(..) | Atom::Data(_) | Atom::Overflow => None,
-        }
+    fn data(&self, _: &Data) -> Option<Interval> {
+        None
     }
 }
 

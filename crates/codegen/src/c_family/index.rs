@@ -128,7 +128,7 @@ impl Emitter<'_> {
         let width = self.width(&pair.0).max(self.width(&pair.1));
         let dtype = width.dtype();
         let (left, right) = (self.index_in(&pair.0, width)?, self.index_in(&pair.1, width)?);
-        let plain = self.ranges.of(&pair.0).0 >= 0 && self.ranges.of(&pair.1).0 >= 1;
+        let plain = self.ranges.of(&pair.0).low >= 0 && self.ranges.of(&pair.1).low >= 1;
         Ok(match plain {
             true => (CExpr::binary(op, &left, &right), dtype),
             false => (CExpr::call(&self.needs(rounded, dtype), &[left, right]), dtype),

@@ -12,6 +12,7 @@ use inkwell::types::IntType;
 use inkwell::types::VectorType;
 use inkwell::values::InstructionOpcode;
 use tilewright_ir::index::greatest_common_divisor;
+use tilewright_ir::interval::{Interval, Intervals, interval, interval_of_atom};
 use tilewright_ir::{Atom, DType, Data, IndexExpr, Term, VarId};
 
 use super::function::{Binding, Emit, Emitter};
@@ -21,9 +22,6 @@ use crate::CodegenError;
 /// Conditions are clamped to this magnitude and compared in 32 bits. It is far above what the lanes
 /// can add.
 const FAR: i64 = 1 << 30;
-
-/// The least and the greatest value of an expression, both included.
-pub(super) type Interval = (i128, i128);
 
 impl<'ctx> Emitter<'ctx, '_> {
     /// Substitutes constants for the variables of unrolled loops, and moves the lane out of
@@ -134,8 +132,8 @@ impl<'ctx> Emitter<'ctx, '_> {
         width: IntType<'ctx>,
         quotient: bool,
     ) -> Emit<Value<'ctx>> {
-        let nonnegative = self.range(value).is_some_and(|(low, _)| low >= 0);
-        let positive = self.range(by).is_some_and(|(low, _)| low >= 1);
+        let nonnegative = self.range(value).is_some_and(|value| value.low >= 0);
+        let positive = self.range(by).is_some_and(|by| by.low >= 1);
         let dividend = self.polynomial(value, width)?;
         let divisor = self.polynomial(by, width)?;
         if nonnegative && positive {
@@ -212,64 +210,20 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     // Ranges.
 
-    /// The bounds of an expression over all iterations of the enclosing loops.
+    /// The interval of an expression over all iterations of the enclosing loops.
     pub(super) fn range(&self, index: &IndexExpr) -> Option<Interval> {
-        let constant = index.constant_part() as i128;
-        index.terms().iter().try_fold((constant, constant), |(low, high), term| {
-            let (term_low, term_high) = self.term_range(term)?;
-            Some((low.checked_add(term_low)?, high.checked_add(term_high)?))
-        })
-    }
-
-    fn term_range(&self, term: &Term) -> Option<Interval> {
-        let coefficient = term.coefficient as i128;
-        term.factors
-            .iter()
-            .try_fold((coefficient, coefficient), |product, factor| times(product, self.atom_range(factor)?))
-    }
-
-    fn atom_range(&self, atom: &Atom) -> Option<Interval> {
-        match atom {
-            Atom::Var(var) => match self.frame.vars.get(var)? {
-                Binding::Number(value) => Some((*value as i128, *value as i128)),
-                Binding::Loop { last, .. } => Some((0, *last)),
-                Binding::Lane => Some((0, self.frame.lanes?.count as i128 - 1)),
-            },
-            Atom::FloorDiv(pair) => {
-                let by = positive_constant(&pair.1)?;
-                let (low, high) = self.range(&pair.0)?;
-                Some((low.div_euclid(by), high.div_euclid(by)))
-            }
-            Atom::Mod(pair) => {
-                let by = positive_constant(&pair.1)?;
-                match self.range(&pair.0) {
-                    Some((low, high)) if low >= 0 && high < by => Some((low, high)),
-                    _ => Some((0, by - 1)),
-                }
-            }
-            Atom::Min(pair) => {
-                let ((low, high), (other_low, other_high)) = (self.range(&pair.0)?, self.range(&pair.1)?);
-                Some((low.min(other_low), high.min(other_high)))
-            }
-            Atom::Max(pair) => {
-                let ((low, high), (other_low, other_high)) = (self.range(&pair.0)?, self.range(&pair.1)?);
-                Some((low.max(other_low), high.max(other_high)))
-            }
-            Atom::Data(data) => data.value.dtype.integer_bounds(),
-            Atom::Symbol(_) | Atom::Extent(..) | Atom::Overflow => None,
-        }
+        interval(index, self)
     }
 
     /// Whether a resolved expression can be computed in 32 bits without intermediate overflow.
     pub(super) fn is_narrow(&self, index: &IndexExpr) -> bool {
         const MOST: i128 = i32::MAX as i128;
-        let magnitude = |(low, high): Interval| low.abs().max(high.abs());
         let mut total = (index.constant_part() as i128).abs();
         for term in index.terms() {
             let mut partial = 1;
             for factor in &term.factors {
-                let Some(range) = self.atom_range(factor) else { return false };
-                partial *= magnitude(range).max(1);
+                let Some(range) = interval_of_atom(factor, self) else { return false };
+                partial *= range.greatest_magnitude().max(1);
                 if partial > MOST || !self.is_atom_narrow(factor) {
                     return false;
                 }
@@ -289,18 +243,19 @@ impl<'ctx> Emitter<'ctx, '_> {
     }
 }
 
-fn times(left: Interval, right: Interval) -> Option<Interval> {
-    let corners = [
-        left.0.checked_mul(right.0)?,
-        left.0.checked_mul(right.1)?,
-        left.1.checked_mul(right.0)?,
-        left.1.checked_mul(right.1)?,
-    ];
-    Some((corners.into_iter().min()?, corners.into_iter().max()?))
-}
+impl Intervals for Emitter<'_, '_> {
+    fn var(&self, var: VarId) -> Option<Interval> {
+        match self.frame.vars.get(&var)? {
+            Binding::Number(value) => Some(Interval::point(*value)),
+            Binding::Loop { last, .. } => Some(Interval { low: 0, high: *last }),
+            Binding::Lane => Some(Interval { low: 0, high: self.frame.lanes?.count as i128 - 1 }),
+        }
+    }
 
-fn positive_constant(index: &IndexExpr) -> Option<i128> {
-    index.as_constant().filter(|value| *value > 0).map(i128::from)
+    fn data(&self, data: &Data) -> Option<Interval> {
+        let (low, high) = data.value.dtype.integer_bounds()?;
+        Some(Interval { low, high })
+    }
 }
 
 /// Whether the variable occurs in the dividend of a quotient or remainder.

@@ -27,7 +27,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         let worker = self.worker(&name, body, &values);
 
         let extent = self.index(&inner.extent)?;
-        let last = self.range(&inner.extent).map_or(i64::MAX as i128, |(_, high)| high - 1);
+        let last = self.range(&inner.extent).map_or(i64::MAX as i128, |range| range.high - 1);
         let env = self.environment(&values);
         self.hand_out(inner, worker, env, extent);
 

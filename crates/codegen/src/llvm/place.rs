@@ -8,6 +8,7 @@
 
 use inkwell::values::PointerValue;
 use inkwell::{AtomicOrdering, IntPredicate};
+use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::Buffer;
 use tilewright_ir::{Access, Atom, DType, IndexExpr, TensorId};
 
@@ -77,7 +78,7 @@ impl<'ctx> Emitter<'ctx, '_> {
                 continue;
             }
             let index = self.resolve(index);
-            let inside = |(low, high): (i128, i128)| low >= 0 && high < *extent as i128;
+            let inside = |range: Interval| range.low >= 0 && range.high < *extent as i128;
             flat.in_bounds &= self.range(&index).is_some_and(inside);
             flat.plain = flat.plain.add(&index.scale(stride));
         }

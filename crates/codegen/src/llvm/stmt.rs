@@ -2,6 +2,7 @@
 
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tilewright_ir::interval::Interval;
 use tilewright_ir::nest::{Allocate, For, If, LoopKind, Prefetch, Scope, Stmt};
 use tilewright_ir::{IndexExpr, VarId};
 
@@ -84,7 +85,7 @@ impl<'ctx> Emitter<'ctx, '_> {
         if extent.is_vector_value() {
             return Err(CodegenError::Unsupported("a loop whose extent differs between lanes".into()));
         }
-        let (low, high) = self.range(&inner.extent).unwrap_or((i64::MIN as i128, i64::MAX as i128));
+        let Interval { low, high } = self.range(&inner.extent).unwrap_or(Interval::ALL);
         let extent = extent.into_int_value();
         let zero = self.ops.int(0);
         if low >= 1 {
@@ -178,8 +179,8 @@ impl<'ctx> Emitter<'ctx, '_> {
 
     fn verdict(&self, condition: &IndexExpr) -> Verdict {
         match self.range(condition) {
-            Some((low, _)) if low >= 0 => Verdict::Always,
-            Some((_, high)) if high < 0 => Verdict::Never,
+            Some(range) if range.low >= 0 => Verdict::Always,
+            Some(range) if range.high < 0 => Verdict::Never,
             _ => Verdict::Open,
         }
     }

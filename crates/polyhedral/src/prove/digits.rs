@@ -186,7 +186,7 @@ impl Rewrite {
         own.extent = self.index(&own.extent);
         let digits = own.extent.as_constant().map(|extent| self.digits(own.var, extent)).unwrap_or_default();
         if digits.len() < 2 {
-            let most = self.ranges.range(&own.extent).and_then(|(_, most)| i64::try_from(most).ok());
+            let most = self.ranges.range(&own.extent).and_then(|range| i64::try_from(range.high).ok());
             self.ranges.add(own.var, most.map(|most| (0, most - 1)));
             // The two sides of a condition may have loops with the same variable.
             self.values.remove(&own.var);
@@ -272,8 +272,8 @@ impl Rewrite {
         };
         let constant = value.constant_part();
         let remainder = sum(&rest, 1).offset(constant.rem_euclid(by));
-        let (least, most) = self.ranges.range(&remainder)?;
+        let range = self.ranges.range(&remainder)?;
         let quotient = sum(&whole, by).offset(constant.div_euclid(by));
-        (least >= 0 && most < by as i128).then_some((quotient, remainder))
+        (range.low >= 0 && range.high < by as i128).then_some((quotient, remainder))
     }
 }

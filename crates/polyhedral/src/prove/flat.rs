@@ -92,12 +92,11 @@ impl Merge<'_> {
 
     /// Checks whether threads that run `stmts` neither synchronise nor use registers from outside.
     fn is_independent(&self, stmts: &[Stmt]) -> bool {
-        let mut own = BTreeSet::new();
-        let meets = walk::any(stmts, &mut |stmt| {
-            if let Stmt::Allocate(room) = stmt {
-                own.insert(room.buffer);
-            }
-            matches!(stmt, Stmt::Combine(_) | Stmt::Sync(_))
+        let (mut own, mut meets) = (BTreeSet::new(), false);
+        walk::visit(stmts, &mut |stmt| match stmt {
+            Stmt::Allocate(room) => _ = own.insert(room.buffer),
+            Stmt::Combine(_) | Stmt::Sync(_) => meets = true,
+            _ => {}
         });
         let in_registers = |buffer: &TensorId| self.nest.buffer(*buffer).scope == Scope::Register;
         !meets && !walk::buffers(stmts).difference(&own).any(in_registers)

@@ -304,7 +304,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         for own in &self.loops {
             let most = own.extent.as_constant().or_else(|| {
                 let range = coordinates.range(&own.extent)?;
-                i64::try_from(range.1).ok()
+                i64::try_from(range.high).ok()
             });
             coordinates.add(own.var, most.map(|most| (0, most - 1)));
             bounds.push(IndexExpr::var(own.var));

@@ -5,7 +5,7 @@
 //! inside finds it. A subscript without a bound, because it depends on data, takes the whole
 //! dimension.
 
-use tilewright_ir::interval::{lower_bound, upper_bound};
+use tilewright_ir::interval::{End, lower_bound, upper_bound};
 use tilewright_ir::{Access, Atom, IndexExpr, TensorId, VarId};
 
 use super::multiples::rounded_up;
@@ -140,13 +140,6 @@ fn clip(low: &IndexExpr, high: &IndexExpr, extent: i64, outer: &Ranges) -> Optio
     let after = IndexExpr::constant(extent).sub(&low);
     let available = outer.simplify(&after.minimum(&IndexExpr::constant(size)));
     Some(Interval { low, extent: size, available })
-}
-
-/// An end of an interval.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Low,
-    High,
 }
 
 /// Removes from a bound the constant that a subscript was clamped to, which can only enlarge the

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tilewright_ir::index::{Atom, Term};
-use tilewright_ir::interval::{Knowledge, lower_bound, upper_bound};
+use tilewright_ir::interval::{End, Knowledge, lower_bound, upper_bound};
 use tilewright_ir::prove::nonnegative_within;
 use tilewright_ir::{IndexExpr, Range, SymbolId, VarId};
 
@@ -14,13 +14,6 @@ const BUDGET: usize = 100;
 
 /// The depth to which nested minima and maxima are split into cases.
 const MOST_CASES: usize = 3;
-
-/// An end of the range of an expression's values.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Low,
-    High,
-}
 
 /// Splits a minimum or maximum of a subscript and a constant into the subscript and the constant
 /// that it is clamped to.

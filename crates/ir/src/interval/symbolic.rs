@@ -1,6 +1,7 @@
 //! Lower and upper bounds of index expressions over boxes of variables. The bounds are expressions
 //! of the sizes.
 
+use super::End;
 use crate::index::{Atom, IndexExpr, Term};
 use crate::program::{Range, SymbolId, VarId};
 
@@ -20,21 +21,6 @@ pub fn lower_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr>
 /// The greatest value of `expr` over the box, or `None` where no bound can be expressed.
 pub fn upper_bound(expr: &IndexExpr, known: &dyn Knowledge) -> Option<IndexExpr> {
     bound(expr, known, End::High)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Low,
-    High,
-}
-
-impl End {
-    fn flip(self) -> End {
-        match self {
-            End::Low => End::High,
-            End::High => End::Low,
-        }
-    }
 }
 
 fn bound(expr: &IndexExpr, known: &dyn Knowledge, end: End) -> Option<IndexExpr> {
