@@ -44,6 +44,30 @@ pub enum OutcomeKind {
 }
 
 impl OutcomeKind {
+    /// All kinds, in the order of their names.
+    pub const ALL: [OutcomeKind; 7] = [
+        OutcomeKind::CompileError,
+        OutcomeKind::Crashed,
+        OutcomeKind::Illegal,
+        OutcomeKind::Measured,
+        OutcomeKind::Refuted,
+        OutcomeKind::TimedOut,
+        OutcomeKind::WrongResult,
+    ];
+
+    /// The outcome of this kind with this detail, as far as the kind has one.
+    pub fn with_detail(self, detail: String) -> Outcome {
+        match self {
+            OutcomeKind::CompileError => Outcome::CompileError(detail),
+            OutcomeKind::Crashed => Outcome::Crashed(detail),
+            OutcomeKind::Illegal => Outcome::Illegal(detail),
+            OutcomeKind::Measured => Outcome::Measured,
+            OutcomeKind::Refuted => Outcome::Refuted(detail),
+            OutcomeKind::TimedOut => Outcome::TimedOut,
+            OutcomeKind::WrongResult => Outcome::WrongResult(detail),
+        }
+    }
+
     /// Its name, in files and in counts.
     pub fn name(self) -> &'static str {
         match self {

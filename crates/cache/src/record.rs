@@ -3,7 +3,7 @@
 use tilewright_schedule::text;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, OutcomeKind};
 
 use crate::key::{ProgramKey, sizes_text};
 
@@ -62,21 +62,14 @@ impl Outcome {
         }
         let ends = (0..=LONGEST_TEXT - MARK.len()).rev().find(|at| detail.is_char_boundary(*at));
         let cut = format!("{}{MARK}", &detail[..ends.unwrap_or(0)]);
-        Outcome::parse(self.name(), cut).unwrap_or_else(|| self.clone())
+        self.kind().with_detail(cut)
     }
 
     /// The outcome with this name and detail.
     pub(crate) fn parse(name: &str, detail: String) -> Option<Outcome> {
-        match name {
-            "measured" if detail.is_empty() => Some(Outcome::Measured),
-            "illegal" => Some(Outcome::Illegal(detail)),
-            "compile-error" => Some(Outcome::CompileError(detail)),
-            "wrong-result" => Some(Outcome::WrongResult(detail)),
-            "refuted" => Some(Outcome::Refuted(detail)),
-            "crashed" => Some(Outcome::Crashed(detail)),
-            "timed-out" if detail.is_empty() => Some(Outcome::TimedOut),
-            _ => None,
-        }
+        let kind = OutcomeKind::ALL.into_iter().find(|kind| kind.name() == name)?;
+        let may_have_detail = !matches!(kind, OutcomeKind::Measured | OutcomeKind::TimedOut);
+        (may_have_detail || detail.is_empty()).then(|| kind.with_detail(detail))
     }
 }
 
