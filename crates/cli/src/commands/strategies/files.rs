@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilewright_tuner::compare::Comparison;
+use tilewright::tuner::compare::Comparison;
 
 use super::drawing::{boxes, curves};
 use super::{page, png, table};

@@ -20,7 +20,7 @@ mod style;
 mod table;
 mod watch;
 
-use tilewright_search::strategy::{ALL, gbfs, guided};
+use tilewright::strategy::{ALL, gbfs, guided};
 
 use crate::args::strategies::{StrategiesArgs, StrategiesCommand};
 use crate::failure::Failure;

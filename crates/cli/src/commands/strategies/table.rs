@@ -1,10 +1,10 @@
 //! The outcome of a comparison as text tables, as tables for the page, and as JSON.
 
 use serde_json::json;
-use tilewright_tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
+use tilewright::tuner::compare::{Compared, Comparison, Overall, Reached, Summary, overall, summaries};
 
 use crate::failure::Failure;
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// Rows under headers. The first column holds names, the others numbers.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,8 +7,8 @@ use super::colours::colour;
 use super::spread::{self, Spread};
 use super::text::{self, number, shorten, tick};
 use super::{GOAL, WIDTH};
-use crate::page::scale::Scale;
-use tilewright_tuner::compare::{Compared, Search, Strategy};
+use tilewright::report::page::scale::Scale;
+use tilewright::tuner::compare::{Compared, Search, Strategy};
 
 /// The area of the rows. Names are on its left and numbers on its right.
 const MARGIN: f64 = 8.0;

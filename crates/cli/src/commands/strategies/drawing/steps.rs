@@ -2,7 +2,7 @@
 //! searches, and a band that contains all of them, or the middle half if more than [`FEW`] ran.
 
 use super::spread::{Spread, quality};
-use tilewright_tuner::compare::{Best, Compared, Search, Strategy};
+use tilewright::tuner::compare::{Best, Compared, Search, Strategy};
 
 /// With more seeds than this, the band leaves out the lowest and the highest quarter.
 const FEW: usize = 5;
