@@ -150,7 +150,8 @@ fn compiled_code_computes_the_program() {
         let x: Vec<f32> = (0..20).map(|i| i as f32).collect();
         let mut y = vec![0f32; 20];
         let bound = code.bind(&pool, &[]).unwrap();
-        let (inputs, mut results) = ([View::from(&x[..])], [ViewMut::from(&mut y[..])]);
+        let inputs = [View::from_slice(&x, &[20]).unwrap()];
+        let mut results = [ViewMut::from_slice(&mut y, &[20]).unwrap()];
         bound.run(&pool, &inputs, &mut results, &[tilewright_ir::Number::Float(3.0)]).unwrap();
         assert_eq!(y, x.iter().map(|x| 3.0 * x).collect::<Vec<_>>());
     }

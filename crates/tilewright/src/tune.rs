@@ -248,6 +248,19 @@ impl Tuned {
 
     /// The report of the search as an HTML page: one file that refers to nothing outside itself.
     /// It compares times with the peak rates of the hardware if [`Tune::peaks`] gives them.
+    ///
+    /// ```no_run
+    /// # use tilewright::{Cpu, Module, Peaks, Tune};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tilewright::serve_if_worker();
+    /// # let module = Module::parse("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }")?;
+    /// # let program = module.program("twice", [("N", 1 << 20)])?;
+    /// let peaks = Peaks::measure(&Cpu::host(), 1 << 28)?;
+    /// let tuned = program.tune(&Tune::default().peaks(peaks))?;
+    /// std::fs::write("twice.html", tuned.report()?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn report(&self) -> Result<String, Error> {
         let Found { program, machine, setting, .. } = &self.found;
         let roofline = Roofline::new(program, machine.target(), setting.peaks);

@@ -115,7 +115,7 @@ fn place(args: &TuneArgs, name: &str) -> Result<Place, Failure> {
     let compile = CompileArgs { schedule: None, threads: args.threads, vectors: args.vectors };
     let target = Target::find(name)?.compiled("tune measures kernels, and --target interp has none")?;
     // A replay needs no device, because the recording describes it.
-    let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, name));
+    let recorded = args.replay.as_deref().and_then(|path| recorded_place(path, target));
     if let (TargetName::Gpu(..), Some(place)) = (target, recorded) {
         return refuse_cpu_options(&compile).map(|()| place);
     }

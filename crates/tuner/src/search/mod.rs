@@ -200,6 +200,13 @@ impl Search {
     }
 }
 
+impl Found {
+    /// The search as a recording, for [`Search::replay`].
+    pub fn recording(&self) -> Recording {
+        Recording { setting: self.setting.clone(), answers: self.answers.clone() }
+    }
+}
+
 impl Subject<'_> {
     fn task(&self, seed: u64, inputs: &InputFiles) -> Task {
         Task {

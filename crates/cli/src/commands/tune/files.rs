@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tilewright::report::tuning_page;
-use tilewright::tuner::recording::Recording;
 use tilewright::tuner::roofline::Roofline;
 use tilewright::tuner::search::Found;
 
@@ -35,8 +34,7 @@ impl Files {
             file.write(&found.tuned.schedule)?;
         }
         if let Some(file) = self.record {
-            let recording = Recording { setting: found.setting.clone(), answers: found.answers.clone() };
-            file.write(&recording.to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
+            file.write(&found.recording().to_text().map_err(|error| Failure::Bug(error.to_string()))?)?;
         }
         let Some(file) = self.report else { return Ok(()) };
         let page = tuning_page(found, roofline)

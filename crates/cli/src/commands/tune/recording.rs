@@ -3,15 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use tilewright::TargetName;
 use tilewright::tuner::recording::{Recording, Setting};
 use tilewright::tuner::task::Place;
 
 use crate::failure::Failure;
 
-/// Returns the place where the kernels of a recorded run ran, if that place has this name.
-pub fn recorded_place(path: &Path, name: &str) -> Option<Place> {
+/// Returns the place where the kernels of a recorded run ran, if that is this target.
+pub fn recorded_place(path: &Path, target: TargetName) -> Option<Place> {
     let recording = Recording::from_text(&fs::read_to_string(path).ok()?).ok()?;
-    Some(recording.setting.task.place).filter(|place| place.name().to_string() == name)
+    Some(recording.setting.task.place).filter(|place| place.name() == target)
 }
 
 /// Reads a recording, and refuses it if its run had other options than this one: the search would
