@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tilewright::knob::Knobs;
+use tilewright::report::comparison;
 use tilewright::strategy::{ALL, Experience, Start, by_name};
 use tilewright::target::host_model;
 use tilewright::tuner::compare::{
@@ -13,9 +14,8 @@ use tilewright::tuner::fleet::Fleet;
 use tilewright::tuner::task::Place;
 use tilewright::tuner::tune::Stop;
 
-use super::files::Files;
+use super::files::{Files, json};
 use super::programs::{given, machine_of, recorded};
-use super::table;
 use super::watch::Watch;
 use crate::args::strategies::CompareArgs;
 use crate::failure::Failure;
@@ -58,7 +58,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if stop.is_asked() || ended.is_err() {
         complain("stopped: the table has the searches that were over");
     }
-    print(&if args.json { table::json(&comparison)? } else { table::text(&comparison) })?;
+    print(&if args.json { json(&comparison)? } else { comparison::text(&comparison) })?;
     if let Some(files) = files {
         complain(&files.write(&comparison)?);
     }

@@ -7,8 +7,8 @@ use super::colours::colour;
 use super::spread::{self, Spread};
 use super::text::{self, number, shorten, tick};
 use super::{GOAL, WIDTH};
-use tilewright::report::page::scale::Scale;
-use tilewright::tuner::compare::{Compared, Search, Strategy};
+use crate::page::scale::Scale;
+use tilewright_tuner::compare::{Compared, Search, Strategy};
 
 /// The area of the rows. Names are on its left and numbers on its right.
 const MARGIN: f64 = 8.0;
@@ -160,7 +160,7 @@ fn labels(name: &str, y: f64, number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::{made_up, odd};
+    use crate::comparison::made_up::{made_up, odd};
 
     #[test]
     fn odd_data_is_drawn() {

@@ -1,7 +1,7 @@
 //! Names and numbers in drawings.
 
 use super::WIDTH;
-use tilewright::report::page::html::escape;
+use crate::page::html::escape;
 
 /// An upper estimate of the width of a character. The page's font is unknown here, so the estimate
 /// is generous.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::WIDTH;
 use super::colours;
 use super::text::{self, CHARACTER, shorten};
-use tilewright::report::page::html::escape;
-use tilewright::tuner::compare::Strategy;
+use crate::page::html::escape;
+use tilewright_tuner::compare::Strategy;
 
 /// The height of a row of names.
 const ROW: f64 = 20.0;

@@ -1,16 +1,16 @@
 //! A comparison as an HTML page.
 //!
 //! The page is one file that refers to nothing outside itself, like the report of `tune`. All text
-//! that comes from the user goes through [`tilewright::report::page::html::escape`].
+//! that comes from the user goes through [`crate::page::html::escape`].
 
 use std::fmt::Write;
 
 use super::drawing::{boxes, curves};
 use super::style::sheet;
 use super::table::{Table, of_all};
-use tilewright::report::page::html::{escape, section, table};
-use tilewright::report::time::seconds;
-use tilewright::tuner::compare::{Compared, Comparison};
+use crate::page::html::{escape, section, table};
+use crate::time::seconds;
+use tilewright_tuner::compare::{Compared, Comparison};
 
 const LEGEND: &str = "<p class=\"faint\">A line is the median of a strategy's searches. The band around it is from the \
                       lowest to the highest, or around the middle half where there are more than five seeds. The \
@@ -116,7 +116,7 @@ mod tests {
     use resvg::usvg::roxmltree::Document;
 
     use super::*;
-    use crate::commands::strategies::made_up::{made_up, odd};
+    use crate::comparison::made_up::{made_up, odd};
 
     /// Counts the elements of a name on the page. The page is parsed as XML, so every element must
     /// be closed.

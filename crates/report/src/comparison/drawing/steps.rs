@@ -2,7 +2,7 @@
 //! searches, and a band that contains all of them, or the middle half if more than [`FEW`] ran.
 
 use super::spread::{Spread, quality};
-use tilewright::tuner::compare::{Best, Compared, Search, Strategy};
+use tilewright_tuner::compare::{Best, Compared, Search, Strategy};
 
 /// With more seeds than this, the band leaves out the lowest and the highest quarter.
 const FEW: usize = 5;
@@ -56,7 +56,7 @@ fn step(program: &Compared, strategy: &Strategy, place: fn(&Best) -> f64, from: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::search;
+    use crate::comparison::made_up::search;
 
     #[test]
     fn a_search_that_has_ended_keeps_what_it_has() {

@@ -1,6 +1,6 @@
 //! Artificial comparisons, for tests of the drawings and the page.
 
-use tilewright::tuner::compare::{Best, Compared, Comparison, Search, Strategy};
+use tilewright_tuner::compare::{Best, Compared, Comparison, Search, Strategy};
 
 /// A pseudorandom generator (splitmix64).
 struct Random(u64);

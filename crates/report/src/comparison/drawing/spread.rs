@@ -1,7 +1,7 @@
 //! The quality of kernels, and the spread of the searches of a strategy.
 
-use tilewright::report::page::scale::Scale;
-use tilewright::tuner::compare::{Best, Compared, Search};
+use crate::page::scale::Scale;
+use tilewright_tuner::compare::{Best, Compared, Search};
 
 /// The quality of a kernel in percent of the best known; 0 where no kernel was found.
 pub fn quality(program: &Compared, best: Option<&Best>) -> f64 {

@@ -4,7 +4,7 @@
 //! their light colours in a `:root` at the start of a line. [`light`] relies on this to find the
 //! rules and colours of a drawing.
 
-use tilewright::report::page::STYLE;
+use crate::page::STYLE;
 
 /// The rules that only this page has.
 const OWN: &str = include_str!("strategies.css");

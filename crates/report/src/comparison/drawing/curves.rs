@@ -13,9 +13,9 @@ use super::spread;
 use super::steps::{Across, Step, steps};
 use super::text::{self, tick};
 use super::{GOAL, WIDTH};
-use tilewright::report::page::html::escape;
-use tilewright::report::page::scale::Scale;
-use tilewright::tuner::compare::{Compared, Search};
+use crate::page::html::escape;
+use crate::page::scale::Scale;
+use tilewright_tuner::compare::{Compared, Search};
 
 /// The area of the curves, and the top of the legend.
 const LEFT: f64 = 60.0;
@@ -124,8 +124,8 @@ fn band(steps: &[Step], class: &str, x: &Scale, y: &Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::made_up::{odd, search};
-    use tilewright::tuner::compare::Strategy;
+    use crate::comparison::made_up::{odd, search};
+    use tilewright_tuner::compare::Strategy;
 
     /// Returns the numbers of a path, each with the letter before it.
     fn places(path: &str) -> Vec<(char, f64)> {
