@@ -57,13 +57,32 @@
 //! [`Program::tune`] searches for a fast schedule by measurements, and [`Tuned::report`] shows the
 //! search as a page. [`cache`] holds the schedules of earlier searches.
 //!
-//! The modules are the parts of the compiler, from the source text to the tuner. They offer what
-//! the command `tilewright` is made of; the types above need none of them.
-//!
 //! Mistakes in a source, a schedule or an argument are values of [`Error`]. Mistakes in a text are
 //! shown with carets under their place. Weights that a program declares `const` are bound once,
 //! with [`Kernel::bind`]. Work that the schedule does on them, such as packing, is not part of the
 //! calls.
+//!
+//! # The parts of the compiler
+//!
+//! The types above suffice to compile, call, tune and prove. The command `tilewright` and the
+//! Python package are made of these modules:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`syntax`] | text to checked programs, with diagnostics |
+//! | [`ir`] | programs, loop nests, expressions, data types and tensors |
+//! | [`interp`] | the reference interpreter, and comparisons of results with it |
+//! | [`polyhedral`] | dependences of programs, and proofs about loop nests |
+//! | [`target`] | hardware as data, and the names of targets |
+//! | [`schedule`] | steps and schedules, their text, and their effect on loops |
+//! | [`codegen`] | loop nests to machine code, CUDA C++ and OpenCL C |
+//! | [`runtime`] | memory, threads, devices, calls and timing |
+//! | [`driver`] | the stages of compilation, from source text to code |
+//! | [`space`], [`knob`] | the schedules of a program as a space of knobs |
+//! | [`strategy`], [`cost`] | searches of that space, and predicted times |
+//! | [`cache`] | every candidate that tuning has tried, and the best schedule of a program |
+//! | [`tuner`] | whole searches and their workers, recordings, peak rates, comparisons of strategies |
+//! | [`report`] | searches and comparisons as pages, and times as text |
 
 mod call;
 mod compile;
@@ -88,29 +107,16 @@ pub use tilewright_tuner::peak::Peaks;
 pub use tilewright_tuner::roofline::Roofline;
 pub use tilewright_tuner::work::Work;
 
-/// Every candidate that tuning has tried, and the best schedule of a program.
 pub use tilewright_cache as cache;
-/// Machine code by LLVM, and CUDA C++ and OpenCL C, from loop nests.
 pub use tilewright_codegen as codegen;
-/// The stages of compilation, one function each: source, target, schedule, code.
 pub use tilewright_driver as driver;
-/// The reference interpreter of programs and loop nests, and the comparison of results with it.
 pub use tilewright_interp as interp;
-/// Programs, loop nests, expressions, data types and tensors, as the compiler represents them.
 pub use tilewright_ir as ir;
-/// The instances of a program and their dependences; proofs about loop nests.
 pub use tilewright_polyhedral as polyhedral;
-/// Outcomes for people: the HTML page about a search, and times as text.
 pub use tilewright_report as report;
-/// Memory, threads, devices, calls and timing.
 pub use tilewright_runtime as runtime;
-/// Steps and schedules, their text, and their effect on loops.
 pub use tilewright_schedule as schedule;
-/// The space of schedules as knobs, the strategies that search it, and predicted times.
 pub use tilewright_search::{cost, knob, space, strategy};
-/// Text to checked programs, with diagnostics.
 pub use tilewright_syntax as syntax;
-/// Hardware as data, and the names of targets.
 pub use tilewright_target as target;
-/// Searches below [`Tune`]: their parts, recordings, peak rates, comparisons of strategies.
 pub use tilewright_tuner as tuner;
