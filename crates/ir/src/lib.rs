@@ -18,6 +18,8 @@
 //! [`nest`] for loops.
 
 pub mod arithmetic;
+pub mod check;
+pub mod draft;
 pub mod dtype;
 pub mod expr;
 pub mod index;
