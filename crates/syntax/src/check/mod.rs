@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use tilewright_ir::check::Report;
 use tilewright_ir::draft::assemble;
-use tilewright_ir::{IndexExpr, Program, SymbolKind, verify};
+use tilewright_ir::{IndexExpr, Program, SymbolKind, well_formed};
 
 use crate::ast::{ExprKind, Function, Module};
 use crate::diagnostic::{Code, Diagnostic};
@@ -192,7 +192,7 @@ fn check_function(module: &Module, function: &Function, bindings: &Bindings) -> 
         diagnostics.push(Diagnostic::error(Code::UndefinedName, function.name.span, message));
     }
     if let Some(program) = &program {
-        debug_assert_eq!(verify(program), Ok(()));
+        debug_assert_eq!(well_formed(program), Ok(()));
     }
     Checked { program, diagnostics, reasons, requirements }
 }
