@@ -222,7 +222,7 @@ impl Program {
         };
         let given =
             InputFiles::write(&self.ir, &tune.inputs()?).map_err(|why| Error::Worker(why.to_string()))?;
-        let task = self.task(tune, &machine, &given);
+        let task = self.task(tune, &machine, &given)?;
         let mut options = self.search_options(tune, &machine);
         let cache = tune.cache.as_deref().map(Cache::open).transpose()?;
         let mut keeper = cache.map(|cache| Keeper::new(Ok(cache), &self.ir, &machine, &options));
@@ -266,20 +266,23 @@ impl Program {
         }
     }
 
-    fn task(&self, tune: &Tune<'_>, machine: &Machine, given: &InputFiles) -> Task {
+    fn task(&self, tune: &Tune<'_>, machine: &Machine, given: &InputFiles) -> Result<Task, Error> {
+        let no_text =
+            || Error::Worker("a search sends the program as text, and this one has none".to_owned());
+        let source = self.source.as_ref().ok_or_else(no_text)?;
         let name = match &tune.target {
             OpenTarget::Cpu(_) => TargetName::Cpu,
             OpenTarget::Gpu(device) => device.name().parse().unwrap_or(TargetName::Cpu),
         };
-        Task {
-            source: self.source.to_string(),
+        Ok(Task {
+            source: source.to_string(),
             function: self.ir.name.clone(),
             sizes: self.sizes.clone(),
             place: Place::of(name, machine),
             seed: tune.seed,
             contract: self.ir.contract,
             inputs: given.files.clone(),
-        }
+        })
     }
 }
 
