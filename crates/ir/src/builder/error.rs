@@ -62,7 +62,7 @@ pub enum BuildError {
     Meaning {
         /// What the checks found. Its positions are those of the statements in the order in which
         /// they were added.
-        finding: Finding,
+        finding: Box<Finding>,
         /// The finding as a sentence.
         text: String,
     },

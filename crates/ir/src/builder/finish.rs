@@ -12,7 +12,7 @@ use crate::check::{Finding, Supply, check, describe};
 use crate::draft::{Draft, Parts, Source, Statement, Tensor, Var, assemble};
 use crate::expr::{Expr, ExprKind, Origin};
 use crate::index::{Atom, Data, IndexExpr};
-use crate::program::{Program, Range, TensorId, VarId};
+use crate::program::{Program, Range, Symbol, SymbolKind, TensorId, VarId};
 use crate::verify::well_formed;
 
 /// Checks the parts, or returns all mistakes that can be found together.
@@ -53,39 +53,28 @@ fn checked(mut draft: Draft) -> Result<Program, Vec<BuildError>> {
 }
 
 fn meaning(finding: &Finding, draft: &Draft) -> BuildError {
-    BuildError::Meaning { finding: finding.clone(), text: describe(finding, draft) }
+    BuildError::Meaning { finding: Box::new(finding.clone()), text: describe(finding, draft) }
 }
 
-/// Names that are no names, and names that are taken. Sizes and tensors have separate name spaces,
-/// and scalars belong to both.
+/// Reports names that are no names, and names that are taken. Sizes and tensors have separate name
+/// spaces; scalars and variables belong to both.
 fn name_mistakes(builder: &ProgramBuilder) -> Vec<BuildError> {
-    let sizes: Vec<&String> = builder.symbols.iter().map(|symbol| &symbol.name).collect();
-    let scalars = builder.scalars.iter().map(|scalar| &scalar.name);
-    // The symbol of an integer scalar has the name of the scalar.
-    let plain: Vec<&String> = scalars.filter(|name| !sizes.contains(name)).collect();
+    let is_size = |symbol: &&Symbol| symbol.kind == SymbolKind::Size;
+    let sizes: Vec<&String> = builder.symbols.iter().filter(is_size).map(|symbol| &symbol.name).collect();
     let tensors: Vec<&String> = builder.tensors.iter().map(|tensor| &tensor.name).collect();
+    // Several variables may share a name: they are usually in different statements.
     let vars: BTreeSet<&String> = builder.vars.iter().map(|var| &var.name).collect();
-    let values: Vec<&String> = builder.scalars.iter().map(|scalar| &scalar.name).collect();
-    let mut mistakes = Vec::new();
-    for name in [&builder.name].into_iter().chain(sizes.iter().chain(&tensors).chain(&values).copied()) {
-        if !is_name(name) {
-            mistakes.push(BuildError::InvalidName(name.clone()));
-        }
-    }
-    mistakes.extend(
-        vars.iter().filter(|name| !is_name(name)).map(|name| BuildError::InvalidName((*name).clone())),
-    );
-    let sizes_and_vars = sizes.iter().chain(&plain).chain(&vars);
-    let tensors_and_vars = tensors.iter().chain(&values).chain(&vars);
-    let taken: BTreeSet<&String> =
-        repeated(sizes_and_vars.copied()).into_iter().chain(repeated(tensors_and_vars.copied())).collect();
-    mistakes.extend(taken.into_iter().map(|name| BuildError::NameTaken(name.clone())));
-    mistakes
+    let shared: Vec<&String> = builder.scalars.iter().map(|scalar| &scalar.name).chain(vars).collect();
+    let all = [&builder.name].into_iter().chain(sizes.iter().chain(&tensors).chain(&shared).copied());
+    let invalid = all.filter(|name| !is_name(name)).map(|name| BuildError::InvalidName(name.clone()));
+    let taken = [repeated(&sizes, &shared), repeated(&tensors, &shared)];
+    let taken: BTreeSet<&String> = taken.into_iter().flatten().collect();
+    invalid.chain(taken.into_iter().map(|name| BuildError::NameTaken(name.clone()))).collect()
 }
 
-fn repeated<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
+fn repeated<'a>(names: &[&'a String], others: &[&'a String]) -> Vec<&'a String> {
     let mut seen = HashSet::new();
-    names.filter(|name| !seen.insert(*name)).collect()
+    names.iter().chain(others).copied().filter(|name| !seen.insert(*name)).collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -227,7 +216,11 @@ impl<'b> Drafting<'b> {
                 }
             }
         }
-        Ok(renamed)
+        let names: Vec<&String> = renamed.values().map(|var| &self.vars[var.index()].name).collect();
+        match repeated(&names, &[]).first() {
+            Some(name) => Err(BuildError::NameTaken((*name).clone())),
+            None => Ok(renamed),
+        }
     }
 
     /// A bound or extent of the tensor or variable `name`.

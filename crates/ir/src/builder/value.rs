@@ -166,7 +166,7 @@ impl Value {
     }
 
     /// The value as an integer of its own type.
-    pub(super) fn as_integer(self) -> Result<Expr, TypeError> {
+    pub(super) fn integer(self) -> Result<Expr, TypeError> {
         let expr = self.0?.settled()?;
         match expr.dtype.is_float() {
             true => Err(TypeError(format!("a subscript must be an integer, and this is {}", expr.dtype))),

@@ -114,8 +114,8 @@ impl Words<'_> {
     fn read_help(&self, access: &Access, dimension: usize, index: i64) -> String {
         let text = |expr: &IndexExpr| print::index(expr, self.draft);
         let subscript = text(&access.indices[dimension]);
-        let shape = self.draft.tensor(access.tensor).shape.iter().flatten();
-        let extent = shape.skip(dimension).next().cloned().unwrap_or_default();
+        let shape = self.draft.tensor(access.tensor).shape.as_ref();
+        let extent = shape.and_then(|shape| shape.get(dimension)).cloned().unwrap_or_default();
         let guard = match index < 0 {
             true => format!("{subscript} >= 0"),
             false => format!("{subscript} < {}", text(&extent)),
