@@ -1,11 +1,12 @@
-//! A builder and the text make the same programs, and refuse the same ones.
+//! A builder and the text make the same programs, and refuse the same ones. What a builder accepts
+//! comes back from its own text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot build its program has failed")]
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tilewright_ir::builder::{Element, Index, ProgramBuilder, Size, Tensor, Value, Var};
-use tilewright_ir::{DType, Program, ReduceOp, verify};
+use tilewright_ir::{DType, Program, ReduceOp, print, verify};
 use tilewright_syntax::{Bindings, check, parse};
 
 const FLOAT: DType = DType::Float32;
@@ -16,6 +17,14 @@ fn from_text(source: &str) -> Option<Program> {
     check(&parsed.ast, "f", &Bindings::default()).program
 }
 
+/// Checks that the builder and the text make the same program, and that its own text does too.
+fn assert_same(built: ProgramBuilder, source: &str) {
+    let built = built.build().unwrap();
+    assert_eq!(verify(&built), Ok(()));
+    assert_eq!(from_text(source).as_ref(), Some(&built));
+    assert_eq!(from_text(&print::source(&built)).as_ref(), Some(&built), "{}", print::source(&built));
+}
+
 #[test]
 fn a_matrix_product_is_the_same() {
     let mut p = ProgramBuilder::new("f");
@@ -24,8 +33,7 @@ fn a_matrix_product_is_the_same() {
     let c = p.output("C", FLOAT, (m, n));
     let (i, j, l) = (p.index("i", 0, m), p.index("j", 0, n), p.index("k", 0, k));
     p.reduce(ReduceOp::Add, c.at((i, j)), a.at((i, l)) * b.at((l, j)));
-    let text = from_text("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }");
-    assert_eq!(p.build().ok(), text);
+    assert_same(p, "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }");
 }
 
 #[test]
@@ -37,7 +45,7 @@ fn a_recurrence_is_the_same() {
     p.ordered("t", 1, n, |p, t| p.assign(y.at(t), y.at(t - 1) * 0.5 + x.at(t)));
     let text =
         "def f(float(N) x) -> (float(N) y) { y(0) = x(0) for t in 1:N { y(t) = y(t-1) * 0.5 + x(t) } }";
-    assert_eq!(p.build().ok(), from_text(text));
+    assert_same(p, text);
 }
 
 #[test]
@@ -47,8 +55,7 @@ fn a_histogram_of_data_is_the_same() {
     let (x, h) = (p.input("x", DType::UInt8, n), p.output("h", DType::Int32, 256));
     let i = p.index("i", 0, n);
     p.reduce(ReduceOp::Add, h.at(Index::data(x.at(i))), 1);
-    let text = "def f(uint8(N) x) -> (int32(256) h) { h(x(i)) +=! 1 }";
-    assert_eq!(p.build().ok(), from_text(text));
+    assert_same(p, "def f(uint8(N) x) -> (int32(256) h) { h(x(i)) +=! 1 }");
 }
 
 /// A subscript over `i` and `j`, as text and as an index.
@@ -160,6 +167,8 @@ proptest! {
         prop_assert_eq!(built.as_ref().ok(), text.as_ref(), "{:?}\n{}", built.as_ref().err(), source);
         if let Some(program) = text {
             prop_assert_eq!(verify(&program), Ok(()), "{}", source);
+            let own = print::source(&program);
+            prop_assert_eq!(from_text(&own), Some(program), "{}", own);
         }
     }
 }

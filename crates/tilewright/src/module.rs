@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_driver::source::{CheckedFunction, ProgramError, Source};
-use tilewright_ir::{Program as Ir, verify};
+use tilewright_ir::{Program as Ir, Symbol, print, verify};
 use tilewright_schedule::{Schedule, text};
 use tilewright_syntax::diagnostic::Style;
 use tilewright_syntax::{Bindings, Diagnostic};
@@ -19,8 +19,8 @@ pub struct Module {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) ir: Ir,
-    /// The source text that the program was read from, if it was.
-    pub(crate) source: Option<Arc<str>>,
+    /// The source text that the program was read from, or its own text if it was built.
+    pub(crate) source: Arc<str>,
     /// The sizes that were given.
     pub(crate) sizes: Vec<(String, i64)>,
 }
@@ -54,7 +54,7 @@ impl Module {
         if let Some(message) = drawn(&self.source.text, "source", &diagnostics) {
             return Err(Error::Text(message));
         }
-        program.map(|ir| Program { ir, source: Some(source), sizes: given }).map_err(|error| match error {
+        program.map(|ir| Program { ir, source, sizes: given }).map_err(|error| match error {
             ProgramError::NoFunction(name) => {
                 let known = self.functions().map(|own| format!("`{own}`")).collect::<Vec<_>>().join(", ");
                 Error::NoFunction { name, known }
@@ -90,10 +90,12 @@ impl TryFrom<Ir> for Program {
 
     fn try_from(ir: Ir) -> Result<Program, Error> {
         verify(&ir)?;
-        match ir.symbols.iter().find(|symbol| symbol.value.is_none()) {
-            Some(open) => Err(Error::OpenSize(open.name.clone())),
-            None => Ok(Program { ir, source: None, sizes: Vec::new() }),
-        }
+        let size = |symbol: &Symbol| {
+            let value = symbol.value.ok_or_else(|| Error::OpenSize(symbol.name.clone()))?;
+            Ok((symbol.name.clone(), value))
+        };
+        let sizes: Result<Vec<(String, i64)>, Error> = ir.symbols.iter().map(size).collect();
+        Ok(Program { source: print::source(&ir).into(), sizes: sizes?, ir })
     }
 }
 
