@@ -74,3 +74,26 @@ fn what_follows_from_the_statements_is_checked() {
     let order = refused(|p| statement(p, 0).vars.reverse());
     assert_eq!(order, "stages, fillers or variables that do not follow from its statements");
 }
+
+/// A rotation by a reduction, whose target no proof covers for all sizes.
+fn rotation() -> ProgramBuilder {
+    let mut p = ProgramBuilder::new("rotation");
+    let n = p.size("N");
+    let (x, y) = (p.input("x", DType::Float32, n), p.output("y", DType::Float32, n));
+    let i = p.index("i", 0, n);
+    p.reduce(ReduceOp::Add, y.at((i + 1) % n), x.at(i));
+    p
+}
+
+#[test]
+fn a_filler_stands_where_definedness_is_open() {
+    let fillers = |program: &Program| program.statements().iter().filter(|(own, _)| own.is_filler).count();
+    let mut program = rotation().build().unwrap();
+    assert_eq!((fillers(&program), verify(&program)), (1, Ok(())));
+    let decided = rotation().build_at([("N", 4)]).unwrap();
+    assert_eq!((fillers(&decided), verify(&decided)), (0, Ok(())));
+    program.stages[0].body.remove(0);
+    program.vars.pop();
+    let refused = verify(&program).unwrap_err();
+    assert_eq!(refused.what, "stages, fillers or variables that do not follow from its statements");
+}

@@ -21,6 +21,7 @@ pub(crate) use assemble::tells_apart;
 pub use assemble::{assemble, var_kind};
 pub use read::{Guard, Read, reads_of};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::dtype::DType;
@@ -168,7 +169,7 @@ impl Draft {
 }
 
 /// Adds the symbols of an expression to the set.
-pub fn add_symbols(expr: &IndexExpr, symbols: &mut std::collections::BTreeSet<SymbolId>) {
+pub fn add_symbols(expr: &IndexExpr, symbols: &mut BTreeSet<SymbolId>) {
     expr.visit(&mut |atom| {
         if let Atom::Symbol(symbol) = atom {
             symbols.insert(*symbol);
