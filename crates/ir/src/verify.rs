@@ -12,7 +12,8 @@
 //!
 //! The meaning, which [`mod@crate::check`] checks on the program's draft: accesses are in bounds,
 //! elements are written once and defined before they are read. The roles of tensors, the kinds of
-//! variables, the stages and the fillers are those that follow from the draft.
+//! variables, the stages and the fillers are those that follow from the draft. The general program,
+//! at the known sizes, is the program.
 //!
 //! `syntax` and [`crate::builder`] only make programs that pass, so a program of theirs that fails
 //! is a bug. A program from elsewhere, such as a file, is checked here before anything runs it. The
@@ -23,7 +24,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
-use crate::check::{check, describe};
+use crate::check::{Supply, check, describe};
 use crate::draft::{Draft, assemble};
 use crate::dtype::DType;
 use crate::expr::{Access, BinaryOp, Expr, ExprKind, UnaryOp};
@@ -77,6 +78,24 @@ fn meaning(program: &Program) -> Verdict {
     }
     hold(program.vars == wanted.vars && program.stages == wanted.stages, || {
         "stages, fillers or variables that do not follow from its statements".to_owned()
+    })?;
+    program.general.as_deref().map_or(Ok(()), |general| is_general(general, program, &report.supplies))
+}
+
+/// Checks that the general program, at the sizes of the program, is the program.
+fn is_general(general: &Program, program: &Program, supplies: &[Supply]) -> Verdict {
+    let mut draft = Draft::of(general);
+    let has_symbols = draft.symbols.len() == program.symbols.len();
+    draft.symbols.clone_from(&program.symbols);
+    let at_sizes = || {
+        draft.specialize();
+        assemble(draft, supplies)
+    };
+    let is_same = |own: Program| {
+        own.tensors == program.tensors && own.vars == program.vars && own.stages == program.stages
+    };
+    hold(has_symbols && at_sizes().is_some_and(is_same), || {
+        "a general program that is another program at these sizes".to_owned()
     })
 }
 

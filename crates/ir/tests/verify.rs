@@ -75,6 +75,14 @@ fn what_follows_from_the_statements_is_checked() {
     assert_eq!(order, "stages, fillers or variables that do not follow from its statements");
 }
 
+#[test]
+fn the_general_program_is_checked() {
+    let mut program = rotation().build_at([("N", 4)]).unwrap();
+    program.general = Some(self::program().into());
+    let refused = verify(&program).unwrap_err();
+    assert_eq!(refused.what, "a general program that is another program at these sizes");
+}
+
 /// A rotation by a reduction, whose target no proof covers for all sizes.
 fn rotation() -> ProgramBuilder {
     let mut p = ProgramBuilder::new("rotation");
