@@ -163,8 +163,8 @@ impl Controller {
     }
 }
 
-/// The slopes of the loss with respect to the logits at one position, where each sequence has one of
-/// `words`. The loss is the mean of -A ln π(word), for the advantage A of a sequence, less the
+/// The slopes of the loss with respect to the logits at one position, where each sequence has one
+/// of `words`. The loss is the mean of -A ln π(word), for the advantage A of a sequence, less the
 /// weighted entropy of the policy π relative to the untrained one.
 fn of_logits(position: &Position, words: &[usize], advantages: &[f32], entropy: f32) -> Matrix {
     let (share, mut slopes) = (1.0 / words.len() as f32, position.logarithms.clone());

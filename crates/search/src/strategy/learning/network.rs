@@ -114,8 +114,8 @@ mod tests {
         Matrix { rows, columns, numbers }
     }
 
-    /// The slopes with respect to all weights are those of small changes of the weights. The loss is
-    /// the sum of the outputs with random factors.
+    /// The slopes with respect to all weights are those of small changes of the weights. The loss
+    /// is the sum of the outputs with random factors.
     #[test]
     fn slopes_are_those_of_small_changes() {
         let rng = &mut Pcg64Mcg::seed_from_u64(1);

@@ -106,8 +106,8 @@ impl Sorted {
     }
 }
 
-/// The first and second derivative of the loss of a pair with respect to the score of the first row,
-/// given the differences of scores and labels. Both are 0 if the labels are equal.
+/// The first and second derivative of the loss of a pair with respect to the score of the first
+/// row, given the differences of scores and labels. Both are 0 if the labels are equal.
 fn pair(distance: f32, labels: f32, is_even: bool) -> (f32, f32) {
     let sign = f32::from(u8::from(labels > 0.0)) - f32::from(u8::from(labels < 0.0));
     let weight = if is_even { 1.0 } else { 1.0 / (distance.abs() + CLOSE) };
