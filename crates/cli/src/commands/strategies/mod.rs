@@ -6,11 +6,13 @@
 //! | `programs.rs` | the programs to search, from the command line or from a recording |
 //! | `watch.rs` | the progress display |
 //! | `table.rs` | the outcome as text tables and JSON |
-//! | `files.rs`, `page.rs`, `drawing/`, `png.rs`, `style.rs` | the outcome as a page and pictures |
+//! | `files.rs`, `page.rs`, `drawing/`, `style.rs` | the outcome as a page |
+//! | `png.rs`, `letters.rs` | its drawings as pictures |
 
 mod compare;
 mod drawing;
 mod files;
+mod letters;
 #[cfg(test)]
 mod made_up;
 mod page;
