@@ -22,6 +22,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Returns the text that [`escape`] was given, except for control characters.
+#[cfg(feature = "png")]
 pub fn unescape(text: &str) -> String {
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
     marks.iter().fold(text.to_owned(), |text, (escaped, mark)| text.replace(escaped, mark))
@@ -57,6 +58,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "png")]
     fn a_text_comes_back() {
         let text = "<b a=\"1\" c='2'>&amp; &lt;\n";
         assert_eq!(unescape(&escape(text)), text);

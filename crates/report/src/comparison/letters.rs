@@ -124,7 +124,7 @@ impl OutlineBuilder for Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::strategies::style::light;
+    use crate::comparison::style::light;
 
     /// The horizontal places of the first points of all outlines.
     fn starts(svg: &str) -> Vec<f32> {
