@@ -1,0 +1,92 @@
+//! Facts about indices that follow from a condition. They have the form of alternatives, and each
+//! alternative is a list of non-negative expressions.
+//!
+//! Where the condition holds, at least one alternative holds in full. Conditions that cannot be
+//! expressed this way are left out: comparisons of floats, and conditions that need too many
+//! alternatives. Fewer claims can then be proved, but never a false one.
+
+use std::sync::Arc;
+
+use crate::draft::Guard;
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Expr, ExprKind, Number, UnaryOp};
+use crate::index::{Atom, Data, IndexExpr};
+
+/// One alternative: all of these expressions are at least 0.
+pub type Facts = Vec<IndexExpr>;
+
+/// The maximal number of alternatives; a condition that would exceed it contributes no facts.
+const MOST_ALTERNATIVES: usize = 16;
+
+/// The alternatives of a conjunction of guards: where all guards hold, at least one alternative
+/// holds.
+pub fn alternatives(guards: &[Guard]) -> Vec<Facts> {
+    guards.iter().fold(vec![Vec::new()], |all, guard| both(all, of_condition(&guard.condition, guard.holds)))
+}
+
+fn of_condition(condition: &Expr, holds: bool) -> Vec<Facts> {
+    match &condition.kind {
+        ExprKind::Unary(UnaryOp::Not, inner) => of_condition(inner, !holds),
+        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
+            let [left, right] = operands.as_ref();
+            let (left, right) = (of_condition(left, holds), of_condition(right, holds));
+            if (*op == BinaryOp::And) == holds { both(left, right) } else { either(left, right) }
+        }
+        ExprKind::Binary(op, operands) if op.is_comparison() => {
+            match (as_index(&operands[0]), as_index(&operands[1])) {
+                (Some(left), Some(right)) => of_comparison(*op, holds, &left, &right),
+                _ => vec![Vec::new()],
+            }
+        }
+        ExprKind::Literal(Number::Int(value)) if (*value != 0) != holds => {
+            vec![vec![IndexExpr::constant(-1)]]
+        }
+        _ => vec![Vec::new()],
+    }
+}
+
+fn of_comparison(op: BinaryOp, holds: bool, left: &IndexExpr, right: &IndexExpr) -> Vec<Facts> {
+    let at_least = |big: &IndexExpr, small: &IndexExpr| big.sub(small);
+    let above = |big: &IndexExpr, small: &IndexExpr| big.sub(small).offset(-1);
+    match (op, holds) {
+        (BinaryOp::Less, true) | (BinaryOp::GreaterEqual, false) => vec![vec![above(right, left)]],
+        (BinaryOp::LessEqual, true) | (BinaryOp::Greater, false) => vec![vec![at_least(right, left)]],
+        (BinaryOp::Greater, true) | (BinaryOp::LessEqual, false) => vec![vec![above(left, right)]],
+        (BinaryOp::GreaterEqual, true) | (BinaryOp::Less, false) => vec![vec![at_least(left, right)]],
+        (BinaryOp::Equal, true) | (BinaryOp::NotEqual, false) => {
+            vec![vec![at_least(left, right), at_least(right, left)]]
+        }
+        _ => vec![vec![above(left, right)], vec![above(right, left)]],
+    }
+}
+
+/// The value as an index, where it is an integer: an exact index or data.
+fn as_index(value: &Expr) -> Option<IndexExpr> {
+    match &value.kind {
+        // An index in a narrower type may have wrapped.
+        ExprKind::Index(index) if matches!(value.dtype, DType::Int32 | DType::Int64) => {
+            Some((**index).clone())
+        }
+        ExprKind::Literal(Number::Int(number)) => i64::try_from(*number).ok().map(IndexExpr::constant),
+        ExprKind::Cast(inner) if !inner.dtype.is_float() && inner.dtype.fits_in(value.dtype) => {
+            as_index(inner)
+        }
+        _ if value.dtype.is_float() => None,
+        _ => Some(IndexExpr::atom(Atom::Data(Arc::new(Data { value: value.clone(), declared: None })))),
+    }
+}
+
+fn both(left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+    if left.len() * right.len() > MOST_ALTERNATIVES {
+        // Fewer conditions make fewer claims provable, but never a false one.
+        return left;
+    }
+    left.iter()
+        .flat_map(|first| right.iter().map(move |second| first.iter().chain(second).cloned().collect()))
+        .collect()
+}
+
+fn either(mut left: Vec<Facts>, right: Vec<Facts>) -> Vec<Facts> {
+    left.extend(right);
+    if left.len() > MOST_ALTERNATIVES { vec![Vec::new()] } else { left }
+}

@@ -1,0 +1,191 @@
+//! Counterexamples: values of sizes and variables at which a claim fails.
+//!
+//! A claim that cannot be proved is tested at small sizes, or at the given sizes, with every value
+//! of the variables. A counterexample makes the message concrete; an exhaustive search is itself a
+//! proof.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::arithmetic;
+use crate::draft::{Draft, Guard, add_symbols};
+use crate::expr::{BinaryOp, Expr, ExprKind, Number};
+use crate::index::{Atom, IndexExpr};
+use crate::program::{SymbolId, VarId};
+
+/// The maximal number of points that one search visits.
+const BUDGET: usize = 300_000;
+/// The number of values that are tried for a size that is not given, starting at its least value.
+const LARGEST: i64 = 8;
+
+/// Values at which a claim fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// The values of sizes and integer scalars that are not given.
+    pub sizes: BTreeMap<SymbolId, i64>,
+    /// The values of variables.
+    pub vars: BTreeMap<VarId, i64>,
+}
+
+/// The outcome of a search.
+pub(super) enum Search {
+    Found(Witness),
+    /// The search visited every point of the only possible sizes.
+    Proved,
+    Unknown,
+}
+
+impl Witness {
+    /// The value of an index, or `None` where it depends on data.
+    pub fn eval(&self, expr: &IndexExpr) -> Option<i64> {
+        expr.eval(&mut |atom| match atom {
+            Atom::Var(var) => self.vars.get(var).copied(),
+            Atom::Symbol(symbol) => self.sizes.get(symbol).copied(),
+            Atom::Data(data) => i64::try_from(self.value(&data.value)?.as_i128()).ok(),
+            _ => None,
+        })
+    }
+
+    /// Whether the guard allows its access, or `None` where it depends on data.
+    pub(super) fn allows(&self, guard: &Guard) -> Option<bool> {
+        self.holds(&guard.condition).map(|truth| truth == guard.holds)
+    }
+
+    /// The truth of a condition, or `None` where it depends on data.
+    fn holds(&self, condition: &Expr) -> Option<bool> {
+        self.value(condition).map(Number::is_true)
+    }
+
+    /// The value of an expression, or `None` where it depends on data.
+    fn value(&self, expr: &Expr) -> Option<Number> {
+        Some(match &expr.kind {
+            ExprKind::Literal(number) => *number,
+            ExprKind::Index(index) => Number::Int(self.eval(index)? as i128).convert(expr.dtype),
+            ExprKind::Scalar(_) | ExprKind::Load(_) => return None,
+            ExprKind::Unary(op, operand) => arithmetic::unary(*op, self.value(operand)?, expr.dtype),
+            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), operands) => {
+                // Either operand may decide the result.
+                let decisive = *op == BinaryOp::Or;
+                let sides = [self.holds(&operands[0]), self.holds(&operands[1])];
+                if !sides.contains(&Some(decisive)) && sides.contains(&None) {
+                    return None;
+                }
+                Number::Int((sides.contains(&Some(decisive)) == decisive) as i128)
+            }
+            ExprKind::Binary(op, operands) => {
+                arithmetic::binary(*op, self.value(&operands[0])?, self.value(&operands[1])?, expr.dtype)
+            }
+            ExprKind::Select(operands) => {
+                let chosen = if self.holds(&operands[0])? { &operands[1] } else { &operands[2] };
+                self.value(chosen)?
+            }
+            ExprKind::Call(builtin, arguments) => {
+                let arguments: Option<Vec<Number>> =
+                    arguments.iter().map(|argument| self.value(argument)).collect();
+                arithmetic::call(*builtin, &arguments?, expr.dtype)
+            }
+            ExprKind::Cast(operand) => self.value(operand)?.convert(expr.dtype),
+        })
+    }
+}
+
+/// Searches for sizes and values of `vars` at which `fails` returns true. The search skips sizes at
+/// which a fact is negative, because the program is refused there anyway.
+pub(super) fn search(
+    draft: &Draft,
+    mentioned: &[&IndexExpr],
+    vars: &[VarId],
+    facts: &[IndexExpr],
+    fails: &mut dyn FnMut(&Witness) -> bool,
+) -> Search {
+    let mut symbols = BTreeSet::new();
+    mentioned.iter().copied().chain(facts).for_each(|expr| add_symbols(expr, &mut symbols));
+    for range in vars.iter().filter_map(|var| draft.var(*var).range.as_ref()) {
+        add_symbols(&range.from, &mut symbols);
+        add_symbols(&range.to, &mut symbols);
+    }
+    let symbols: Vec<SymbolId> = symbols.into_iter().collect();
+    let mut budget = BUDGET;
+    for sizes in assignments(draft, &symbols) {
+        let mut witness = Witness { sizes, vars: BTreeMap::new() };
+        if facts.iter().any(|fact| witness.eval(fact).is_none_or(|value| value < 0)) {
+            continue;
+        }
+        match visit(draft, vars, &mut witness, &mut budget, fails) {
+            Visit::Found => return Search::Found(witness),
+            Visit::Exhausted => return Search::Unknown,
+            Visit::Done => {}
+        }
+    }
+    if symbols.is_empty() { Search::Proved } else { Search::Unknown }
+}
+
+enum Visit {
+    Found,
+    Done,
+    Exhausted,
+}
+
+fn visit(
+    draft: &Draft,
+    vars: &[VarId],
+    witness: &mut Witness,
+    budget: &mut usize,
+    fails: &mut dyn FnMut(&Witness) -> bool,
+) -> Visit {
+    let Some((var, rest)) = vars.split_first() else {
+        if *budget == 0 {
+            return Visit::Exhausted;
+        }
+        *budget -= 1;
+        return if fails(witness) { Visit::Found } else { Visit::Done };
+    };
+    let Some((from, to)) = extent(draft, witness, *var) else { return Visit::Done };
+    for value in from..to {
+        witness.vars.insert(*var, value);
+        match visit(draft, rest, witness, budget, fails) {
+            Visit::Done => {}
+            end => return end,
+        }
+    }
+    witness.vars.remove(var);
+    Visit::Done
+}
+
+pub(super) fn extent(draft: &Draft, witness: &Witness, var: VarId) -> Option<(i64, i64)> {
+    let range = draft.var(var).range.as_ref()?;
+    Some((witness.eval(&range.from)?, witness.eval(&range.to)?))
+}
+
+/// Small sizes, the smallest first: all combinations of up to three symbols, a fixed sample for
+/// more.
+pub(super) fn assignments(draft: &Draft, symbols: &[SymbolId]) -> Vec<BTreeMap<SymbolId, i64>> {
+    let least = |symbol: &SymbolId| draft.symbols[symbol.index()].least.unwrap_or(-3);
+    let mut all = Vec::new();
+    if symbols.len() <= 3 {
+        let side = LARGEST as usize;
+        for number in 0..side.pow(symbols.len() as u32) {
+            let digit = |at: usize| (number / side.pow(at as u32) % side) as i64;
+            all.push(
+                symbols.iter().enumerate().map(|(at, symbol)| (*symbol, least(symbol) + digit(at))).collect(),
+            );
+        }
+    } else {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for _ in 0..2000 {
+            let mut draw = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((state >> 33) % LARGEST as u64) as i64
+            };
+            all.push(
+                symbols.iter().map(|symbol| (*symbol, least(symbol) + draw())).collect::<BTreeMap<_, _>>(),
+            );
+        }
+    }
+    let weight = |sizes: &BTreeMap<SymbolId, i64>| {
+        let distances = || sizes.values().map(|value| value.abs());
+        (distances().max(), distances().sum::<i64>())
+    };
+    all.sort_by_key(|sizes| (weight(sizes), sizes.clone()));
+    all.dedup();
+    all
+}

@@ -1,0 +1,54 @@
+//! The style sheets of the page and of standalone drawings.
+//!
+//! The page's sheet consists of [`STYLE`] and `strategies.css`. Both have one rule per line, and
+//! their light colours in a `:root` at the start of a line. [`light`] relies on this to find the
+//! rules and colours of a drawing.
+
+use crate::page::STYLE;
+
+/// The rules that only this page has.
+const OWN: &str = include_str!("strategies.css");
+
+/// The style sheet of the page.
+pub fn sheet() -> String {
+    format!("{STYLE}\n{OWN}")
+}
+
+/// The style sheet of a standalone drawing, for PNG: light colours, and no variables, because the renderer
+/// does not support them.
+#[cfg(any(test, feature = "png"))]
+pub fn light() -> String {
+    let sheet = sheet();
+    let rules = sheet.lines().filter(|line| line.starts_with("svg .") || line.starts_with("svg text"));
+    let rules = rules.chain(sheet.lines().filter(|line| line.starts_with('.')));
+    let rules = rules.collect::<Vec<_>>().join("\n");
+    variables(&sheet)
+        .into_iter()
+        .fold(rules, |rules, (name, value)| rules.replace(&format!("var({name})"), value))
+}
+
+/// Returns the light colours with their names. The `:root` of the dark colours is indented and does
+/// not match.
+#[cfg(any(test, feature = "png"))]
+fn variables(sheet: &str) -> Vec<(&str, &str)> {
+    let roots = sheet.lines().filter_map(|line| line.strip_prefix(":root {"));
+    let settings = roots.flat_map(|root| root.trim_end_matches(['}', ' ']).split(';'));
+    let pairs = settings.filter_map(|setting| setting.split_once(':'));
+    pairs
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .filter(|(name, _)| name.starts_with("--"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_is_left_and_none_is_dark() {
+        let light = light();
+        assert!(!light.contains("var("), "{light}");
+        assert!(light.contains(".s0 { color: #0072b2; }") && light.contains("fill: #1d2330;"), "{light}");
+        assert!(!light.contains("#3f97d3"), "{light}");
+    }
+}
