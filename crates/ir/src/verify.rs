@@ -103,13 +103,13 @@ fn is_general(general: &Program, program: &Program, supplies: &[Supply]) -> Verd
 /// statement's variables may depend on the sizes, and does not matter.
 fn has_statements_of(left: &Program, right: &Program) -> bool {
     let (left, right) = (left.statements(), right.statements());
-    let is_same =
-        |((left, around), (right, others)): (&(&Statement, Vec<VarId>), &(&Statement, Vec<VarId>))| {
-            (left.target, left.update, around) == (right.target, right.update, others)
-                && left.indices == right.indices
-                && left.value == right.value
-        };
-    left.len() == right.len() && left.iter().zip(&right).all(is_same)
+    let is_same = |left: &Statement, right: &Statement| {
+        (left.target, left.update) == (right.target, right.update)
+            && (&left.indices, &left.value) == (&right.indices, &right.value)
+    };
+    let mut pairs = left.iter().zip(&right);
+    left.len() == right.len()
+        && pairs.all(|((left, around), (right, others))| around == others && is_same(left, right))
 }
 
 struct Check<'a> {
