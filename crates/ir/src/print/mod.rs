@@ -234,6 +234,7 @@ fn literal(number: Number, value: &Expr, at_least: Tightness) -> String {
     let text = match number {
         Number::Int(value_bits) if value.dtype == crate::DType::Bool => (value_bits != 0).to_string(),
         Number::Int(integer) => integer.to_string(),
+        Number::Float(float) if float.is_nan() => "nan".to_owned(),
         Number::Float(float) if value.dtype == crate::DType::Float64 => format!("{float:?}"),
         Number::Float(float) => format!("{:?}", float as f32),
     };
