@@ -18,6 +18,7 @@
 //! [`nest`] for loops.
 
 pub mod arithmetic;
+mod at_sizes;
 pub mod dtype;
 pub mod expr;
 pub mod index;
