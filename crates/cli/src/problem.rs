@@ -1,10 +1,10 @@
 //! A program at given sizes, with its data: the subject of `run`, `bench` and `tune`.
 
-use tilewright_driver::empty::empty_program;
-use tilewright_driver::source::{ProgramError, program};
-use tilewright_interp::{Inputs, bytes_needed, bytes_to_expect};
-use tilewright_ir::{Program, SymbolKind};
-use tilewright_syntax::Bindings;
+use tilewright::driver::empty::empty_program;
+use tilewright::driver::source::{ProgramError, program};
+use tilewright::interp::{Inputs, bytes_needed, bytes_to_expect};
+use tilewright::ir::{Program, SymbolKind};
+use tilewright::syntax::Bindings;
 
 use crate::args::{ProgramArgs, RoundingArgs};
 use crate::failure::Failure;

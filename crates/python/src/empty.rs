@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use tilewright_driver::empty::empty_program;
-use tilewright_interp::{Inputs, RunError, run};
-use tilewright_ir::{Program, Role, Tensor as Values};
-use tilewright_runtime::{Buffer, Signature};
-use tilewright_syntax::{Code, Diagnostic};
+use tilewright::driver::empty::empty_program;
+use tilewright::interp::{Inputs, RunError, run};
+use tilewright::ir::{Program, Role, Tensor as Values};
+use tilewright::runtime::{Buffer, Signature};
+use tilewright::syntax::{Code, Diagnostic};
 
 use crate::arguments::Value;
 use crate::error;

@@ -54,8 +54,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tilewright_runtime::gpu::look_for_nvrtc_in;
-use tilewright_tuner::worker::Launch;
+use tilewright::runtime::gpu::look_for_nvrtc_in;
+use tilewright::tuner::worker::Launch;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

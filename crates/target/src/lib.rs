@@ -2,13 +2,16 @@
 //! need.
 //!
 //! A [`Cpu`] is either written down by hand, for another machine, or detected on this machine by
-//! [`Cpu::host`]. A [`Machine`] owns its description; a [`Target`] borrows it.
+//! [`Cpu::host`]. A [`Machine`] owns its description; a [`Target`] borrows it. A
+//! [`TargetName`] is the name that users give to a target.
 
 mod gpu;
 mod machine;
+mod name;
 
 pub use gpu::{Gpu, GpuApi};
 pub use machine::Machine;
+pub use name::{TargetName, UnknownTarget};
 
 /// The machine that a program is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

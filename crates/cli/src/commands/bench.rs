@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
-use tilewright_driver::OpenTarget;
-use tilewright_runtime::Timing;
+use tilewright::driver::OpenTarget;
+use tilewright::runtime::Timing;
 
 use crate::args::BenchArgs;
 use crate::commands::cache::skipped_json;
@@ -17,8 +17,8 @@ use crate::loaded::{Clock, Loaded};
 use crate::output::print;
 use crate::problem::Problem;
 use crate::target::Target;
-use crate::time::seconds;
-use tilewright_tuner::work::{Work, work};
+use tilewright::report::time::seconds;
+use tilewright::tuner::work::{Work, work};
 
 /// The number of samples without `--samples`.
 const SAMPLES: usize = 30;
@@ -172,7 +172,10 @@ impl Report<'_> {
                 ("vectors", cpu.vectors.name().into()),
             ],
             OpenTarget::Gpu(device) => {
-                vec![("target", device.name().into()), ("device", device.gpu().name.clone().into())]
+                vec![
+                    ("target", device.name().to_string().into()),
+                    ("device", device.gpu().name.clone().into()),
+                ]
             }
         };
         named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

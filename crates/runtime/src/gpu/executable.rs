@@ -70,7 +70,7 @@ impl GpuExecutable {
         device: &Device,
     ) -> Result<GpuExecutable, BuildError> {
         if code.api != device.gpu().api {
-            return Err(GpuError::OtherApi { api: code.api, device: device.name().to_owned() }.into());
+            return Err(GpuError::OtherApi { api: code.api, device: device.name() }.into());
         }
         let signature = Signature::new(program).map_err(BuildError::OpenShape)?;
         let places = places(&signature, nest, &code)?;

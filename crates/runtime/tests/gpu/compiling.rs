@@ -79,7 +79,7 @@ fn code_for_another_kind_of_device_is_refused() {
             GpuApi::Cuda => GpuApi::OpenCl,
             GpuApi::OpenCl => GpuApi::Cuda,
         };
-        let (api, name) = (code.api, device.name().to_owned());
+        let (api, name) = (code.api, device.name());
         assert_eq!(refusal(device, code), GpuError::OtherApi { api, device: name });
     });
 }

@@ -1,12 +1,12 @@
 //! `tilewright show --stage cost`: the time that the cost model predicts for a schedule, and the
 //! parts of that time.
 
-use tilewright_ir::LoopNest;
-use tilewright_search::cost::cpu::{Estimate, Machine, estimate};
-use tilewright_search::cost::gpu;
-use tilewright_target::{Cpu, Gpu, Target};
+use tilewright::cost::cpu::{Estimate, Machine, estimate};
+use tilewright::cost::gpu;
+use tilewright::ir::LoopNest;
+use tilewright::target::{Cpu, Gpu, Target};
 
-use crate::time::seconds;
+use tilewright::report::time::seconds;
 
 /// Formats the predicted time of a loop nest and its parts.
 pub fn cost(nest: &LoopNest, target: Target<'_>) -> String {
