@@ -22,6 +22,7 @@
 //! [`nest`] for loops.
 
 pub mod arithmetic;
+mod at_sizes;
 pub mod builder;
 pub mod check;
 pub mod draft;
