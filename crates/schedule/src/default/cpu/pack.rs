@@ -2,16 +2,17 @@
 
 use tilewright_ir::nest::Scope;
 use tilewright_ir::{Access, Role, VarId};
+use tilewright_target::Cpu;
 
-use super::{Planner, one_word};
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, StatementName, Step};
 
 /// The number of uses of an element for which packing it pays.
 pub(super) const PACKING_PAYS: i64 = 16;
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Returns true when a read is repeated over some loop of the result other than the vector
     /// loop, so that a packed copy would be used often.
     pub(super) fn is_worth_packing(&self, statement: StatementId, read: &Access, vector: VarId) -> bool {

@@ -1,13 +1,14 @@
 //! Vectorises reductions that are contiguous in memory, and keeps results in registers.
 
 use tilewright_ir::VarId;
+use tilewright_target::Cpu;
 
-use super::{Planner, one_word};
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
 
-impl Planner<'_> {
+impl Planner<'_, Cpu> {
     /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
     /// totals are added up at the end.
     pub(super) fn vectorize_reduction(&mut self, statement: StatementId) -> bool {

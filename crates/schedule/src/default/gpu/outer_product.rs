@@ -10,8 +10,8 @@ use tilewright_ir::nest::Axis;
 use tilewright_ir::{Access, Atom, VarId};
 use tilewright_target::Gpu;
 
-use super::gpu::WORTH_TILES;
-use super::{Planner, one_word};
+use super::WORTH_TILES;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
 use crate::lower::stmts::any_index_in;
 use crate::step::{LoopName, Place, PromoteScope, StatementName, Step, Unit};

@@ -10,9 +10,9 @@ use tilewright_ir::nest::{Axis, LoopKind, Scope};
 use tilewright_ir::{Access, Role, TensorId, VarId};
 use tilewright_target::Gpu;
 
-use super::gpu::THREADS;
-use super::{Planner, one_word};
+use super::THREADS;
 use crate::analysis::Stride;
+use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, Parent, StatementId};
 use crate::step::{LayoutDim, LoopName, Place, PromoteScope, Step, Unit};
 
