@@ -91,6 +91,11 @@ impl OpenTarget {
         }
     }
 
+    /// The number of threads of the pool that calls of kernels need.
+    pub fn threads(&self) -> usize {
+        self.target().hardware().capabilities().pool.unwrap_or(1)
+    }
+
     /// The hardware as schedules and code generation see it.
     pub fn target(&self) -> Target<'_> {
         match self {

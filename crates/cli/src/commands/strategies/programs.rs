@@ -90,10 +90,7 @@ fn place(args: &CompareArgs) -> Result<(Place, Vec<usize>), Failure> {
     let why = "strategies are compared on kernels, and --target interp has none";
     let name = Target::find(&args.target)?.compiled(why)?;
     let machine = machine(name, &compile)?;
-    let caches = match &machine {
-        Machine::Cpu(cpu) => cpu.caches.clone(),
-        Machine::Gpu(_) => Vec::new(),
-    };
+    let caches = machine.target().hardware().warm_caches().to_vec();
     Ok((Place::of(name, &machine), caches))
 }
 

@@ -96,10 +96,7 @@ fn asked_for(
         task: Task { inputs: Vec::new(), ..task.clone() },
         inputs: input_files::digests(task)
             .map_err(|error| Failure::Machine(format!("inputs cannot be read again: {error}")))?,
-        caches: match machine {
-            Machine::Cpu(cpu) => cpu.caches.clone(),
-            Machine::Gpu(_) => Vec::new(),
-        },
+        caches: machine.target().hardware().warm_caches().to_vec(),
         strategy: options.strategy.name.to_owned(),
         seed: options.seed,
         starts: options.starts,

@@ -15,7 +15,7 @@ use tilewright_ir::Program;
 use tilewright_ir::print::nest as nest_text;
 use tilewright_schedule::apply;
 use tilewright_schedule::text::parse;
-use tilewright_target::{Machine, host_model};
+use tilewright_target::Machine;
 use tilewright_tuner::recording::Setting;
 use tilewright_tuner::task::Place;
 use tilewright_tuner::tune::Tuned;
@@ -117,10 +117,9 @@ impl Page<'_> {
         let (Some(peaks), Some((limit, least))) = (self.roofline.peaks, self.roofline.limit()) else {
             return "What this machine can do at most is not known.".to_owned();
         };
-        // On a device, every measured call starts with an empty cache.
-        let unless = match self.machine {
-            Machine::Cpu(_) => " unless the caches hold the data",
-            Machine::Gpu(_) => "",
+        let unless = match self.machine.target().hardware().warm_caches() {
+            [] => "",
+            _ => " unless the caches hold the data",
         };
         let nearer = match limit {
             Limit::Arithmetic => format!("arithmetic, {:.1} GFLOP/s", peaks.gflops),
@@ -192,10 +191,7 @@ impl Page<'_> {
 
     /// The model name of the machine.
     fn model(&self) -> String {
-        match self.machine {
-            Machine::Cpu(_) => host_model(),
-            Machine::Gpu(gpu) => gpu.name.clone(),
-        }
+        self.machine.target().hardware().model()
     }
 }
 
