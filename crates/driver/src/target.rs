@@ -91,6 +91,14 @@ impl OpenTarget {
         }
     }
 
+    /// The device that runs kernels; none if the host's CPU does.
+    pub fn device(&self) -> Option<&Device> {
+        match self {
+            OpenTarget::Cpu(_) => None,
+            OpenTarget::Gpu(device) => Some(device),
+        }
+    }
+
     /// The number of threads of the pool that calls of kernels need.
     pub fn threads(&self) -> usize {
         self.target().hardware().capabilities().pool.unwrap_or(1)

@@ -134,7 +134,7 @@ impl Compiled {
     }
 
     fn is_on_gpu(&self) -> bool {
-        matches!(self.target, OpenTarget::Gpu(_))
+        self.target.device().is_some()
     }
 
     /// The names of the constant inputs.

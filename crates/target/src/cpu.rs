@@ -106,6 +106,10 @@ impl Hardware for Cpu {
         &self.caches
     }
 
+    fn peak_rates(&self) -> Option<(f64, f64)> {
+        None
+    }
+
     fn processors(&self) -> (usize, &'static str) {
         (self.cores, if self.cores == 1 { "thread" } else { "threads" })
     }

@@ -180,6 +180,10 @@ impl Hardware for Gpu {
         &[]
     }
 
+    fn peak_rates(&self) -> Option<(f64, f64)> {
+        Some((self.peak_flops(), self.bandwidth_mb as f64 * 1e6))
+    }
+
     fn processors(&self) -> (usize, &'static str) {
         (self.processors, "multiprocessors")
     }

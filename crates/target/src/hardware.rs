@@ -23,6 +23,10 @@ pub trait Hardware {
     /// first.
     fn warm_caches(&self) -> &[usize];
 
+    /// The peak numbers of floating-point operations and of bytes from memory per second, if the
+    /// hardware reports them. Otherwise they are measured, if at all.
+    fn peak_rates(&self) -> Option<(f64, f64)>;
+
     /// The number of processors that run a kernel, and the noun for that number of them.
     fn processors(&self) -> (usize, &'static str);
 }

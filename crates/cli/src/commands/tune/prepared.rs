@@ -116,7 +116,7 @@ fn asked_for(
 fn peaks(machine: &Machine) -> Option<Peaks> {
     match machine {
         Machine::Cpu(cpu) => Kept::of_user().peaks(cpu, spare_memory()).ok(),
-        Machine::Gpu(gpu) => Some(Peaks::of_device(gpu)),
+        other => Peaks::reported(other.target().hardware()),
     }
 }
 
