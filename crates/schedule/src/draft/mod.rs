@@ -30,9 +30,9 @@ mod tree;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tilewright_ir::nest::{Buffer, LoopKind};
+use tilewright_ir::nest::{Buffer, LoopKind, Scope};
 use tilewright_ir::{
-    Access, Expr, ExprKind, IndexExpr, Origin, Program, ReduceOp, TensorId, Update, VarId, index::Atom,
+    Access, Expr, ExprKind, IndexExpr, Origin, Program, ReduceOp, Role, TensorId, Update, VarId, index::Atom,
 };
 use tilewright_target::Capabilities;
 
@@ -251,6 +251,12 @@ pub(crate) fn access(tensor: TensorId, indices: Vec<IndexExpr>) -> Access {
 }
 
 impl Draft<'_> {
+    /// Returns true when the caller promises not to change a tensor.
+    pub fn is_constant(&self, tensor: TensorId) -> bool {
+        let Scope::Argument(id) = self.buffers[tensor.index()].buffer.scope else { return false };
+        self.program.tensor(id).role == Role::Input { constant: true }
+    }
+
     /// The loop behind a variable.
     pub fn loop_of(&self, var: VarId) -> &Loop {
         &self.loops[var.index()]

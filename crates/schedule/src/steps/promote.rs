@@ -2,7 +2,7 @@
 //! -> acc registers`.
 
 use tilewright_ir::nest::{Buffer, LoopKind, Scope};
-use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, Role, TensorId, Update, VarId};
+use tilewright_ir::{Access, DType, Expr, ExprKind, IndexExpr, TensorId, Update, VarId};
 use tilewright_target::{Capabilities, Registers};
 
 use super::gather::View;
@@ -101,7 +101,7 @@ pub(super) fn operand(
         true => Groups::of(&layout, &view.shape, padding.as_ref(), &mut region),
         false => None,
     };
-    let once = place.is_none() && !gathered && is_constant(draft, tensor);
+    let once = place.is_none() && !gathered && draft.is_constant(tensor);
     let room = Buffer {
         name: buffer.to_string(),
         dtype: padding.as_ref().map_or(draft.buffers[tensor.index()].buffer.dtype, |padding| padding.dtype),
@@ -248,11 +248,6 @@ fn operand_reads(
         return Err("nothing there reads it");
     }
     Ok(reads)
-}
-
-fn is_constant(draft: &Draft, tensor: TensorId) -> bool {
-    let Scope::Argument(id) = draft.buffers[tensor.index()].buffer.scope else { return false };
-    draft.program.tensor(id).role == Role::Input { constant: true }
 }
 
 /// An operand and the buffer that stages a region of it.

@@ -1,7 +1,6 @@
 //! Packs operands: copies them to contiguous memory before they are used.
 
-use tilewright_ir::nest::Scope;
-use tilewright_ir::{Access, Role, VarId};
+use tilewright_ir::{Access, VarId};
 use tilewright_target::Cpu;
 
 use crate::analysis::Stride;
@@ -49,12 +48,6 @@ impl Planner<'_, Cpu> {
             .collect()
     }
 
-    pub(super) fn is_constant(&self, read: &Access) -> bool {
-        let buffer = &self.draft.buffers[read.tensor.index()].buffer;
-        let constant = Role::Input { constant: true };
-        matches!(buffer.scope, Scope::Argument(id) if self.draft.program.tensor(id).role == constant)
-    }
-
     pub(super) fn elements(&self, read: &Access) -> i64 {
         self.draft.buffers[read.tensor.index()].buffer.elements()
     }
@@ -71,7 +64,7 @@ impl Planner<'_, Cpu> {
     ) -> bool {
         let buffer = self.draft.buffers[read.tensor.index()].buffer.clone();
         let Some((along, tiled)) = self.dimension_along(name, read, lane) else { return false };
-        let place = if self.is_constant(read) { None } else { at };
+        let place = if self.draft.is_constant(read.tensor) { None } else { at };
         let part = |dimension, modulo, divide| LayoutDim { dimension, modulo, divide };
         let rest = (0..buffer.shape.len()).filter(|dimension| *dimension != along);
         let mut layout: Vec<LayoutDim> = rest.map(|dimension| part(dimension, None, None)).collect();

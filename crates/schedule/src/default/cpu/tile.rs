@@ -160,7 +160,9 @@ impl Planner<'_, Cpu> {
         let constant_rows: Vec<Access> = match rows {
             Some((row, _)) => along_rows
                 .clone()
-                .filter(|read| self.is_constant(read) && self.stride(read, row) != Stride::Elements(0))
+                .filter(|read| {
+                    self.draft.is_constant(read.tensor) && self.stride(read, row) != Stride::Elements(0)
+                })
                 .cloned()
                 .collect(),
             None => Vec::new(),

@@ -6,7 +6,7 @@ use tilewright_target::Cpu;
 use crate::analysis::Stride;
 use crate::default::{Planner, one_word};
 use crate::draft::{LoopRole, StatementId};
-use crate::step::{LoopName, Place, PromoteScope, StatementName, Step};
+use crate::step::{LoopName, PromoteScope, StatementName, Step};
 
 impl Planner<'_, Cpu> {
     /// Vectorises a reduction that is contiguous in memory: each lane has its own total, and the
@@ -29,11 +29,7 @@ impl Planner<'_, Cpu> {
         let width = if several { 4 * lanes } else { lanes };
         let old = self.loop_name(along);
         let (outer, lane) = (format!("{}o", old.name), format!("{}v", old.name));
-        let partial = format!(
-            "{}_lanes{}",
-            one_word(&name.tensor),
-            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
-        );
+        let partial = buffer_of(&name, "lanes");
         let inside: Vec<LoopName> =
             reduced.iter().map(|var| self.loop_name(*var)).filter(|other| *other != old).collect();
         let split =
@@ -82,22 +78,15 @@ impl Planner<'_, Cpu> {
     /// Keeps the results of one iteration of the loop in registers.
     pub(super) fn gather_result(&mut self, name: &StatementName, at: Option<&LoopName>) -> bool {
         let Some(at) = at else { return true };
-        let tensor = name.tensor.clone();
-        let buffer = format!(
-            "{}_tile{}",
-            one_word(&tensor),
-            if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() }
-        );
-        let step = Step::Promote {
-            tensor,
-            at: Place::Loop(at.clone()),
-            name: buffer,
-            scope: PromoteScope::Registers,
-            gathered: false,
-            layout: Vec::new(),
-            pad: 0,
-        };
-        self.guarded(|planner| planner.take(step));
+        let (tensor, buffer) = (name.tensor.clone(), buffer_of(name, "tile"));
+        self.guarded(|planner| planner.promote(tensor, at.clone(), buffer, PromoteScope::Registers));
         true
     }
+}
+
+/// The name of a buffer of a statement: `O_tile`, or `O_tile2` for the second statement that writes
+/// `O`.
+fn buffer_of(name: &StatementName, what: &str) -> String {
+    let ordinal = if name.ordinal > 1 { name.ordinal.to_string() } else { String::new() };
+    format!("{}_{what}{ordinal}", one_word(&name.tensor))
 }
